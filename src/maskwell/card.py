@@ -1,0 +1,212 @@
+"""The noise card: the law of a release, in the data's units, and nothing that tells about a record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import BadBundle, BadPlan, NoLaw
+from .laws import Additive, Law, law_from_dict
+from .laws.chained import combined_of
+from .schema import BOTTOM_CODED, OPEN, TOP_CODED
+from .table import Floats, Statuses, Table, coded_values
+
+FORMAT, VERSION = "maskwell noise card", 1
+
+
+@dataclass(frozen=True, slots=True)
+class Swapped:
+    """Directed swapping after the noise: the share of records whose values were exchanged within blocks."""
+
+    share: float
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseCard:
+    """Everything an analyst or an informed intruder needs to know about the noise.
+
+    `laws` speak of disjoint groups of columns; `recomputed` columns are sums of others and carry no law;
+    `subsampled` is the share of records released; `numbered` says that records had no ids, so releases
+    cannot be nested; `seeded` that the key came from a small number: not for release. `notes` are the
+    steward's own and are never written.
+    """
+
+    laws: tuple[Law, ...] = ()
+    recomputed: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    subsampled: float | None = None
+    swapped: Swapped | None = None
+    numbered: bool = False
+    seeded: bool = False
+    records: int | None = None
+    data_sha256: str = ""
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that some law speaks of."""
+        return tuple(name for law in self.laws for name in law.columns)
+
+    def law_of(self, column: str) -> Law | None:
+        """Return the law of a column, if it has one."""
+        return next((law for law in self.laws if column in law.columns), None)
+
+    def logpdf(self, z: Table, x: Table, *, log_background: Floats | None = None) -> Floats:
+        """Return log p(z | x) for each record of two tables in the same order.
+
+        Values at a clamp or a code enter as probabilities, others as densities. Records whose statuses the
+        masks cannot have produced get minus infinity. On a release with swapped records, `log_background`
+        is the log density of each z in its block: the law is (1 - share) p(z | x) + share f(z).
+        """
+        return self.logpdf_with_error(z, x, log_background=log_background)[0]
+
+    def logpdf_with_error(
+        self, z: Table, x: Table, *, log_background: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return log p(z | x) and the absolute error of the rectangle probabilities inside it."""
+        if len(z) != len(x):
+            raise BadPlan(f"the two tables have {len(z):,} and {len(x):,} records; they must be paired")
+        total, error = np.zeros(len(z)), np.zeros(len(z))
+        for law in self.laws:
+            logs, this = _law_logpdf(law, z, x)
+            total += logs
+            error = np.maximum(error, this)
+        return self._with_swaps(total, log_background), error
+
+    def _with_swaps(self, logs: Floats, log_background: Floats | None) -> Floats:
+        if self.swapped is None or self.swapped.share == 0:
+            return logs
+        if log_background is None:
+            raise NoLaw("records of this release were swapped: give log_background, the density of z in its block")
+        share = self.swapped.share
+        return np.logaddexp(np.log1p(-share) + logs, np.log(share) + log_background)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as plain data: what is written to card.json."""
+        out: dict[str, Any] = {"format": FORMAT, "version": VERSION}
+        out["laws"] = [law.to_dict() for law in self.laws]
+        if self.recomputed:
+            out["recomputed"] = {total: dict(parts) for total, parts in self.recomputed}
+        if self.swapped is not None:
+            out["swapped"] = {"share": self.swapped.share, "columns": list(self.swapped.columns)}
+        for name in ("subsampled", "records"):
+            if getattr(self, name) is not None:
+                out[name] = getattr(self, name)
+        for name in ("numbered", "seeded"):
+            if getattr(self, name):
+                out[name] = True
+        if self.seeded:
+            out["warning"] = "the noise comes from a small seed: not for release"
+        if self.data_sha256:
+            out["data_sha256"] = self.data_sha256
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> NoiseCard:
+        """Build a card from plain data, refusing what this version cannot read."""
+        if data.get("format") != FORMAT:
+            raise BadBundle("this is not a maskwell noise card")
+        if data.get("version", 0) > VERSION:
+            raise BadBundle(f"the card was written by a newer maskwell (card version {data['version']}); upgrade")
+        try:
+            return cls._read(data)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise BadBundle(f"the card is damaged: {type(error).__name__} while reading it") from None
+
+    @classmethod
+    def _read(cls, data: Mapping[str, Any]) -> NoiseCard:
+        swapped = data.get("swapped")
+        recomputed = tuple((name, tuple(parts.items())) for name, parts in data.get("recomputed", {}).items())
+        return cls(
+            laws=tuple(law_from_dict(law) for law in data["laws"]),
+            recomputed=recomputed,
+            subsampled=data.get("subsampled"),
+            swapped=None if swapped is None else Swapped(swapped["share"], tuple(swapped["columns"])),
+            numbered=data.get("numbered", False),
+            seeded=data.get("seeded", False),
+            records=data.get("records"),
+            data_sha256=data.get("data_sha256", ""),
+        )
+
+    def to_json(self) -> str:
+        """Write the card as JSON with a digest of its own content."""
+        content = self.to_dict()
+        return json.dumps({**content, "digest": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> NoiseCard:
+        """Read a card, refusing damaged, foreign and newer ones with the reason."""
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise BadBundle(f"the card is damaged: not JSON at line {error.lineno}") from None
+        if not isinstance(content, dict):
+            raise BadBundle("this is not a maskwell noise card")
+        digest = content.pop("digest", None)
+        card = cls.from_dict(content)
+        if digest != _digest(content):
+            raise BadBundle("the card is damaged or was edited: its digest does not fit its content")
+        return card
+
+    @classmethod
+    def read(cls, path: str | Path) -> NoiseCard:
+        """Read a card from a file."""
+        try:
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise BadBundle(f"the card {str(path)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise BadBundle(f"the card {str(path)!r} is damaged: not UTF-8 text") from None
+
+    def public(self) -> NoiseCard:
+        """Return the card as it may leave: without the steward's notes."""
+        return replace(self, notes=())
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+
+
+def _law_logpdf(law: Any, z: Table, x: Table) -> tuple[Floats, Floats]:
+    """Return one law's log density, statuses included."""
+    if not law.has_density:
+        names = ", ".join(map(repr, law.columns))
+        raise NoLaw(f"{law.form} of {names} has no law p(z | x): nothing can be computed from one")
+    true, released = x.values(law.columns), z.values(law.columns)
+    possible = np.ones(len(z), bool)
+    for j, name in enumerate(law.columns):
+        status_x, status_z = x.status(name), z.status(name).copy()
+        if law.opens_codes:
+            status_x = _opened(x, name, true[:, j], status_x)
+        _at_codes(combined_of(law), j, released[:, j], status_z, status_x)
+        possible &= status_x == status_z
+        true[status_x != status_z, j] = np.nan
+    logs, error = law.logpdf_with_error(released, true)
+    return np.where(possible, logs, -np.inf), np.where(possible, error, 0.0)
+
+
+def _opened(table: Table, name: str, values: Floats, status: Statuses) -> Statuses:
+    """Give coded values their code as value: the law speaks of them too."""
+    opened = status.copy()
+    for code, literal in coded_values(table.schema[name]).items():
+        if code in (TOP_CODED, BOTTOM_CODED):
+            values[status == code] = float(literal)
+            opened[status == code] = OPEN
+    return opened
+
+
+def _at_codes(law: Any, j: int, released: Floats, status_z: Statuses, status_x: Statuses) -> None:
+    """A value coded by the mask itself stands at its limit."""
+    if isinstance(law, Additive) and law.outlets[j].coded:
+        for code, limit in ((TOP_CODED, law.outlets[j].high), (BOTTOM_CODED, law.outlets[j].low)):
+            here = (status_z == code) & (status_x == OPEN)
+            if limit is not None:
+                released[here] = limit
+                status_z[here] = OPEN

@@ -1,0 +1,151 @@
+"""The three shapes of work, written once over any way of cutting the records into parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..kernels.summation import grids, partial, total
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Part = slice | Integers
+Parts = Callable[[int], Iterable[Part]]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Counts, means and variances of open values, correlations over pairwise-open records (NaN: undefined)."""
+
+    counts: Floats
+    means: Floats
+    variances: Floats
+    correlations: Floats
+    low: Floats
+    high: Floats
+    closed_pairs: bool
+
+    @property
+    def sds(self) -> Floats:
+        """The standard deviations (n - 1)."""
+        return np.sqrt(self.variances)
+
+
+def moments(values: Floats, parts: Parts) -> Moments:
+    """Sum on exact grids, so that no bit depends on the order of records or on how they are cut."""
+    low, high, counts = _ranges(values, parts)
+    largest = np.maximum(np.abs(low), np.abs(high))
+    means = _sums(values, parts, largest, lambda part: part) / np.maximum(counts, 1)
+    if counts.min(initial=len(values)) == len(values):
+        return _complete(values, parts, means, low, high)
+    return _pairwise(values, parts, means, low, high, counts)
+
+
+def _ranges(values: Floats, parts: Parts) -> tuple[Floats, Floats, Floats]:
+    width = values.shape[1]
+    low, high, counts = np.full(width, np.inf), np.full(width, -np.inf), np.zeros(width)
+    for part in parts(len(values)):
+        chunk = values[part]
+        closed = np.isnan(chunk)
+        low = np.minimum(low, np.where(closed, np.inf, chunk).min(axis=0, initial=np.inf))
+        high = np.maximum(high, np.where(closed, -np.inf, chunk).max(axis=0, initial=-np.inf))
+        counts += len(chunk) - closed.sum(axis=0)
+    return np.where(counts > 0, low, 0.0), np.where(counts > 0, high, 0.0), counts
+
+
+def _sums(values: Floats, parts: Parts, largest: Floats, form: Callable[[Floats], Floats]) -> Floats:
+    """Sum what `form` makes of each part, column by column; closed values count as 0."""
+    grid = grids(largest, len(values))
+    running = np.zeros(grid.shape)
+    for part in parts(len(values)):
+        chunk = values[part]
+        if np.isnan(chunk).any():
+            chunk = np.where(np.isnan(chunk), 0.0, chunk)
+        running += partial(form(chunk), grid)
+    return total(running)
+
+
+def _complete(values: Floats, parts: Parts, means: Floats, low: Floats, high: Floats) -> Moments:
+    width, count = len(means), len(values)
+    rows, columns = np.triu_indices(width)
+    bound = np.maximum(np.abs(low - means), np.abs(high - means))
+
+    def products(chunk: Floats) -> Floats:
+        centred = chunk - means
+        return np.asarray(centred[:, rows] * centred[:, columns])
+
+    sums = _sums(values, parts, bound[rows] * bound[columns], products)
+    drift = _sums(values, parts, bound, lambda chunk: chunk - means)
+    matrix = np.zeros((width, width))
+    matrix[rows, columns] = matrix[columns, rows] = sums - drift[rows] * drift[columns] / max(count, 1)
+    covariance = matrix / max(count - 1, 1)
+    variances = np.diag(covariance).copy()
+    counts = np.full(width, float(count))
+    return Moments(counts, means, variances, _correlations(covariance), low, high, closed_pairs=False)
+
+
+def _correlations(covariance: Floats) -> Floats:
+    sds = np.sqrt(np.diag(covariance))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlations = covariance / np.outer(sds, sds)
+    np.fill_diagonal(correlations, 1.0)
+    return np.asarray(np.clip(correlations, -1.0, 1.0))
+
+
+def _pairwise(
+    values: Floats, parts: Parts, means: Floats, low: Floats, high: Floats, counts: Floats
+) -> Moments:
+    """Correlate each pair over the records where both are open."""
+    width = len(means)
+    bound = np.maximum(np.abs(low - means), np.abs(high - means))
+    correlations, variances = np.eye(width), np.zeros(width)
+    for i in range(width):
+        for j in range(i, width):
+            n, a, b, aa, bb, ab = _pair_sums(values[:, [i, j]], parts, means[[i, j]], bound[[i, j]])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                spread = (aa - a * a / n) * (bb - b * b / n) if n > 1 else np.float64(np.nan)
+                correlation = (ab - a * b / n) / np.sqrt(spread) if n > 1 else np.float64(np.nan)
+            correlations[i, j] = correlations[j, i] = np.clip(correlation, -1.0, 1.0)
+            if i == j:
+                variances[i] = (aa - a * a / n) / (n - 1) if n > 1 else 0.0
+                correlations[i, i] = 1.0
+    return Moments(counts, means, variances, correlations, low, high, closed_pairs=True)
+
+
+def _pair_sums(pair: Floats, parts: Parts, means: Floats, bound: Floats) -> Floats:
+    a, b = bound
+    largest = np.array([1.0, a, b, a * a, b * b, a * b])
+    grid = grids(largest, len(pair))
+    running = np.zeros(grid.shape)
+    for part in parts(len(pair)):
+        x, y = (pair[part] - means).T
+        both = ~(np.isnan(x) | np.isnan(y))
+        x, y = np.where(both, x, 0.0), np.where(both, y, 0.0)
+        running += partial(np.column_stack([both.astype(float), x, y, x * x, y * y, x * y]), grid)
+    return total(running)
+
+
+def per_record(work: Callable[[Part], Floats], count: int, width: int, parts: Parts) -> Floats:
+    """Run work on every part and put the answers in their places."""
+    out = np.empty((count, width), order="F")
+    for part in parts(count):
+        out[part] = work(part)
+    return out
+
+
+def per_block(
+    work: Callable[[Integers], Floats], blocks: Integers, width: int, parts: Callable[[Integers], Iterable[Integers]]
+) -> Floats:
+    """Run work on the records of each block and put the answers in their places."""
+    out = np.empty((len(blocks), width), order="F")
+    order = np.argsort(blocks, kind="stable")
+    edges = np.flatnonzero(np.diff(blocks[order], prepend=blocks[order[:1]] - 1 if len(blocks) else 0))
+    for which in parts(np.arange(len(edges))):
+        for block in which:
+            end = edges[block + 1] if block + 1 < len(edges) else len(order)
+            records = order[edges[block] : end]
+            out[records] = work(records)
+    return out

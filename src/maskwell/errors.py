@@ -1,0 +1,63 @@
+"""How maskwell refuses: every error lists all problems found, one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class MaskwellError(Exception):
+    """Something maskwell refuses to do; `problems` holds one sentence for each reason."""
+
+    exit_code = 2
+
+    def __init__(self, problems: str | Iterable[str]) -> None:
+        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        if len(self.problems) == 1:
+            return self.problems[0]
+        return "\n".join([f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)])
+
+    def __reduce__(self) -> tuple[type[MaskwellError], tuple[tuple[str, ...]]]:
+        return type(self), (self.problems,)
+
+
+class BadInput(MaskwellError):
+    """The file or frame cannot be read as the schema says."""
+
+
+class BadPlan(MaskwellError):
+    """The plan (mask, schema or plan file) contradicts itself or the data."""
+
+
+class NoLaw(MaskwellError):
+    """The release has no noise law, so nothing can be computed from one."""
+
+
+class BadBundle(MaskwellError):
+    """A release, card or private file on disk is damaged, foreign, newer, or readable by others."""
+
+
+class CannotWrite(MaskwellError):
+    """The output cannot be written where it was asked for."""
+
+
+class MaskwellWarning(UserWarning):
+    """Something a steward should know; the work goes on."""
+
+
+def raise_all(problems: Iterable[str], error: type[MaskwellError]) -> None:
+    """Raise one error that lists every problem; do nothing when there is none."""
+    found = tuple(problems)
+    if found:
+        raise error(found)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a hint such as ` (did you mean 'INCOME'?)`, or nothing when no name is close."""
+    candidates = list(names)
+    folded = {candidate.casefold(): candidate for candidate in candidates}
+    close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""

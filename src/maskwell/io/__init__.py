@@ -1,0 +1,158 @@
+"""How data comes in and goes out: files, frames and bundles."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import BadInput, CannotWrite, nearest
+from ..schema import Schema
+
+if TYPE_CHECKING:
+    from ..table import Table
+    from .dialect import Dialect
+    from .raw import Raw
+
+__all__ = ["FORMATS", "load", "read", "write"]
+
+FORMATS = {
+    "csv": "csv",
+    "tsv": "csv",
+    "txt": "csv",
+    "parquet": "parquet",
+    "pq": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
+    "ipc": "arrow",
+    "sav": "sav",
+    "zsav": "sav",
+    "dta": "dta",
+    "xpt": "xpt",
+    "sas7bdat": "xpt",
+}
+
+
+def read(
+    path: str | Path,
+    schema: Schema | str | Path | None = None,
+    *,
+    format: str | None = None,
+    dialect: Dialect | None = None,
+    encoding: str = "utf-8",
+    memory_limit: int | None = None,
+) -> Table:
+    """Read a file of records; without a schema (or the path of one) a schema is proposed.
+
+    The format follows from the file's ending unless given. `dialect` and `encoding` are for CSV, whose dialect
+    is otherwise found and said in the table's notes. `memory_limit` (bytes) replaces the memory of the machine.
+    """
+    known = Schema.read(schema) if isinstance(schema, (str, Path)) else schema
+    raw = load(path, format=format, dialect=dialect, encoding=encoding, memory_limit=memory_limit)
+    return conform_raw(raw, known)
+
+
+def load(
+    path: str | Path,
+    *,
+    format: str | None = None,
+    dialect: Dialect | None = None,
+    encoding: str = "utf-8",
+    memory_limit: int | None = None,
+) -> Raw:
+    """Read a file as it is, before any schema: text columns from CSV, typed ones from other formats."""
+    file = Path(path)
+    ending = _ending(file, format, BadInput)
+    kind = FORMATS[ending]
+    before = _stamp(file)
+    if kind == "csv":
+        from .csv import load_csv
+
+        raw = load_csv(file, dialect, encoding, memory_limit)
+    elif kind in ("parquet", "arrow"):
+        from .columnar import load_columnar
+
+        raw = load_columnar(file, kind, memory_limit)
+    else:
+        from .stat import load_stat
+
+        raw = load_stat(file, ending, memory_limit)
+    if _stamp(file) != before:
+        raise BadInput(f"the file {str(path)!r} changed while it was read: read it again when it is complete")
+    return raw
+
+
+def conform_raw(raw: Raw, schema: Schema | None) -> Table:
+    """Make a table of raw columns by a schema, or by the one proposed for them."""
+    from .conform import conform
+    from .hints import apply_cells, as_categories, merged, without_codes
+
+    notes = raw.notes
+    if schema is None:
+        from .inspect import propose
+
+        schema = as_categories(propose(without_codes(raw), decimal=raw.decimal).schema, raw)
+        notes = (*notes, "no schema was given: one was proposed from the data")
+    schema, said = merged(schema, raw)
+    table = conform(raw.data, schema, raw.source, decimal=raw.decimal, notes=(*notes, *said))
+    return apply_cells(table, raw)
+
+
+def write(table: Table, path: str | Path, format: str | None = None) -> None:
+    """Write a table, whole or not at all, in the format of the file's ending unless another is given."""
+    file = Path(path)
+    ending = _ending(file, format, CannotWrite)
+    if not file.parent.is_dir():
+        raise CannotWrite(f"the folder {str(file.parent)!r} does not exist: make it first")
+    _write_whole(file, lambda target: _write_as(table, target, ending))
+
+
+def _write_as(table: Table, target: Path, ending: str) -> None:
+    kind = FORMATS[ending]
+    if kind == "csv":
+        from .csv import Dialect, write_csv
+
+        write_csv(table, target, replace(Dialect(), delimiter="\t" if ending == "tsv" else ","))
+    elif kind in ("parquet", "arrow"):
+        from .columnar import write_columnar
+
+        write_columnar(table, target, kind)
+    else:
+        from .stat import write_stat
+
+        write_stat(table, target, ending)
+
+
+def _write_whole(file: Path, writer: Callable[[Path], None]) -> None:
+    """Write beside the target and move it into place, so that nothing partial ever stands there."""
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    try:
+        writer(beside)
+        os.replace(beside, file)
+    except OSError as error:
+        raise CannotWrite(f"the file {str(file)!r} cannot be written: {error.strerror or 'no reason given'}") from None
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _ending(file: Path, format: str | None, error: type[BadInput] | type[CannotWrite]) -> str:
+    ending = (format or file.suffix.removeprefix(".")).lower()
+    if ending in FORMATS:
+        return ending
+    what = f"the format {ending!r}" if ending else f"the file {file.name!r} has no ending and its format"
+    raise error(f"{what} is not one of {', '.join(FORMATS)}{nearest(ending, FORMATS)}: name it with format=")
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        found = file.stat()
+    except OSError as error:
+        raise BadInput(f"the file {str(file)!r} cannot be read: {error.strerror}") from None
+    if not file.is_file():
+        raise BadInput(f"{str(file)!r} is not a file")
+    return found.st_size, found.st_mtime_ns

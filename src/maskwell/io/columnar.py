@@ -1,0 +1,130 @@
+"""Parquet and Arrow files: no metadata from the source, nothing under nulls, only labels that are used."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BadInput, MaskwellWarning
+from ..schema import FIRST_MISSING_CODE
+from ..table import Source, Table
+from .headers import clean_names
+from .memory import check_memory
+from .raw import Raw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_VALUE_BYTES = 24
+
+
+def load_columnar(path: Path, kind: str, memory_limit: int | None = None) -> Raw:
+    """Read a Parquet or Arrow (Feather version 2) file."""
+    import pyarrow as pa
+
+    reader = _read_parquet if kind == "parquet" else _read_arrow
+    try:
+        data = reader(path, memory_limit)
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        name = "a Parquet" if kind == "parquet" else "an Arrow"
+        raise BadInput(f"the file is not {name} file, or it is damaged or encrypted") from None
+    return raw_from_arrow(data, kind)
+
+
+def raw_from_arrow(data: pa.Table, kind: str, notes: tuple[str, ...] = (), dialect: Any = None) -> Raw:
+    """Make raw columns of an Arrow table: names checked, labels looked up, metadata left behind."""
+    import pyarrow as pa
+
+    names, name_notes = clean_names(data.column_names)
+    columns = {name: plain(data.column(i)) for i, name in enumerate(names)}
+    types = {name: data.schema.field(i).type for i, name in enumerate(names)}
+    source = Source(kind, types, dialect)
+    return Raw(pa.table(columns), source, notes=(*notes, *name_notes))
+
+
+def plain(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+    """Replace dictionary codes by their values, so that labels nobody has are gone."""
+    import pyarrow as pa
+
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def _read_parquet(path: Path, memory_limit: int | None) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        found = file.metadata
+        sizes = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+        check_memory(max(2 * sizes, found.num_rows * found.num_columns * _VALUE_BYTES), memory_limit)
+        return file.read()
+
+
+def _read_arrow(path: Path, memory_limit: int | None) -> pa.Table:
+    import pyarrow.ipc as ipc
+
+    check_memory(4 * path.stat().st_size, memory_limit)
+    with path.open("rb") as file:
+        return ipc.open_file(file).read_all()
+
+
+def write_columnar(table: Table, path: Path, kind: str) -> None:
+    """Write a table as Parquet or Arrow; the same table gives the same bytes."""
+    import pyarrow.ipc as ipc
+    import pyarrow.parquet as pq
+
+    warn_of_text_codes(table)
+    data = clean_arrow(table)
+    if kind == "parquet":
+        pq.write_table(data, path, compression="zstd", write_statistics=False)
+        return
+    with path.open("wb") as file, ipc.new_file(file, data.schema, options=ipc.IpcWriteOptions(compression="lz4")) as out:
+        out.write_table(data)
+
+
+def warn_of_text_codes(table: Table) -> None:
+    """Warn of missing codes that are text in a column of numbers: only CSV and Stata files can hold them."""
+    for name, status in table.closed.items():
+        column = table.schema[name]
+        texts = [FIRST_MISSING_CODE + i for i, code in enumerate(column.missing) if isinstance(code, str)]
+        if column.is_number and np.isin(status, texts).any():
+            note = f"column {name!r}: its missing codes that are text become plain missing values here"
+            warnings.warn(note, MaskwellWarning, stacklevel=4)
+
+
+def clean_arrow(table: Table) -> pa.Table:
+    """Return the table as it is written, in memory of its own: nothing under nulls, no label that is not used."""
+    import pyarrow as pa
+
+    return pa.table({name: _fresh(table.written(name), table.schema[name].categories) for name in table.names})
+
+
+def _fresh(array: pa.Array[Any], order: tuple[str, ...]) -> pa.Array[Any]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    kind = array.type
+    if types.is_dictionary(kind):
+        return _labelled(array.cast(kind.value_type), kind, order)
+    if types.is_integer(kind) or types.is_floating(kind):
+        mask = np.asarray(array.is_null()) if array.null_count else None
+        return pa.array(array.fill_null(0).to_numpy(zero_copy_only=False).copy(), kind, mask=mask)
+    if types.is_string(kind) or types.is_large_string(kind):
+        return pc.if_else(array.is_valid(), array.fill_null(""), pa.scalar(None, kind))
+    return pa.array(array.to_pylist(), kind)
+
+
+def _labelled(values: pa.Array[Any], kind: pa.DictionaryType[Any, Any, Any], order: tuple[str, ...]) -> pa.Array[Any]:
+    """Encode values with the labels that occur, in the order of the schema's categories."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    used = values.unique().drop_null().to_pylist()
+    places = {label: i for i, label in enumerate(order)}
+    used.sort(key=lambda label: (places.get(str(label), len(places)), label))
+    labels = pa.array(used, kind.value_type)
+    codes = pc.index_in(values, value_set=labels).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(_fresh(codes, ()), labels, ordered=kind.ordered)

@@ -1,0 +1,340 @@
+"""Raw columns and a schema made into a Table, with every problem of the file listed at once."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BadInput, nearest, raise_all
+from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
+from ..table import Source, Statuses, Table
+from .numbers import EXACT_BELOW, Fault, Flags, Numbers, fault_at, number_text, parse
+from .texts import Unreadable, as_text, booleans_mixed, in_order
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(slots=True)
+class Conformed:
+    """One column on its way into the table."""
+
+    column: Column
+    array: pa.Array[Any] | None = None
+    status: Statuses | None = None
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    keeps_type: bool = True
+
+    def refuse(self, faults: Iterable[Fault]) -> None:
+        """Add the faults as sentences about this column."""
+        self.problems += [fault.sentence(self.column.name) for fault in faults]
+
+
+def conform(
+    raw: pa.Table, schema: Schema, source: Source, *, decimal: str = ".", notes: Iterable[str] = ()
+) -> Table:
+    """Make a table of raw columns (text or typed) as a schema describes them.
+
+    Raises `BadInput` with one sentence for each problem: the column, the first record (counted from 1), what
+    kind of thing was found and the remedy, never the value.
+    """
+    names = _matched(raw.column_names, schema)
+    problems = _name_problems(names, schema)
+    if raw.num_rows == 0:
+        raise BadInput([*problems, "there are no records"])
+    columns = [column for column in schema.columns if column.name in names]
+    done = [_conformed(column, raw.column(names[column.name]), decimal) for column in columns]
+    raise_all([*problems, *(problem for one in done for problem in one.problems)], BadInput)
+    return _table(done, schema, source, [*notes, *(note for one in done for note in one.notes)])
+
+
+def _table(done: list[Conformed], schema: Schema, source: Source, notes: list[str]) -> Table:
+    import pyarrow as pa
+
+    data = pa.table({one.column.name: one.array for one in done})
+    closed = {one.column.name: one.status for one in done if one.status is not None and one.status.any()}
+    kept = {one.column.name for one in done if one.keeps_type}
+    types = {name: kind for name, kind in source.types.items() if name in kept}
+    schema = replace(schema, columns=tuple(one.column for one in done))
+    return Table(schema, data, closed, replace(source, types=types), tuple(notes))
+
+
+def _matched(names: Iterable[str], schema: Schema) -> dict[str, str]:
+    """Return the file's name of each column by the schema's name (equal in NFC), others by their own."""
+    spelled = {unicodedata.normalize("NFC", name): name for name in schema.names}
+    return {spelled.get(unicodedata.normalize("NFC", name), name): name for name in names}
+
+
+def _name_problems(names: dict[str, str], schema: Schema) -> list[str]:
+    absent = [column.name for column in schema.columns if column.name not in names and not column.drop]
+    extra = [name for name in names if name not in schema]
+    return [
+        *(f"column {n!r} of the schema is not in the data{nearest(n, extra)}: add it or take it out" for n in absent),
+        *(f"column {n!r} is not in the schema{nearest(n, absent)}: describe it or drop it" for n in extra),
+    ]
+
+
+def _conformed(column: Column, raw: pa.ChunkedArray[Any], decimal: str) -> Conformed:
+    array = _one_array(raw)
+    out = Conformed(column)
+    try:
+        _fill(out, array, decimal)
+    except Unreadable as found:
+        out.problems.append(f"column {column.name!r} {found}")
+    if out.problems and column.drop and not column.roles:
+        return _dropped(column, array)
+    return out
+
+
+def _fill(out: Conformed, array: pa.Array[Any], decimal: str) -> None:
+    if "id" in out.column.roles:
+        _fill_ids(out, array)
+    elif out.column.is_number:
+        _fill_numbers(out, array, decimal)
+    else:
+        _fill_texts(out, array)
+
+
+def _one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def _dropped(column: Column, array: pa.Array[Any]) -> Conformed:
+    """Keep a column that will be dropped as text, whatever it holds."""
+    import pyarrow as pa
+
+    try:
+        text = array.cast(pa.string())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        text = pa.nulls(len(array), pa.string())
+    plain = Column(column.name, "text", description=column.description, drop=True)
+    return Conformed(plain, text, _flags(text.is_null()).astype(np.uint8), keeps_type=False)
+
+
+def _fill_ids(out: Conformed, array: pa.Array[Any]) -> None:
+    """Keep ids exactly, as text; each record needs its own."""
+    import pyarrow as pa
+
+    if pa.types.is_floating(array.type):
+        raise Unreadable("is the id and holds decimal numbers: store ids as text or as whole numbers")
+    out.array = as_text(array)
+    absent = _flags(out.array.is_null())
+    out.refuse(fault_at(absent, "a record without an id", "give each record an id of its own"))
+    out.problems += _repeated(out.column.name, out.array)
+
+
+def _repeated(name: str, ids: pa.Array[Any]) -> list[str]:
+    codes = _codes(ids)
+    counts = np.bincount(codes[codes >= 0], minlength=1)
+    if counts.max() < 2:
+        return []
+    records = np.flatnonzero((codes >= 0) & (counts[codes] > 1)) + 1
+    first = ", ".join(map(str, records[:5].tolist()))
+    more = f" and {len(records) - 5:,} more" if len(records) > 5 else ""
+    return [f"column {name!r}: ids that occur more than once, at records {first}{more}: give each record its own"]
+
+
+def _codes(texts: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    indices = texts.dictionary_encode().indices.fill_null(-1)
+    return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _fill_texts(out: Conformed, array: pa.Array[Any]) -> None:
+    """Keep categories and other text as text, null where a missing code stands."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = as_text(array)
+    status = _flags(text.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    for i, code in enumerate(out.column.missing):
+        at = pc.equal(text, code if isinstance(code, str) else number_text(code))
+        status[_flags(at.fill_null(False))] = FIRST_MISSING_CODE + i
+    if (status > MISSING).any():
+        text = pc.if_else(pa.array(status == OPEN), text, pa.scalar(None, pa.string()))
+    out.array, out.status = text, status
+    if out.column.kind == "category":
+        _check_categories(out, text)
+
+
+def _check_categories(out: Conformed, text: pa.Array[Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    name = out.column.name
+    if not out.column.categories:
+        found = in_order(text.unique().drop_null().to_pylist())
+        out.column = replace(out.column, categories=tuple(found))
+        out.notes.append(f"column {name!r}: the schema lists no categories; the {len(found)} found are taken")
+    known = pa.array(out.column.categories, pa.string())
+    unknown = _flags(pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=known))))
+    if unknown.any():
+        distinct = len(text.filter(pa.array(unknown)).unique())
+        what = f"values that are not among its categories ({distinct} different)"
+        out.refuse(fault_at(unknown, what, "add them to the schema or correct them"))
+    if booleans_mixed(out.column.categories):
+        out.refuse(_mixed(text))
+
+
+def _mixed(text: pa.Array[Any]) -> list[Fault]:
+    """Return a fault when yes and no are spelled in more than one way."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    used = text.unique().drop_null().to_pylist()
+    if not booleans_mixed(used):
+        return []
+    like_first = [word for word in used if not booleans_mixed([used[0], word])]
+    other = pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=pa.array(like_first, pa.string()))))
+    return fault_at(_flags(other), "yes and no in more than one spelling", "spell them in one way, such as 0 and 1")
+
+
+def _fill_numbers(out: Conformed, array: pa.Array[Any], decimal: str) -> None:
+    import pyarrow as pa
+
+    status = _flags(array.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    if _is_text(array.type):
+        numbers = _parsed(out.column, array, status, decimal)
+    else:
+        numbers = _typed(array)
+        out.keeps_type = not pa.types.is_boolean(array.type)
+    if numbers.faults:
+        out.refuse(numbers.faults)
+        return
+    status[np.isnan(numbers.values) & (status == OPEN)] = MISSING
+    _close_codes(out.column, numbers.values, status)
+    faults = _value_faults(out.column, numbers, status)
+    out.refuse(faults)
+    if not faults:
+        out.array, out.status = _amounts(out.column, numbers, status), status
+        out.notes += _unit_notes(out.column, numbers.values[status == OPEN])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    import pyarrow.types as types
+
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+
+
+def _parsed(column: Column, array: pa.Array[Any], status: Statuses, decimal: str) -> Numbers:
+    """Parse text after its text codes; a field of blanks is missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pc.ascii_trim_whitespace(array.cast(pa.string()))
+    status[_flags(pc.equal(text, "").fill_null(False))] = MISSING
+    for i, code in enumerate(column.missing):
+        if isinstance(code, str):
+            status[_flags(pc.equal(text, code).fill_null(False))] = FIRST_MISSING_CODE + i
+    if (status != OPEN).any():
+        text = pc.if_else(pa.array(status == OPEN), text, pa.scalar(None, pa.string()))
+    return parse(text, decimal)
+
+
+def _typed(array: pa.Array[Any]) -> Numbers:
+    """Take numbers from a column that holds them; refuse every other type."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    kind = array.type
+    if types.is_null(kind):
+        return Numbers(np.full(len(array), np.nan))
+    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)):
+        raise Unreadable.of(kind)
+    if types.is_boolean(kind):
+        array = array.cast(pa.uint8())
+    values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    remedy = "correct it, or leave it missing"
+    faults = fault_at(np.isinf(values), "an infinite number", remedy)
+    if types.is_integer(kind) and np.any(np.abs(values) >= EXACT_BELOW):
+        return _large(array, values)
+    return Numbers(values, faults=tuple(faults))
+
+
+def _large(array: pa.Array[Any], values: np.ndarray[Any, np.dtype[np.float64]]) -> Numbers:
+    """Keep whole numbers that no double holds exactly; refuse those that no int64 holds."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_uint64(array.type):
+        beyond = _flags(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())).fill_null(False))
+        if beyond.any():
+            return Numbers(values, faults=tuple(fault_at(beyond, *_OVERFLOW)))
+    whole = np.asarray(array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+    return Numbers(values, whole)
+
+
+_OVERFLOW = ("a whole number beyond 2^63 - 1", "make the column an id, a category or continuous")
+
+
+def _close_codes(column: Column, values: np.ndarray[Any, np.dtype[np.float64]], status: Statuses) -> None:
+    """Mark the declared missing codes, then the top and the bottom code."""
+    numeric = [(FIRST_MISSING_CODE + i, code) for i, code in enumerate(column.missing) if not isinstance(code, str)]
+    codes = [*numeric, (TOP_CODED, column.top), (BOTTOM_CODED, column.bottom)]
+    for mark, code in codes:
+        if code is not None:
+            status[(values == code) & (status == OPEN)] = mark
+
+
+def _value_faults(column: Column, numbers: Numbers, status: Statuses) -> list[Fault]:
+    values, is_open = numbers.values, status == OPEN
+    faults = []
+    if column.top is not None:
+        above = is_open & (values > column.top)
+        faults += fault_at(above, "values above the top code", "raise the top code, or declare missing codes")
+    if column.bottom is not None:
+        below = is_open & (values < column.bottom)
+        faults += fault_at(below, "values below the bottom code", "lower the bottom code, or declare missing codes")
+    if column.kind == "integer":
+        broken = is_open & (values != np.rint(values))
+        faults += fault_at(broken, "numbers that are not whole", "make the column continuous, or round them")
+        if numbers.whole is None:
+            faults += fault_at(is_open & (np.abs(values) >= 2.0**63), *_OVERFLOW)
+    if "weight" in column.roles:
+        faults += _weight_faults(values, status)
+    return faults
+
+
+def _weight_faults(values: np.ndarray[Any, np.dtype[np.float64]], status: Statuses) -> list[Fault]:
+    remedy = "every record needs a positive weight"
+    is_open = status == OPEN
+    return [
+        *fault_at(status == MISSING, "a missing weight", remedy),
+        *fault_at(status > MISSING, "a code where a weight belongs", remedy),
+        *fault_at(is_open & (values == 0), "a weight of zero", remedy),
+        *fault_at(is_open & (values < 0), "a negative weight", remedy),
+    ]
+
+
+def _amounts(column: Column, numbers: Numbers, status: Statuses) -> pa.Array[Any]:
+    """Make the Arrow array: int64 or float64, null and nothing beneath unless open."""
+    import pyarrow as pa
+
+    closed = status != OPEN
+    mask = closed if closed.any() else None
+    if column.kind == "integer":
+        whole = numbers.values if numbers.whole is None else numbers.whole
+        return pa.array(np.where(closed, 0, whole).astype(np.int64), mask=mask)
+    return pa.array(np.where(closed, 0.0, numbers.values), mask=mask)
+
+
+def _unit_notes(column: Column, values: np.ndarray[Any, np.dtype[np.float64]]) -> list[str]:
+    if column.unit is None:
+        return []
+    steps = values / column.unit
+    off = int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-9 * np.maximum(1.0, np.abs(steps))))
+    if not off:
+        return []
+    return [f"column {column.name!r}: {off:,} values are off its unit {number_text(column.unit)}"]
+
+
+def _flags(array: pa.Array[Any]) -> Flags:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)

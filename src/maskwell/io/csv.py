@@ -1,0 +1,205 @@
+"""CSV in and out: an explicit dialect, every column as text, no message but our own."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ..errors import BadInput
+from ..table import Source, Statuses, Table, coded_values
+from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
+from .headers import clean_names
+from .memory import check_memory
+from .numbers import number_text, to_text
+from .raw import Raw
+from .scan import CHUNK_BYTES, check_text, looks_ragged, structure_problem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Dialect", "load_csv", "write_csv"]
+
+MEMORY_RATIO = 6
+_BASE_MEMORY = 50_000_000
+_LONGEST_LINE = 1 << 26
+_RECORDS_AT_ONCE = 65_536
+
+
+def load_csv(
+    path: Path, dialect: Dialect | None = None, encoding: str = "utf-8", memory_limit: int | None = None
+) -> Raw:
+    """Read a CSV file as text, empty fields as null, in the dialect given or found."""
+    size = path.stat().st_size
+    if size == 0:
+        raise BadInput("the file is empty: there are no records")
+    check_memory(_BASE_MEMORY * (memory_limit is None) + MEMORY_RATIO * size, memory_limit)
+    encoding = _codec(dialect.encoding if dialect and encoding == "utf-8" else encoding)
+    with _private_copy(path, encoding) as text:
+        check_text(text)
+        return _load(text, dialect, encoding)
+
+
+def _load(path: Path, dialect: Dialect | None, encoding: str) -> Raw:
+    head, whole = _head(path)
+    if dialect is None:
+        dialect, notes = find_dialect(head, whole=whole, encoding=encoding)
+    else:
+        ends = {"newline": line_end(head), "bom": head.startswith("\ufeff"), "encoding": encoding}
+        dialect, notes = replace(dialect, **ends), [f"read as {dialect}, as asked"]
+    header = header_of(head, dialect)
+    if not header:
+        raise BadInput("the file holds no header: there are no records")
+    names, header_notes = clean_names(header)
+    data = _read_text(path, dialect, names)
+    if encoding != "utf-8":
+        notes = [*notes, f"read from {encoding}; it is written in UTF-8"]
+    return Raw(data, Source("csv", dialect=dialect), dialect.decimal, (*notes, *header_notes))
+
+
+def _codec(encoding: str) -> str:
+    try:
+        name = codecs.lookup(encoding).name
+    except LookupError:
+        raise BadInput(f"there is no encoding {encoding!r}: use utf-8, latin-1, cp1252 or utf-16") from None
+    return "utf-8" if name == "utf-8-sig" else name
+
+
+def _head(path: Path) -> tuple[str, bool]:
+    """Return the first characters of a UTF-8 file, and whether they are all."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        whole = not file.read(1)
+    return head.decode("utf-8", errors="ignore"), whole
+
+
+@contextmanager
+def _private_copy(path: Path, encoding: str) -> Iterator[Path]:
+    """Give the file as UTF-8 under a plain name in a folder that only we can open."""
+    with tempfile.TemporaryDirectory(prefix="maskwell-") as folder:
+        copy = Path(folder, "input.csv")
+        if encoding == "utf-8":
+            copy.symlink_to(path.resolve())
+        else:
+            _transcode(path, copy, encoding)
+        yield copy
+
+
+def _transcode(path: Path, copy: Path, encoding: str) -> None:
+    try:
+        with path.open(encoding=encoding, newline="") as old, copy.open("w", encoding="utf-8", newline="") as new:
+            while text := old.read(CHUNK_BYTES):
+                new.write(text)
+    except UnicodeError:
+        raise BadInput(f"the file is not in {encoding}: name its true encoding") from None
+
+
+def _read_text(path: Path, dialect: Dialect, names: list[str]) -> pa.Table:
+    if looks_ragged(path, dialect, len(names)):
+        _raise_structure(path, dialect, len(names))
+    data = _duckdb_text(path, dialect, len(names))
+    if data is None:
+        _raise_structure(path, dialect, len(names))
+        raise BadInput(f"the file cannot be read as {dialect}: name its dialect with dialect=Dialect(...)")
+    return data.rename_columns(names)
+
+
+def _raise_structure(path: Path, dialect: Dialect, fields: int) -> None:
+    problem = structure_problem(path, dialect, fields)
+    if problem:
+        raise BadInput(problem)
+
+
+def _duckdb_text(path: Path, dialect: Dialect, fields: int) -> pa.Table | None:
+    """Read every field as text, or nothing when DuckDB refuses (its reason quotes the line)."""
+    import duckdb
+
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(fields))
+    query = (
+        f"SELECT * FROM read_csv($path, columns={{{columns}}}, auto_detect=false, header=true, delim=$delimiter, "
+        "quote=$quote, escape=$quote, nullstr='', allow_quoted_nulls=true, compression='none', strict_mode=true, "
+        f"null_padding=false, ignore_errors=false, max_line_size={_LONGEST_LINE})"
+    )
+    given = {"path": str(path), "delimiter": dialect.delimiter, "quote": dialect.quote}
+    with duckdb.connect(":memory:", config=_duckdb_settings(path.parent)) as connection:
+        try:
+            return connection.sql(query, params=given).to_arrow_table()
+        except duckdb.Error:
+            return None
+
+
+def _duckdb_settings(folder: Path) -> dict[str, Any]:
+    return {
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "temp_directory": str(folder / "duckdb"),
+        "preserve_insertion_order": True,
+    }
+
+
+def write_csv(table: Table, path: Path, default: Dialect | None = None) -> None:
+    """Write a table in the dialect it came in, else in a default one (RFC 4180)."""
+    dialect = table.source.dialect if isinstance(table.source.dialect, Dialect) else default or Dialect()
+    with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
+        if dialect.bom:
+            file.write(codecs.BOM_UTF8)
+        file.write((dialect.delimiter.join(_quoted(table.names, dialect)) + dialect.newline).encode())
+        for start in range(0, len(table), _RECORDS_AT_ONCE):
+            part = [(table, name, start, dialect) for name in table.names]
+            _write_records(list(pool.map(_fields, part)), dialect, file)
+
+
+def _quoted(names: Iterable[str], dialect: Dialect) -> list[str]:
+    import pyarrow as pa
+
+    return [name or "" for name in _with_quotes(pa.array(names, pa.string()), dialect).to_pylist()]
+
+
+def _fields(part: tuple[Table, str, int, Dialect]) -> pa.Array[Any]:
+    """Return the written fields of one column for some records: empty where missing."""
+    table, name, start, dialect = part
+    column, array = table.schema[name], table.array(name).slice(start, _RECORDS_AT_ONCE)
+    is_number = column.is_number and "id" not in column.roles
+    text = to_text(array, dialect.decimal) if is_number else _with_quotes(array, dialect)
+    if name in table.closed:
+        text = _with_codes(text, coded_values(column), table.closed[name][start : start + len(array)], dialect)
+    return text.fill_null("" if len(table.names) > 1 else dialect.quote * 2)
+
+
+def _with_codes(text: pa.Array[Any], codes: dict[int, float | str], status: Statuses, dialect: Dialect) -> pa.Array[Any]:
+    """Write the codes of closed cells literally, text codes too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for mark, code in codes.items():
+        at = status == mark
+        if at.any():
+            literal = code if isinstance(code, str) else number_text(code, dialect.decimal)
+            text = pc.if_else(pa.array(at), pa.scalar(_quoted([literal], dialect)[0], pa.string()), text)
+    return text
+
+
+def _with_quotes(text: pa.Array[Any], dialect: Dialect) -> pa.Array[Any]:
+    """Quote the fields that hold a delimiter, a quote or a line end."""
+    import pyarrow.compute as pc
+
+    special = "".join(f"\\x{ord(sign):02x}" for sign in (dialect.delimiter, dialect.quote, "\r", "\n"))
+    needed = pc.match_substring_regex(text, f"[{special}]")
+    if not pc.any(needed).as_py():
+        return text
+    doubled = pc.replace_substring(text, dialect.quote, dialect.quote * 2)
+    return pc.if_else(needed, pc.binary_join_element_wise(dialect.quote, doubled, dialect.quote, ""), text)
+
+
+def _write_records(columns: list[pa.Array[Any]], dialect: Dialect, file: BinaryIO) -> None:
+    import pyarrow.compute as pc
+
+    lines = pc.binary_join_element_wise(*columns, dialect.delimiter)
+    ended = pc.binary_join_element_wise(lines, "", dialect.newline)
+    file.write(ended.buffers()[2])

@@ -1,0 +1,181 @@
+"""Dataframes in and out: pandas, polars, pyarrow and duckdb, each back as it came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BadInput, raise_all
+from ..schema import Schema
+from ..table import Table
+from .columnar import clean_arrow, raw_from_arrow, warn_of_text_codes
+from .raw import Raw
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def from_native(frame: Any, schema: Schema | None = None) -> Table:
+    """Make a table of a pandas, polars, pyarrow or duckdb frame; without a schema one is proposed."""
+    from . import conform_raw
+
+    return conform_raw(raw_from_native(frame), schema)
+
+
+def to_native(table: Table) -> Any:
+    """Return a frame of the kind the table came from; a pyarrow Table for tables from files."""
+    warn_of_text_codes(table)
+    data = clean_arrow(table)
+    writers = {"pandas": _to_pandas, "polars": _to_polars, "duckdb": _to_duckdb}
+    writer = writers.get(table.source.kind)
+    return data if writer is None else writer(data, table.source.dialect or {})
+
+
+def raw_from_native(frame: Any) -> Raw:
+    """Read a frame as it is, before any schema."""
+    import narwhals.dependencies as kinds
+
+    if kinds.is_pandas_dataframe(frame):
+        return _from_pandas(frame)
+    if kinds.is_polars_lazyframe(frame):
+        return _from_polars(_collected(frame), ("the lazy frame was collected",))
+    if kinds.is_polars_dataframe(frame):
+        return _from_polars(frame)
+    if kinds.is_pyarrow_table(frame):
+        return raw_from_arrow(frame, "pyarrow")
+    if type(frame).__name__ == "DuckDBPyRelation":
+        return raw_from_arrow(_fetched(frame), "duckdb")
+    raise BadInput(
+        f"a {type(frame).__name__} is not a frame that can be read: give a pandas or polars DataFrame, "
+        "a pyarrow Table or a duckdb relation"
+    )
+
+
+def _collected(frame: Any) -> Any:
+    import polars as pl
+
+    try:
+        return frame.collect()
+    except pl.exceptions.PolarsError:
+        raise BadInput("the lazy frame could not be collected: collect it yourself to see why") from None
+
+
+def _fetched(relation: Any) -> pa.Table:
+    import duckdb
+
+    try:
+        fetched: pa.Table = relation.to_arrow_table()
+    except duckdb.Error:
+        raise BadInput("the duckdb relation could not be run: run it yourself to see why") from None
+    return fetched
+
+
+def _from_pandas(frame: Any) -> Raw:
+    import pandas as pd
+    import pyarrow as pa
+
+    if any(not isinstance(name, str) for name in frame.columns):
+        raise BadInput("the names of the frame's columns must all be text: rename those that are not")
+    arrays, problems = [], []
+    for i, name in enumerate(frame.columns):
+        array, problem = _from_series(frame.iloc[:, i], name)
+        arrays.append(array)
+        problems += problem
+    raise_all(problems, BadInput)
+    plain_index = isinstance(frame.index, pd.RangeIndex) and frame.index.start == 0 and frame.index.step == 1
+    notes = () if plain_index else ("the index of the pandas frame is not data and was left out",)
+    data = pa.Table.from_arrays(arrays, names=[str(name) for name in frame.columns])
+    backends = {str(name): _backend(dtype) for name, dtype in frame.dtypes.items()}
+    return raw_from_arrow(data, "pandas", notes, backends)
+
+
+def _from_series(series: Any, name: str) -> tuple[Any, list[str]]:
+    """Return a column in Arrow, or the sentence that says why there is none."""
+    import pyarrow as pa
+
+    try:
+        array = pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(series)), [_mixture(series, name)]
+    return (pa.chunked_array([array]) if isinstance(array, pa.Array) else array), []
+
+
+def _mixture(series: Any, name: str) -> str:
+    present = np.flatnonzero(series.notna().to_numpy())
+    kinds = [type(series.iloc[i]).__name__ for i in present]
+    other = next((k for k, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if other is None:
+        return f"column {name!r} holds values that are neither numbers nor text: convert it, or drop it"
+    record = int(present[other]) + 1
+    return (
+        f"column {name!r} mixes {kinds[0]} and {kinds[other]} values, first at record {record:,}: make them one type"
+    )
+
+
+def _backend(dtype: Any) -> str:
+    """Return how pandas holds a column: by numpy, with its own nulls, or in Arrow; never the dtype with its labels."""
+    import pandas as pd
+
+    if isinstance(dtype, pd.ArrowDtype):
+        return "arrow"
+    own = pd.api.types.is_extension_array_dtype(dtype) and pd.api.types.is_numeric_dtype(dtype)
+    return "nullable" if own or isinstance(dtype, pd.BooleanDtype) else "numpy"
+
+
+def _to_pandas(data: pa.Table, backends: dict[str, str]) -> Any:
+    import pandas as pd
+
+    columns = {name: _to_series(data.column(name), backends.get(name, "numpy")) for name in data.column_names}
+    return pd.DataFrame(columns)
+
+
+def _to_series(column: pa.ChunkedArray[Any], backend: str) -> Any:
+    import pandas as pd
+    import pyarrow.types as types
+
+    if backend == "arrow":
+        return column.to_pandas(types_mapper=pd.ArrowDtype)
+    whole = types.is_integer(column.type) or types.is_boolean(column.type)
+    if (backend == "nullable" and not types.is_dictionary(column.type)) or (whole and column.null_count):
+        return column.to_pandas(types_mapper=_nullable().get)
+    return column.to_pandas()
+
+
+def _nullable() -> dict[Any, Any]:
+    import pandas as pd
+    import pyarrow as pa
+
+    sizes = (8, 16, 32, 64)
+    whole = {getattr(pa, f"int{size}")(): getattr(pd, f"Int{size}Dtype")() for size in sizes}
+    natural = {getattr(pa, f"uint{size}")(): getattr(pd, f"UInt{size}Dtype")() for size in sizes}
+    floats = {pa.float32(): pd.Float32Dtype(), pa.float64(): pd.Float64Dtype()}
+    return {**whole, **natural, **floats, pa.bool_(): pd.BooleanDtype()}
+
+
+def _from_polars(frame: Any, notes: tuple[str, ...] = ()) -> Raw:
+    import polars as pl
+
+    unreadable = [name for name, dtype in frame.schema.items() if dtype == pl.Object]
+    raise_all((f"column {name!r} holds Python objects: convert it, or drop it" for name in unreadable), BadInput)
+    backends = {name: "enum" for name, dtype in frame.schema.items() if dtype == pl.Enum}
+    return raw_from_arrow(frame.to_arrow(), "polars", notes, backends)
+
+
+def _to_polars(data: pa.Table, backends: dict[str, str]) -> Any:
+    import polars as pl
+    import pyarrow as pa
+
+    kinds = {name: data.schema.field(name).type for name in data.column_names}
+    labelled = {name for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
+    plain = data.cast(pa.schema([(name, pa.string() if name in labelled else kind) for name, kind in kinds.items()]))
+    labels = {name: data.column(name).chunk(0).dictionary.to_pylist() for name in labelled}
+    wanted = {name: pl.Enum(labels[name]) if backends.get(name) == "enum" else pl.Categorical() for name in labelled}
+    frame = pl.from_arrow(plain)
+    return frame.cast(wanted) if isinstance(frame, pl.DataFrame) and wanted else frame
+
+
+def _to_duckdb(data: pa.Table, _: dict[str, str]) -> Any:
+    import duckdb
+
+    return duckdb.from_arrow(data)

@@ -1,0 +1,169 @@
+"""Numbers as text: parsed with every refusal told by its kind, written in the shortest plain form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+EXACT_BELOW = 2.0**53
+_PLAIN_BELOW = 16
+_VALID = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(([,. '\u2019\u00a0\u202f])\d{3})(\2\d{3})*([.,]\d+)?")
+_OTHER_DECIMAL = re.compile(r"(?=.*\d)[+-]?\d*[.,]\d*([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A kind of field that is not a number: what it is, the first record that has one, how many do, the remedy."""
+
+    what: str
+    first: int
+    count: int
+    remedy: str
+
+    def sentence(self, column: str) -> str:
+        """Say it of a column; never with the value."""
+        more = "" if self.count == 1 else f" ({self.count:,} records)"
+        return f"column {column!r}: {self.what}, first at record {self.first:,}{more}: {self.remedy}"
+
+
+def fault_at(flags: Flags, what: str, remedy: str) -> list[Fault]:
+    """Return a fault for the flagged records, or nothing when there is none."""
+    count = int(np.count_nonzero(flags))
+    return [Fault(what, int(np.argmax(flags)) + 1, count, remedy)] if count else []
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """Parsed amounts, NaN where there is none; `whole` holds them as int64 where a double cannot."""
+
+    values: Floats
+    whole: Integers | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+_REMEDIES = {
+    "text where a number belongs": "correct it, declare it as a missing code, or make the column a category",
+    "numbers with thousands separators": "take the separators out (or, if the sign is the decimal one, say so "
+    "with dialect=Dialect(decimal=))",
+    "numbers with the other decimal sign": "write them all with one sign, or name it with dialect=Dialect(decimal=)",
+    "an infinite, too large or undefined number": "correct it, or leave the field empty",
+}
+_TEXT, _GROUPED, _OTHER_SIGN, _UNDEFINED = _REMEDIES
+
+
+def parse(text: pa.Array[Any], decimal: str) -> Numbers:
+    """Parse trimmed text to doubles; nulls become NaN."""
+    import pyarrow as pa
+
+    pointed = _with_points(text, decimal)
+    try:
+        parsed = pointed.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return Numbers(np.empty(0), faults=_faults(text, pointed))
+    values = _to_floats(parsed)
+    undefined = ~np.isfinite(values) & ~_flags(text.is_null())
+    if undefined.any():
+        return Numbers(values, faults=tuple(fault_at(undefined, _UNDEFINED, _REMEDIES[_UNDEFINED])))
+    return Numbers(values, _whole(pointed, values))
+
+
+def _with_points(text: pa.Array[Any], decimal: str) -> pa.Array[Any]:
+    """Turn decimal commas into points; a point then stands for nothing and spoils the number."""
+    import pyarrow.compute as pc
+
+    if decimal == ".":
+        return text
+    return pc.replace_substring(pc.replace_substring(text, ".", "?"), ",", ".")
+
+
+def _whole(text: pa.Array[Any], values: Floats) -> Integers | None:
+    """Return the numbers as int64 when one is too large for a double to hold and all of them are whole."""
+    import pyarrow as pa
+
+    if not np.any(np.abs(values) >= EXACT_BELOW):
+        return None
+    try:
+        return np.asarray(text.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _faults(text: pa.Array[Any], pointed: pa.Array[Any]) -> tuple[Fault, ...]:
+    import pyarrow.compute as pc
+
+    valid = _flags(pc.match_substring_regex(pointed, _VALID).fill_null(True))
+    records = np.flatnonzero(~valid)
+    found: dict[str, list[int]] = {}
+    for record, field in zip(records.tolist(), text.take(records).to_pylist(), strict=True):
+        found.setdefault(_kind(field), []).append(record + 1)
+    return tuple(Fault(kind, at[0], len(at), _REMEDIES[kind]) for kind, at in found.items())
+
+
+def _kind(field: str) -> str:
+    if _NOT_FINITE.fullmatch(field):
+        return _UNDEFINED
+    if _THOUSANDS.fullmatch(field):
+        return _GROUPED
+    return _OTHER_SIGN if _OTHER_DECIMAL.fullmatch(field) else _TEXT
+
+
+def _to_floats(array: pa.Array[Any]) -> Floats:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _flags(array: pa.Array[Any]) -> Flags:
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def to_text(array: pa.Array[Any], decimal: str = ".") -> pa.Array[Any]:
+    """Write numbers in their shortest form that reads back the same: 12.35, 100, 0.00001, 1e+16."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = array.cast(pa.string())
+    if not pa.types.is_floating(array.type):
+        return text
+    text = pc.if_else(pc.equal(text, "-0"), "0", text)
+    text = _plain(text)
+    return pc.replace_substring(text, ".", decimal) if decimal != "." else text
+
+
+def _plain(text: pa.Array[Any]) -> pa.Array[Any]:
+    """Write out numbers with a small exponent, which Arrow writes as 1e+10."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    scientific = pc.match_substring(text, "e")
+    if not pc.any(scientific).as_py():
+        return text
+    plain = pa.array([number_text(float(field)) for field in text.filter(scientific).to_pylist()], pa.string())
+    return pc.replace_with_mask(text, scientific.fill_null(False), plain)
+
+
+def number_text(number: float, decimal: str = ".") -> str:
+    """Write one number as `to_text` does."""
+    if isinstance(number, int) or (number.is_integer() and abs(number) < 10.0**_PLAIN_BELOW):
+        return str(int(number))
+    shortest = Decimal(repr(number))
+    text = format(shortest, "f") if abs(shortest.adjusted()) < _PLAIN_BELOW else repr(number)
+    return text.replace(".", decimal)
+
+
+def codes_text(codes: Iterable[float | str], decimal: str = ".") -> list[str]:
+    """Write codes as they stand in a file."""
+    return [code if isinstance(code, str) else number_text(code, decimal) for code in codes]

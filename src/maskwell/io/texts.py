@@ -1,0 +1,72 @@
+"""Columns as text: canonical spellings of whole numbers and booleans, and what cannot be text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .numbers import to_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Unreadable(Exception):
+    """A column whose type no schema describes; the text completes a sentence that begins with its name."""
+
+    @classmethod
+    def of(cls, kind: pa.DataType) -> Unreadable:
+        """Say what the type is and what to do about it."""
+        import pyarrow.types as types
+
+        if types.is_temporal(kind):
+            return cls("holds dates or times: turn it into a number or a category, or drop it")
+        if types.is_nested(kind):
+            return cls("holds lists or records: split it into columns, or drop it")
+        return cls(f"holds {kind} values, which are neither numbers nor text: convert it, or drop it")
+
+
+def as_text(array: pa.Array[Any]) -> pa.Array[Any]:
+    """Return a column as text: 1 for whole numbers (1.0 too), true and false; empty text is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    kind = array.type
+    if types.is_floating(kind) or types.is_decimal(kind):
+        numbers = array.cast(pa.float64())
+        return to_text(pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers))
+    if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
+        return array.cast(pa.string())
+    if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
+        raise Unreadable.of(kind)
+    text = array.cast(pa.string())
+    empty = pc.equal(text, "")
+    return pc.if_else(empty, pa.scalar(None, pa.string()), text) if pc.any(empty).as_py() else text
+
+
+def in_order(words: Iterable[str]) -> list[str]:
+    """Sort categories: numbers by size, else text by code point."""
+    found = list(words)
+    try:
+        return sorted(found, key=lambda word: (float(word), word))
+    except ValueError:
+        return sorted(found)
+
+
+_PAIRS = (("no", "yes"), ("n", "y"), ("false", "true"), ("f", "t"))
+_SPELLINGS = {"0": "digits", "1": "digits"} | {
+    change(word): f"{pair}{change.__name__}"
+    for pair, change in product(_PAIRS, (str.lower, str.upper, str.capitalize))
+    for word in pair
+    if change is not str.capitalize or len(word) > 1
+}
+
+
+def booleans_mixed(words: Sequence[str]) -> bool:
+    """Return whether all words spell yes or no, and not all in the same way."""
+    families = [_SPELLINGS.get(word) for word in words]
+    return None not in families and len(set(families)) > 1

@@ -1,0 +1,71 @@
+"""The law p(z | x) of a released value given the true one: written once, drawn, inverted and conditioned on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from ..keystream import Stream
+from ..schema import Column
+from .additive import Additive, SkewedBias
+from .chained import Chained
+from .discrete import Classes, RankSwapped, Transition
+from .mixtures import JointMixture, Mixture, RotatedMixture
+from .noise import Floats, Laplace, Noise, Normal
+from .outlet import Outlet
+from .spread import Multiplicative, Power, Spread, Step
+
+__all__ = [
+    "LAWS",
+    "Additive",
+    "Chained",
+    "Classes",
+    "JointMixture",
+    "Laplace",
+    "Law",
+    "Mixture",
+    "Multiplicative",
+    "Noise",
+    "Normal",
+    "Outlet",
+    "Power",
+    "RankSwapped",
+    "RotatedMixture",
+    "SkewedBias",
+    "Spread",
+    "Step",
+    "Transition",
+    "law_from_dict",
+]
+
+
+class Law(Protocol):
+    """What every entry of `LAWS` offers."""
+
+    form: ClassVar[str]
+    has_density: ClassVar[bool]
+    whole_file: ClassVar[bool]
+    opens_codes: ClassVar[bool]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns the law speaks of."""
+
+    def draw(self, x: Floats, stream: Stream) -> Floats:
+        """Draw released values for true ones."""
+
+    def released(self, column: Column) -> Column:
+        """Describe a column as it leaves."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the law as plain data."""
+
+
+LAWS: dict[str, Any] = {
+    law.form: law for law in (Additive, SkewedBias, Transition, Classes, RankSwapped, Chained)
+}
+
+
+def law_from_dict(data: Mapping[str, Any]) -> Any:
+    """Build a law from plain data."""
+    return LAWS[data["form"]].from_dict(data)

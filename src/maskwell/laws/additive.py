@@ -1,0 +1,271 @@
+"""Laws of released amounts given true ones: draw and density side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ..keystream import Stream
+from ..schema import Column
+from .convolution import convolve, noise_from_dict
+from .noise import Floats, Noise, Row
+from .outlet import Cell, Outlet
+from .spread import Spread, spread_from_dict
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Additive:
+    """z = slope x + offset + spread(x) noise, on the transformed scale, then out through the outlets.
+
+    `mean_corrected` takes the bias of noise on the log scale away, so that E(z | x) = x before limits.
+    `categories` names the codes 0..K-1 where the noise is on category codes.
+    """
+
+    form: ClassVar[str] = "additive"
+    has_density: ClassVar[bool] = True
+    whole_file: ClassVar[bool] = False
+    opens_codes: ClassVar[bool] = False
+    columns: tuple[str, ...]
+    noise: Noise
+    outlets: tuple[Outlet, ...]
+    slope: float = 1.0
+    offsets: Row = ()
+    spreads: tuple[Spread | None, ...] = ()
+    mean_corrected: bool = False
+    categories: tuple[tuple[str, ...], ...] = ()
+
+    def draw(self, x: Floats, stream: Stream) -> Floats:
+        """Draw released values for true ones (NaN stays NaN)."""
+        return self.leave(self.place(x, self.scaled_noise(x, stream)), x)
+
+    def scaled_noise(self, x: Floats, stream: Stream) -> Floats:
+        """Draw the noise of each true value on the scale where it is added."""
+        noise = self.noise.draw(stream, self.columns)
+        if any(self.spreads):
+            for j, spread in enumerate(self.spreads):
+                if spread is not None:
+                    noise[:, j] *= spread.factor(x[:, j])
+        return noise
+
+    def place(self, x: Floats, noise: Floats) -> Floats:
+        """Add noise, in place, to where it is centred; what nested releases add to."""
+        for j in range(len(self.columns)):
+            noise[:, j] += self._centre(x[:, j], j)
+        return noise
+
+    def leave(self, noised: Floats, x: Floats) -> Floats:
+        """Send noised values out, in place: back-transform, limits, unit."""
+        for j, outlet in enumerate(self.outlets):
+            noised[:, j] = outlet.leave(noised[:, j], x[:, j])
+        return noised
+
+    def logpdf(self, z: Floats, x: Floats) -> Floats:
+        """Return the log density of each record over its open columns (probabilities where z is at a limit)."""
+        return self.logpdf_with_error(z, x)[0]
+
+    def logpdf_with_error(self, z: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density and the absolute error of the rectangle probability inside it."""
+        lower, upper = np.empty(z.shape, order="F"), np.empty(z.shape, order="F")
+        is_point, is_open = np.zeros(z.shape, bool), ~np.isnan(x)
+        total, error = np.zeros(len(z)), np.zeros(len(z))
+        resolution = self.noise.resolution
+        for j, outlet in enumerate(self.outlets):
+            centre, scale = self._centre(x[:, j], j), self._scale(x[:, j], j)
+            cell = outlet.cell(z[:, j], x[:, j], resolution[j] * scale)
+            lower[:, j], upper[:, j], is_point[:, j], factor = _standardised(cell, centre, scale)
+            total += np.where(is_open[:, j], factor, 0.0)
+        possible = ~(is_open & (lower == np.inf)).any(axis=1)
+        total[~possible] = -np.inf
+        for records, chosen, points in _patterns(is_open, is_point, possible):
+            picked = np.ix_(records, chosen)
+            log, this = self.noise.only(chosen).log_box(lower[picked], upper[picked], points)
+            total[records] += log
+            error[records] = this
+        return total, error
+
+    def _centre(self, x: Floats, j: int) -> Floats:
+        centre = self.outlets[j].enter(x)
+        if self.slope != 1.0:
+            centre = self.slope * centre
+        if self.offsets:
+            centre = centre + self.offsets[j]
+        if self.mean_corrected and self.outlets[j].log_shift is not None:
+            centre = centre - self.noise.log_mean_exp(j, self._scale(x, j))
+        return centre
+
+    def _scale(self, x: Floats, j: int) -> Floats:
+        spread = self.spreads[j] if self.spreads else None
+        return np.ones(len(x)) if spread is None else spread.factor(x)
+
+    def released(self, column: Column) -> Column:
+        """Describe the released column: codes with noise become numbers, unless they are rounded to codes."""
+        outlet = self.outlets[self.columns.index(column.name)]
+        if column.kind == "category":
+            if outlet.unit == 1:
+                return column
+            return replace(column, kind="continuous", unit=float(outlet.unit or 0) or None, categories=(), labels=())
+        unit = column.unit if outlet.unit is None or outlet.unit == column.step else _number(outlet.unit)
+        if not outlet.coded:
+            return replace(column, unit=unit)
+        return replace(
+            column,
+            unit=unit,
+            top=column.top if outlet.high is None else outlet.high,
+            bottom=column.bottom if outlet.low is None else outlet.low,
+        )
+
+    def then(self, later: Additive) -> Additive | None:
+        """Return the law of this noise followed by another on the same columns, where it has a closed form."""
+        if any(self.spreads) or any(later.spreads) or self.mean_corrected or later.mean_corrected:
+            return None
+        if self.slope != 1.0 or later.slope != 1.0 or self.categories or any(o.coded for o in self.outlets):
+            return None
+        noise = convolve(self.noise, later.noise)
+        offsets = tuple(a + b for a, b in zip(self._shift(), later._shift(), strict=True))
+        if noise is None:
+            return None
+        return Additive(self.columns, noise, later.outlets, offsets=offsets if any(offsets) else ())
+
+    def _shift(self) -> Row:
+        return self.offsets or (0.0,) * len(self.columns)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the law as plain data."""
+        out: dict[str, Any] = {"form": self.form, "columns": list(self.columns), "noise": self.noise.to_dict()}
+        out["outlets"] = [outlet.to_dict() for outlet in self.outlets]
+        if self.slope != 1.0:
+            out["slope"] = self.slope
+        if self.offsets:
+            out["offsets"] = list(self.offsets)
+        if any(self.spreads):
+            out["spreads"] = [None if spread is None else spread.to_dict() for spread in self.spreads]
+        if self.mean_corrected:
+            out["mean_corrected"] = True
+        if self.categories:
+            out["categories"] = [list(names) for names in self.categories]
+        return out
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Additive:
+        """Build the law from plain data."""
+        return cls(
+            columns=tuple(data["columns"]),
+            noise=noise_from_dict(data["noise"]),
+            outlets=tuple(Outlet.from_dict(outlet) for outlet in data["outlets"]),
+            slope=data.get("slope", 1.0),
+            offsets=tuple(data.get("offsets", ())),
+            spreads=tuple(None if s is None else spread_from_dict(s) for s in data.get("spreads", ())),
+            mean_corrected=data.get("mean_corrected", False),
+            categories=tuple(tuple(names) for names in data.get("categories", ())),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SkewedBias:
+    """z = theta x + e: theta lognormal with mean 1 and sd `bias_sd`, e normal, both drawn for each cell."""
+
+    form: ClassVar[str] = "lognormal bias"
+    has_density: ClassVar[bool] = True
+    whole_file: ClassVar[bool] = False
+    opens_codes: ClassVar[bool] = False
+    columns: tuple[str, ...]
+    bias_sd: float
+    sds: Row
+    outlets: tuple[Outlet, ...]
+
+    def draw(self, x: Floats, stream: Stream) -> Floats:
+        """Draw released values for true ones (NaN stays NaN)."""
+        from ..keystream import normals
+
+        log_sd = np.sqrt(np.log1p(self.bias_sd**2))
+        out = np.empty(x.shape, order="F")
+        for j, (name, outlet) in enumerate(zip(self.columns, self.outlets, strict=True)):
+            words = stream.words(name)
+            theta = np.exp(log_sd * normals(words[:, 1]) - log_sd**2 / 2)
+            out[:, j] = outlet.leave(theta * x[:, j] + self.sds[j] * normals(words[:, 0]), x[:, j])
+        return out
+
+    def logpdf(self, z: Floats, x: Floats) -> Floats:
+        """Return the log density of each record over its open columns."""
+        return self.logpdf_with_error(z, x)[0]
+
+    def logpdf_with_error(self, z: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """Return the log density; the columns are independent, so no rectangle is needed."""
+        total = np.zeros(len(z))
+        for j, outlet in enumerate(self.outlets):
+            is_open = ~np.isnan(x[:, j])
+            total[is_open] += self._column(z[is_open, j], x[is_open, j], self.sds[j], outlet)
+        return total, np.zeros(len(z))
+
+    def _column(self, z: Floats, x: Floats, sd: float, outlet: Outlet) -> Floats:
+        from ..kernels.densities import bias_lognormal_log_interval, bias_lognormal_logpdf
+
+        cell = outlet.cell(z, x, np.hypot(sd, self.bias_sd * x) / 4)
+        phi, sds = np.full(len(z), self.bias_sd), np.full(len(z), sd)
+        out, point, box = np.empty(len(z)), cell.is_point, ~cell.is_point
+        out[point] = bias_lognormal_logpdf(cell.lower[point], x[point], phi[point], sds[point])
+        ends = cell.lower[box], cell.upper[box]
+        out[box] = bias_lognormal_log_interval(*ends, x[box], phi[box], sds[box])
+        return np.where(cell.lower == np.inf, -np.inf, out + cell.log_factor)
+
+    def released(self, column: Column) -> Column:
+        """Describe the released column."""
+        outlet = self.outlets[self.columns.index(column.name)]
+        same = outlet.unit is None or outlet.unit == column.step
+        return column if same or outlet.unit is None else replace(column, unit=_number(outlet.unit))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the law as plain data."""
+        return {
+            "form": self.form,
+            "columns": list(self.columns),
+            "bias_sd": self.bias_sd,
+            "sds": list(self.sds),
+            "outlets": [outlet.to_dict() for outlet in self.outlets],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> SkewedBias:
+        """Build the law from plain data."""
+        outlets = tuple(Outlet.from_dict(outlet) for outlet in data["outlets"])
+        return cls(tuple(data["columns"]), data["bias_sd"], tuple(data["sds"]), outlets)
+
+
+def _number(unit: Any) -> float:
+    return int(unit) if unit.denominator == 1 else float(unit)
+
+
+def _standardised(cell: Cell, centre: Floats, scale: Floats) -> tuple[Floats, Floats, Bools, Floats]:
+    """Return a cell in units of the noise; where there is no noise, the whole line or nothing."""
+    zero = scale == 0
+    safe = np.where(zero, 1.0, scale)
+    lower, upper = (cell.lower - centre) / safe, (cell.upper - centre) / safe
+    is_point = cell.is_point & ~zero
+    factor = cell.log_factor - np.where(is_point, np.log(safe), 0.0)
+    if zero.any():
+        hit = np.where(cell.is_point, lower == 0, (lower <= 0) & (upper >= 0))
+        lower[zero] = np.where(hit[zero], -np.inf, np.inf)
+        upper[zero] = np.inf
+    return lower, upper, is_point, factor
+
+
+def _patterns(
+    is_open: Bools, is_point: Bools, wanted: Bools
+) -> Iterator[tuple[npt.NDArray[np.int64], list[int], tuple[bool, ...]]]:
+    """Group records that have the same open columns and the same points; records with none are passed over."""
+    both = np.concatenate([is_open, is_point & is_open], axis=1)
+    packed = np.packbits(both, axis=1)
+    kinds, member = np.unique(packed, axis=0, return_inverse=True)
+    for kind in range(len(kinds)):
+        records = np.flatnonzero((member.ravel() == kind) & wanted)
+        if len(records):
+            chosen = np.flatnonzero(is_open[records[0]]).tolist()
+            points = tuple(bool(is_point[records[0], j]) for j in chosen)
+            if chosen:
+                yield records, chosen, points

@@ -1,0 +1,59 @@
+"""Which noises there are, how they are read back, and the noise of two added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .mixtures import JointMixture, Mixture, RotatedMixture
+from .noise import Floats, Laplace, Noise, Normal
+
+NOISES: dict[str, Any] = {kind.form: kind for kind in (Normal, Laplace, Mixture, JointMixture, RotatedMixture)}
+
+
+def noise_from_dict(data: Mapping[str, Any]) -> Noise:
+    """Build a noise from plain data."""
+    kind = NOISES[data["form"]]
+    noise: Noise = kind(**{name: _frozen(value) for name, value in data.items() if name != "form"})
+    return noise
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+
+
+def convolve(first: Noise, second: Noise) -> Noise | None:
+    """Return the noise of two independent ones added, or nothing where it has no closed form."""
+    if isinstance(first, Normal) and isinstance(second, Normal):
+        return normal_from_covariance(first.covariance + second.covariance)
+    if isinstance(first, Normal):
+        first, second = second, first
+    if isinstance(first, Mixture) and isinstance(second, Normal) and not second.correlations:
+        widened = (np.array(first.sds) ** 2 + np.square(second.sds)[:, None]) ** 0.5
+        return Mixture(first.weights, first.means, tuple(map(tuple, widened.tolist())))
+    if isinstance(first, Mixture) and isinstance(second, Mixture):
+        return _mixture_sum(first, second)
+    return None
+
+
+def _mixture_sum(first: Mixture, second: Mixture) -> Mixture:
+    weights = np.outer(first.weights, second.weights).ravel()
+    means = [np.add.outer(a, b).ravel() for a, b in zip(first.means, second.means, strict=True)]
+    squares = [
+        np.add.outer(np.square(a), np.square(b)).ravel() for a, b in zip(first.sds, second.sds, strict=True)
+    ]
+    rows = [tuple(np.sqrt(square).tolist()) for square in squares]
+    return Mixture(tuple(weights.tolist()), tuple(tuple(m.tolist()) for m in means), tuple(rows))
+
+
+def normal_from_covariance(covariance: Floats) -> Normal:
+    """Return normal noise with a given covariance."""
+    sds = np.sqrt(np.diag(covariance))
+    scale = np.where(sds > 0, sds, 1.0)
+    correlations = covariance / np.outer(scale, scale)
+    np.fill_diagonal(correlations, 1.0)
+    if not (correlations - np.eye(len(sds))).any():
+        return Normal(tuple(sds.tolist()))
+    return Normal(tuple(sds.tolist()), tuple(tuple(row) for row in correlations.tolist()))

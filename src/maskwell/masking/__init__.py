@@ -1,0 +1,10 @@
+"""Mask a table: `apply` gives a `Masking` that stays inside; only its `.release` may leave."""
+
+from __future__ import annotations
+
+from .applying import apply
+from .plans import Mask, Setting
+from .results import Masking, Release
+from .stored import read_release
+
+__all__ = ["Mask", "Masking", "Release", "Setting", "apply", "read_release"]

@@ -1,0 +1,64 @@
+"""Files masked elsewhere, opened as a masking so that they can be attacked, compared and audited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..card import NoiseCard
+from ..errors import BadInput, raise_all
+from ..io import read
+from ..schema import Schema
+from ..table import Table
+from .results import Masking, Release, pair_by_id
+
+
+def from_files(
+    truth: str | Path | Table, masked: str | Path | Table, links: Any, schema: Schema | None, card: NoiseCard | None
+) -> Masking:
+    """Tie two files by their links; records of the truth without a link were not released."""
+    original = truth if isinstance(truth, Table) else read(truth, schema)
+    released = masked if isinstance(masked, Table) else read(masked, schema)
+    columns = _links(links)
+    there = pair_by_id(columns["truth_id"], _ids(original), "truth_id")
+    here = pair_by_id(columns["released_id"], _ids(released), "released_id")
+    order = _order(there, here, len(original), len(released))
+    aligned = released.take(np.argsort(order, kind="stable"))
+    release = Release(released, card or NoiseCard(records=len(released)))
+    kept = None if len(order) == len(original) else np.sort(order)
+    return Masking(original, aligned, release.card, kept=kept, given=(release, order), notes=original.notes)
+
+
+def _ids(table: Table) -> Any:
+    import pyarrow as pa
+
+    if table.ids is not None:
+        return table.ids
+    return pa.array(np.arange(1, len(table) + 1)).cast(pa.string())
+
+
+def _links(links: Any) -> Any:
+    import pyarrow as pa
+
+    from ..io.raw import read_raw
+
+    table = links if isinstance(links, pa.Table) else read_raw(Path(links)).data
+    wanted = ("truth_id", "released_id")
+    raise_all([f"the links have no column {name!r}" for name in wanted if name not in table.column_names], BadInput)
+    return {name: table.column(name).combine_chunks().cast(pa.string()) for name in wanted}
+
+
+def _order(there: Any, here: Any, originals: int, released: int) -> Any:
+    problems = []
+    if len(np.unique(there)) < len(there):
+        problems.append("the links name a truth_id twice")
+    if len(np.unique(here)) < len(here):
+        problems.append("the links name a released_id twice")
+    if len(here) != released:
+        problems.append(f"the links name {len(here):,} of {released:,} released records; every one needs its truth")
+    raise_all(problems, BadInput)
+    order = np.empty(released, np.int64)
+    order[here] = there
+    return order

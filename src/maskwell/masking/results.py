@@ -1,0 +1,171 @@
+"""What masking gives: a `Masking` with truth, links and key, and the `Release` that may leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..card import NoiseCard
+from ..errors import BadInput, BadPlan
+from ..keystream import Blocks, Key, Stream, identified, numbered
+from ..schema import Schema
+from ..table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A masked table and its noise card: no original value, no key, no link, no original order."""
+
+    table: Table
+    card: NoiseCard
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.card.columns) or "none"
+        return f"<Release of {len(self):,} records x {len(self.table.names)} columns; masked: {columns}>"
+
+    def to_frame(self) -> Any:
+        """Return the released records as a dataframe of the kind that came in."""
+        return self.table.to_frame()
+
+    def write(self, path: str | Path, *, format: str | None = None) -> str:
+        """Write the public bundle (data, card, schema, codebook, manifest) and return its id."""
+        from .stored import write_release
+
+        return write_release(self, Path(path), format)
+
+
+@dataclass(frozen=True)
+class Masking:
+    """A masked table with everything that ties it to the truth. It never leaves the steward.
+
+    `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases;
+    `number` counts the releases of a series, `revisions` when each record's noise was last drawn anew.
+    """
+
+    truth: Table = field(repr=False)
+    masked: Table = field(repr=False)
+    card: NoiseCard = field(repr=False)
+    mask: Any = None
+    key: Key | None = field(default=None, repr=False)
+    number: int = 1
+    revisions: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    kept: Integers | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = field(default=(), repr=False)
+    given: tuple[Release, Integers] | None = field(default=None, repr=False)
+
+    def __repr__(self) -> str:
+        columns = ", ".join(self.card.columns) or "none"
+        return f"<Masking of {len(self.truth):,} records; masked: {columns}; stays inside, only .release may leave>"
+
+    @property
+    def blocks(self) -> Blocks:
+        """The 128-bit ids of the records."""
+        return record_blocks(self.truth)
+
+    @cached_property
+    def order(self) -> Integers:
+        """For each released record its number in the truth, counted from 0: the links."""
+        from .leaving import released_order
+
+        return self.given[1] if self.given is not None else released_order(self)
+
+    @cached_property
+    def release(self) -> Release:
+        """The masked table, shuffled under the key, with new ids and rebuilt columns, and its card."""
+        from .leaving import leave
+
+        return self.given[0] if self.given is not None else leave(self)
+
+    @property
+    def links(self) -> pa.Table:
+        """The ids (or record numbers from 1) of each truth and its released record. For the steward only."""
+        import pyarrow as pa
+
+        return pa.table({"truth_id": _labels(self.truth, self.order), "released_id": _labels(self.release.table)})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only: counts and columns, no record."""
+        return {
+            "records": len(self.truth),
+            "released": len(self.order),
+            "masked": list(self.card.columns),
+            "recomputed": [total for total, _ in self.card.recomputed],
+            "number": self.number,
+            "notes": list(self.notes),
+        }
+
+    def write(
+        self, *, release: str | Path, private: str | Path, format: str | None = None
+    ) -> str:
+        """Write both halves: the public bundle, and the key, links and truth to the private folder."""
+        from .stored import write_masking
+
+        return write_masking(self, Path(release), Path(private), format)
+
+    @classmethod
+    def read(cls, *, release: str | Path, private: str | Path) -> Masking:
+        """Open a masking again from its two halves."""
+        from .stored import read_masking
+
+        return read_masking(Path(release), Path(private))
+
+    @classmethod
+    def from_files(
+        cls,
+        truth: str | Path | Table,
+        masked: str | Path | Table,
+        links: str | Path | pa.Table,
+        *,
+        schema: Schema | None = None,
+        card: NoiseCard | None = None,
+    ) -> Masking:
+        """Make a masking of files masked elsewhere; `links` has the columns truth_id and released_id."""
+        from .foreign import from_files
+
+        return from_files(truth, masked, links, schema, card)
+
+
+def record_blocks(table: Table) -> Blocks:
+    """Return the 128-bit ids of the records: from their ids, else from their numbers."""
+    ids = table.ids
+    return numbered(len(table)) if ids is None else identified(ids)
+
+
+def stream_of(masking: Masking, stage: str) -> Stream:
+    """Return the keyed stream of all records of a masking."""
+    if masking.key is None:
+        raise BadPlan("this masking was made elsewhere: it has no key")
+    return Stream(masking.key, masking.truth.schema.series, stage, masking.blocks)
+
+
+def _labels(table: Table, order: Integers | None = None) -> Any:
+    import pyarrow as pa
+
+    records = np.arange(len(table)) if order is None else order
+    if table.ids is None:
+        return pa.array((records + 1).astype(np.int64)).cast(pa.string())
+    return table.ids.take(pa.array(records))
+
+
+def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:
+    """Return where each wanted id stands among others, refusing ids that are not there."""
+    import pyarrow.compute as pc
+
+    found = pc.index_in(wanted, value_set=among)
+    if found.null_count:
+        first = int(np.flatnonzero(np.asarray(found.is_null()))[0])
+        raise BadInput(f"{what}: {found.null_count:,} ids are not in the file (first at line {first + 1} of the links)")
+    return np.asarray(found.to_numpy(), dtype=np.int64)

@@ -1,0 +1,105 @@
+"""Masks one after the other, and columns computed anew from masked parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..card import NoiseCard
+from ..errors import BadPlan, raise_all
+from ..laws.chained import follow
+from ..masking import Setting
+from ..table import Table
+from .resolve import need
+
+if TYPE_CHECKING:
+    from ..masking import Mask
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """Compute a column anew as a sum of masked parts: total = sum of coefficient x part. It carries no law.
+
+    For exact identities such as total = earnings + other income: three noises would contradict each other, and
+    a total left in clear beside noised parts would take much of their noise away. Where a part is not open,
+    the total is released as missing.
+    """
+
+    column: str
+    parts: tuple[tuple[str, float], ...]
+
+    def __post_init__(self) -> None:
+        given: Any = self.parts
+        pairs = given.items() if isinstance(given, Mapping) else [(p, 1.0) if isinstance(p, str) else p for p in given]
+        object.__setattr__(self, "parts", tuple((str(name), float(coefficient)) for name, coefficient in pairs))
+        if not self.parts or self.column in dict(self.parts):
+            raise BadPlan(f"{self.column!r} must be recomputed from at least one other column")
+
+    def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
+        """Put the sum on the card."""
+        need(table, (self.column, *dict(self.parts)), ("continuous", "integer"))
+        return NoiseCard(recomputed=((self.column, self.parts),))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Apply masks in order: over disjoint columns, or on one column where the sum of noises has a law."""
+
+    masks: tuple[Mask, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "masks", tuple(self.masks))
+        if not self.masks:
+            raise BadPlan("a chain needs at least one mask")
+
+    def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
+        """Resolve every mask and join their laws."""
+        setting, joined = setting or Setting(), NoiseCard()
+        for mask in self.masks:
+            joined = _join(joined, mask.card(_seen(table, joined), setting))
+        problems = [
+            f"column {total!r} is recomputed and masked too: it must do one of the two"
+            for total, _ in joined.recomputed
+            if total in joined.columns
+        ]
+        raise_all(problems, BadPlan)
+        return joined
+
+
+def _seen(table: Table, card: NoiseCard) -> Table:
+    """Describe the table as the next mask will find it: a grouped column has other categories."""
+    changes = {}
+    for law in card.laws:
+        if law.form == "transition":
+            changes |= {name: law.released(table.schema[name]) for name in law.columns}
+    return replace(table, schema=table.schema.changed(changes)) if changes else table
+
+
+def _join(first: NoiseCard, later: NoiseCard) -> NoiseCard:
+    if first.subsampled is not None and later.subsampled is not None:
+        raise BadPlan("a chain may subsample only once")
+    laws = list(first.laws)
+    for law in later.laws:
+        touched = [earlier for earlier in laws if set(earlier.columns) & set(law.columns)]
+        joined: Any = law
+        for earlier in touched:
+            joined = follow(earlier, law) if len(touched) == 1 else None
+            if joined is None:
+                raise BadPlan(_refusal(law.columns, earlier))
+        laws = [other for other in laws if other not in touched] + [joined]
+    return replace(
+        first,
+        laws=tuple(laws),
+        recomputed=(*first.recomputed, *later.recomputed),
+        subsampled=later.subsampled if first.subsampled is None else first.subsampled,
+        notes=(*first.notes, *later.notes),
+    )
+
+
+def _refusal(columns: tuple[str, ...], earlier: Any) -> str:
+    shared = [name for name in columns if name in earlier.columns]
+    return (
+        f"column {shared[0]!r} is masked twice and the law of both together has no closed form (normal with normal, "
+        "a mixture with normal, codes after noise, and tables of categories do): mask it once"
+    )

@@ -1,0 +1,319 @@
+"""Where a plan meets the data: checks, moments, rounding of the law, and how each column leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from ..engines import Moments
+from ..errors import BadPlan, raise_all
+from ..laws import Outlet, Power, Spread, Step
+from ..laws.noise import Matrix, Row
+from ..masking import Setting
+from ..schema import Column
+from ..table import Floats, Table
+
+LARGEST = 1e150  # beyond it the variance overflows
+REPAIR = 0.1  # the most a correlation may move when a matrix is made positive semi-definite
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseOptions:
+    """What every noise mask can be told.
+
+    `transform="log"` adds the noise to log(x + shift); `mean_corrected` then keeps the means. `clamp` keeps
+    values one unit inside the top and bottom codes; `limits` are further limits as (column, low, high).
+    `spread` makes the noise depend on the value. `skip_constant` passes over columns with one value.
+    """
+
+    transform: str | None = None
+    shift: float = 0.0
+    mean_corrected: bool = True
+    clamp: bool = True
+    limits: tuple[tuple[str, float | None, float | None], ...] = ()
+    spread: Step | Power | None = None
+    skip_constant: bool = False
+
+    def option_problems(self) -> list[str]:
+        """Return what is wrong with the options."""
+        found = []
+        if self.transform not in (None, "log"):
+            found.append(f"transform must be 'log' or left out, not {self.transform!r}")
+        if self.transform is None and self.shift:
+            found.append("a shift is for transform='log' only")
+        found += [f"the limits of {n!r} must rise" for n, a, b in self.limits if None not in (a, b) and a >= b]  # type: ignore[operator]
+        return found
+
+
+def names(columns: Sequence[str] | str) -> tuple[str, ...]:
+    """Return column names as a tuple; one name may be given bare."""
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
+def check_names(columns: tuple[str, ...]) -> list[str]:
+    """Return what is wrong with a list of columns."""
+    if not columns:
+        return ["a mask needs at least one column"]
+    return [f"column {name!r} is named twice" for name in sorted({n for n in columns if columns.count(n) > 1})]
+
+
+def exactly_one(what: str, **given: object) -> list[str]:
+    """Check that exactly one of several options is given."""
+    present = [name for name, value in given.items() if value is not None]
+    if len(present) == 1:
+        return []
+    return [f"{what}: give exactly one of {' and '.join(given)}"]
+
+
+def in_range(name: str, value: float | None, low: float, high: float = np.inf) -> list[str]:
+    """Check that an option lies above `low` and not above `high`."""
+    if value is None or low < value <= high:
+        return []
+    upper = f" and at most {high:g}" if np.isfinite(high) else ""
+    return [f"{name} must lie above {low:g}{upper}"]
+
+
+def need(table: Table, columns: Sequence[str], kinds: tuple[str, ...]) -> None:
+    """Refuse columns that are not there, of another kind, or that no mask may touch."""
+    problems = table.schema.missing_columns(columns)
+    for name in columns:
+        if name in table.schema:
+            problems += _kind_problems(table.schema[name], kinds)
+    raise_all(problems, BadPlan)
+
+
+def _kind_problems(column: Column, kinds: tuple[str, ...]) -> list[str]:
+    found = []
+    if column.kind not in kinds:
+        found.append(f"column {column.name!r} is of kind {column.kind!r}; this mask is for {' or '.join(kinds)}")
+    if taboo := sorted(column.roles & {"id", "weight", "group"}):
+        found.append(f"column {column.name!r} has the role {taboo[0]!r}, which is never masked by noise")
+    if column.drop:
+        found.append(f"column {column.name!r} is dropped, so it cannot be masked")
+    return found
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The columns a noise mask will touch, their values on the scale of the noise, and their moments."""
+
+    columns: tuple[str, ...]
+    values: Floats
+    moments: Moments
+    notes: tuple[str, ...] = ()
+
+
+def prepare(
+    table: Table, columns: tuple[str, ...], options: NoiseOptions, setting: Setting, *, joint: bool = False
+) -> Prepared:
+    """Check the columns and compute the moments their noise needs."""
+    need(table, columns, ("continuous", "integer"))
+    values = table.values(columns)
+    problems = [p for j, name in enumerate(columns) for p in _value_problems(name, values[:, j], options)]
+    raise_all(problems, BadPlan)
+    if options.transform == "log":
+        values = np.log(values + options.shift)
+    moments = setting.engine.moments(values)
+    constant = [columns[j] for j in np.flatnonzero(moments.low == moments.high)]
+    if constant and options.skip_constant:
+        kept = tuple(name for name in columns if name not in constant)
+        if not kept:
+            raise BadPlan("every column to be masked is constant")
+        again = prepare(table, kept, options, setting, joint=joint)
+        note = f"left as they are because they are constant: {', '.join(constant)}"
+        return Prepared(again.columns, again.values, again.moments, (note, *again.notes))
+    raise_all([_constant(name) for name in constant], BadPlan)
+    if joint:
+        raise_all(_too_few(columns, moments), BadPlan)
+    return Prepared(columns, values, moments)
+
+
+def _constant(name: str) -> str:
+    return f"column {name!r} is constant, so noise in proportion to its spread is undefined; skip_constant passes it over"
+
+
+def _too_few(columns: tuple[str, ...], moments: Moments) -> list[str]:
+    least = len(columns) + 2
+    return [
+        f"column {name!r} has {int(count)} open values; the covariance of {len(columns)} columns is undefined "
+        f"below {least}: mask fewer columns together or use independent noise"
+        for name, count in zip(columns, moments.counts, strict=True)
+        if count < least
+    ]
+
+
+def _value_problems(name: str, values: Floats, options: NoiseOptions) -> list[str]:
+    is_open = ~np.isnan(values)
+    if not is_open.any():
+        return [f"column {name!r} has no open value to mask; drop it from the plan"]
+    if np.count_nonzero(is_open) < 2:
+        return [f"column {name!r} has one open value, so its variance is undefined; drop it from the plan"]
+    too_large = np.flatnonzero(np.abs(values) > LARGEST)
+    if len(too_large):
+        return [f"column {name!r}: the variance overflows (first at record {too_large[0] + 1}); rescale the column"]
+    if options.transform == "log":
+        below = np.flatnonzero(values + options.shift <= 0)
+        if len(below):
+            return [
+                f"column {name!r} has {len(below):,} values at or below {-options.shift:g} (first at record "
+                f"{below[0] + 1}), where the logarithm is undefined; give a larger shift"
+            ]
+    return []
+
+
+def two_digits(values: Floats, setting: Setting) -> Row:
+    """Round data-derived sizes to two significant digits, unless the study wants them exact."""
+    if setting.exact:
+        return tuple(map(float, values))
+    return tuple(float(f"{value:.1e}") for value in values)
+
+
+def beside(values: Floats, sds: Row, setting: Setting) -> Row:
+    """Round shifts to a hundredth of the leading digit of the noise, so that no mean moves noticeably."""
+    if setting.exact:
+        return tuple(map(float, values))
+    digits = [2 - int(np.floor(np.log10(sd))) for sd in sds]
+    return tuple(round(float(value), digit) for value, digit in zip(values, digits, strict=True))
+
+
+def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[str, ...]]:
+    """Return the correlations the noise will have, and what had to be done to them."""
+    matrix, notes = _defined(prepared)
+    matrix, said = _repaired(matrix, prepared)
+    if setting.exact:
+        return tuple(map(tuple, matrix.tolist())), (*notes, *said)
+    rounded, shrunk = _two_decimals(matrix)
+    if shrunk:
+        said = (*said, f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with two decimals")
+    return tuple(map(tuple, rounded.tolist())), (*notes, *said)
+
+
+def _defined(prepared: Prepared) -> tuple[Floats, tuple[str, ...]]:
+    matrix = prepared.moments.correlations.copy()
+    undefined = np.argwhere(np.isnan(np.triu(matrix, 1)))
+    matrix[np.isnan(matrix)] = 0.0
+    return matrix, tuple(
+        f"columns {prepared.columns[i]!r} and {prepared.columns[j]!r} are too seldom open together: "
+        "their noise is uncorrelated"
+        for i, j in undefined
+    )
+
+
+def _repaired(matrix: Floats, prepared: Prepared) -> tuple[Floats, tuple[str, ...]]:
+    smallest = float(np.linalg.eigvalsh(matrix)[0])
+    if smallest >= -1e-10:
+        return matrix, ()
+    repaired = nearest_correlation(matrix)
+    moved = float(np.abs(repaired - matrix).max())
+    if moved > REPAIR:
+        i, j = np.unravel_index(np.abs(repaired - matrix).argmax(), matrix.shape)
+        raise BadPlan(
+            f"the correlations of pairwise-open records contradict each other (smallest eigenvalue {smallest:.3g}); "
+            f"making them consistent would move that of {prepared.columns[i]!r} and {prepared.columns[j]!r} by "
+            f"{moved:.2f}, more than {REPAIR}: mask these columns in separate groups"
+        )
+    return repaired, (
+        f"correlations from pairwise-open records were not positive semi-definite (smallest eigenvalue "
+        f"{smallest:.3g}); repaired to the nearest correlation matrix, moving none by more than {moved:.3f}",
+    )
+
+
+def nearest_correlation(matrix: Floats, *, iterations: int = 500, tolerance: float = 1e-12) -> Floats:
+    """Return the nearest correlation matrix (Higham's alternating projections with Dykstra's correction)."""
+    current, correction = matrix.copy(), np.zeros_like(matrix)
+    for _ in range(iterations):
+        shifted = current - correction
+        eigenvalues, vectors = np.linalg.eigh(shifted)
+        positive = (vectors * np.clip(eigenvalues, 0.0, None)) @ vectors.T
+        correction = positive - shifted
+        following = (positive + positive.T) / 2
+        np.fill_diagonal(following, 1.0)
+        done = float(np.abs(following - current).max()) < tolerance
+        current = following
+        if done:
+            break
+    return _lifted(current)
+
+
+def _lifted(matrix: Floats) -> Floats:
+    """Clip what is left of negative eigenvalues and restore the unit diagonal."""
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    positive = (vectors * np.clip(eigenvalues, 0.0, None)) @ vectors.T
+    sds = np.sqrt(np.diag(positive))
+    lifted = positive / np.outer(sds, sds)
+    np.fill_diagonal(lifted, 1.0)
+    return np.asarray((lifted + lifted.T) / 2)
+
+
+def _two_decimals(matrix: Floats) -> tuple[Floats, float]:
+    """Round to two decimals, then shrink all correlations by as few percent as keep the matrix consistent."""
+    for percent in range(101):
+        rounded = np.round((1 - percent / 100) * matrix, 2) + 0.0
+        np.fill_diagonal(rounded, 1.0)
+        if np.linalg.eigvalsh(rounded)[0] >= -1e-12:
+            return rounded, percent / 100
+    return np.eye(len(matrix)), 1.0
+
+
+def spreads(
+    prepared: Prepared, table: Table, options: NoiseOptions, setting: Setting
+) -> tuple[tuple[Spread | None, ...], Floats]:
+    """Return the spread of each column and the divisor that keeps the planned average variance."""
+    count = len(prepared.columns)
+    if options.spread is None:
+        return (), np.ones(count)
+    if isinstance(options.spread, Step):
+        return (options.spread,) * count, np.ones(count)
+    squares = options.spread.factor(table.values(prepared.columns)) ** 2
+    return (options.spread,) * count, np.sqrt(setting.engine.moments(squares).means)
+
+
+def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats) -> tuple[Outlet, ...]:
+    """Return how each column leaves; `sds` is the size of the noise on the scale where it is added."""
+    log_shift = options.shift if options.transform == "log" else None
+    problems, out = [], []
+    for j, name in enumerate(prepared.columns):
+        column = table.schema[name]
+        typical = sds[j] * (np.exp(prepared.moments.means[j]) if log_shift is not None else 1.0)
+        unit = column.step or default_unit(typical)
+        if not options.clamp and (column.top is not None or column.bottom is not None):
+            problems.append(
+                f"column {name!r} has top or bottom codes: with clamp=False noise could cross them and be "
+                "taken for a code; clamp, or declare the codes as missing codes"
+            )
+        low, high = _limits(column, unit, options)
+        avoid = tuple(float(code) for code in column.missing if not isinstance(code, str))
+        out.append(Outlet(unit, low, high, log_shift=log_shift, avoid=_on_grid(avoid, unit)))
+    raise_all(problems, BadPlan)
+    return tuple(out)
+
+
+def _limits(column: Column, unit: Fraction, options: NoiseOptions) -> tuple[float | None, float | None]:
+    lows = [a for name, a, _ in options.limits if name == column.name and a is not None]
+    highs = [b for name, _, b in options.limits if name == column.name and b is not None]
+    if options.clamp and column.bottom is not None:
+        lows.append(float(Fraction(repr(column.bottom)) + unit))
+    if options.clamp and column.top is not None:
+        highs.append(float(Fraction(repr(column.top)) - unit))
+    return max(lows, default=None), min(highs, default=None)
+
+
+def _on_grid(codes: tuple[float, ...], unit: Fraction) -> tuple[float, ...]:
+    return tuple(code for code in codes if (Fraction(repr(code)) / unit).denominator == 1)
+
+
+def default_unit(sd: float) -> Fraction:
+    """Return the released unit of a column that has none: two decimal places below the noise's first digit."""
+    return Fraction(10) ** (int(np.floor(np.log10(sd))) - 2)
+
+
+def per_column(given: float | Sequence[float], count: int, what: str) -> Floats:
+    """Return one figure for each column from one or as many."""
+    values = np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)) if np.ndim(given) == 0 else np.asarray(given)
+    if len(values) != count:
+        raise BadPlan(f"{what} has {len(values)} figures for {count} columns")
+    return np.asarray(values, dtype=np.float64)
+

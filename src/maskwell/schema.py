@@ -1,0 +1,290 @@
+"""What each column of a file is: its kind, its roles, its codes, the unit it is released in."""
+
+from __future__ import annotations
+
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from .errors import BadPlan, nearest, raise_all
+
+ROLES = ("id", "block", "key", "sensitive", "weight", "group")
+KINDS = ("continuous", "integer", "category", "text")
+
+OPEN, MISSING, TOP_CODED, BOTTOM_CODED, FIRST_MISSING_CODE = 0, 1, 2, 3, 4
+
+_FIELDS = ("kind", "roles", "unit", "top", "bottom", "missing", "categories", "labels", "description", "drop")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: what it holds and how it may leave.
+
+    `unit` is the step of the released values (1, 0.01, 50). `top` and `bottom` are codes: a value equal to
+    one of them is top- or bottom-coded, not open. `missing` lists further codes that mean "no value";
+    `categories` the values of a category column in the order of their codes 0..K-1. A dropped column is
+    read but never released.
+    """
+
+    name: str
+    kind: str
+    roles: frozenset[str] = frozenset()
+    unit: float | None = None
+    top: float | None = None
+    bottom: float | None = None
+    missing: tuple[float | str, ...] = ()
+    categories: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+    description: str = ""
+    drop: bool = False
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds amounts (continuous or integer)."""
+        return self.kind in ("continuous", "integer")
+
+    @property
+    def step(self) -> Fraction | None:
+        """The released unit as an exact fraction; integers have unit 1 unless told otherwise."""
+        if self.unit is None:
+            return Fraction(1) if self.kind == "integer" else None
+        return Fraction(repr(self.unit) if isinstance(self.unit, float) else str(self.unit))
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with this description, one sentence each."""
+        found = [
+            f"column {self.name!r}: role {role!r} is not one of {', '.join(ROLES)}{nearest(role, ROLES)}"
+            for role in sorted(self.roles - set(ROLES))
+        ]
+        if self.kind not in KINDS:
+            hint = nearest(self.kind, KINDS)
+            return [*found, f"column {self.name!r}: kind {self.kind!r} is not one of {', '.join(KINDS)}{hint}"]
+        return found + self._number_problems() + self._category_problems()
+
+    def _number_problems(self) -> list[str]:
+        found = []
+        if not self.is_number:
+            given = [name for name in ("unit", "top", "bottom") if getattr(self, name) is not None]
+            found += [f"column {self.name!r}: {name} is for numbers, not for kind {self.kind!r}" for name in given]
+            if "weight" in self.roles:
+                found.append(f"column {self.name!r}: a weight must be a number, not kind {self.kind!r}")
+            return found
+        if self.unit is not None and not self.unit > 0:
+            found.append(f"column {self.name!r}: the unit must be positive")
+        step = self.step
+        if self.kind == "integer" and step is not None and step.denominator != 1:
+            found.append(f"column {self.name!r}: an integer column needs a whole unit (1, 10, 1000)")
+        if self.top is not None and self.bottom is not None and self.top <= self.bottom:
+            found.append(f"column {self.name!r}: the top code must lie above the bottom code")
+        return found
+
+    def _category_problems(self) -> list[str]:
+        found = []
+        if self.kind != "category" and self.categories:
+            found.append(f"column {self.name!r}: categories are for kind 'category', not {self.kind!r}")
+        for what, items in (("category", self.categories), ("missing code", self.missing)):
+            if len(set(map(str, items))) < len(items):
+                found.append(f"column {self.name!r}: a {what} is listed twice")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as plain data, defaults left out."""
+        out: dict[str, Any] = {"kind": self.kind}
+        if self.roles:
+            out["roles"] = sorted(self.roles)
+        for name in ("unit", "top", "bottom", "description", "drop"):
+            value = getattr(self, name)
+            if value is not None and value is not False and value != "":
+                out[name] = value
+        for name in ("missing", "categories"):
+            if getattr(self, name):
+                out[name] = list(getattr(self, name))
+        if self.labels:
+            out["labels"] = dict(self.labels)
+        return out
+
+    @classmethod
+    def from_dict(cls, name: str, data: Mapping[str, Any]) -> Column:
+        """Build a column from plain data; the names were checked by `Schema.from_dict`."""
+        return cls(
+            name=name,
+            kind=data["kind"],
+            roles=frozenset(data.get("roles", ())),
+            unit=data.get("unit"),
+            top=data.get("top"),
+            bottom=data.get("bottom"),
+            missing=tuple(data.get("missing", ())),
+            categories=tuple(str(item) for item in data.get("categories", ())),
+            labels=tuple((str(code), str(label)) for code, label in dict(data.get("labels", {})).items()),
+            description=data.get("description", ""),
+            drop=bool(data.get("drop", False)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a file, in order; `series` names the survey whose releases share a key."""
+
+    columns: tuple[Column, ...]
+    series: str = "default"
+    _index: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", {column.name: i for i, column in enumerate(self.columns)})
+        raise_all(self._problems(), BadPlan)
+
+    def _problems(self) -> list[str]:
+        found = [problem for column in self.columns for problem in column.problems()]
+        names = [unicodedata.normalize("NFC", name) for name in self.names]
+        found += [f"column {name!r} is described twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        for role in ("id", "weight"):
+            holders = [column.name for column in self.columns if role in column.roles]
+            if len(holders) > 1:
+                found.append(f"only one column may have the role {role!r}, not {', '.join(map(repr, holders))}")
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def id_column(self) -> str | None:
+        """The name of the id column, if there is one."""
+        return next(iter(self.with_role("id")), None)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def __getitem__(self, name: str) -> Column:
+        if name not in self._index:
+            raise BadPlan(f"there is no column {name!r}{nearest(name, self.names)}")
+        return self.columns[self._index[name]]
+
+    def with_role(self, role: str) -> tuple[str, ...]:
+        """Return the names of the columns that have a role."""
+        return tuple(column.name for column in self.columns if role in column.roles)
+
+    def changed(self, changes: Mapping[str, Column]) -> Schema:
+        """Return the schema with some columns described anew."""
+        return replace(self, columns=tuple(changes.get(column.name, column) for column in self.columns))
+
+    def without(self, names: Iterable[str]) -> Schema:
+        """Return the schema without some columns."""
+        gone = set(names)
+        return replace(self, columns=tuple(column for column in self.columns if column.name not in gone))
+
+    def missing_columns(self, names: Iterable[str]) -> list[str]:
+        """Return one sentence for each name that is not a column, with the nearest right name."""
+        return [f"there is no column {n!r}{nearest(n, self.names)}" for n in names if n not in self._index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as plain data."""
+        return {"series": self.series, "columns": {column.name: column.to_dict() for column in self.columns}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Schema:
+        """Build a schema from plain data, listing every problem at once."""
+        raise_all(_shape_problems(data), BadPlan)
+        columns = tuple(Column.from_dict(name, described) for name, described in data["columns"].items())
+        return cls(columns, series=data.get("series", "default"))
+
+    def to_toml(self, comments: Mapping[str, Iterable[str]] | None = None) -> str:
+        """Write the schema as TOML, with comment lines above the columns they speak of."""
+        lines = [f"series = {_toml(self.series)}"]
+        for column in self.columns:
+            lines += ["", *(f"# {text}" for text in (comments or {}).get(column.name, ()))]
+            lines.append(f"[columns.{_toml_key(column.name)}]")
+            lines += [f"{name} = {_toml(value)}" for name, value in column.to_dict().items()]
+        return "\n".join(lines) + "\n"
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from TOML text."""
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise BadPlan(f"the schema is not valid TOML: {error}") from None
+
+    @classmethod
+    def read(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML file."""
+        try:
+            return cls.from_toml(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise BadPlan(f"the schema file {str(path)!r} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise BadPlan(f"the schema file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+
+
+def _shape_problems(data: Mapping[str, Any]) -> list[str]:
+    found = [
+        f"unknown key {name!r} in the schema{nearest(name, ('series', 'columns'))}"
+        for name in data
+        if name not in ("series", "columns")
+    ]
+    if not isinstance(data.get("series", ""), str):
+        found.append("series must be text")
+    columns = data.get("columns")
+    if not isinstance(columns, Mapping) or not columns:
+        return [*found, "the schema has no columns: write one [columns.NAME] table for each"]
+    for name, described in columns.items():
+        if not isinstance(described, Mapping):
+            found.append(f"column {name!r} must be a table: [columns.{name}]")
+        else:
+            found += _column_shape_problems(name, described)
+    return found
+
+
+_WANTED: dict[str, tuple[tuple[type, ...], str]] = {
+    "kind": ((str,), "text"),
+    "roles": ((list, tuple), "a list"),
+    "unit": ((int, float), "a number"),
+    "top": ((int, float), "a number"),
+    "bottom": ((int, float), "a number"),
+    "missing": ((list, tuple), "a list"),
+    "categories": ((list, tuple), "a list"),
+    "labels": ((Mapping,), "a table of code = label"),
+    "description": ((str,), "text"),
+    "drop": ((bool,), "true or false"),
+}
+
+
+def _column_shape_problems(name: str, described: Mapping[str, Any]) -> list[str]:
+    found = [
+        f"column {name!r}: unknown key {key!r}{nearest(key, _FIELDS)}" for key in described if key not in _WANTED
+    ]
+    if "kind" not in described:
+        found.append(f"column {name!r} has no kind: one of {', '.join(KINDS)}")
+    for key, (types, words) in _WANTED.items():
+        value = described.get(key)
+        if key in described and (not isinstance(value, types) or (isinstance(value, bool) and key != "drop")):
+            found.append(f"column {name!r}: {key} must be {words}")
+    return found
+
+
+def _toml_key(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
+    return name if plain else _toml(name)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + "".join(_escaped(character) for character in value) + '"'
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return repr(value)
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"

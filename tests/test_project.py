@@ -1,0 +1,426 @@
+"""The frame: files name no registry or machine, all is pinned, pages load nothing, imports point down."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import stat
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "maskwell"
+FOR_DEVELOPERS = {"test", "check", "docs", "bench"}
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+# Files name no registry and no machine.
+
+# Written in pieces, so that this file does not name them either.
+HOSTS = [
+    ("pypi", ".org"),
+    ("python", "hosted.org"),
+    ("registry", ".npmjs"),
+    ("deb", ".debian"),
+    ("cdn", "."),
+    ("js", "delivr"),
+    ("un", "pkg"),
+]
+HOST = re.compile("|".join(re.escape("".join(pieces)) for pieces in HOSTS), re.IGNORECASE)
+MACHINE = re.compile(r"(?<![\w.])/(work|farm|root|home/\w+)/")
+NOT_OURS = {
+    ".git",
+    ".venv",
+    "__pycache__",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".hypothesis",
+    "_build",
+}
+FOREIGN = [
+    *("https://" + "".join(pieces) for pieces in HOSTS),
+    *("/" + path for path in ("work/x", "root/x", "home/someone/x", "farm/x")),
+]
+
+
+def project_files() -> list[Path]:
+    """Every file that is or could be committed; without git, every file outside the caches."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-coz", "--exclude-standard"]
+    try:
+        listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        found = [ROOT / name for name in listed.split("\0") if name]
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        found = [path for path in ROOT.rglob("*") if not NOT_OURS & set(path.relative_to(ROOT).parts)]
+    return sorted(path for path in found if path.is_file())
+
+
+def foreign_lines(text: str) -> list[int]:
+    return [i for i, line in enumerate(text.splitlines(), 1) if HOST.search(line) or MACHINE.search(line)]
+
+
+def test_no_file_names_a_registry_or_a_machine():
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in project_files()
+        for line in foreign_lines(path.read_text(encoding="utf-8", errors="ignore"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("line", FOREIGN)
+def test_a_registry_or_a_machine_path_would_be_found(line):
+    assert foreign_lines(f"fine\nsee {line} there\nfine") == [2]
+
+
+def test_project_files_are_found():
+    names = {path.relative_to(ROOT).as_posix() for path in project_files()}
+    assert {"pyproject.toml", "Makefile", "tests/test_project.py", ".ci/run"} <= names
+    assert not any(name.startswith((".venv/", ".git/")) for name in names)
+
+
+# Versions.
+
+
+def pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def declared() -> list[Requirement]:
+    """What pyproject.toml asks for: to run, to build, and in every extra."""
+    project = PYPROJECT["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    lines = [*project["dependencies"], *extras, *PYPROJECT["build-system"]["requires"], "editables"]
+    return [requirement for line in lines if (requirement := Requirement(line)).name != "maskwell"]
+
+
+def requirements_of(requirement: Requirement) -> list[Requirement]:
+    """What an installed package asks for in turn, with the extras named; nothing if it is not installed."""
+    try:
+        lines = distribution(requirement.name).requires or []
+    except PackageNotFoundError:
+        return []
+    extras = requirement.extras or {""}
+    asked = [Requirement(line) for line in lines]
+    return [one for one in asked if not one.marker or any(one.marker.evaluate({"extra": e}) for e in extras)]
+
+
+def closure(requirements: list[Requirement]) -> set[str]:
+    names: set[str] = set()
+    seen: set[str] = set()
+    waiting = list(requirements)
+    while waiting:
+        requirement = waiting.pop()
+        if str(requirement) not in seen:
+            seen.add(str(requirement))
+            names.add(canonicalize_name(requirement.name))
+            waiting += requirements_of(requirement)
+    return names
+
+
+def test_constraints_are_pins_alone():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pin = re.compile(r"#.*|[A-Za-z0-9._-]+==[A-Za-z0-9.]+")
+    assert [line for line in lines if not pin.fullmatch(line)] == []
+
+
+def test_every_declared_dependency_is_pinned_within_its_bounds():
+    pinned = pins()
+    unpinned = [str(one) for one in declared() if canonicalize_name(one.name) not in pinned]
+    outside = [
+        str(one)
+        for one in declared()
+        if (name := canonicalize_name(one.name)) in pinned
+        and not one.specifier.contains(pinned[name], prereleases=True)
+    ]
+    assert (unpinned, outside) == ([], [])
+
+
+def test_everything_an_installation_brings_is_pinned():
+    assert sorted(closure(declared()) - set(pins())) == []
+
+
+def declared_for_users() -> set[str]:
+    extras = PYPROJECT["project"]["optional-dependencies"]
+    lines = [line for name, lines in extras.items() if name not in FOR_DEVELOPERS for line in lines]
+    return {
+        canonicalize_name(Requirement(line).name) for line in [*PYPROJECT["project"]["dependencies"], *lines]
+    }
+
+
+def test_every_import_of_the_package_is_declared():
+    providers, asked = packages_distributions(), declared_for_users() | {"maskwell"}
+    undeclared = [
+        f"{where} imports {name}"
+        for where, name in top_level_imports()
+        if name not in sys.stdlib_module_names
+        and not asked & {canonicalize_name(provider) for provider in providers.get(name, [name])}
+    ]
+    assert undeclared == []
+
+
+def top_level_imports() -> Iterator[tuple[str, str]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            else:
+                continue
+            for name in names:
+                yield str(path.relative_to(ROOT)), name.split(".")[0]
+
+
+def test_the_package_says_the_version_of_pyproject():
+    import maskwell
+
+    assert maskwell.__version__ == PYPROJECT["project"]["version"]
+
+
+# Continuous integration.
+
+
+def test_ci_is_executable_and_ends_with_the_tests():
+    script = ROOT / ".ci" / "run"
+    lines = [line for line in script.read_text(encoding="utf-8").splitlines() if line.strip()]
+    assert script.stat().st_mode & stat.S_IXUSR
+    assert lines[0] == "#!/usr/bin/env bash"
+    assert re.match(r"make\b.* check\b", lines[-2])
+    assert re.match(r"make\b.* test\b", lines[-1])
+
+
+# The built documentation loads nothing from elsewhere.
+
+
+class Loads(HTMLParser):
+    """Collects the addresses that a browser fetches by itself when it shows a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag, attributes):
+        named = dict(attributes)
+        fetched = [named.get(name) for name in ("src", "srcset", "poster", "data")]
+        if tag == "link" and named.get("rel") not in {"canonical", "author", "license"}:
+            fetched.append(named.get("href"))
+        self.found += [address for address in fetched if address]
+        self.found += styled(named.get("style") or "")
+
+
+def styled(css: str) -> list[str]:
+    """The addresses that a style sheet fetches."""
+    return re.findall(r"""(?:url\(|@import)\s*['"]?([^'")\s;]+)""", css)
+
+
+def outside(addresses: list[str]) -> list[str]:
+    return [address for address in addresses if re.match(r"([a-z][a-z+.-]*:)?//", address, re.IGNORECASE)]
+
+
+def page_loads(html: str) -> list[str]:
+    parser = Loads()
+    parser.feed(html)
+    inline = re.findall(r"<style[^>]*>(.*?)</style>", html, re.DOTALL | re.IGNORECASE)
+    return outside(parser.found + [address for css in inline for address in styled(css)])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
+    places = ["-d", str(out / "doctrees"), str(ROOT / "docs"), str(out / "html")]
+    # A dead proxy stands in for a machine without a net.
+    nowhere = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    done = subprocess.run([*command, *places], capture_output=True, text=True, env=os.environ | nowhere)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return out / "html"
+
+
+def test_documentation_loads_nothing_from_elsewhere(site):
+    pages = {path: page_loads(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    sheets = {path: outside(styled(path.read_text(encoding="utf-8"))) for path in site.rglob("*.css")}
+    assert (site / "index.html") in pages
+    assert {str(path.relative_to(site)): found for path, found in (pages | sheets).items() if found} == {}
+
+
+def test_every_page_is_in_the_contents(site):
+    contents = (site / "index.html").read_text(encoding="utf-8")
+    pages = [path.stem for path in (ROOT / "docs").glob("*.md") if path.stem != "index"]
+    assert [name for name in pages if f'href="{name}.html"' not in contents] == []
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<script src="https://example.org/x.js"></script>',
+        '<link rel="stylesheet" href="//example.org/x.css">',
+        '<link rel="preconnect" href="https://example.org">',
+        '<img src="http://example.org/x.png">',
+        '<p style="background: url(https://example.org/x.png)">',
+        "<style>@import 'https://example.org/x.css';</style>",
+    ],
+)
+def test_an_outside_load_would_be_found(html):
+    assert len(page_loads(html)) == 1
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        '<a href="https://example.org">a link is not a load</a>',
+        '<script src="_static/x.js"></script>',
+        '<link rel="canonical" href="https://example.org">',
+        '<img src="data:image/png;base64,AAAA">',
+    ],
+)
+def test_links_and_own_files_are_no_outside_loads(html):
+    assert page_loads(html) == []
+
+
+# Imports point down.
+
+FLOORS = [  # from the ground up; a room may import rooms of its own floor and of those below
+    {"schema", "errors", "tolerances"},
+    {"kernels", "keystream"},
+    {"laws", "table", "io", "datasets", "engines"},
+    {"card"},
+    {"masking", "seal"},
+    {"masks", "attacks", "analysis"},
+    {"calibration", "protect", "checks", "utility"},
+    {"plan", "pipeline"},
+    {"report"},
+    {"cli", "studio", "studies"},
+]
+FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+STRANGERS = {"masks", "attacks", "analysis"}  # these know each other by the card alone
+DOORS = {"__init__", "__main__"}  # the ways in, above all floors
+
+
+def module_name(path: Path) -> tuple[str, ...]:
+    """The dotted name of a file below the package, as a tuple; a package is named with its `__init__`."""
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
+def imported(tree: ast.AST, module: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The modules of the package that a module imports; `()` is the package's public face."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top, *rest = alias.name.split(".")
+                if top == "maskwell":
+                    yield tuple(rest)
+        elif isinstance(node, ast.ImportFrom):
+            base = origin(node, module)
+            if base is not None:
+                yield from (
+                    [base] if base else [(name.name,) if name.name in FLOOR else () for name in node.names]
+                )
+
+
+def origin(node: ast.ImportFrom, module: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The module of the package that a `from` statement names, or None if it is another package's."""
+    tail = tuple((node.module or "").split(".")) if node.module else ()
+    if node.level:
+        return module[: len(module) - node.level] + tail
+    return tail[1:] if tail[:1] == ("maskwell",) else None
+
+
+def misplaced(source: str, module: tuple[str, ...]) -> list[str]:
+    """What is wrong with the imports of a module of the package, in words."""
+    room = module[0]
+    if room in DOORS:
+        return []
+    if room not in FLOOR:
+        return [f"the room {room} is on no floor"]
+    problems = []
+    for target in imported(ast.parse(source), module):
+        if not target:
+            if room not in FLOORS[-1]:
+                problems.append(f"{room} imports the public face")
+        elif target[0] not in FLOOR:
+            problems.append(f"{room} imports {target[0]}, which is on no floor")
+        elif FLOOR[target[0]] > FLOOR[room]:
+            problems.append(f"{room} imports {target[0]} from a floor above")
+        elif target[0] != room and {target[0], room} <= STRANGERS:
+            problems.append(f"{room} imports {target[0]}, which it must not know")
+    return problems
+
+
+def test_imports_point_down():
+    problems = [
+        f"{path.relative_to(ROOT)}: {problem}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for problem in misplaced(path.read_text(encoding="utf-8"), module_name(path))
+    ]
+    assert problems == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "problem"),
+    [
+        ("laws", "from maskwell.card import NoiseCard", "laws imports card from a floor above"),
+        ("laws", "from .card import NoiseCard", "laws imports card from a floor above"),
+        ("laws", "from . import card", "laws imports card from a floor above"),
+        ("laws", "from maskwell import card", "laws imports card from a floor above"),
+        ("laws", "import maskwell.card", "laws imports card from a floor above"),
+        ("laws", "import maskwell", "laws imports the public face"),
+        ("laws", "from maskwell import apply", "laws imports the public face"),
+        ("laws", "from maskwell.helpers import x", "laws imports helpers, which is on no floor"),
+        ("helpers", "import numpy", "the room helpers is on no floor"),
+        (
+            "attacks.bayes",
+            "from maskwell.masks.additive import x",
+            "attacks imports masks, which it must not know",
+        ),
+        ("attacks.bayes", "from ..masks import x", "attacks imports masks, which it must not know"),
+        (
+            "attacks.bayes",
+            "def f():\n    from maskwell.cli import x",
+            "attacks imports cli from a floor above",
+        ),
+    ],
+)
+def test_a_misplaced_import_would_be_found(module, line, problem):
+    assert misplaced(line, tuple(module.split("."))) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("laws", "from maskwell.kernels import densities"),
+        ("laws", "from maskwell.table import Table"),
+        ("laws", "import numpy as np\nfrom scipy.stats import norm"),
+        ("attacks.bayes", "from .nearest import h\nfrom . import linkage\nfrom ..card import NoiseCard"),
+        (
+            "attacks.__init__",
+            "from .bayes import BayesIntruder\nfrom maskwell.attacks.linkage import Linkage",
+        ),
+        ("cli", "from maskwell import masking"),
+        ("studies.kim.study", "import maskwell as mw\nfrom maskwell import apply"),
+        ("__main__", "from maskwell.cli import main"),
+    ],
+)
+def test_a_well_placed_import_passes(module, line):
+    assert misplaced(line, tuple(module.split("."))) == []
+
+
+def test_contributing_lists_the_floors_as_they_are():
+    lines = re.findall(
+        r"^\| (\d+) \| (.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert {int(floor): set(re.findall(r"`(\w+)`", rooms)) for floor, rooms in lines} == dict(
+        enumerate(FLOORS)
+    )
