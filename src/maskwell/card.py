@@ -83,9 +83,11 @@ class NoiseCard:
         if self.swapped is None or self.swapped.share == 0:
             return logs
         if log_background is None:
-            raise NoLaw("records of this release were swapped: give log_background, the density of z in its block")
+            raise NoLaw(
+                "records of this release were swapped: give log_background, the density of z in its block"
+            )
         share = self.swapped.share
-        return np.logaddexp(np.log1p(-share) + logs, np.log(share) + log_background)
+        return np.asarray(np.logaddexp(np.log1p(-share) + logs, np.log(share) + log_background))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain data: what is written to card.json."""
@@ -113,7 +115,9 @@ class NoiseCard:
         if data.get("format") != FORMAT:
             raise BadBundle("this is not a maskwell noise card")
         if data.get("version", 0) > VERSION:
-            raise BadBundle(f"the card was written by a newer maskwell (card version {data['version']}); upgrade")
+            raise BadBundle(
+                f"the card was written by a newer maskwell (card version {data['version']}); upgrade"
+            )
         try:
             return cls._read(data)
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -137,7 +141,7 @@ class NoiseCard:
     def to_json(self) -> str:
         """Write the card as JSON with a digest of its own content."""
         content = self.to_dict()
-        return json.dumps({**content, "digest": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
+        return _written({**content, "digest": _digest(content)}) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> NoiseCard:
@@ -172,6 +176,20 @@ class NoiseCard:
 def _digest(content: Mapping[str, Any]) -> str:
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+
+
+def _written(value: Any, indent: str = "") -> str:
+    """Write JSON for people: lists of plain values on one line, everything else one entry a line."""
+    inner = indent + " "
+    nested = isinstance(value, dict) or (
+        isinstance(value, list) and any(isinstance(v, dict | list) for v in value)
+    )
+    if not nested or not value:
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        entries = [f"{json.dumps(k, ensure_ascii=False)}: {_written(v, inner)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + _written(entry, inner) for entry in value) + f"\n{indent}]"
 
 
 def _law_logpdf(law: Any, z: Table, x: Table) -> tuple[Floats, Floats]:

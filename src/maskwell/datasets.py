@@ -393,8 +393,8 @@ def _identifiers(rng: np.random.Generator, n: int) -> NDArray[np.str_]:
 def housing(n: int = SIZE, seed: int = 1993) -> Table:
     """Draw the synthetic housing survey as a table.
 
-    The amounts are keys; BEDROOMS, BATHS and YR_BLT are the blocks in which records are matched. REGION has
-    no role: crossed with the blocks it makes the small cells that hold the 771 targets.
+    The amounts are keys; REGION, BEDROOMS, BATHS and YR_BLT are the blocks. All four together make the small
+    cells that hold the 771 targets; an intruder's matching drops REGION.
     """
     import pyarrow as pa
 
@@ -432,6 +432,6 @@ def _columns() -> tuple[Column, ...]:
 def _class_column(name: str) -> Column:
     from .schema import Column
 
-    roles = frozenset[str]() if name == "REGION" else frozenset({"block"})
+    roles = frozenset({"block"})
     labels = tuple((str(value), label) for value, label in CLASS_LABELS[name].items())
     return Column(name, "category", roles, categories=tuple(map(str, CLASSES[name])), labels=labels)

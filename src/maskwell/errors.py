@@ -18,7 +18,9 @@ class MaskwellError(Exception):
     def _text(self) -> str:
         if len(self.problems) == 1:
             return self.problems[0]
-        return "\n".join([f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)])
+        return "\n".join(
+            [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)]
+        )
 
     def __reduce__(self) -> tuple[type[MaskwellError], tuple[tuple[str, ...]]]:
         return type(self), (self.problems,)

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import os
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -152,13 +152,14 @@ def numbered(count: int, start: int = 0) -> Blocks:
     return blocks
 
 
-def identified(ids: pa.Array) -> Blocks:
+def identified(ids: pa.Array[Any]) -> Blocks:
     """Return the 128-bit form of text ids: the bytes themselves up to 15, a hash of longer ones."""
     import pyarrow as pa
 
     ids = ids.cast(pa.large_binary())
-    offsets = np.frombuffer(ids.buffers()[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    letters = np.frombuffer(ids.buffers()[2] or b"", np.uint8)
+    buffers: list[Any] = ids.buffers()
+    offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    letters = np.frombuffer(buffers[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     blocks = np.zeros((len(ids), 16), np.uint8)
     for position in range(min(int(lengths.max(initial=0)), _SHORT_ID)):

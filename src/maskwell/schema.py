@@ -62,14 +62,19 @@ class Column:
         ]
         if self.kind not in KINDS:
             hint = nearest(self.kind, KINDS)
-            return [*found, f"column {self.name!r}: kind {self.kind!r} is not one of {', '.join(KINDS)}{hint}"]
+            return [
+                *found,
+                f"column {self.name!r}: kind {self.kind!r} is not one of {', '.join(KINDS)}{hint}",
+            ]
         return found + self._number_problems() + self._category_problems()
 
     def _number_problems(self) -> list[str]:
         found = []
         if not self.is_number:
             given = [name for name in ("unit", "top", "bottom") if getattr(self, name) is not None]
-            found += [f"column {self.name!r}: {name} is for numbers, not for kind {self.kind!r}" for name in given]
+            found += [
+                f"column {self.name!r}: {name} is for numbers, not for kind {self.kind!r}" for name in given
+            ]
             if "weight" in self.roles:
                 found.append(f"column {self.name!r}: a weight must be a number, not kind {self.kind!r}")
             return found
@@ -140,11 +145,15 @@ class Schema:
     def _problems(self) -> list[str]:
         found = [problem for column in self.columns for problem in column.problems()]
         names = [unicodedata.normalize("NFC", name) for name in self.names]
-        found += [f"column {name!r} is described twice" for name in sorted({n for n in names if names.count(n) > 1})]
+        found += [
+            f"column {name!r} is described twice" for name in sorted({n for n in names if names.count(n) > 1})
+        ]
         for role in ("id", "weight"):
             holders = [column.name for column in self.columns if role in column.roles]
             if len(holders) > 1:
-                found.append(f"only one column may have the role {role!r}, not {', '.join(map(repr, holders))}")
+                found.append(
+                    f"only one column may have the role {role!r}, not {', '.join(map(repr, holders))}"
+                )
         return found
 
     @property
@@ -256,7 +265,9 @@ _WANTED: dict[str, tuple[tuple[type, ...], str]] = {
 
 def _column_shape_problems(name: str, described: Mapping[str, Any]) -> list[str]:
     found = [
-        f"column {name!r}: unknown key {key!r}{nearest(key, _FIELDS)}" for key in described if key not in _WANTED
+        f"column {name!r}: unknown key {key!r}{nearest(key, _FIELDS)}"
+        for key in described
+        if key not in _WANTED
     ]
     if "kind" not in described:
         found.append(f"column {name!r} has no kind: one of {', '.join(KINDS)}")

@@ -47,7 +47,9 @@ class Table:
         return int(self.data.num_rows)
 
     def __repr__(self) -> str:
-        roles = {role: list(self.schema.with_role(role)) for role in ("id", "block", "key", "weight", "group")}
+        roles = {
+            role: list(self.schema.with_role(role)) for role in ("id", "block", "key", "weight", "group")
+        }
         said = ", ".join(f"{role}: {' '.join(names)}" for role, names in roles.items() if names)
         return f"<Table of {len(self):,} records x {len(self.schema.columns)} columns; {said or 'no roles'}>"
 
@@ -57,12 +59,12 @@ class Table:
         return self.schema.names
 
     @property
-    def ids(self) -> pa.Array | None:
+    def ids(self) -> pa.Array[Any] | None:
         """The ids of the records as text, or nothing when the schema names no id column."""
         name = self.schema.id_column
         return None if name is None else self.array(name)
 
-    def array(self, name: str) -> pa.Array:
+    def array(self, name: str) -> pa.Array[Any]:
         """Return a column as one Arrow array: null unless open."""
         _ = self.schema[name]
         return _one_chunk(self.data.column(name))
@@ -125,7 +127,7 @@ class Table:
         """Return some records in a given order, in memory of their own (nothing of the parent is kept)."""
         import pyarrow as pa
 
-        taken = {name: _rebuilt(self.array(name).take(pa.array(records))) for name in self.names}
+        taken = {name: _rebuilt(self.array(name).take(records)) for name in self.names}
         closed = {name: status[records] for name, status in self.closed.items()}
         closed = {name: status for name, status in closed.items() if status.any()}
         return replace(self, data=pa.table(taken), closed=closed)
@@ -136,7 +138,7 @@ class Table:
 
         return pa.table({name: self.written(name) for name in self.names})
 
-    def written(self, name: str) -> pa.Array:
+    def written(self, name: str) -> pa.Array[Any]:
         """Return a column as it is written: codes in place of statuses, in the type it came in if that fits."""
         column, array = self.schema[name], self.array(name)
         if name in self.closed:
@@ -157,7 +159,7 @@ class Table:
         return from_native(frame, schema)
 
 
-def to_arrow(column: Column, values: Floats, status: Statuses) -> pa.Array:
+def to_arrow(column: Column, values: Floats, status: Statuses) -> pa.Array[Any]:
     """Make the Arrow array of a column from values (amounts or codes), null unless open."""
     import pyarrow as pa
 
@@ -165,7 +167,7 @@ def to_arrow(column: Column, values: Floats, status: Statuses) -> pa.Array:
     mask = closed if closed.any() else None
     if column.kind == "category":
         labels = pa.array(column.categories, pa.string())
-        codes = pa.array(np.where(closed, 0, values).astype(np.int32), mask=mask)
+        codes: Any = pa.array(np.where(closed, 0, values).astype(np.int32), mask=mask)
         return labels.take(codes)
     if column.kind == "integer":
         return pa.array(_whole(column, np.where(closed, 0, values)), mask=mask)
@@ -181,7 +183,7 @@ def _whole(column: Column, values: Floats) -> npt.NDArray[np.int64]:
     return np.rint(values).astype(np.int64)
 
 
-def _with_codes(column: Column, array: pa.Array, status: Statuses) -> pa.Array:
+def _with_codes(column: Column, array: pa.Array[Any], status: Statuses) -> pa.Array[Any]:
     """Write the codes of closed cells back; a code that is text in a column of numbers stays null here."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -205,27 +207,39 @@ def coded_values(column: Column) -> dict[int, float | str]:
     return codes | {FIRST_MISSING_CODE + i: code for i, code in enumerate(column.missing)}
 
 
-def _in_type(array: pa.Array, wanted: Any) -> pa.Array:
+def _in_type(array: pa.Array[Any], wanted: Any) -> pa.Array[Any]:
     """Cast back to the original type; where noise left its range, keep the wider one."""
     import pyarrow as pa
 
     if wanted is None or array.type.equals(wanted):
         return array
     try:
-        return array.cast(wanted)
+        narrow = array.cast(wanted)
+        return narrow if _same_values(array, narrow) else array
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return array
 
 
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+def _same_values(array: pa.Array[Any], narrow: pa.Array[Any]) -> bool:
+    """Return whether a cast kept the values; a shorter float may round them, but not to infinity."""
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    if types.is_floating(array.type) and types.is_floating(narrow.type):
+        return not pc.any(pc.is_inf(narrow)).as_py()
+    return bool(narrow.cast(array.type).equals(array))
+
+
+def _one_chunk(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
     if column.num_chunks == 1:
         return column.chunk(0)
-    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    whole: pa.Array[Any] = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    return whole
 
 
-def _rebuilt(array: pa.Array) -> pa.Array:
+def _rebuilt(array: pa.Array[Any]) -> pa.Array[Any]:
     """Return a copy with nothing under its nulls and no unused dictionary value."""
     import pyarrow as pa
     import pyarrow.types as types
@@ -233,6 +247,7 @@ def _rebuilt(array: pa.Array) -> pa.Array:
     if array.null_count == 0:
         return array
     if types.is_floating(array.type) or types.is_integer(array.type):
-        zeros = array.fill_null(0)
-        return pa.array(zeros.to_numpy(), mask=np.asarray(array.is_null()), type=array.type)
+        zeros: Any = array.fill_null(0)
+        rebuilt: pa.Array[Any] = pa.array(zeros.to_numpy(), mask=np.asarray(array.is_null()), type=array.type)
+        return rebuilt
     return pa.array(array.to_pylist(), array.type)

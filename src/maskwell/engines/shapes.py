@@ -137,7 +137,10 @@ def per_record(work: Callable[[Part], Floats], count: int, width: int, parts: Pa
 
 
 def per_block(
-    work: Callable[[Integers], Floats], blocks: Integers, width: int, parts: Callable[[Integers], Iterable[Integers]]
+    work: Callable[[Integers], Floats],
+    blocks: Integers,
+    width: int,
+    parts: Callable[[Integers], Iterable[Integers]],
 ) -> Floats:
     """Run work on the records of each block and put the answers in their places."""
     out = np.empty((len(blocks), width), order="F")

@@ -122,7 +122,7 @@ def _write_as(table: Table, target: Path, ending: str) -> None:
 
         write_columnar(table, target, kind)
     else:
-        from .stat import write_stat
+        from .stat_write import write_stat
 
         write_stat(table, target, ending)
 
@@ -134,7 +134,9 @@ def _write_whole(file: Path, writer: Callable[[Path], None]) -> None:
         writer(beside)
         os.replace(beside, file)
     except OSError as error:
-        raise CannotWrite(f"the file {str(file)!r} cannot be written: {error.strerror or 'no reason given'}") from None
+        raise CannotWrite(
+            f"the file {str(file)!r} cannot be written: {error.strerror or 'no reason given'}"
+        ) from None
     finally:
         with suppress(OSError):
             beside.unlink(missing_ok=True)

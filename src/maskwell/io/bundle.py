@@ -1,10 +1,9 @@
 """Bundles: folders of files tied by a manifest, written whole or not at all.
 
-A bundle is built in a folder beside its target, synced, and put in place by one atomic exchange (`renameat2`
-on Linux, `renamex_np` on macOS), so a kill at any moment leaves the earlier or the new one, whole. Where the
-file system has no exchange, a first bundle can be written but none replaced. Of a release's two halves the
-private one goes first, to `private/<bundle id>/`, which no later write touches; then the public folder is
-exchanged. So the public bundle in place always has its private half.
+A bundle is built beside its target, synced, and put in place by one atomic exchange (`renameat2` on Linux,
+`renamex_np` on macOS), so a kill at any moment leaves the earlier or the new one, whole. Where the file system
+has no exchange, a first bundle can be written but none replaced. A release's private half goes first, to
+`private/<bundle id>/`, which no later write touches: the public bundle in place always has its private half.
 """
 
 from __future__ import annotations
@@ -202,7 +201,8 @@ def _building(target: Path, *, private: bool) -> Iterator[Path]:
         with _STARTING:
             _remove_abandoned(target)
             os.mkdir(folder, 0o700 if private else 0o777)
-            stack.callback(os.close, _lock(folder))
+            with suppress(OSError):  # not every file system locks folders
+                stack.callback(os.close, _lock(folder))
         yield folder
 
 
@@ -220,10 +220,11 @@ def _is_abandoned(folder: Path, pid: int) -> bool:
     with suppress(ProcessLookupError):
         if pid != os.getpid() and os.getpgid(pid) >= 0:
             return False
-    with suppress(OSError):
+    try:
         os.close(_lock(folder))
-        return True
-    return False
+    except OSError as error:  # locked, or there are no locks here
+        return error.errno != errno.EWOULDBLOCK and pid != os.getpid()
+    return True
 
 
 def _lock(folder: Path) -> int:
@@ -231,10 +232,9 @@ def _lock(folder: Path) -> int:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:  # where the file system has no such locks, the process id must do
-        if error.errno == errno.EWOULDBLOCK:
-            os.close(descriptor)
-            raise
+    except OSError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -13,6 +13,7 @@ from ..schema import FIRST_MISSING_CODE
 from ..table import Source, Table
 from .headers import clean_names
 from .memory import check_memory
+from .numbers import Array
 from .raw import Raw
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def raw_from_arrow(data: pa.Table, kind: str, notes: tuple[str, ...] = (), diale
     return Raw(pa.table(columns), source, notes=(*notes, *name_notes))
 
 
-def plain(column: pa.ChunkedArray[Any]) -> pa.ChunkedArray[Any]:
+def plain(column: Array) -> Array:
     """Replace dictionary codes by their values, so that labels nobody has are gone."""
     import pyarrow as pa
 
@@ -80,7 +81,10 @@ def write_columnar(table: Table, path: Path, kind: str) -> None:
     if kind == "parquet":
         pq.write_table(data, path, compression="zstd", write_statistics=False)
         return
-    with path.open("wb") as file, ipc.new_file(file, data.schema, options=ipc.IpcWriteOptions(compression="lz4")) as out:
+    with (
+        path.open("wb") as file,
+        ipc.new_file(file, data.schema, options=ipc.IpcWriteOptions(compression="lz4")) as out,
+    ):
         out.write_table(data)
 
 
@@ -98,10 +102,12 @@ def clean_arrow(table: Table) -> pa.Table:
     """Return the table as it is written, in memory of its own: nothing under nulls, no label that is not used."""
     import pyarrow as pa
 
-    return pa.table({name: _fresh(table.written(name), table.schema[name].categories) for name in table.names})
+    return pa.table(
+        {name: _fresh(table.written(name), table.schema[name].categories) for name in table.names}
+    )
 
 
-def _fresh(array: pa.Array[Any], order: tuple[str, ...]) -> pa.Array[Any]:
+def _fresh(array: Array, order: tuple[str, ...]) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.types as types
@@ -117,7 +123,7 @@ def _fresh(array: pa.Array[Any], order: tuple[str, ...]) -> pa.Array[Any]:
     return pa.array(array.to_pylist(), kind)
 
 
-def _labelled(values: pa.Array[Any], kind: pa.DictionaryType[Any, Any, Any], order: tuple[str, ...]) -> pa.Array[Any]:
+def _labelled(values: Array, kind: Any, order: tuple[str, ...]) -> Array:
     """Encode values with the labels that occur, in the order of the schema's categories."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -12,7 +12,19 @@ import numpy as np
 from ..errors import BadInput, nearest, raise_all
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Source, Statuses, Table
-from .numbers import EXACT_BELOW, Fault, Flags, Numbers, fault_at, number_text, parse
+from .numbers import (
+    EXACT_BELOW,
+    Array,
+    Fault,
+    Floats,
+    Numbers,
+    fault_at,
+    flags,
+    is_word,
+    nulled,
+    number_text,
+    parse,
+)
 from .texts import Unreadable, as_text, booleans_mixed, in_order
 
 if TYPE_CHECKING:
@@ -24,7 +36,7 @@ class Conformed:
     """One column on its way into the table."""
 
     column: Column
-    array: pa.Array[Any] | None = None
+    array: Array = None
     status: Statuses | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -74,12 +86,15 @@ def _name_problems(names: dict[str, str], schema: Schema) -> list[str]:
     absent = [column.name for column in schema.columns if column.name not in names and not column.drop]
     extra = [name for name in names if name not in schema]
     return [
-        *(f"column {n!r} of the schema is not in the data{nearest(n, extra)}: add it or take it out" for n in absent),
+        *(
+            f"column {n!r} of the schema is not in the data{nearest(n, extra)}: add it or take it out"
+            for n in absent
+        ),
         *(f"column {n!r} is not in the schema{nearest(n, absent)}: describe it or drop it" for n in extra),
     ]
 
 
-def _conformed(column: Column, raw: pa.ChunkedArray[Any], decimal: str) -> Conformed:
+def _conformed(column: Column, raw: Array, decimal: str) -> Conformed:
     array = _one_array(raw)
     out = Conformed(column)
     try:
@@ -91,7 +106,7 @@ def _conformed(column: Column, raw: pa.ChunkedArray[Any], decimal: str) -> Confo
     return out
 
 
-def _fill(out: Conformed, array: pa.Array[Any], decimal: str) -> None:
+def _fill(out: Conformed, array: Array, decimal: str) -> None:
     if "id" in out.column.roles:
         _fill_ids(out, array)
     elif out.column.is_number:
@@ -100,7 +115,7 @@ def _fill(out: Conformed, array: pa.Array[Any], decimal: str) -> None:
         _fill_texts(out, array)
 
 
-def _one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+def _one_array(column: Array) -> Array:
     import pyarrow as pa
 
     if pa.types.is_dictionary(column.type):
@@ -108,7 +123,7 @@ def _one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _dropped(column: Column, array: pa.Array[Any]) -> Conformed:
+def _dropped(column: Column, array: Array) -> Conformed:
     """Keep a column that will be dropped as text, whatever it holds."""
     import pyarrow as pa
 
@@ -117,22 +132,22 @@ def _dropped(column: Column, array: pa.Array[Any]) -> Conformed:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         text = pa.nulls(len(array), pa.string())
     plain = Column(column.name, "text", description=column.description, drop=True)
-    return Conformed(plain, text, _flags(text.is_null()).astype(np.uint8), keeps_type=False)
+    return Conformed(plain, text, flags(text.is_null()).astype(np.uint8), keeps_type=False)
 
 
-def _fill_ids(out: Conformed, array: pa.Array[Any]) -> None:
+def _fill_ids(out: Conformed, array: Array) -> None:
     """Keep ids exactly, as text; each record needs its own."""
     import pyarrow as pa
 
     if pa.types.is_floating(array.type):
         raise Unreadable("is the id and holds decimal numbers: store ids as text or as whole numbers")
     out.array = as_text(array)
-    absent = _flags(out.array.is_null())
+    absent = flags(out.array.is_null())
     out.refuse(fault_at(absent, "a record without an id", "give each record an id of its own"))
     out.problems += _repeated(out.column.name, out.array)
 
 
-def _repeated(name: str, ids: pa.Array[Any]) -> list[str]:
+def _repeated(name: str, ids: Array) -> list[str]:
     codes = _codes(ids)
     counts = np.bincount(codes[codes >= 0], minlength=1)
     if counts.max() < 2:
@@ -140,32 +155,29 @@ def _repeated(name: str, ids: pa.Array[Any]) -> list[str]:
     records = np.flatnonzero((codes >= 0) & (counts[codes] > 1)) + 1
     first = ", ".join(map(str, records[:5].tolist()))
     more = f" and {len(records) - 5:,} more" if len(records) > 5 else ""
-    return [f"column {name!r}: ids that occur more than once, at records {first}{more}: give each record its own"]
+    return [
+        f"column {name!r}: ids that occur more than once, at records {first}{more}: give each record its own"
+    ]
 
 
-def _codes(texts: pa.Array[Any]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _codes(texts: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     indices = texts.dictionary_encode().indices.fill_null(-1)
     return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _fill_texts(out: Conformed, array: pa.Array[Any]) -> None:
+def _fill_texts(out: Conformed, array: Array) -> None:
     """Keep categories and other text as text, null where a missing code stands."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     text = as_text(array)
-    status = _flags(text.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    status = flags(text.is_null()).astype(np.uint8) * np.uint8(MISSING)
     for i, code in enumerate(out.column.missing):
-        at = pc.equal(text, code if isinstance(code, str) else number_text(code))
-        status[_flags(at.fill_null(False))] = FIRST_MISSING_CODE + i
-    if (status > MISSING).any():
-        text = pc.if_else(pa.array(status == OPEN), text, pa.scalar(None, pa.string()))
-    out.array, out.status = text, status
+        status[is_word(text, code if isinstance(code, str) else number_text(code))] = FIRST_MISSING_CODE + i
+    out.array, out.status = nulled(text, status > MISSING), status
     if out.column.kind == "category":
-        _check_categories(out, text)
+        _check_categories(out, out.array)
 
 
-def _check_categories(out: Conformed, text: pa.Array[Any]) -> None:
+def _check_categories(out: Conformed, text: Array) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -175,7 +187,7 @@ def _check_categories(out: Conformed, text: pa.Array[Any]) -> None:
         out.column = replace(out.column, categories=tuple(found))
         out.notes.append(f"column {name!r}: the schema lists no categories; the {len(found)} found are taken")
     known = pa.array(out.column.categories, pa.string())
-    unknown = _flags(pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=known))))
+    unknown = flags(pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=known))))
     if unknown.any():
         distinct = len(text.filter(pa.array(unknown)).unique())
         what = f"values that are not among its categories ({distinct} different)"
@@ -184,7 +196,7 @@ def _check_categories(out: Conformed, text: pa.Array[Any]) -> None:
         out.refuse(_mixed(text))
 
 
-def _mixed(text: pa.Array[Any]) -> list[Fault]:
+def _mixed(text: Array) -> list[Fault]:
     """Return a fault when yes and no are spelled in more than one way."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -194,13 +206,15 @@ def _mixed(text: pa.Array[Any]) -> list[Fault]:
         return []
     like_first = [word for word in used if not booleans_mixed([used[0], word])]
     other = pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=pa.array(like_first, pa.string()))))
-    return fault_at(_flags(other), "yes and no in more than one spelling", "spell them in one way, such as 0 and 1")
+    return fault_at(
+        flags(other), "yes and no in more than one spelling", "spell them in one way, such as 0 and 1"
+    )
 
 
-def _fill_numbers(out: Conformed, array: pa.Array[Any], decimal: str) -> None:
+def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
     import pyarrow as pa
 
-    status = _flags(array.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    status = flags(array.is_null()).astype(np.uint8) * np.uint8(MISSING)
     if _is_text(array.type):
         numbers = _parsed(out.column, array, status, decimal)
     else:
@@ -224,22 +238,20 @@ def _is_text(kind: pa.DataType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
-def _parsed(column: Column, array: pa.Array[Any], status: Statuses, decimal: str) -> Numbers:
+def _parsed(column: Column, array: Array, status: Statuses, decimal: str) -> Numbers:
     """Parse text after its text codes; a field of blanks is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = pc.ascii_trim_whitespace(array.cast(pa.string()))
-    status[_flags(pc.equal(text, "").fill_null(False))] = MISSING
+    status[is_word(text, "")] = MISSING
     for i, code in enumerate(column.missing):
         if isinstance(code, str):
-            status[_flags(pc.equal(text, code).fill_null(False))] = FIRST_MISSING_CODE + i
-    if (status != OPEN).any():
-        text = pc.if_else(pa.array(status == OPEN), text, pa.scalar(None, pa.string()))
-    return parse(text, decimal)
+            status[is_word(text, code)] = FIRST_MISSING_CODE + i
+    return parse(nulled(text, status != OPEN), decimal)
 
 
-def _typed(array: pa.Array[Any]) -> Numbers:
+def _typed(array: Array) -> Numbers:
     """Take numbers from a column that holds them; refuse every other type."""
     import pyarrow as pa
     import pyarrow.types as types
@@ -247,7 +259,9 @@ def _typed(array: pa.Array[Any]) -> Numbers:
     kind = array.type
     if types.is_null(kind):
         return Numbers(np.full(len(array), np.nan))
-    if not (types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)):
+    if not (
+        types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_boolean(kind)
+    ):
         raise Unreadable.of(kind)
     if types.is_boolean(kind):
         array = array.cast(pa.uint8())
@@ -259,13 +273,13 @@ def _typed(array: pa.Array[Any]) -> Numbers:
     return Numbers(values, faults=tuple(faults))
 
 
-def _large(array: pa.Array[Any], values: np.ndarray[Any, np.dtype[np.float64]]) -> Numbers:
+def _large(array: Array, values: Floats) -> Numbers:
     """Keep whole numbers that no double holds exactly; refuse those that no int64 holds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if pa.types.is_uint64(array.type):
-        beyond = _flags(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())).fill_null(False))
+        beyond = flags(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
         if beyond.any():
             return Numbers(values, faults=tuple(fault_at(beyond, *_OVERFLOW)))
     whole = np.asarray(array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
@@ -275,9 +289,11 @@ def _large(array: pa.Array[Any], values: np.ndarray[Any, np.dtype[np.float64]]) 
 _OVERFLOW = ("a whole number beyond 2^63 - 1", "make the column an id, a category or continuous")
 
 
-def _close_codes(column: Column, values: np.ndarray[Any, np.dtype[np.float64]], status: Statuses) -> None:
+def _close_codes(column: Column, values: Floats, status: Statuses) -> None:
     """Mark the declared missing codes, then the top and the bottom code."""
-    numeric = [(FIRST_MISSING_CODE + i, code) for i, code in enumerate(column.missing) if not isinstance(code, str)]
+    numeric = [
+        (FIRST_MISSING_CODE + i, code) for i, code in enumerate(column.missing) if not isinstance(code, str)
+    ]
     codes = [*numeric, (TOP_CODED, column.top), (BOTTOM_CODED, column.bottom)]
     for mark, code in codes:
         if code is not None:
@@ -292,7 +308,9 @@ def _value_faults(column: Column, numbers: Numbers, status: Statuses) -> list[Fa
         faults += fault_at(above, "values above the top code", "raise the top code, or declare missing codes")
     if column.bottom is not None:
         below = is_open & (values < column.bottom)
-        faults += fault_at(below, "values below the bottom code", "lower the bottom code, or declare missing codes")
+        faults += fault_at(
+            below, "values below the bottom code", "lower the bottom code, or declare missing codes"
+        )
     if column.kind == "integer":
         broken = is_open & (values != np.rint(values))
         faults += fault_at(broken, "numbers that are not whole", "make the column continuous, or round them")
@@ -303,7 +321,7 @@ def _value_faults(column: Column, numbers: Numbers, status: Statuses) -> list[Fa
     return faults
 
 
-def _weight_faults(values: np.ndarray[Any, np.dtype[np.float64]], status: Statuses) -> list[Fault]:
+def _weight_faults(values: Floats, status: Statuses) -> list[Fault]:
     remedy = "every record needs a positive weight"
     is_open = status == OPEN
     return [
@@ -314,7 +332,7 @@ def _weight_faults(values: np.ndarray[Any, np.dtype[np.float64]], status: Status
     ]
 
 
-def _amounts(column: Column, numbers: Numbers, status: Statuses) -> pa.Array[Any]:
+def _amounts(column: Column, numbers: Numbers, status: Statuses) -> Array:
     """Make the Arrow array: int64 or float64, null and nothing beneath unless open."""
     import pyarrow as pa
 
@@ -326,7 +344,7 @@ def _amounts(column: Column, numbers: Numbers, status: Statuses) -> pa.Array[Any
     return pa.array(np.where(closed, 0.0, numbers.values), mask=mask)
 
 
-def _unit_notes(column: Column, values: np.ndarray[Any, np.dtype[np.float64]]) -> list[str]:
+def _unit_notes(column: Column, values: Floats) -> list[str]:
     if column.unit is None:
         return []
     steps = values / column.unit
@@ -334,7 +352,3 @@ def _unit_notes(column: Column, values: np.ndarray[Any, np.dtype[np.float64]]) -
     if not off:
         return []
     return [f"column {column.name!r}: {off:,} values are off its unit {number_text(column.unit)}"]
-
-
-def _flags(array: pa.Array[Any]) -> Flags:
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)

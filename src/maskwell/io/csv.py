@@ -17,7 +17,7 @@ from ..table import Source, Statuses, Table, coded_values
 from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
 from .headers import clean_names
 from .memory import check_memory
-from .numbers import number_text, to_text
+from .numbers import Array, number_text, to_text
 from .raw import Raw
 from .scan import CHUNK_BYTES, check_text, looks_ragged, structure_problem
 
@@ -51,8 +51,8 @@ def _load(path: Path, dialect: Dialect | None, encoding: str) -> Raw:
     if dialect is None:
         dialect, notes = find_dialect(head, whole=whole, encoding=encoding)
     else:
-        ends = {"newline": line_end(head), "bom": head.startswith("\ufeff"), "encoding": encoding}
-        dialect, notes = replace(dialect, **ends), [f"read as {dialect}, as asked"]
+        bom, notes = head.startswith("\ufeff"), [f"read as {dialect}, as asked"]
+        dialect = replace(dialect, newline=line_end(head), bom=bom, encoding=encoding)
     header = header_of(head, dialect)
     if not header:
         raise BadInput("the file holds no header: there are no records")
@@ -93,7 +93,10 @@ def _private_copy(path: Path, encoding: str) -> Iterator[Path]:
 
 def _transcode(path: Path, copy: Path, encoding: str) -> None:
     try:
-        with path.open(encoding=encoding, newline="") as old, copy.open("w", encoding="utf-8", newline="") as new:
+        with (
+            path.open(encoding=encoding, newline="") as old,
+            copy.open("w", encoding="utf-8", newline="") as new,
+        ):
             while text := old.read(CHUNK_BYTES):
                 new.write(text)
     except UnicodeError:
@@ -129,9 +132,10 @@ def _duckdb_text(path: Path, dialect: Dialect, fields: int) -> pa.Table | None:
     given = {"path": str(path), "delimiter": dialect.delimiter, "quote": dialect.quote}
     with duckdb.connect(":memory:", config=_duckdb_settings(path.parent)) as connection:
         try:
-            return connection.sql(query, params=given).to_arrow_table()
+            found: pa.Table = connection.sql(query, params=given).to_arrow_table()
         except duckdb.Error:
             return None
+    return found
 
 
 def _duckdb_settings(folder: Path) -> dict[str, Any]:
@@ -161,18 +165,20 @@ def _quoted(names: Iterable[str], dialect: Dialect) -> list[str]:
     return [name or "" for name in _with_quotes(pa.array(names, pa.string()), dialect).to_pylist()]
 
 
-def _fields(part: tuple[Table, str, int, Dialect]) -> pa.Array[Any]:
+def _fields(part: tuple[Table, str, int, Dialect]) -> Array:
     """Return the written fields of one column for some records: empty where missing."""
     table, name, start, dialect = part
     column, array = table.schema[name], table.array(name).slice(start, _RECORDS_AT_ONCE)
     is_number = column.is_number and "id" not in column.roles
     text = to_text(array, dialect.decimal) if is_number else _with_quotes(array, dialect)
     if name in table.closed:
-        text = _with_codes(text, coded_values(column), table.closed[name][start : start + len(array)], dialect)
+        text = _with_codes(
+            text, coded_values(column), table.closed[name][start : start + len(array)], dialect
+        )
     return text.fill_null("" if len(table.names) > 1 else dialect.quote * 2)
 
 
-def _with_codes(text: pa.Array[Any], codes: dict[int, float | str], status: Statuses, dialect: Dialect) -> pa.Array[Any]:
+def _with_codes(text: Array, codes: dict[int, float | str], status: Statuses, dialect: Dialect) -> Array:
     """Write the codes of closed cells literally, text codes too."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -185,7 +191,7 @@ def _with_codes(text: pa.Array[Any], codes: dict[int, float | str], status: Stat
     return text
 
 
-def _with_quotes(text: pa.Array[Any], dialect: Dialect) -> pa.Array[Any]:
+def _with_quotes(text: Array, dialect: Dialect) -> Array:
     """Quote the fields that hold a delimiter, a quote or a line end."""
     import pyarrow.compute as pc
 
@@ -197,7 +203,7 @@ def _with_quotes(text: pa.Array[Any], dialect: Dialect) -> pa.Array[Any]:
     return pc.if_else(needed, pc.binary_join_element_wise(dialect.quote, doubled, dialect.quote, ""), text)
 
 
-def _write_records(columns: list[pa.Array[Any]], dialect: Dialect, file: BinaryIO) -> None:
+def _write_records(columns: list[Array], dialect: Dialect, file: BinaryIO) -> None:
     import pyarrow.compute as pc
 
     lines = pc.binary_join_element_wise(*columns, dialect.delimiter)

@@ -110,7 +110,9 @@ def _best_delimiter(readings: dict[str, Records]) -> str:
     winners = [sign for sign, score in many.items() if score == best]
     if len(winners) > 1:
         names = " and ".join(DELIMITERS[sign] for sign in winners)
-        raise BadInput(f"the file can be read as separated by {names}: say which with dialect=Dialect(delimiter=)")
+        raise BadInput(
+            f"the file can be read as separated by {names}: say which with dialect=Dialect(delimiter=)"
+        )
     return winners[0]
 
 

@@ -10,6 +10,7 @@ from ..errors import BadInput, raise_all
 from ..schema import Schema
 from ..table import Table
 from .columnar import clean_arrow, raw_from_arrow, warn_of_text_codes
+from .numbers import Array
 from .raw import Raw
 
 if TYPE_CHECKING:
@@ -108,9 +109,7 @@ def _mixture(series: Any, name: str) -> str:
     if other is None:
         return f"column {name!r} holds values that are neither numbers nor text: convert it, or drop it"
     record = int(present[other]) + 1
-    return (
-        f"column {name!r} mixes {kinds[0]} and {kinds[other]} values, first at record {record:,}: make them one type"
-    )
+    return f"column {name!r} mixes {kinds[0]} and {kinds[other]} values, first at record {record:,}: make them one type"
 
 
 def _backend(dtype: Any) -> str:
@@ -130,7 +129,7 @@ def _to_pandas(data: pa.Table, backends: dict[str, str]) -> Any:
     return pd.DataFrame(columns)
 
 
-def _to_series(column: pa.ChunkedArray[Any], backend: str) -> Any:
+def _to_series(column: Array, backend: str) -> Any:
     import pandas as pd
     import pyarrow.types as types
 
@@ -157,7 +156,9 @@ def _from_polars(frame: Any, notes: tuple[str, ...] = ()) -> Raw:
     import polars as pl
 
     unreadable = [name for name, dtype in frame.schema.items() if dtype == pl.Object]
-    raise_all((f"column {name!r} holds Python objects: convert it, or drop it" for name in unreadable), BadInput)
+    raise_all(
+        (f"column {name!r} holds Python objects: convert it, or drop it" for name in unreadable), BadInput
+    )
     backends = {name: "enum" for name, dtype in frame.schema.items() if dtype == pl.Enum}
     return raw_from_arrow(frame.to_arrow(), "polars", notes, backends)
 
@@ -166,13 +167,13 @@ def _to_polars(data: pa.Table, backends: dict[str, str]) -> Any:
     import polars as pl
     import pyarrow as pa
 
-    kinds = {name: data.schema.field(name).type for name in data.column_names}
-    labelled = {name for name, kind in kinds.items() if pa.types.is_dictionary(kind)}
-    plain = data.cast(pa.schema([(name, pa.string() if name in labelled else kind) for name, kind in kinds.items()]))
-    labels = {name: data.column(name).chunk(0).dictionary.to_pylist() for name in labelled}
-    wanted = {name: pl.Enum(labels[name]) if backends.get(name) == "enum" else pl.Categorical() for name in labelled}
-    frame = pl.from_arrow(plain)
-    return frame.cast(wanted) if isinstance(frame, pl.DataFrame) and wanted else frame
+    labels: dict[str, Array] = {
+        name: data.column(name).chunk(0)
+        for name in data.column_names
+        if backends.get(name) == "enum" and pa.types.is_dictionary(data.schema.field(name).type)
+    }
+    frame: Any = pl.from_arrow(data)
+    return frame.cast({name: pl.Enum(found.dictionary.to_pylist()) for name, found in labels.items()})
 
 
 def _to_duckdb(data: pa.Table, _: dict[str, str]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..schema import FIRST_MISSING_CODE, MISSING, Column, Schema
 from ..table import Table
-from .numbers import codes_text
+from .numbers import Array, codes_text
 from .raw import Hint, Raw
 from .texts import as_text, in_order
 
@@ -28,13 +28,15 @@ def without_codes(raw: Raw) -> pa.Table:
     return data
 
 
-def _nulled(column: pa.ChunkedArray[Any], hint: Hint) -> pa.ChunkedArray[Any]:
+def _nulled(column: Array, hint: Hint) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
     is_text = pa.types.is_string(column.type)
     codes = [code for code in hint.missing if isinstance(code, str) == is_text]
-    coded = pc.is_in(column, value_set=pa.array(codes, pa.string() if is_text else pa.float64()).cast(column.type))
+    coded = pc.is_in(
+        column, value_set=pa.array(codes, pa.string() if is_text else pa.float64()).cast(column.type)
+    )
     return pc.if_else(coded, pa.scalar(None, column.type), column)
 
 
@@ -46,8 +48,12 @@ def merged(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
             column = schema[name]
             extra = _further_codes(column, hint)
             if extra:
-                notes.append(f"column {name!r}: missing codes taken from the file ({', '.join(codes_text(extra))})")
-            changes[name] = _described(replace(column, missing=column.missing + extra), hint, raw.data.column(name))
+                notes.append(
+                    f"column {name!r}: missing codes taken from the file ({', '.join(codes_text(extra))})"
+                )
+            changes[name] = _described(
+                replace(column, missing=column.missing + extra), hint, raw.data.column(name)
+            )
     return schema.changed(changes), notes
 
 
@@ -56,7 +62,7 @@ def _further_codes(column: Column, hint: Hint) -> tuple[float | str, ...]:
     return tuple(code for code in hint.missing if codes_text([code])[0] not in known)
 
 
-def _described(column: Column, hint: Hint, values: pa.ChunkedArray[Any]) -> Column:
+def _described(column: Column, hint: Hint, values: Array) -> Column:
     """Add the file's words; a number whose every value has a label is a category."""
     column = replace(column, description=column.description or hint.description)
     if column.labels or not hint.labels:
@@ -75,7 +81,11 @@ def as_categories(schema: Schema, raw: Raw) -> Schema:
         used = set(as_text(raw.data.column(name).combine_chunks()).unique().drop_null().to_pylist()) - codes
         if column.is_number and not column.roles & {"id", "weight"} and used and used <= set(hint.labels):
             changes[name] = Column(
-                name, "category", column.roles, categories=tuple(in_order(used)), description=column.description
+                name,
+                "category",
+                column.roles,
+                categories=tuple(in_order(used)),
+                description=column.description,
             )
     return schema.changed(changes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ import numpy.typing as npt
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .identities import Identity, decimal_unit, find_identities, near_duplicates
+from .numbers import number_text
+from .texts import as_text, booleans_mixed, in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,27 +29,24 @@ MOST_TEXT_CATEGORIES = 1000
 MOST_BLOCK_VALUES = 60
 MOST_LITERALS = 5
 
-_NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _LABEL = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"  # digits that are a name: leading zeros, a plus, more than 15 digits
 _DATE = (
-    r"^([0-9]{4}[-/.][0-9]{1,2}([-/.][0-9]{1,2}([ T].*)?)?|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2})"
-    r"([ T].*)?|[0-9]{1,2}:[0-9]{2}(:[0-9.]+)?)$"
+    r"^(([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))([ T].*)?"
+    r"|[0-9]{4}[-/][0-9]{1,2}|[0-9]{1,2}[- ]?[A-Za-z]{3}[- ]?([0-9]{4}|[0-9]{2})|[0-9]{1,2}:[0-9]{2}(:[0-9.]+)?)$"
 )
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
-_ID_WORD, _NUMBER_WORD = (
-    "id|ids|idnum|idno|idnr|ident|identifier|uuid|guid|serial|caseno",
-    "nr|no|num|number|key|seq",
-)
+_ID_WORD = "id|ids|idnum|idno|idnr|ident|identifier|uuid|guid|serial|caseno"
+_NUMBER_WORD = "nr|no|num|number|key|seq"
 _ID_NAME = re.compile(
     rf"(.*[^a-z])?({_ID_WORD})([^a-z].*)?|(.*[^a-z])?({_NUMBER_WORD})|(person|case|record|row)"
     rf"|(p|pers|person|case|rec|record|resp|respondent|pat|patient|subject|member|client)({_ID_WORD}|{_NUMBER_WORD})"
 )
-_GROUP = (
-    "hh|hhold|household|haushalt|school|schule|cluster|psu|family|fam|class|hospital|firm|village|segment"
-)
+_GROUP = "hh|hhold|household|haushalt|school|schule|cluster|psu|family|class|hospital|firm|village|segment"
 _GROUP_NAME = re.compile(rf"((id|nr|no)_?)?({_GROUP})_?({_ID_WORD}|{_NUMBER_WORD}|code)?")
 _WEIGHT_NAME = re.compile(r".*(weight|wgt|gewicht).*|(.*[^a-z])?(wt|pond[a-z]*)([^a-z].*)?")
+_STRAY = re.compile(r"[0-9]|^[+-]?inf(inity)?$|[^ -~\u00a1-\u024f]", re.IGNORECASE)  # no code for "no value"
 _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
 
 
@@ -145,6 +145,7 @@ class _Facts:
     numbers: Floats | None = None
     unit: float | None = None
     whole: bool = False
+    is_float: bool = False  # in its source, so that it can be no id
     texts: tuple[str, ...] = ()
     codes: npt.NDArray[np.int32] | None = None
     literals: tuple[str, ...] = ()
@@ -161,8 +162,9 @@ class _Facts:
     @property
     def category_codes(self) -> npt.NDArray[np.integer]:
         """The place of each record's value among the different ones, -1 where there is none."""
-        if self.codes is not None or self.numbers is None:
-            return np.zeros(self.records, np.int32) if self.codes is None else self.codes
+        if self.codes is not None:
+            return self.codes
+        assert self.numbers is not None
         return np.where(np.isnan(self.numbers), -1, np.searchsorted(self.support, self.numbers))
 
 
@@ -188,7 +190,7 @@ class _Draft:
 # What a column holds.
 
 
-def _facts(name: str, column: pa.ChunkedArray[Any], decimal: str) -> _Facts:
+def _facts(name: str, column: Any, decimal: str) -> _Facts:
     import pyarrow.types as types
 
     array = _plain(column)
@@ -197,11 +199,11 @@ def _facts(name: str, column: pa.ChunkedArray[Any], decimal: str) -> _Facts:
     if types.is_large_string(array.type):
         return _text_facts(name, array, decimal)
     if types.is_integer(array.type) or types.is_floating(array.type):
-        return _number_facts(name, array)
+        return _number_facts(name, array, array)
     return _Facts(name, len(array), "date" if types.is_temporal(array.type) else "nested")
 
 
-def _plain(column: pa.ChunkedArray[Any]) -> Any:
+def _plain(column: Any) -> Any:
     """One array: text for text and booleans, floats for decimals, whole numbers that floats cannot hold as text."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -209,86 +211,93 @@ def _plain(column: pa.ChunkedArray[Any]) -> Any:
 
     if types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind, wanted = column.type, None
+    kind = column.type
     if types.is_boolean(kind) or types.is_string(kind) or types.is_string_view(kind):
-        wanted = pa.large_string()
+        column = column.cast(pa.large_string())
     elif types.is_decimal(kind):
-        wanted = pa.float64()
-    elif types.is_int64(kind) or types.is_uint64(kind):
-        ends = pc.min_max(column).as_py()
-        wanted = pa.large_string() if max(abs(ends["min"] or 0), abs(ends["max"] or 0)) >= 10**15 else None
-    column = column if wanted is None else column.cast(wanted)
+        column = column.cast(pa.float64())
+    elif types.is_integer(kind):
+        ends: Any = pc.min_max(column).as_py()
+        if max(abs(end or 0) for end in ends.values()) >= 10**15:
+            column = column.cast(pa.large_string())
     return pa.concat_arrays(column.chunks)
 
 
-def _number_facts(name: str, array: Any, *, written_whole: bool = True, **more: Any) -> _Facts:
+def _number_facts(name: str, array: Any, source: Any, **more: Any) -> _Facts:
+    """Facts of numbers, given as they are and as their source has them (text or numbers)."""
+    import pyarrow.types as types
+
     given = np.asarray(array.to_numpy(zero_copy_only=False))
-    given = given if given.dtype.kind == "f" else given.astype(np.float64)
-    infinite = np.isinf(given)
-    unit = decimal_unit(given)
+    given = given if given.dtype == np.float32 else given.astype(np.float64)
+    unit, infinite = decimal_unit(given), np.isinf(given)
     numbers = given.astype(np.float64)
-    if given.dtype != np.float64 and unit is not None:
+    if given.dtype == np.float32 and unit is not None:
         numbers = np.round(numbers, round(-np.log10(unit)))
     numbers[infinite] = np.nan
-    known = numbers[~np.isnan(numbers)]
-    support, counts = np.unique(known, return_counts=True)
-    facts = _Facts(
-        name,
-        len(numbers),
-        "number",
-        len(numbers) - len(known),
-        len(support),
-        support,
-        counts,
-        numbers,
-        unit,
-        whole=unit == 1.0 and written_whole,
-        stray=int(np.argmax(infinite)) + 1 if infinite.any() else None,
+    support, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
+    known: dict[str, Any] = {
+        "missing": len(numbers) - int(counts.sum()),
+        "distinct": len(support),
+        "unit": unit,
+        "whole": unit == 1.0
+        and not (types.is_large_string(source.type) and _matches(source, "[.,eE]").any()),
+        "is_float": types.is_floating(source.type),
+        "texts": _words(source) if len(support) <= MOST_NUMBER_CATEGORIES else (),
+        "stray": int(np.argmax(infinite)) + 1 if infinite.any() else None,
+    }
+    return _Facts(
+        name, len(numbers), "number", numbers=numbers, support=support, counts=counts, **known | more
     )
-    return replace(facts, **more)
+
+
+def _words(source: Any) -> tuple[str, ...]:
+    """The different values as the reader spells them, in the order of their size."""
+    words: Any = as_text(source.unique()).drop_null()
+    return tuple(in_order(words.to_pylist()))
 
 
 def _text_facts(name: str, array: Any, decimal: str) -> _Facts:
+    import pyarrow.compute as pc
+
     amounts = _amounts(array, decimal)
+    if amounts is None:
+        amounts = _amounts(_trimmed(array), decimal)
     if amounts is not None:
-        return _number_facts(name, amounts, written_whole=not _matches(array, "[.,eE]").any())
+        return _number_facts(name, amounts, array)
     encoded = array.dictionary_encode()
     codes = encoded.indices.fill_null(-1).to_numpy()
-    counts = np.bincount(codes[codes >= 0], minlength=len(encoded.dictionary))
-    texts = encoded.dictionary
-    common: dict[str, Any] = {
-        "distinct": len(texts),
+    known = {
         "missing": array.null_count,
+        "distinct": len(encoded.dictionary),
         "codes": codes,
-        "texts": tuple(texts.to_pylist()) if len(texts) <= MOST_TEXT_CATEGORIES else (),
+        "texts": _words(encoded.dictionary) if len(encoded.dictionary) <= MOST_TEXT_CATEGORIES else (),
     }
-    if _matches(texts.slice(0, 100), _DATE).all() and _matches(texts, _DATE).all():
-        return _Facts(name, len(array), "date", **common)
-    is_number = _matches(_pointed(texts, decimal), _NUMBER)
-    if 2 * counts[is_number].sum() < counts.sum() or is_number.all():
-        return _Facts(name, len(array), "text", **common)
-    return _mixed_facts(name, texts, is_number, decimal, common)
+    words = pc.ascii_trim_whitespace(encoded.dictionary)
+    if _matches(words.slice(0, 100), _DATE).all() and _matches(words, _DATE).all():
+        return _Facts(name, len(array), "date", **known)
+    is_number = _matches(_pointed(words, decimal), _NUMBER)
+    counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    if is_number.all() or 2 * counts[is_number].sum() < counts.sum():
+        return _Facts(name, len(array), "text", **known)
+    return _mixed_facts(name, words, is_number, decimal, known)
 
 
 def _mixed_facts(
-    name: str, texts: Any, is_number: npt.NDArray[np.bool_], decimal: str, common: dict[str, Any]
+    name: str, words: Any, is_number: npt.NDArray[np.bool_], decimal: str, known: dict[str, Any]
 ) -> _Facts:
     """Numbers with other texts among them: a few words are codes (NA, refused), anything else is a stray."""
     import pyarrow as pa
 
-    codes = common["codes"]
-    literals = texts.filter(pa.array(~is_number)).slice(0, MOST_LITERALS + 1).to_pylist()
-    amounts = _amounts(texts.filter(pa.array(is_number)), decimal)
-    strange = any(re.search(r"[0-9]|^-?inf", literal.lower()) for literal in literals)
-    if amounts is None or strange or len(literals) > MOST_LITERALS:
+    codes, numerals = known["codes"], words.filter(pa.array(is_number))
+    literals = words.filter(pa.array(~is_number)).slice(0, MOST_LITERALS + 1).to_pylist()
+    amounts = _amounts(numerals, decimal)
+    if amounts is None or len(literals) > MOST_LITERALS or any(map(_STRAY.search, literals)):
         first = int(np.argmax((codes >= 0) & ~is_number[codes])) + 1
-        return _Facts(name, len(codes), "text", stray=first, **common)
-    values = np.full(len(texts) + 1, np.nan)
+        return _Facts(name, len(codes), "text", stray=first, **known)
+    values = np.full(len(words) + 1, np.nan)
     values[:-1][is_number] = amounts.to_numpy()
-    whole = not _matches(texts.filter(pa.array(is_number)), "[.,eE]").any()
-    return _number_facts(
-        name, pa.array(values[codes]), written_whole=whole, literals=tuple(literals), **common
-    )
+    more = known | {"literals": tuple(literal for literal in literals if literal)}
+    return _number_facts(name, pa.array(values[codes]), numerals, **more)
 
 
 def _amounts(texts: Any, decimal: str) -> Any:
@@ -296,12 +305,23 @@ def _amounts(texts: Any, decimal: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    pointed = _pointed(texts, decimal)
     try:
-        amounts = _pointed(texts, decimal).cast(pa.float64())
+        pointed.slice(0, 1000).cast(pa.float64())  # to fail early: Arrow words an error for every text
+        amounts = pointed.cast(pa.float64())
     except pa.ArrowInvalid:
         return None
     finite = pc.all(pc.is_finite(amounts)).as_py()
     return amounts if finite and not _matches(texts, _LABEL).any() else None
+
+
+def _trimmed(texts: Any) -> Any:
+    """Texts as the reader of numbers takes them: without blanks around them, null where nothing is left."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    trimmed: Any = pc.ascii_trim_whitespace(texts)
+    return pc.if_else(pc.equal(trimmed, pa.scalar("", trimmed.type)), pa.scalar(None, trimmed.type), trimmed)
 
 
 def _pointed(texts: Any, decimal: str) -> Any:
@@ -316,9 +336,8 @@ def _pointed(texts: Any, decimal: str) -> Any:
 def _matches(texts: Any, pattern: str) -> npt.NDArray[np.bool_]:
     import pyarrow.compute as pc
 
-    return np.asarray(
-        pc.match_substring_regex(texts, pattern).fill_null(False).to_numpy(zero_copy_only=False), bool
-    )
+    found = pc.match_substring_regex(texts, pattern).fill_null(False)
+    return np.asarray(found.to_numpy(zero_copy_only=False), bool)
 
 
 # What each column is.
@@ -329,19 +348,14 @@ def _describe(facts: _Facts) -> _Draft:
     if facts.shape == "empty":
         return draft.asked("all-missing", "there is no value at all; proposed to be dropped", drop=True)
     if facts.shape == "nested":
-        return draft.asked(
-            "nested", "lists and structures cannot be masked; proposed to be dropped", drop=True
-        )
+        return draft.asked("nested", "lists and records cannot be masked; proposed to be dropped", drop=True)
     if facts.shape == "date" or _counts_days(facts):
-        return draft.asked("date", f"dates or times: {_DATE_QUESTION}", drop=True)
-    if _mixes_booleans(facts.texts):
-        return _category(draft).asked(
-            "boolean", "yes and no are written in several ways: recode, or drop", drop=True
-        )
+        text = "dates or times: a number (age, days since), a category (year), or dropped as proposed?"
+        return draft.asked("date", text, drop=True)
+    if facts.texts and booleans_mixed(facts.texts):
+        text = "yes and no are spelled in several ways: spell them in one, or leave it dropped"
+        return _category(draft).asked("boolean", text, drop=True)
     return _describe_number(draft) if facts.shape == "number" else _describe_text(draft)
-
-
-_DATE_QUESTION = "a number (age, days since), a category (year), or dropped as proposed?"
 
 
 def _counts_days(facts: _Facts) -> bool:
@@ -352,19 +366,8 @@ def _counts_days(facts: _Facts) -> bool:
     return bool(np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)))
 
 
-def _mixes_booleans(texts: tuple[str, ...]) -> bool:
-    folded = {text.casefold() for text in texts}
-    if not folded or not folded <= set().union(*_BOOLEANS):
-        return False
-    letters = all(len(text) == 1 and text.isalpha() for text in folded)
-    return len(texts) > len(folded) or not (letters or any(folded <= family for family in _BOOLEANS))
-
-
 def _category(draft: _Draft) -> _Draft:
-    facts = draft.facts
-    labels = [str(int(value)) for value in facts.support] if facts.shape == "number" else sorted(facts.texts)
-    column = Column(facts.name, "category", categories=(*labels, *facts.literals))
-    return replace(draft, column=column)
+    return replace(draft, column=Column(draft.facts.name, "category", categories=draft.facts.texts))
 
 
 def _describe_text(draft: _Draft) -> _Draft:
@@ -382,10 +385,8 @@ def _with_absent_labels(draft: _Draft) -> _Draft:
     absent = [label for label in draft.column.categories if label.casefold() in _NO_VALUE]
     if not absent:
         return draft
-    listed = ", ".join(f'"{label}"' for label in absent)
-    text = (
-        f"is {listed} a category, or does it mean that there is no value? Then take it out of the categories"
-    )
+    listed = ", ".join(json.dumps(label) for label in absent)
+    text = f"is {listed} a category, or does it mean no value? Then take it out of the categories"
     return draft.asked("code", text, f"missing = [{listed}]")
 
 
@@ -395,18 +396,14 @@ def _describe_number(draft: _Draft) -> _Draft:
     unit = None if facts.whole else facts.unit
     draft = replace(draft, column=Column(facts.name, kind, unit=unit, missing=facts.literals))
     if facts.stray is not None:
-        draft = draft.asked(
-            "infinite", f"the value of record {facts.stray:,} is not finite: correct it first"
-        )
+        draft = draft.asked("infinite", f"the value of record {facts.stray:,} is not finite: correct it")
     if facts.distinct + len(facts.literals) <= 1:
         return draft.asked("constant", "all values are the same: noise has no scale here")
-    if facts.whole and set(facts.support) == {0, 1}:
+    if facts.whole and np.array_equal(facts.support, [0.0, 1.0]):
         return _with_absent_labels(_category(draft).asked("boolean", "0 and 1: a category"))
     few = len(facts.support) <= min(MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE * facts.records)
     if facts.whole and few and not _WEIGHT_NAME.fullmatch(facts.lower_name):
-        text = (
-            f"only {len(facts.support)} different whole numbers: a category; if they count something, integer"
-        )
+        text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
         return _with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
     return _with_unit(_with_pile_ups(_with_spikes(_with_literals(draft))))
 
@@ -415,74 +412,73 @@ def _describe_number(draft: _Draft) -> _Draft:
 
 
 def _with_literals(draft: _Draft) -> _Draft:
-    if not draft.column.missing:
+    facts = draft.facts
+    if not facts.literals:
         return draft
-    listed = ", ".join(f'"{literal}"' for literal in draft.column.missing)
-    return draft.asked("code", f"{listed} among the numbers: taken to mean that there is no value; right?")
+    listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in facts.literals)
+    share = _share(facts.present - int(facts.counts.sum()), facts)
+    return draft.asked("code", f"{share} of the values are {listed}, among numbers: taken as missing; right?")
 
 
 def _with_spikes(draft: _Draft) -> _Draft:
-    facts = draft.facts
+    facts, is_category = draft.facts, draft.column.kind == "category"
     spikes = _spikes(facts.support, facts.counts)
     if not spikes:
         return draft
-    counts = facts.counts[np.searchsorted(facts.support, spikes)]
-    shares = ", ".join(
-        f"{_share(int(c), facts)} are {_number(v)}" for v, c in zip(spikes, counts, strict=True)
-    )
-    as_text = draft.column.kind == "category"
-    listed = ", ".join(f'"{_number(v)}"' if as_text else _number(v) for v in spikes)
-    also = " and take it out of the categories" if as_text else ""
-    top = (
-        f"; a top code? Then top = {_number(spikes[-1])}"
-        if spikes[-1] == facts.support[-1] and not as_text
-        else ""
-    )
-    text = (
-        f"of the values {shares}, apart from the rest: a code for no value? Then switch on missing{also}{top}"
-    )
+    counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()
+    written = [number_text(value) for value in spikes]
+    shares = ", ".join(f"{_share(c, facts)} are {code}" for c, code in zip(counts, written, strict=True))
+    text = f"of the values {shares}, apart from the rest: a code for no value? Then switch on missing"
+    if is_category:
+        text += " and take it out of the categories"
+    elif spikes[-1] == facts.support[-1]:
+        text += f"; a top code? Then add top = {written[-1]}"
+    listed = ", ".join(f'"{code}"' if is_category else code for code in written)
     return replace(draft.asked("spike", text, f"missing = [{listed}]"), spikes=spikes)
 
 
 def _spikes(support: Floats, counts: Counts) -> tuple[float, ...]:
-    """Values that look like codes: conventional ones below zero or far out, and frequent ones far from the rest."""
-    total, found = int(counts.sum()), set[float]()
+    """Values that look like codes: conventional ones below zero or far out, frequent ones far from the rest."""
+    found: set[float] = set()
     negative = support[support < 0]
     if 1 <= len(negative) <= 5 and len(support) >= len(negative) + 2 and all(map(_is_code, negative)):
         found |= set(negative.tolist())
-    kept = ~np.isin(support, list(found))
-    found |= set(_far_out(support[kept], counts[kept], total))
-    kept = ~np.isin(support, list(found))
-    found |= {-value for value in _far_out(-support[kept][::-1], counts[kept][::-1], total)} - {0.0}
-    for i in range(len(support) - 5, len(support)):
-        if i >= 5 and support[i] > 9 and _is_code(support[i]) and _in_excess(counts, i):
-            found.add(float(support[i]))
-    for nines in (9999.0, 99999.0, 999999.0, 9999999.0, 99999999.0):
-        i = int(np.searchsorted(support, nines))
-        if 0 < i < len(support) and support[i] == nines and _in_excess(counts, i):
-            found.add(nines)
-    return tuple(sorted(found))
+    for sign in (1, -1):
+        kept = ~np.isin(support, list(found))
+        found |= set(_far_out(support[kept], counts[kept], sign)) - {0.0}
+    return tuple(sorted(found | _frequent_nines(support, counts)))
+
+
+def _frequent_nines(support: Floats, counts: Counts) -> set[float]:
+    """Codes such as 99 near the upper end, or 99999 anywhere, that are too frequent for their place."""
+    near_end = [
+        i for i in range(max(5, len(support) - 5), len(support)) if support[i] > 9 and _is_code(support[i])
+    ]
+    anywhere = np.flatnonzero(np.isin(support, [10.0**k - 1 for k in range(4, 10)])).tolist()
+    return {float(support[i]) for i in {*near_end, *anywhere} if i and _in_excess(counts, i, 3)}
 
 
 def _is_code(value: float) -> bool:
-    return bool(_CODE.fullmatch(_number(value)))
+    return bool(_CODE.fullmatch(number_text(float(value))))
 
 
-def _far_out(support: Floats, counts: Counts, total: int) -> list[float]:
-    """Up to five largest values beyond a gap of half the range of the others, if all are codes or frequent."""
-    for k in range(1, min(6, len(support) - 1)):
-        gap, spread = support[-k] - support[-k - 1], support[-k - 1] - support[0]
-        values = support[-k:].tolist()
-        frequent = counts[-k:] >= max(5, 0.01 * total)
-        if gap > spread / 2 and all(often or _is_code(v) for v, often in zip(values, frequent, strict=True)):
-            return values
+def _far_out(support: Floats, counts: Counts, sign: int) -> list[float]:
+    """Up to five values beyond a gap at one end, if all of them are conventional codes or frequent ones."""
+    outward, often = (sign * support)[::sign], (counts >= max(5, 0.01 * counts.sum()))[::sign]
+    for k in range(1, min(6, len(outward) - 1)):
+        rest, out = outward[:-k], outward[-k:]
+        gap, step = out[0] - rest[-1], np.diff(rest).max()
+        is_wide = gap > (rest[-1] - rest[0]) / 2 and gap >= 2 * step
+        all_codes = bool(out[0] > 0) and all(_is_code(sign * value) for value in out)
+        if (all_codes and (is_wide or gap >= 5 * step)) or (is_wide and len(rest) >= 10 and often[-k:].all()):
+            return [float(sign * value) for value in out]
     return []
 
 
-def _in_excess(counts: Counts, i: int) -> bool:
-    """Whether a value is five times as frequent as its ten neighbours on either side."""
+def _in_excess(counts: Counts, i: int, times: float = 5) -> bool:
+    """Whether a value is so many times as frequent as its ten neighbours on either side."""
     near = np.r_[counts[max(0, i - 10) : i], counts[i + 1 : i + 11]]
-    return bool(counts[i] >= max(5, 0.001 * counts.sum(), 5 * near.mean()) and counts[i] > near.max())
+    return bool(counts[i] >= max(5, 0.001 * counts.sum(), times * near.mean()) and counts[i] > near.max())
 
 
 def _with_pile_ups(draft: _Draft) -> _Draft:
@@ -492,7 +488,7 @@ def _with_pile_ups(draft: _Draft) -> _Draft:
         return draft
     for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
         if _in_excess(counts, i % len(counts)):
-            share, value = _share(int(counts[i]), draft.facts), _number(support[i])
+            share, value = _share(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
             draft = draft.asked("pile-up", text, f"{what} = {value}")
     return draft
@@ -502,12 +498,14 @@ def _with_unit(draft: _Draft) -> _Draft:
     facts = draft.facts
     support = facts.support[~np.isin(facts.support, draft.spikes)]
     if facts.unit is None:
-        return draft.asked(
-            "unit", "more than 6 decimals, so no unit is proposed: in which one may values leave?"
-        )
+        return draft.asked("unit", "more than 6 decimals, so no unit is proposed: which one may be released?")
     if not facts.whole:
-        return draft.asked("unit", f"all values are multiples of {_number(facts.unit)}, proposed as the unit")
-    coarse = next((10**k for k in range(6, 0, -1) if not np.any(support % 10**k)), 1)
+        return draft.asked(
+            "unit", f"all values are multiples of {number_text(facts.unit)}: the unit proposed"
+        )
+    coarse = next(
+        (10**k for k in range(6, 0, -1) if not (np.any(support[:100] % 10**k) or np.any(support % 10**k))), 1
+    )
     if coarse == 1 or len(support) < 10:
         return draft
     text = f"all values are multiples of {coarse}: released in that unit? Then switch on unit"
@@ -519,10 +517,6 @@ def _share(count: int, facts: _Facts) -> str:
     return f"{share:.1%}" if share >= 0.001 else f"{count:,}"
 
 
-def _number(value: float) -> str:
-    return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(float(value))
-
-
 # What each column is for.
 
 
@@ -530,9 +524,7 @@ def _with_roles(drafts: list[_Draft]) -> list[_Draft]:
     drafts = [_with_group(draft) for draft in drafts]
     scores = [_id_score(draft) for draft in drafts]
     best = int(np.argmax(scores)) if any(scores) else None
-    drafts = [
-        _with_id(draft, score, i == best) for i, (draft, score) in enumerate(zip(drafts, scores, strict=True))
-    ]
+    drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
     weights = [i for i, draft in enumerate(drafts) if _may_be_weight(draft)]
     return [_with_weight(d) if weights[:1] == [i] else _with_use(d) for i, d in enumerate(drafts)]
 
@@ -556,7 +548,7 @@ def _with_group(draft: _Draft) -> _Draft:
 def _id_score(draft: _Draft) -> int:
     """Zero unless every record has its own value; numbers need a name or a sequence to be more than amounts."""
     facts = draft.facts
-    if not _is_nominal(draft) or facts.distinct < facts.records:
+    if not _is_nominal(draft) or facts.distinct < facts.records or facts.is_float:
         return 0
     named = bool(_ID_NAME.fullmatch(facts.lower_name) or _GROUP_NAME.fullmatch(facts.lower_name))
     in_sequence = facts.shape == "number" and facts.support[-1] - facts.support[0] == facts.records - 1
@@ -569,7 +561,7 @@ def _with_id(draft: _Draft, score: int, best: bool) -> _Draft:
         return bare.as_text("id", "every record has its own value: the id?", roles=frozenset({"id"}))
     if score:
         return bare.as_text(
-            "id", "every record has its own value, as an id has: drop it as proposed?", drop=True
+            "id", "every record has its own value, as an id has: dropped, as proposed?", drop=True
         )
     named = re.fullmatch(rf"(.*[^a-z]|case|person|patient)?({_ID_WORD})", facts.lower_name)
     if named and _is_nominal(draft) and 2 * facts.distinct > facts.records:
@@ -580,12 +572,14 @@ def _with_id(draft: _Draft, score: int, best: bool) -> _Draft:
 
 
 def _may_be_weight(draft: _Draft) -> bool:
-    facts = draft.facts
-    named = draft.column.is_number and _WEIGHT_NAME.fullmatch(facts.lower_name)
-    return bool(named and not facts.missing and facts.distinct > 1 and facts.support[0] > 0)
+    return draft.column.is_number and bool(_WEIGHT_NAME.fullmatch(draft.facts.lower_name))
 
 
 def _with_weight(draft: _Draft) -> _Draft:
+    facts = draft.facts
+    if facts.missing or facts.literals or facts.distinct < 2 or facts.support[0] <= 0:
+        text = "named like a survey weight, but constant, or missing or not positive in places: a weight?"
+        return _with_use(draft.asked("weight", text))
     text = "positive and named like a survey weight: is it one? Else make its role key"
     return draft.asked("weight", text, roles=frozenset({"weight"}))
 
@@ -595,17 +589,15 @@ def _with_use(draft: _Draft) -> _Draft:
     if column.drop or column.roles or (facts.distinct + len(facts.literals) <= 1 and column.kind != "text"):
         return draft
     if column.kind == "text":
-        at = f"; record {facts.stray:,} is the first that is no number" if facts.stray else ""
-        return draft.asked(
-            "text", f"text with mostly different values cannot be masked: drop it?{at}", drop=True
-        )
+        at = f" (record {facts.stray:,} is the first that is no number)" if facts.stray else ""
+        text = f"text that cannot be masked{at}: dropped, as proposed?"
+        return draft.asked("text", text, drop=True)
     if column.is_number:
         return replace(draft, column=replace(column, roles=frozenset({"key"})))
     if len(column.categories) <= MOST_BLOCK_VALUES:
         return replace(draft, column=replace(column, roles=frozenset({"block"})))
-    return draft.asked(
-        "category", f"{len(column.categories)} categories are too many for a block: group them?"
-    )
+    text = f"{len(column.categories)} categories are too many for a block: group them?"
+    return draft.asked("category", text)
 
 
 # What columns say of one another.
@@ -644,18 +636,22 @@ def _file_findings(drafts: Sequence[_Draft]) -> list[Finding]:
     if not any("id" in draft.column.roles for draft in drafts):
         text = "no column identifies the records: their numbers will, and later releases cannot build on this one"
         found.append(Finding(None, "id", text))
-    blocks = [draft for draft in drafts if "block" in draft.column.roles]
-    alone = _alone([draft.facts for draft in blocks]) if blocks else 0
+    blocks = [draft.facts for draft in drafts if "block" in draft.column.roles]
+    alone = _alone(blocks) if blocks else 0
     if alone:
-        listed = ", ".join(repr(draft.column.name) for draft in blocks)
-        text = f"{alone:,} records are alone in their block ({listed}), where noise protects no one: merge categories, or use fewer blocks"
+        listed = ", ".join(repr(facts.name) for facts in blocks)
+        text = f"{alone:,} records are alone in their block ({listed}): merge categories, or use fewer?"
         found.append(Finding(None, "small-blocks", text))
     return found
 
 
 def _alone(blocks: Sequence[_Facts]) -> int:
     """The number of records that no other record shares all categories with."""
-    cells = np.zeros(blocks[0].records, np.int64)
+    cells, size = np.zeros(blocks[0].records, np.int64), 1
     for facts in blocks:
-        _, cells = np.unique(cells * (facts.distinct + 1) + facts.category_codes + 1, return_inverse=True)
-    return int(np.count_nonzero(np.bincount(cells) == 1))
+        if size * (facts.distinct + 1) > 2**62:
+            cells = np.unique(cells, return_inverse=True)[1]
+            size = int(cells.max()) + 1
+        cells = cells * (facts.distinct + 1) + facts.category_codes + 1
+        size *= facts.distinct + 1
+    return int(np.count_nonzero(np.unique(cells, return_counts=True)[1] == 1))

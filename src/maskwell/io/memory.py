@@ -39,7 +39,10 @@ def _machine() -> int | None:
 
 def _group(limit: str, used: str) -> int | None:
     try:
-        limit_text, used_text = Path(limit).read_text(encoding="ascii"), Path(used).read_text(encoding="ascii")
+        limit_text, used_text = (
+            Path(limit).read_text(encoding="ascii"),
+            Path(used).read_text(encoding="ascii"),
+        )
     except OSError:
         return None
     return None if limit_text.strip() == "max" else max(0, int(limit_text) - int(used_text))

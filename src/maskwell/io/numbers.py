@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
+Array: TypeAlias = Any  # a pyarrow array: the stubs trail what its compute functions take and return
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -66,7 +64,7 @@ _REMEDIES = {
 _TEXT, _GROUPED, _OTHER_SIGN, _UNDEFINED = _REMEDIES
 
 
-def parse(text: pa.Array[Any], decimal: str) -> Numbers:
+def parse(text: Array, decimal: str) -> Numbers:
     """Parse trimmed text to doubles; nulls become NaN."""
     import pyarrow as pa
 
@@ -76,13 +74,13 @@ def parse(text: pa.Array[Any], decimal: str) -> Numbers:
     except pa.ArrowInvalid:
         return Numbers(np.empty(0), faults=_faults(text, pointed))
     values = _to_floats(parsed)
-    undefined = ~np.isfinite(values) & ~_flags(text.is_null())
+    undefined = ~np.isfinite(values) & flags(text.is_valid())
     if undefined.any():
         return Numbers(values, faults=tuple(fault_at(undefined, _UNDEFINED, _REMEDIES[_UNDEFINED])))
     return Numbers(values, _whole(pointed, values))
 
 
-def _with_points(text: pa.Array[Any], decimal: str) -> pa.Array[Any]:
+def _with_points(text: Array, decimal: str) -> Array:
     """Turn decimal commas into points; a point then stands for nothing and spoils the number."""
     import pyarrow.compute as pc
 
@@ -91,7 +89,7 @@ def _with_points(text: pa.Array[Any], decimal: str) -> pa.Array[Any]:
     return pc.replace_substring(pc.replace_substring(text, ".", "?"), ",", ".")
 
 
-def _whole(text: pa.Array[Any], values: Floats) -> Integers | None:
+def _whole(text: Array, values: Floats) -> Integers | None:
     """Return the numbers as int64 when one is too large for a double to hold and all of them are whole."""
     import pyarrow as pa
 
@@ -103,11 +101,11 @@ def _whole(text: pa.Array[Any], values: Floats) -> Integers | None:
         return None
 
 
-def _faults(text: pa.Array[Any], pointed: pa.Array[Any]) -> tuple[Fault, ...]:
+def _faults(text: Array, pointed: Array) -> tuple[Fault, ...]:
     import pyarrow.compute as pc
 
-    valid = _flags(pc.match_substring_regex(pointed, _VALID).fill_null(True))
-    records = np.flatnonzero(~valid)
+    valid = flags(pc.match_substring_regex(pointed, _VALID))
+    records = np.flatnonzero(flags(text.is_valid()) & ~valid)
     found: dict[str, list[int]] = {}
     for record, field in zip(records.tolist(), text.take(records).to_pylist(), strict=True):
         found.setdefault(_kind(field), []).append(record + 1)
@@ -122,15 +120,32 @@ def _kind(field: str) -> str:
     return _OTHER_SIGN if _OTHER_DECIMAL.fullmatch(field) else _TEXT
 
 
-def _to_floats(array: pa.Array[Any]) -> Floats:
+def _to_floats(array: Array) -> Floats:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _flags(array: pa.Array[Any]) -> Flags:
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
+def flags(array: Array) -> Flags:
+    """Return a column of booleans in numpy, false where null."""
+    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def to_text(array: pa.Array[Any], decimal: str = ".") -> pa.Array[Any]:
+def is_word(text: Array, word: str) -> Flags:
+    """Return which fields of a text column are a word."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return flags(pc.equal(text, pa.scalar(word)))
+
+
+def nulled(array: Array, at: Flags) -> Array:
+    """Return a column with some fields made null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(at), pa.scalar(None, array.type), array) if at.any() else array
+
+
+def to_text(array: Array, decimal: str = ".") -> Array:
     """Write numbers in their shortest form that reads back the same: 12.35, 100, 0.00001, 1e+16."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -138,21 +153,23 @@ def to_text(array: pa.Array[Any], decimal: str = ".") -> pa.Array[Any]:
     text = array.cast(pa.string())
     if not pa.types.is_floating(array.type):
         return text
-    text = pc.if_else(pc.equal(text, "-0"), "0", text)
+    text = pc.if_else(pc.equal(text, pa.scalar("-0")), "0", text)
     text = _plain(text)
     return pc.replace_substring(text, ".", decimal) if decimal != "." else text
 
 
-def _plain(text: pa.Array[Any]) -> pa.Array[Any]:
+def _plain(text: Array) -> Array:
     """Write out numbers with a small exponent, which Arrow writes as 1e+10."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    scientific = pc.match_substring(text, "e")
-    if not pc.any(scientific).as_py():
+    scientific = flags(pc.match_substring(text, "e"))
+    if not scientific.any():
         return text
-    plain = pa.array([number_text(float(field)) for field in text.filter(scientific).to_pylist()], pa.string())
-    return pc.replace_with_mask(text, scientific.fill_null(False), plain)
+    plain = pa.array(
+        [number_text(float(field)) for field in text.filter(pa.array(scientific)).to_pylist()], pa.string()
+    )
+    return pc.replace_with_mask(text, pa.array(scientific), plain)
 
 
 def number_text(number: float, decimal: str = ".") -> str:

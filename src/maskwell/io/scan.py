@@ -68,7 +68,9 @@ def _not_utf8(rest: bytes, line: int) -> str:
     high = {byte for byte in rest[:65536] if byte >= 0x80}
     windows = any(byte < 0xA0 for byte in high)
     name, option = ("Windows-1252", "cp1252") if windows else ("Latin-1", "latin-1")
-    return f'the file is not in UTF-8 (line {line}); it seems to be in {name}: read it with encoding="{option}"'
+    return (
+        f'the file is not in UTF-8 (line {line}); it seems to be in {name}: read it with encoding="{option}"'
+    )
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
@@ -110,7 +112,7 @@ class _Counter:
             return None
         inside = (np.cumsum(quotes, dtype=np.uint8) + np.uint8(self.in_quotes)) & 1
         self.in_quotes = int(inside[-1])
-        return inside == 0
+        return np.asarray(inside == 0)
 
     @staticmethod
     def _places(

@@ -14,11 +14,11 @@ from ..errors import BadInput
 from ..table import Source
 from .headers import clean_names
 from .memory import check_memory
-from .numbers import EXACT_BELOW, number_text
+from .numbers import EXACT_BELOW, Array, is_word, nulled, number_text
 from .raw import Hint, Raw
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 MEMORY_RATIO = 12
 _KINDS = {"zsav": "sav", "sas7bdat": "xpt"}
@@ -52,17 +52,25 @@ def _read(path: Path, ending: str) -> tuple[dict[str, list[Any]], Any]:
         import pyreadstat
     except ImportError:
         raise BadInput("SPSS, Stata and SAS files need pyreadstat: pip install maskwell[stat]") from None
-    readers = {"dta": pyreadstat.read_dta, "xpt": pyreadstat.read_xport, "sas7bdat": pyreadstat.read_sas7bdat}
+    readers: dict[str, Any] = {
+        "dta": pyreadstat.read_dta,
+        "xpt": pyreadstat.read_xport,
+        "sas7bdat": pyreadstat.read_sas7bdat,
+    }
     options = {} if ending == "xpt" else {"user_missing": True}
     try:
         columns, meta = readers.get(ending, pyreadstat.read_sav)(str(path), output_format="dict", **options)
     except Exception:  # pyreadstat raises many kinds, and some quote values
-        raise BadInput(f"the file is not a readable {ending} file: it is damaged or of another version") from None
+        raise BadInput(
+            f"the file is not a readable {ending} file: it is damaged or of another version"
+        ) from None
     return dict(columns), meta
 
 
 def _hint(meta: Any, name: str, values: list[Any]) -> Hint:
-    labels = {_code_text(code): str(label) for code, label in meta.variable_value_labels.get(name, {}).items()}
+    labels = {
+        _code_text(code): str(label) for code, label in meta.variable_value_labels.get(name, {}).items()
+    }
     cells = _extended_cells(values, meta.missing_user_values.get(name, ()))
     codes = (*_declared_codes(meta.missing_ranges.get(name, ()), values, labels), *cells)
     if cells:
@@ -79,7 +87,9 @@ def _extended_cells(values: list[Any], letters: Sequence[str]) -> dict[str, npt.
     return {f".{letter}": np.array([value == letter for value in values]) for letter in sorted(letters)}
 
 
-def _declared_codes(declared: Sequence[Any], values: list[Any], labels: Mapping[str, str]) -> list[float | str]:
+def _declared_codes(
+    declared: Sequence[Any], values: list[Any], labels: Mapping[str, str]
+) -> list[float | str]:
     """Return the codes declared missing: single ones, and those of a range that occur or have a label."""
     codes: dict[float | str, None] = {}
     for low, high in ((one["lo"], one["hi"]) for one in declared):
@@ -104,18 +114,19 @@ def _ranges(meta: Any, name: str) -> tuple[tuple[float, float], ...]:
     return tuple((one["lo"], one["hi"]) for one in declared if one["lo"] != one["hi"])
 
 
-def _array(values: list[Any], hint: Hint) -> pa.Array[Any]:
+def _array(values: list[Any], hint: Hint) -> Array:
     """Make an Arrow array: whole numbers as int64, empty text and extended missing values as null."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if hint.cells:
         values = [None if isinstance(value, str) else value for value in values]
     array = pa.array(values)
     if pa.types.is_string(array.type):
-        return pc.if_else(pc.equal(array, ""), pa.scalar(None, pa.string()), array)
+        return nulled(array, is_word(array, ""))
     if not pa.types.is_floating(array.type):
         return array
     numbers = array.drop_null().to_numpy(zero_copy_only=False)
-    whole = bool(numbers.size) and bool(np.all((numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT_BELOW)))
+    whole = bool(numbers.size) and bool(
+        np.all((numbers == np.rint(numbers)) & (np.abs(numbers) < EXACT_BELOW))
+    )
     return array.cast(pa.int64()) if whole else array

@@ -35,5 +35,7 @@ def _stata_place(head: bytes) -> int:
     tag = head.find(_STATA_TAG)
     place = tag + len(_STATA_TAG) + 1
     if tag < 0 or head[place - 1] != len(_STATA_TIME):
-        raise CannotWrite("the Stata file's header is not as expected: this version of pyreadstat cannot be used")
+        raise CannotWrite(
+            "the Stata file's header is not as expected: this version of pyreadstat cannot be used"
+        )
     return place

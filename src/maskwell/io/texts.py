@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .numbers import to_text
+from .numbers import Array, is_word, nulled, to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +27,7 @@ class Unreadable(Exception):
         return cls(f"holds {kind} values, which are neither numbers nor text: convert it, or drop it")
 
 
-def as_text(array: pa.Array[Any]) -> pa.Array[Any]:
+def as_text(array: Array) -> Array:
     """Return a column as text: 1 for whole numbers (1.0 too), true and false; empty text is null."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -44,8 +42,7 @@ def as_text(array: pa.Array[Any]) -> pa.Array[Any]:
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         raise Unreadable.of(kind)
     text = array.cast(pa.string())
-    empty = pc.equal(text, "")
-    return pc.if_else(empty, pa.scalar(None, pa.string()), text) if pc.any(empty).as_py() else text
+    return nulled(text, is_word(text, ""))
 
 
 def in_order(words: Iterable[str]) -> list[str]:

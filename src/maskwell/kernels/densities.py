@@ -18,13 +18,10 @@ Floats = NDArray[np.float64]
 
 ROOT_HALF = math.sqrt(0.5)
 LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
-LEGENDRE_NODES, LEGENDRE_WEIGHTS = leggauss(8)
-
+NARROW_NODES, NARROW_WEIGHTS = leggauss(8)
 NODES, WEIGHTS = leggauss(15)
-NULL_RULES = (
-    WEIGHTS * legvander(NODES, 14)[:, 12:].T
-)  # zero for smooth panels: polynomials of degree below 12
-QUADRATURE_TOLERANCE = 1e-9  # of a panel's null rules, relative to the integral; the error itself is less
+NULL_RULES = WEIGHTS * legvander(NODES, 14)[:, 12:].T  # zero where a polynomial of degree 11 would do
+QUADRATURE_TOLERANCE = 1e-7  # of a panel's null rules against the integral; the error is far below
 NEGLIGIBLE_LOG = 34.0  # what lies this far below the peak of a log-integrand is left out
 
 
@@ -69,9 +66,9 @@ def _log_normal_mass(lower: float, upper: float, width: float, sd: float) -> flo
 def _log_narrow_mass(middle: float, half: float) -> float:
     """Return the log mass of N(0, 1) within `half` of `middle`, by Gauss-Legendre."""
     total = 0.0
-    for i in range(len(LEGENDRE_NODES)):
-        step = half * LEGENDRE_NODES[i]
-        total += LEGENDRE_WEIGHTS[i] * math.exp(-step * (middle + 0.5 * step))
+    for i in range(len(NARROW_NODES)):
+        step = half * NARROW_NODES[i]
+        total += NARROW_WEIGHTS[i] * math.exp(-step * (middle + 0.5 * step))
     return -0.5 * middle * middle - LOG_ROOT_2_PI + math.log(half) + math.log(total)
 
 
@@ -247,25 +244,22 @@ def _latent(value: float, x: float, s: float) -> float:
 @njit(cache=True, nogil=True)
 def _log_convolved(lower: float, upper: float, x: float, s: float, sd: float) -> float:
     """Return the log mass of [lower, upper], or the log density where the two are equal."""
-    if math.isnan(lower + x + s + sd) or math.isnan(upper):
-        return math.nan
     if lower == math.inf or upper == -math.inf:
         return -math.inf
     left, right = _peaks(min(max(x * math.exp(-0.5 * s * s), lower), upper), x, s, sd)
     law = _at(left, lower, upper, x, s, sd)
     if _log_joint(right - left, law) > _log_joint(0.0, law):
         law = _at(right, lower, upper, x, s, sd)
-    left, right = left - law[0], right - law[0]
-    peak = _log_joint(0.0, law)
-    first = left if _log_joint(left, law) > peak - NEGLIGIBLE_LOG else 0.0
-    last = right if _log_joint(right, law) > peak - NEGLIGIBLE_LOG else 0.0
-    low, high = _reach(first, -1.0, peak, law), _reach(last, 1.0, peak, law)
-    features = left, right, _latent(lower, x, s) - law[0], _latent(upper, x, s) - law[0]
-    return peak - LOG_ROOT_2_PI + math.log(_integral(low, high, features, peak, law))
+    left, right, peak = left - law[0], right - law[0], _log_joint(0.0, law)
+    if peak == -math.inf:
+        return peak
+    low = _reach(left if _log_joint(left, law) > peak - NEGLIGIBLE_LOG else 0.0, -1.0, peak, law)
+    high = _reach(right if _log_joint(right, law) > peak - NEGLIGIBLE_LOG else 0.0, 1.0, peak, law)
+    edges = (_latent(lower, x, s) - law[0], _latent(upper, x, s) - law[0]) if lower < upper else (left, right)
+    return peak - LOG_ROOT_2_PI + math.log(_integral(low, high, (left, right) + edges, peak, law))
 
 
 Law = tuple[float, float, float, float, float, float, float]
-Features = tuple[float, float, float, float]
 
 
 @njit(cache=True, nogil=True)
@@ -294,23 +288,21 @@ def _log_joint(step: float, law: Law) -> float:
 def _peaks(z: float, x: float, s: float, sd: float) -> tuple[float, float]:
     """Return the leftmost and rightmost n at which the log density of (n, z) peaks; mostly they coincide.
 
-    They solve n = pull(n) = s u (z - u) / sd^2 with u = theta x. For z below the median of u the pull falls where it
-    matters, so there is one. Above, pull has slope 1 at no point (one peak) or at two, which separate the peaks.
+    They solve n = pull(n) = s u (z - u) / sd^2 with u = theta x. For z below the median of u, pull falls where it
+    matters: one peak. Above, pull has slope 1 nowhere (one peak) or at two points, outside which the peaks lie.
     """
-    zero = _pull(0.0, z, x, s, sd)
-    if zero <= 0.0:
-        root = _root(max(_latent(z, x, s), zero, -1e9), 0.0, z, x, s, sd)
+    zero, end = _pull(0.0, z, x, s, sd), _latent(z, x, s)
+    low, high = (max(end, zero, -1e9), 0.0) if zero <= 0.0 else (0.0, end)
+    if zero <= 0.0 or s * z * ROOT_HALF <= 2.0 * sd:
+        root = _root(low, high, z, x, s, sd)
         return root, root
-    end = _latent(z, x, s)
-    curvature = 8.0 * (sd / (s * z)) ** 2
-    if curvature >= 1.0:
-        root = _root(0.0, end, z, x, s, sd)
-        return root, root
-    turn = 0.25 * z * (1.0 + math.sqrt(1.0 - curvature))
+    turn = 0.25 * z * (1.0 + math.sqrt(1.0 - 8.0 * (sd / (s * z)) ** 2))
     early, late = _latent(0.5 * (sd / s) ** 2 / turn, x, s), max(_latent(turn, x, s), 0.0)
-    left = _root(0.0, early, z, x, s, sd) if early > _pull(early, z, x, s, sd) else -1.0
-    right = _root(late, end, z, x, s, sd) if late < _pull(late, z, x, s, sd) else left
-    return (left if left >= 0.0 else right), right
+    right = (
+        _root(late, end, z, x, s, sd) if late < _pull(late, z, x, s, sd) else _root(0.0, early, z, x, s, sd)
+    )
+    left = _root(0.0, early, z, x, s, sd) if early > _pull(early, z, x, s, sd) else right
+    return left, right
 
 
 @njit(cache=True, nogil=True)
@@ -350,7 +342,7 @@ def _peak_width(step: float, law: Law) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _integral(low: float, high: float, features: Features, peak: float, law: Law) -> float:
+def _integral(low: float, high: float, features: tuple[float, ...], peak: float, law: Law) -> float:
     """Integrate exp(log joint - peak) from `low` to `high`, in stretches cut around each feature."""
     total, start = 0.0, low
     while start < high:

@@ -83,7 +83,7 @@ class Additive:
         possible = ~(is_open & (lower == np.inf)).any(axis=1)
         total[~possible] = -np.inf
         for records, chosen, points in _patterns(is_open, is_point, possible):
-            picked = np.ix_(records, chosen)
+            picked = np.ix_(records, np.array(chosen))
             log, this = self.noise.only(chosen).log_box(lower[picked], upper[picked], points)
             total[records] += log
             error[records] = this
@@ -109,7 +109,9 @@ class Additive:
         if column.kind == "category":
             if outlet.unit == 1:
                 return column
-            return replace(column, kind="continuous", unit=float(outlet.unit or 0) or None, categories=(), labels=())
+            return replace(
+                column, kind="continuous", unit=float(outlet.unit or 0) or None, categories=(), labels=()
+            )
         unit = column.unit if outlet.unit is None or outlet.unit == column.step else _number(outlet.unit)
         if not outlet.coded:
             return replace(column, unit=unit)
@@ -137,7 +139,11 @@ class Additive:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the law as plain data."""
-        out: dict[str, Any] = {"form": self.form, "columns": list(self.columns), "noise": self.noise.to_dict()}
+        out: dict[str, Any] = {
+            "form": self.form,
+            "columns": list(self.columns),
+            "noise": self.noise.to_dict(),
+        }
         out["outlets"] = [outlet.to_dict() for outlet in self.outlets]
         if self.slope != 1.0:
             out["slope"] = self.slope

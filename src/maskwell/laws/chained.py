@@ -93,18 +93,16 @@ def combined_of(law: Any) -> Any:
     return law.combined if isinstance(law, Chained) else law
 
 
-def follow(first: Any, later: Any) -> Any | None:
+def follow(first: Any, later: Any) -> Any:
     """Return the law of one mask followed by another, or nothing where it has no closed form."""
     before = combined_of(first)
     if isinstance(before, Additive) and isinstance(later, Additive):
         if _is_silent(later):
             return _recoded(first, later)
         before, later = widened(before, later.columns), widened(later, before.columns)
-        if before is None or later is None:
-            return None
     if not isinstance(before, Additive | Transition) or type(before) is not type(later):
         return None
-    combined = before.then(later)
+    combined: Additive | Transition | None = before.then(later)
     if combined is None:
         return None
     stages = tuple((label, _widened_stage(law, combined)) for label, law in stages_of(first))
@@ -155,7 +153,7 @@ def widened(law: Additive, columns: tuple[str, ...]) -> Additive | None:
 
 def _widened_stage(law: Additive | Transition, combined: Additive | Transition) -> Additive | Transition:
     if isinstance(law, Additive) and law.columns != combined.columns:
-        widened = widened(law, combined.columns)
-        assert widened is not None
-        return widened
+        wide = widened(law, combined.columns)
+        assert wide is not None
+        return wide
     return law

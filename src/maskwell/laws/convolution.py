@@ -10,7 +10,9 @@ import numpy as np
 from .mixtures import JointMixture, Mixture, RotatedMixture
 from .noise import Floats, Laplace, Noise, Normal
 
-NOISES: dict[str, Any] = {kind.form: kind for kind in (Normal, Laplace, Mixture, JointMixture, RotatedMixture)}
+NOISES: dict[str, Any] = {
+    kind.form: kind for kind in (Normal, Laplace, Mixture, JointMixture, RotatedMixture)
+}
 
 
 def noise_from_dict(data: Mapping[str, Any]) -> Noise:

@@ -32,7 +32,7 @@ class Mixture:
         """Columns x columns (diagonal)."""
         weights, means, sds = np.array(self.weights), np.array(self.means), np.array(self.sds)
         average = means @ weights
-        return np.diag((means**2 + sds**2) @ weights - average**2)
+        return np.asarray(np.diag((means**2 + sds**2) @ weights - average**2))
 
     @property
     def resolution(self) -> Floats:
@@ -243,7 +243,7 @@ class RotatedMixture:
         root = self._root
         if self.width == len(self.sds) and all(is_point) and np.linalg.cond(root) < 1e10:
             unit = Mixture(self.weights, (self.unit_means,) * self.width, (self.unit_sds,) * self.width)
-            turned = combine(lower, np.linalg.inv(root))
+            turned = combine(lower, np.asarray(np.linalg.inv(root), dtype=np.float64))
             logs, error = unit.log_box(turned, turned, is_point)
             return logs - np.linalg.slogdet(root)[1], error
         return self._listed_box(lower, upper, is_point)

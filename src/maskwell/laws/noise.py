@@ -147,6 +147,7 @@ class Normal:
 def correlated_box(
     covariance: Floats, lower: Floats, upper: Floats, is_point: Sequence[bool]
 ) -> tuple[Floats, Floats]:
+    """Return the log density of points times the probability of the box given them, for correlated normals."""
     from ..kernels.rectangle import conditional_rectangle
 
     return conditional_rectangle(lower, lower, upper, covariance, np.array(is_point))

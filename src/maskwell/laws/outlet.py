@@ -93,7 +93,9 @@ class Outlet:
         lower[impossible], upper[impossible], is_point[impossible] = np.inf, np.inf, False
         return self._untransformed(z, Cell(lower, upper, is_point, log_factor))
 
-    def _take_over(self, code: float, z: Floats, x: Floats, lower: Floats, upper: Floats, is_point: Bools) -> None:
+    def _take_over(
+        self, code: float, z: Floats, x: Floats, lower: Floats, upper: Floats, is_point: Bools
+    ) -> None:
         """The value beside a code also takes what would have landed on the code."""
         half = float(self.unit or 0) / 2
         above = (z == self._beside(code, 1)) & (x > code)
@@ -127,7 +129,9 @@ class Outlet:
 
     def _untransformed(self, z: Floats, cell: Cell) -> Cell:
         if self.log_shift is None:
-            return Cell(np.where(cell.is_point, z, cell.lower), cell.upper, cell.is_point, _points_whole(cell))
+            return Cell(
+                np.where(cell.is_point, z, cell.lower), cell.upper, cell.is_point, _points_whole(cell)
+            )
         with np.errstate(divide="ignore", invalid="ignore"):
             point = np.log(z + self.log_shift)
             lower = np.log(np.maximum(cell.lower + self.log_shift, 0.0))

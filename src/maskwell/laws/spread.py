@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -37,7 +38,7 @@ class Step:
     def __post_init__(self) -> None:
         if len(self.ratios) != len(self.breaks) + 1:
             raise BadPlan("a step spread needs one more ratio than breaks")
-        if any(b <= a for a, b in zip(self.breaks, self.breaks[1:], strict=False)):
+        if any(b <= a for a, b in pairwise(self.breaks)):
             raise BadPlan("the breaks of a step spread must rise")
         if min(self.ratios) < 0 or max(self.ratios) <= 0:
             raise BadPlan("the ratios of a step spread must not be negative, nor all zero")

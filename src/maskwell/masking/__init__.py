@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .applying import apply
-from .plans import Mask, Setting
+from .plans import Mask, Plan, Setting
 from .results import Masking, Release
 from .stored import read_release
 
-__all__ = ["Mask", "Masking", "Release", "Setting", "apply", "read_release"]
+__all__ = ["Mask", "Masking", "Plan", "Release", "Setting", "apply", "read_release"]

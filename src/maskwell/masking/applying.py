@@ -20,7 +20,7 @@ from ..laws.outlet import on_unit
 from ..schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table, coded_values
 from .nested import History, nest
-from .plans import Mask, Setting
+from .plans import Mask, Setting, plan_data
 from .results import Integers, Masking, record_blocks
 
 Progress = Callable[[int, int], None]
@@ -75,14 +75,21 @@ def _resolve(
 ) -> tuple[NoiseCard, History]:
     if earlier is None:
         return mask.card(table, setting), History.first(len(table))
-    if mask == earlier.mask:
-        kept = replace(earlier.card, notes=("the plan is that of the earlier release, so its noise law is kept",))
+    if plan_data(mask) == plan_data(earlier.mask):
+        kept = replace(
+            earlier.card, notes=("the plan is that of the earlier release, so its noise law is kept",)
+        )
         return nest(earlier, table, kept)
     return nest(earlier, table, mask.card(table, setting))
 
 
 def _draw_all(
-    card: NoiseCard, table: Table, stream: Stream, history: History, setting: Setting, progress: Progress | None
+    card: NoiseCard,
+    table: Table,
+    stream: Stream,
+    history: History,
+    setting: Setting,
+    progress: Progress | None,
 ) -> Changed:
     changed: Changed = {}
     total, done = len(table) * len(card.laws), 0
@@ -110,12 +117,11 @@ def _draw(
         tell(len(drawn))
         return drawn
 
-    if law.whole_file:
-        z = work(slice(0, len(table)))
-    else:
-        z = setting.engine.per_record(work, len(table), len(law.columns))
+    whole = slice(0, len(table))
+    z = work(whole) if law.whole_file else setting.engine.per_record(work, len(table), len(law.columns))
     return {
-        name: _released(law, table.schema[name], z[:, j], statuses[name]) for j, name in enumerate(law.columns)
+        name: _released(law, table.schema[name], z[:, j], statuses[name])
+        for j, name in enumerate(law.columns)
     }
 
 
@@ -189,7 +195,9 @@ def _check_identities(table: Table, card: NoiseCard) -> None:
     """Refuse noises that would contradict an exact identity, or a total in clear beside noised parts."""
     from ..io.identities import find_identities
 
-    noised = {n for law in card.laws if law.form in ("additive", "lognormal bias", "chained") for n in law.columns}
+    noised = {
+        n for law in card.laws if law.form in ("additive", "lognormal bias", "chained") for n in law.columns
+    }
     names = [c.name for c in table.schema.columns if c.is_number and not c.drop and "weight" not in c.roles]
     noised &= set(names)
     if not noised or len(names) < 3:
@@ -198,7 +206,11 @@ def _check_identities(table: Table, card: NoiseCard) -> None:
     problems = []
     for identity in find_identities(table.values(names), names):
         members = (identity.total, *(part for part, _ in identity.parts))
-        if noised.intersection(members) and not settled.intersection(members) and not _coherent(card, identity):
+        if (
+            noised.intersection(members)
+            and not settled.intersection(members)
+            and not _coherent(card, identity)
+        ):
             problems.append(_identity_problem(identity.total, identity.parts))
     raise_all(problems, BadPlan)
 
@@ -229,7 +241,9 @@ def _said(table: Table, masked: Table, card: NoiseCard) -> list[str]:
     notes = []
     touched = {*card.columns, *(total for total, _ in card.recomputed)}
     clear = [
-        c.name for c in table.schema.columns if not c.drop and c.name not in touched and not c.roles & {"id", "group"}
+        c.name
+        for c in table.schema.columns
+        if not c.drop and c.name not in touched and not c.roles & {"id", "group"}
     ]
     if clear:
         notes.append(f"released unmasked: {', '.join(clear)}")

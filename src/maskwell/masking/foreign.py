@@ -9,14 +9,18 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..errors import BadInput, raise_all
-from ..io import read
+from ..io import load, read
 from ..schema import Schema
 from ..table import Table
 from .results import Masking, Release, pair_by_id
 
 
 def from_files(
-    truth: str | Path | Table, masked: str | Path | Table, links: Any, schema: Schema | None, card: NoiseCard | None
+    truth: str | Path | Table,
+    masked: str | Path | Table,
+    links: Any,
+    schema: Schema | None,
+    card: NoiseCard | None,
 ) -> Masking:
     """Tie two files by their links; records of the truth without a link were not released."""
     original = truth if isinstance(truth, Table) else read(truth, schema)
@@ -42,11 +46,11 @@ def _ids(table: Table) -> Any:
 def _links(links: Any) -> Any:
     import pyarrow as pa
 
-    from ..io.raw import read_raw
-
-    table = links if isinstance(links, pa.Table) else read_raw(Path(links)).data
+    table = links if isinstance(links, pa.Table) else load(Path(links)).data
     wanted = ("truth_id", "released_id")
-    raise_all([f"the links have no column {name!r}" for name in wanted if name not in table.column_names], BadInput)
+    raise_all(
+        [f"the links have no column {name!r}" for name in wanted if name not in table.column_names], BadInput
+    )
     return {name: table.column(name).combine_chunks().cast(pa.string()) for name in wanted}
 
 
@@ -57,7 +61,9 @@ def _order(there: Any, here: Any, originals: int, released: int) -> Any:
     if len(np.unique(here)) < len(here):
         problems.append("the links name a released_id twice")
     if len(here) != released:
-        problems.append(f"the links name {len(here):,} of {released:,} released records; every one needs its truth")
+        problems.append(
+            f"the links name {len(here):,} of {released:,} released records; every one needs its truth"
+        )
     raise_all(problems, BadInput)
     order = np.empty(released, np.int64)
     order[here] = there

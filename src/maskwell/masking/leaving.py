@@ -84,8 +84,10 @@ def _fresh_ids(stream: Stream, name: str, *, whole: bool) -> Any:
     if whole:
         return pa.array(drawn.astype(np.int64)).cast(pa.string())
     digits = drawn.astype(">u8").tobytes().hex().encode()
-    offsets = np.arange(len(drawn) + 1, dtype=np.int64) * 16
-    return pa.LargeStringArray.from_buffers(len(drawn), pa.py_buffer(offsets), pa.py_buffer(digits)).cast(pa.string())
+    offsets: Any = np.arange(len(drawn) + 1, dtype=np.int64) * 16
+    return pa.LargeStringArray.from_buffers(len(drawn), pa.py_buffer(offsets), pa.py_buffer(digits)).cast(
+        pa.string()
+    )
 
 
 def _relabelled(table: Table, name: str, stream: Stream) -> Table:
@@ -103,7 +105,9 @@ def _relabelled(table: Table, name: str, stream: Stream) -> Table:
         return _replaced(table, name, numbers, replace(column, top=None, bottom=None, unit=None))
     categories = tuple(str(i + 1) for i in range(len(labels))) if column.kind == "category" else ()
     table = replace(table, source=_untyped(table.source, name))
-    return _replaced(table, name, numbers.cast(pa.string()), replace(column, categories=categories, labels=()))
+    return _replaced(
+        table, name, numbers.cast(pa.string()), replace(column, categories=categories, labels=())
+    )
 
 
 def _untyped(source: Source, name: str) -> Source:
@@ -122,7 +126,9 @@ def _without_unused(table: Table, masking: Masking) -> Table:
             kept = tuple(category for category in column.categories if category in used)
             changes[column.name] = replace(column, categories=kept)
     schema = table.schema.changed(changes)
-    return replace(table, schema=schema.changed({c.name: _with_used_labels(c, table) for c in schema.columns}))
+    return replace(
+        table, schema=schema.changed({c.name: _with_used_labels(c, table) for c in schema.columns})
+    )
 
 
 def _with_used_labels(column: Column, table: Table) -> Column:

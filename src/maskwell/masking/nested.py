@@ -73,7 +73,9 @@ def nest(earlier: Masking, table: Table, card: NoiseCard) -> tuple[NoiseCard, Hi
         except BadPlan as refusal:
             problems += refusal.problems
     if earlier.card.subsampled is not None and (card.subsampled or 1.0) > earlier.card.subsampled:
-        problems.append("the earlier release was a smaller sample: the records it left out would now be known")
+        problems.append(
+            "the earlier release was a smaller sample: the records it left out would now be known"
+        )
     raise_all(problems, BadPlan)
     return replace(card, laws=tuple(laws)), _history(earlier, table, number)
 
@@ -100,6 +102,7 @@ def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:
     if old == new and not isinstance(law, Chained):
         return before[0]
     stages = stages_of(before[0])
+    extra: Additive | Transition | None
     if isinstance(old, Additive) and isinstance(new, Additive):
         stages = tuple((label, _fitted(stage, new)) for label, stage in stages)
         extra = _increment(_fitted(old, new), new)
@@ -140,7 +143,11 @@ def _transforms(law: Additive) -> tuple[float | None, ...]:
 def _extra_noise(old: Any, new: Any, law: Additive) -> Normal:
     if isinstance(old, Normal) and isinstance(new, Normal):
         return normal_from_covariance(_positive(new.covariance - old.covariance, law))
-    if isinstance(old, Mixture) and isinstance(new, Mixture) and (old.weights, old.means) == (new.weights, new.means):
+    if (
+        isinstance(old, Mixture)
+        and isinstance(new, Mixture)
+        and (old.weights, old.means) == (new.weights, new.means)
+    ):
         difference = np.square(new.sds) - np.square(old.sds)
         if np.ptp(difference, axis=1).max() <= 1e-9 * np.abs(difference).max():
             return normal_from_covariance(_positive(np.diag(difference[:, 0]), law))
@@ -182,7 +189,9 @@ def _history(earlier: Masking, table: Table, number: int) -> History:
     """Compare records by id: unchanged ones keep their noise, changed ones get fresh noise, and it is said."""
     import pyarrow.compute as pc
 
-    found = pc.index_in(table.ids, value_set=earlier.truth.ids)
+    ids: Any = table.ids
+    earlier_ids: Any = earlier.truth.ids
+    found = pc.index_in(ids, value_set=earlier_ids)
     known = ~np.asarray(found.is_null())
     where = np.asarray(found.fill_null(0).to_numpy(), dtype=np.int64)
     columns = [name for name in earlier.card.columns if name in table.schema]
@@ -191,11 +200,18 @@ def _history(earlier: Masking, table: Table, number: int) -> History:
     revisions = np.where(known, before[where], 0).astype(np.int32)
     revisions[changed] = number
     withdrawn = len(earlier.truth) - len(np.unique(where[known]))
-    counts = int(np.count_nonzero(known & ~changed)), int(changed.sum()), int(np.count_nonzero(~known)), withdrawn
+    counts = (
+        int(np.count_nonzero(known & ~changed)),
+        int(changed.sum()),
+        int(np.count_nonzero(~known)),
+        withdrawn,
+    )
     return History(number, revisions, _spoken(number, *counts))
 
 
-def _differs(old: Table, where: npt.NDArray[np.int64], new: Table, columns: list[str]) -> npt.NDArray[np.bool_]:
+def _differs(
+    old: Table, where: npt.NDArray[np.int64], new: Table, columns: list[str]
+) -> npt.NDArray[np.bool_]:
     """Tell which records have another value or status in some column that was masked."""
     differs = np.zeros(len(new), bool)
     for name in columns:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any, Protocol
 
 from ..card import NoiseCard
 from ..engines import Engine
@@ -24,3 +24,32 @@ class Mask(Protocol):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to absolute noise, in the units of the data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+
+
+class Plan:
+    """A frozen dataclass that can be written as plain data: its name and what differs from the defaults."""
+
+    __slots__ = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data, defaults left out."""
+        out: dict[str, Any] = {"mask": type(self).__name__}
+        for item in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, item.name)
+            if item.default is MISSING or value != item.default:
+                out[item.name] = _plain(value)
+        return out
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def plan_data(mask: Any) -> dict[str, Any]:
+    """Return a plan as plain data, whether it is still a plan or was read back as data."""
+    return mask if isinstance(mask, dict) else dict(mask.to_dict())

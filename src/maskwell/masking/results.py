@@ -94,7 +94,9 @@ class Masking:
         """The ids (or record numbers from 1) of each truth and its released record. For the steward only."""
         import pyarrow as pa
 
-        return pa.table({"truth_id": _labels(self.truth, self.order), "released_id": _labels(self.release.table)})
+        return pa.table(
+            {"truth_id": _labels(self.truth, self.order), "released_id": _labels(self.release.table)}
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: counts and columns, no record."""
@@ -107,9 +109,7 @@ class Masking:
             "notes": list(self.notes),
         }
 
-    def write(
-        self, *, release: str | Path, private: str | Path, format: str | None = None
-    ) -> str:
+    def write(self, *, release: str | Path, private: str | Path, format: str | None = None) -> str:
         """Write both halves: the public bundle, and the key, links and truth to the private folder."""
         from .stored import write_masking
 
@@ -157,7 +157,7 @@ def _labels(table: Table, order: Integers | None = None) -> Any:
     records = np.arange(len(table)) if order is None else order
     if table.ids is None:
         return pa.array((records + 1).astype(np.int64)).cast(pa.string())
-    return table.ids.take(pa.array(records))
+    return table.ids.take(records)
 
 
 def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:
@@ -167,5 +167,7 @@ def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:
     found = pc.index_in(wanted, value_set=among)
     if found.null_count:
         first = int(np.flatnonzero(np.asarray(found.is_null()))[0])
-        raise BadInput(f"{what}: {found.null_count:,} ids are not in the file (first at line {first + 1} of the links)")
+        raise BadInput(
+            f"{what}: {found.null_count:,} ids are not in the file (first at line {first + 1} of the links)"
+        )
     return np.asarray(found.to_numpy(), dtype=np.int64)

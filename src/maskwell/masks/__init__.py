@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from typing import Any
 
 from ..errors import BadPlan, nearest
-from ..laws.spread import Power, Step
+from ..laws.spread import spread_from_dict
 from .additive import CorrelatedNoise, IndependentNoise
 from .bias import BiasNoise
 from .category import CodeNoise, Grouping, Pram
@@ -15,6 +14,23 @@ from .chain import Chain, Recompute
 from .coding import Coding
 from .exchange import RankSwap, Subsample
 from .mixture import MixtureNoise
+
+__all__ = [
+    "MASKS",
+    "BiasNoise",
+    "Chain",
+    "CodeNoise",
+    "Coding",
+    "CorrelatedNoise",
+    "Grouping",
+    "IndependentNoise",
+    "MixtureNoise",
+    "Pram",
+    "RankSwap",
+    "Recompute",
+    "Subsample",
+    "mask_from_dict",
+]
 
 MASKS: dict[str, Any] = {
     "IndependentNoise": IndependentNoise,
@@ -32,26 +48,6 @@ MASKS: dict[str, Any] = {
 }
 
 
-def mask_to_dict(mask: Any) -> dict[str, Any]:
-    """Return a mask as plain data, defaults left out."""
-    out: dict[str, Any] = {"mask": type(mask).__name__}
-    for item in fields(mask):
-        value = getattr(mask, item.name)
-        if item.default is MISSING or value != item.default:
-            out[item.name] = _plain(value)
-    return out
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Step | Power):
-        return value.to_dict()
-    if type(value).__name__ in MASKS:
-        return mask_to_dict(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
 def mask_from_dict(data: Mapping[str, Any]) -> Any:
     """Build a mask from plain data."""
     given = dict(data)
@@ -63,8 +59,6 @@ def mask_from_dict(data: Mapping[str, Any]) -> Any:
 
 def _rebuilt(key: str, value: Any) -> Any:
     if key == "spread" and isinstance(value, Mapping):
-        from ..laws.spread import spread_from_dict
-
         return spread_from_dict(value)
     if key == "masks":
         return tuple(mask_from_dict(item) for item in value)

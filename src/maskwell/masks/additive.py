@@ -43,7 +43,9 @@ class IndependentNoise(NoiseOptions):
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
         problems = check_names(self.columns) + self.option_problems()
-        problems += exactly_one("IndependentNoise", variance_ratio=self.variance_ratio, variance=self.variance)
+        problems += exactly_one(
+            "IndependentNoise", variance_ratio=self.variance_ratio, variance=self.variance
+        )
         problems += in_range("variance_ratio", self.variance_ratio, 0)
         if self.variance is not None and np.min(self.variance) <= 0:
             problems.append("variance must be positive")

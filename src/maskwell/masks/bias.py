@@ -11,7 +11,17 @@ from ..errors import BadPlan, raise_all
 from ..laws import Additive, Multiplicative, Normal, SkewedBias
 from ..masking import Setting
 from ..table import Floats, Table
-from .resolve import NoiseOptions, check_names, exactly_one, in_range, names, outlets, per_column, prepare, two_digits
+from .resolve import (
+    NoiseOptions,
+    check_names,
+    exactly_one,
+    in_range,
+    names,
+    outlets,
+    per_column,
+    prepare,
+    two_digits,
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,9 @@ class BiasNoise(NoiseOptions):
         typical: Floats = np.hypot(sds, self.bias_sd * np.hypot(moments.means, moments.sds))
         ways_out = outlets(table, prepared, self, typical)
         if self.shape == "lognormal":
-            return NoiseCard((SkewedBias(prepared.columns, self.bias_sd, sds, ways_out),), notes=prepared.notes)
+            return NoiseCard(
+                (SkewedBias(prepared.columns, self.bias_sd, sds, ways_out),), notes=prepared.notes
+            )
         spreads = tuple(Multiplicative(self.bias_sd, sd) for sd in sds)
         law = Additive(prepared.columns, Normal((1.0,) * len(sds)), ways_out, spreads=spreads)
         return NoiseCard((law,), notes=prepared.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,14 +13,14 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Step, Transition
 from ..laws.noise import Matrix
-from ..masking import Setting
+from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
 from .resolve import check_names, names, need
 
 
 @dataclass(frozen=True)
-class CodeNoise:
+class CodeNoise(Plan):
     """Add normal noise to category codes 0..K-1 and clamp it to the end codes (Goldstein and Shlomo).
 
     `variance` is one figure, or one for each category. Codes with noise are released as numbers in steps of
@@ -52,7 +53,8 @@ class CodeNoise:
             return [f"column {column.name!r} has fewer than two categories: there is nothing to mask"]
         if np.ndim(self.variance) and np.size(self.variance) != len(column.categories):
             return [
-                f"column {column.name!r} has {len(column.categories)} categories, the plan {np.size(self.variance)} variances"
+                f"column {column.name!r} has {len(column.categories)} categories, "
+                f"the plan {np.size(self.variance)} variances"
             ]
         return []
 
@@ -70,7 +72,7 @@ class CodeNoise:
 
 
 @dataclass(frozen=True)
-class Pram:
+class Pram(Plan):
     """Change categories at random by a table of probabilities (post-randomisation).
 
     Give the `matrix` (row: true category, column: released one), or `stay`, the probability that a category
@@ -154,11 +156,11 @@ def _invariant(base: Floats, shares: Floats, setting: Setting) -> Floats:
     rounded = np.round(both, 3)
     np.fill_diagonal(rounded, 0.0)
     np.fill_diagonal(rounded, np.round(1 - rounded.sum(axis=1), 3))
-    return rounded
+    return np.asarray(rounded)
 
 
 @dataclass(frozen=True)
-class Grouping:
+class Grouping(Plan):
     """Release classes instead of values: `breaks` for numbers, `groups` (new = [old, ...]) for categories.
 
     A number on a break belongs to the class above it. Coded values fall into the end classes.
@@ -175,7 +177,7 @@ class Grouping:
             problems.append("Grouping: give exactly one of breaks and groups")
         if self.breaks is not None:
             object.__setattr__(self, "breaks", tuple(float(b) for b in self.breaks))
-            if not self.breaks or any(b <= a for a, b in zip(self.breaks, self.breaks[1:], strict=False)):
+            if not self.breaks or any(b <= a for a, b in pairwise(self.breaks)):
                 problems.append("breaks must be a rising list of numbers")
         if self.groups is not None:
             pairs = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
@@ -195,8 +197,15 @@ class Grouping:
     def _group_problems(self, column: Column) -> list[str]:
         assert self.groups is not None
         listed = [old for _, members in self.groups for old in members]
-        found = [f"column {column.name!r}: category {old!r} is in two groups" for old in {o for o in listed if listed.count(o) > 1}]
-        found += [f"column {column.name!r} has no category {old!r}" for old in listed if old not in column.categories]
+        found = [
+            f"column {column.name!r}: category {old!r} is in two groups"
+            for old in {o for o in listed if listed.count(o) > 1}
+        ]
+        found += [
+            f"column {column.name!r} has no category {old!r}"
+            for old in listed
+            if old not in column.categories
+        ]
         left = len(set(column.categories) - set(listed))
         if left:
             found.append(f"column {column.name!r}: {left} categories are in no group")
@@ -214,13 +223,17 @@ class Grouping:
         assert self.breaks is not None
         found = []
         if column.top is not None and column.top < self.breaks[-1]:
-            found.append(f"column {column.name!r}: the top code lies below the last break, so its class is unknown")
+            found.append(
+                f"column {column.name!r}: the top code lies below the last break, so its class is unknown"
+            )
         if column.bottom is not None and column.bottom >= self.breaks[0]:
-            found.append(f"column {column.name!r}: the bottom code lies above the first break, so its class is unknown")
+            found.append(
+                f"column {column.name!r}: the bottom code lies above the first break, so its class is unknown"
+            )
         return found
 
     def _classes(self, column: Column) -> Classes:
         assert self.breaks is not None
         edges = [f"{edge:g}" for edge in self.breaks]
-        middle = [f"{a} to below {b}" for a, b in zip(edges, edges[1:], strict=False)]
+        middle = [f"{a} to below {b}" for a, b in pairwise(edges)]
         return Classes((column.name,), self.breaks, (f"below {edges[0]}", *middle, f"{edges[-1]} and over"))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws.chained import follow
-from ..masking import Setting
+from ..masking import Plan, Setting
+from ..schema import Column
 from ..table import Table
 from .resolve import need
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recompute:
+class Recompute(Plan):
     """Compute a column anew as a sum of masked parts: total = sum of coefficient x part. It carries no law.
 
     For exact identities such as total = earnings + other income: three noises would contradict each other, and
@@ -31,8 +32,14 @@ class Recompute:
 
     def __post_init__(self) -> None:
         given: Any = self.parts
-        pairs = given.items() if isinstance(given, Mapping) else [(p, 1.0) if isinstance(p, str) else p for p in given]
-        object.__setattr__(self, "parts", tuple((str(name), float(coefficient)) for name, coefficient in pairs))
+        pairs = (
+            given.items()
+            if isinstance(given, Mapping)
+            else [(p, 1.0) if isinstance(p, str) else p for p in given]
+        )
+        object.__setattr__(
+            self, "parts", tuple((str(name), float(coefficient)) for name, coefficient in pairs)
+        )
         if not self.parts or self.column in dict(self.parts):
             raise BadPlan(f"{self.column!r} must be recomputed from at least one other column")
 
@@ -43,7 +50,7 @@ class Recompute:
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(Plan):
     """Apply masks in order: over disjoint columns, or on one column where the sum of noises has a law."""
 
     masks: tuple[Mask, ...]
@@ -55,10 +62,13 @@ class Chain:
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve every mask and join their laws."""
-        setting, joined = setting or Setting(), NoiseCard()
+        setting, joined, problems = setting or Setting(), NoiseCard(), list[str]()
         for mask in self.masks:
-            joined = _join(joined, mask.card(_seen(table, joined), setting))
-        problems = [
+            try:
+                joined = _join(joined, mask.card(_seen(table, joined), setting))
+            except BadPlan as refusal:
+                problems += refusal.problems
+        problems += [
             f"column {total!r} is recomputed and masked too: it must do one of the two"
             for total, _ in joined.recomputed
             if total in joined.columns
@@ -69,7 +79,7 @@ class Chain:
 
 def _seen(table: Table, card: NoiseCard) -> Table:
     """Describe the table as the next mask will find it: a grouped column has other categories."""
-    changes = {}
+    changes: dict[str, Column] = {}
     for law in card.laws:
         if law.form == "transition":
             changes |= {name: law.released(table.schema[name]) for name in law.columns}

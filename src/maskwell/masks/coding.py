@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Normal, Outlet
-from ..masking import Setting
+from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Table
 from .resolve import check_names, names, need
 
 
 @dataclass(frozen=True)
-class Coding:
+class Coding(Plan):
     """Release values at or above `top` as the top code, at or below `bottom` as the bottom code.
 
     After noise in a `Chain` it codes the noised values: then nothing shows which values the noise
@@ -49,7 +49,9 @@ class Coding:
         need(table, self.columns, ("continuous", "integer"))
         ends = list(zip(self._each("bottom"), self._each("top"), strict=True))
         columns = [table.schema[name] for name in self.columns]
-        raise_all([p for c, (low, high) in zip(columns, ends, strict=True) for p in _looser(c, low, high)], BadPlan)
+        raise_all(
+            [p for c, (low, high) in zip(columns, ends, strict=True) for p in _looser(c, low, high)], BadPlan
+        )
         outlets = tuple(
             Outlet(column.step, _or(low, column.bottom), _or(high, column.top), coded=True)
             for column, (low, high) in zip(columns, ends, strict=True)

@@ -106,14 +106,14 @@ class MixtureNoise(NoiseOptions):
         means = tuple(tuple((unit * size).tolist()) for size in between)
         return Mixture(weights, means, tuple((sd,) * self.components for sd in within))
 
-    def _joint(
-        self, prepared: Prepared, divisor: Floats, setting: Setting
-    ) -> tuple[Noise, tuple[str, ...]]:
+    def _joint(self, prepared: Prepared, divisor: Floats, setting: Setting) -> tuple[Noise, tuple[str, ...]]:
         matrix, notes = correlations(prepared, setting)
         sds = two_digits(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, setting)
         within = self.within_variance_ratio / self.variance_ratio
         weights, unit = self.unit_means()
-        by_record = self.components > len(sds) if self.construction is None else self.construction == "components"
+        by_record = (
+            self.components > len(sds) if self.construction is None else self.construction == "components"
+        )
         if by_record:
             return JointMixture(weights, _spanning(np.array(weights), len(sds)), within, sds, matrix), notes
         turned = tuple((unit * np.sqrt(1 - within)).tolist())

@@ -12,7 +12,7 @@ from ..engines import Moments
 from ..errors import BadPlan, raise_all
 from ..laws import Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
-from ..masking import Setting
+from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
 
@@ -21,7 +21,7 @@ REPAIR = 0.1  # the most a correlation may move when a matrix is made positive s
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseOptions:
+class NoiseOptions(Plan):
     """What every noise mask can be told.
 
     `transform="log"` adds the noise to log(x + shift); `mean_corrected` then keeps the means. `clamp` keeps
@@ -44,7 +44,9 @@ class NoiseOptions:
             found.append(f"transform must be 'log' or left out, not {self.transform!r}")
         if self.transform is None and self.shift:
             found.append("a shift is for transform='log' only")
-        found += [f"the limits of {n!r} must rise" for n, a, b in self.limits if None not in (a, b) and a >= b]  # type: ignore[operator]
+        found += [
+            f"the limits of {n!r} must rise" for n, a, b in self.limits if None not in (a, b) and a >= b
+        ]  # type: ignore[operator]
         return found
 
 
@@ -57,7 +59,9 @@ def check_names(columns: tuple[str, ...]) -> list[str]:
     """Return what is wrong with a list of columns."""
     if not columns:
         return ["a mask needs at least one column"]
-    return [f"column {name!r} is named twice" for name in sorted({n for n in columns if columns.count(n) > 1})]
+    return [
+        f"column {name!r} is named twice" for name in sorted({n for n in columns if columns.count(n) > 1})
+    ]
 
 
 def exactly_one(what: str, **given: object) -> list[str]:
@@ -88,7 +92,9 @@ def need(table: Table, columns: Sequence[str], kinds: tuple[str, ...]) -> None:
 def _kind_problems(column: Column, kinds: tuple[str, ...]) -> list[str]:
     found = []
     if column.kind not in kinds:
-        found.append(f"column {column.name!r} is of kind {column.kind!r}; this mask is for {' or '.join(kinds)}")
+        found.append(
+            f"column {column.name!r} is of kind {column.kind!r}; this mask is for {' or '.join(kinds)}"
+        )
     if taboo := sorted(column.roles & {"id", "weight", "group"}):
         found.append(f"column {column.name!r} has the role {taboo[0]!r}, which is never masked by noise")
     if column.drop:
@@ -132,7 +138,7 @@ def prepare(
 
 
 def _constant(name: str) -> str:
-    return f"column {name!r} is constant, so noise in proportion to its spread is undefined; skip_constant passes it over"
+    return f"column {name!r} is constant, so noise in proportion to its sd is undefined; skip_constant leaves it out"
 
 
 def _too_few(columns: tuple[str, ...], moments: Moments) -> list[str]:
@@ -153,7 +159,9 @@ def _value_problems(name: str, values: Floats, options: NoiseOptions) -> list[st
         return [f"column {name!r} has one open value, so its variance is undefined; drop it from the plan"]
     too_large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(too_large):
-        return [f"column {name!r}: the variance overflows (first at record {too_large[0] + 1}); rescale the column"]
+        return [
+            f"column {name!r}: the variance overflows (first at record {too_large[0] + 1}); rescale the column"
+        ]
     if options.transform == "log":
         below = np.flatnonzero(values + options.shift <= 0)
         if len(below):
@@ -187,7 +195,10 @@ def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[st
         return tuple(map(tuple, matrix.tolist())), (*notes, *said)
     rounded, shrunk = _two_decimals(matrix)
     if shrunk:
-        said = (*said, f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with two decimals")
+        said = (
+            *said,
+            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with two decimals",
+        )
     return tuple(map(tuple, rounded.tolist())), (*notes, *said)
 
 
@@ -312,8 +323,11 @@ def default_unit(sd: float) -> Fraction:
 
 def per_column(given: float | Sequence[float], count: int, what: str) -> Floats:
     """Return one figure for each column from one or as many."""
-    values = np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)) if np.ndim(given) == 0 else np.asarray(given)
+    values = (
+        np.broadcast_to(np.asarray(given, dtype=np.float64), (count,))
+        if np.ndim(given) == 0
+        else np.asarray(given)
+    )
     if len(values) != count:
         raise BadPlan(f"{what} has {len(values)} figures for {count} columns")
     return np.asarray(values, dtype=np.float64)
-

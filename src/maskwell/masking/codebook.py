@@ -1,0 +1,138 @@
+"""The codebook that goes with a release: what each column is and what was done to it, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..laws import Additive, Classes, Multiplicative, RankSwapped, SkewedBias, Transition
+from ..laws.chained import combined_of
+from ..schema import Column
+from .results import Release
+
+
+def codebook(release: Release) -> str:
+    """Return the codebook as Markdown."""
+    schema, card = release.table.schema, release.card
+    lines = ["# Codebook", "", f"{len(release):,} records, {len(schema.columns)} columns."]
+    if card.seeded:
+        lines += ["", "**Made with a small seed for a study: not for release.**"]
+    if card.subsampled is not None:
+        lines += [
+            "",
+            f"The records are a random sample: each was released with probability {card.subsampled:g}.",
+        ]
+    if card.swapped is not None:
+        said = ", ".join(card.swapped.columns)
+        lines += [
+            "",
+            f"{card.swapped.share:.1%} of the records had {said} exchanged with another of their block.",
+        ]
+    lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
+    for column in schema.columns:
+        cells = (column.name, _what(column), _codes(column), _masking(release, column))
+        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+    for column in schema.columns:
+        lines += _labels(column)
+    return "\n".join([*lines, *_advice(release)]) + "\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _what(column: Column) -> str:
+    unit = "" if column.step is None else f" in steps of {float(column.step):g}"
+    kind = {
+        "continuous": f"number{unit}",
+        "integer": f"whole number{unit}",
+        "category": "category",
+        "text": "text",
+    }
+    said = f"{column.description}: " if column.description else ""
+    return said + kind[column.kind]
+
+
+def _codes(column: Column) -> str:
+    said = []
+    if column.top is not None:
+        said.append(f"{column.top:g}: this much or more")
+    if column.bottom is not None:
+        said.append(f"{column.bottom:g}: this much or less")
+    said += [f"{code}: missing" for code in column.missing]
+    return "; ".join(said)
+
+
+def _labels(column: Column) -> list[str]:
+    if not column.labels:
+        return []
+    rows = [f"| {_cell(code)} | {_cell(label)} |" for code, label in column.labels]
+    return ["", f"## {column.name}", "", "| code | label |", "|---|---|", *rows]
+
+
+def _masking(release: Release, column: Column) -> str:
+    sums = dict(release.card.recomputed)
+    if column.name in sums:
+        parts = " + ".join(n if c == 1 else f"{c:g} {n}" for n, c in sums[column.name])
+        return f"recomputed as {parts}"
+    if "id" in column.roles:
+        return "new random ids"
+    if "group" in column.roles:
+        return "groups numbered anew"
+    law = release.card.law_of(column.name)
+    return "as collected" if law is None else describe(law, column.name)
+
+
+def describe(law: Any, name: str) -> str:
+    """Say in words what a law does to a column."""
+    law = combined_of(law)
+    if isinstance(law, Additive):
+        return _additive(law, law.columns.index(name))
+    if isinstance(law, SkewedBias):
+        sd = law.sds[law.columns.index(name)]
+        return f"multiplied by lognormal noise (mean 1, sd {law.bias_sd:g}), plus normal noise of sd {sd:g}"
+    if isinstance(law, Transition):
+        stay = float(np.mean(np.diag(law.matrix))) if law.true == law.released_as else None
+        return (
+            "grouped" if stay is None else f"changed at random (stays with probability {stay:.2f} on average)"
+        )
+    if isinstance(law, Classes):
+        return "released as classes"
+    assert isinstance(law, RankSwapped)
+    return f"exchanged with values at most {law.window_ratio:.1%} of ranks away"
+
+
+def _additive(law: Additive, j: int) -> str:
+    sd = float(np.sqrt(law.noise.covariance[j, j]))
+    spread, outlet = (law.spreads[j] if law.spreads else None), law.outlets[j]
+    if sd == 0:
+        said = "as collected"
+    elif isinstance(spread, Multiplicative):
+        said = f"multiplied by normal noise (mean 1, sd {spread.bias_sd:g}), plus normal noise of sd {spread.sd:g}"
+    else:
+        said = f"{law.noise.form} noise of sd {sd:.3g}" + (
+            "" if spread is None else " times a function of the value"
+        )
+    if law.noise.width > 1 and hasattr(law.noise, "correlations") and law.noise.correlations:
+        said += f", correlated over {', '.join(law.columns)}"
+    if outlet.log_shift is not None:
+        said += " on the log scale"
+    if law.slope != 1.0:
+        said += f", after shrinking by {law.slope:.3g} towards the mean"
+    if outlet.low is not None or outlet.high is not None:
+        low, high = ("" if end is None else f"{end:g}" for end in (outlet.low, outlet.high))
+        said += f", {'coded outside' if outlet.coded else 'kept inside'} {f'{low} to {high}'.strip()}"
+    return said
+
+
+def _advice(release: Release) -> list[str]:
+    if not release.card.columns:
+        return []
+    return [
+        "",
+        "## How to analyse it",
+        "",
+        "The noise is described exactly in `card.json`. Ordinary estimates from noised columns are biased (slopes",
+        "shrink, variances grow); fit measurement-error models with the card to get the answers of the original.",
+    ]
