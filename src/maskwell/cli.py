@@ -33,6 +33,7 @@ SchemaOption = Annotated[
     Path | None, typer.Option("--schema", help="The schema (TOML); else one is proposed.")
 ]
 EncodingOption = Annotated[str, typer.Option(help="The encoding of a CSV file.")]
+SeedOption = Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")]
 FormatOption = Annotated[str | None, typer.Option("--format", help="csv, parquet, arrow, sav, dta or xpt.")]
 
 
@@ -60,7 +61,7 @@ def inspect(
 
     Example: `maskwell inspect survey.csv --write survey.schema.toml`
     """
-    from .io.inspect import inspect_file
+    from .pipeline import inspect_file
 
     proposal, notes = inspect_file(file, encoding=encoding)
     for note in notes:
@@ -104,7 +105,7 @@ def mask(
     schema: SchemaOption = None,
     format: FormatOption = None,
     encoding: EncodingOption = "utf-8",
-    seed: Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")] = None,
+    seed: SeedOption = None,
 ) -> None:
     """Mask a file and write the release: data, noise card, codebook, and a private folder for you.
 
@@ -207,6 +208,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="Where to put the demo's files.")] = Path("demo"),
     records: Annotated[int, typer.Option(help="The size of the survey.")] = 64_998,
+    seed: SeedOption = None,
 ) -> None:
     """Make the built-in housing survey, mask it by Kim's noise and write the release.
 
@@ -222,7 +224,7 @@ def demo(
     )
     survey: Table = housing(records)
     with _progress() as show:
-        masking: Masking = demo_masking(survey, progress=show)
+        masking: Masking = demo_masking(survey, seed=seed, progress=show)
     release, private = folder / "release", folder / "private"
     masking.write(release=release, private=private, format="csv")
     typer.echo(masking_summary(masking, release, private))

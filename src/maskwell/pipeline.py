@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,21 @@ from .plan import MaskPlan, check_columns
 
 if TYPE_CHECKING:
     from .io.dialect import Dialect
+    from .io.inspect import Proposal
     from .masking.applying import Progress
     from .table import Table
+
+
+def inspect_file(path: Path, *, encoding: str = "utf-8") -> tuple[Proposal, tuple[str, ...]]:
+    """Propose a schema for a file, with what the reader found on the way."""
+    from .io import load
+    from .io.hints import as_categories, merged, without_codes
+    from .io.inspect import propose
+
+    raw = load(path, encoding=encoding)
+    proposal = propose(without_codes(raw), decimal=raw.decimal)
+    schema, said = merged(as_categories(proposal.schema, raw), raw)
+    return replace(proposal, schema=schema), (*raw.notes, *said)
 
 
 def check_folders(plan: MaskPlan) -> None:
@@ -52,7 +66,7 @@ def _earlier(plan: MaskPlan) -> Masking | None:
     return Masking.read(release=plan.output.earlier, private=private)
 
 
-def demo_masking(survey: Table, *, progress: Progress | None = None) -> Masking:
-    """Mask the five amounts of the built-in survey by Kim's noise, with a key from the operating system."""
+def demo_masking(survey: Table, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
+    """Mask the five amounts of the built-in survey by Kim's noise."""
     amounts = tuple(name for name in survey.schema.with_role("key") if survey.schema[name].is_number)
-    return apply(CorrelatedNoise(amounts, r0=0.97), survey, progress=progress)
+    return apply(CorrelatedNoise(amounts, r0=0.97), survey, seed=seed, progress=progress)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadPlan, MaskwellError, nearest, raise_all
-from .laws.spread import spread_from_dict
+from .laws.spread import SPREADS, spread_from_dict
 from .masks import MASKS, Chain
 
 if TYPE_CHECKING:
@@ -112,17 +113,24 @@ def _masks(given: Any, problems: list[str]) -> list[Any]:
             )
             continue
         name = item["mask"]
-        rest = {key: _spread(key, value) for key, value in item.items() if key != "mask"}
+        rest = {key: _shaped(key, value) for key, value in item.items() if key != "mask"}
         masks.append(_validated(MASKS[name], rest, f"{where} ({name})", problems))
     return masks
 
 
-def _spread(key: str, value: Any) -> Any:
-    if key == "spread" and isinstance(value, Mapping):
-        try:
+def _shaped(key: str, value: Any) -> Any:
+    """Allow the shapes that read well in TOML: tables for parts, groups and limits, one name for columns."""
+    if key == "spread" and isinstance(value, Mapping) and value.get("form") in SPREADS:
+        with suppress(KeyError, TypeError):
             return spread_from_dict(value)
-        except (KeyError, TypeError):
-            return value
+    if key == "columns" and isinstance(value, str):
+        return [value]
+    if key == "parts" and isinstance(value, list):
+        return [(part, 1.0) if isinstance(part, str) else part for part in value]
+    if key in ("parts", "groups") and isinstance(value, Mapping):
+        return list(value.items())
+    if key == "limits" and isinstance(value, Mapping):
+        return [(name, ends.get("low"), ends.get("high")) for name, ends in value.items() if isinstance(ends, Mapping)]
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import wrap
 
 from .masking import Masking
 from .masking.codebook import describe
@@ -30,32 +31,48 @@ def masking_summary(masking: Masking, release: Path, private: Path) -> str:
 def _masks(masking: Masking) -> list[str]:
     lines = ["what was done"]
     for law in masking.card.laws:
-        same = {describe(law, name) for name in law.columns}
-        if len(law.columns) > 1 and len(same) == len(law.columns):
-            lines.append(f"  {', '.join(law.columns)}: {_shortened(describe(law, law.columns[0]))}")
+        said = {name: describe(law, name) for name in law.columns}
+        if len(said) > 1 and all(" noise of sd " in text for text in said.values()):
+            lines += _wrapped(", ".join(said), _common(next(iter(said.values()))))
         else:
-            lines += [f"  {name}: {describe(law, name)}" for name in law.columns]
+            lines += [line for name, text in said.items() for line in _wrapped(name, text)]
     for total, parts in masking.card.recomputed:
-        lines.append(f"  {total}: recomputed from {', '.join(name for name, _ in parts)}")
+        lines += _wrapped(total, f"recomputed from {', '.join(name for name, _ in parts)}")
     return lines
 
 
-def _shortened(text: str) -> str:
+def _wrapped(names: str, text: str) -> list[str]:
+    return wrap(f"{names}: {text}", 100, initial_indent="  ", subsequent_indent="      ")
+
+
+def _common(text: str) -> str:
     """Say what is common to a group of columns; sizes stand in the table of figures."""
     kind, _, rest = text.partition(" noise of sd ")
-    correlated = "correlated like the data" if "correlated over" in rest else ""
-    return ", ".join(part for part in (f"{kind} noise", correlated) if part)
+    parts = [f"{kind} noise", *(["correlated like the data"] if "correlated over" in rest else [])]
+    parts += [part for part in ("on the log scale", "times a function of the value") if part in rest]
+    return ", ".join(parts)
 
 
 def _figures(figures: Sequence[ColumnFigures]) -> list[str]:
     if not figures:
         return []
-    rows: list[tuple[str, ...]] = [("", "open values", "mean", "after", "sd", "after", "sd of noise")]
+    rows: list[tuple[str, ...]] = [
+        ("", "open values", "mean", "after", "sd", "after", "sd of noise", "clamped")
+    ]
     for item in figures:
         numbers = [item.mean, item.mean_after, item.sd, item.sd_after]
-        noise = "" if item.noise_sd is None else short(item.noise_sd)
-        rows.append((item.column, f"{item.open:,}", *map(short, numbers), noise))
-    return text_table(rows)
+        noise = "varies" if item.noise_sd is None else f"{item.noise_sd:,.6g}"
+        clamped = f"{item.clamped / max(item.open, 1):.1%}"
+        rows.append((item.column, f"{item.open:,}", *map(short, numbers), noise, clamped))
+    clamps = "  clamped: carried by noise to a limit or a code, which moves means and keeps sds down"
+    said = [clamps] if any(item.clamped for item in figures) else []
+    below = [item.column for item in figures if item.negative]
+    if below:
+        negative = (
+            f"now below zero in places where nothing was: {', '.join(below)}; limits in the plan prevent it"
+        )
+        said += wrap(negative, 100, initial_indent="  ", subsequent_indent="      ")
+    return text_table(rows) + said
 
 
 def short(value: float) -> str:

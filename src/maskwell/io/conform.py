@@ -215,11 +215,9 @@ def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
     import pyarrow as pa
 
     status = flags(array.is_null()).astype(np.uint8) * np.uint8(MISSING)
-    if _is_text(array.type):
-        numbers = _parsed(out.column, array, status, decimal)
-    else:
-        numbers = _typed(array)
-        out.keeps_type = not pa.types.is_boolean(array.type)
+    is_text = _is_text(array.type)
+    out.keeps_type = not (is_text or pa.types.is_boolean(array.type))
+    numbers = _parsed(out.column, array, status, decimal) if is_text else _typed(array)
     if numbers.faults:
         out.refuse(numbers.faults)
         return

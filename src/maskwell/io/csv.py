@@ -19,7 +19,7 @@ from .headers import clean_names
 from .memory import check_memory
 from .numbers import Array, number_text, to_text
 from .raw import Raw
-from .scan import CHUNK_BYTES, check_text, looks_ragged, structure_problem
+from .scan import CHUNK_BYTES, broken_line, check_text, looks_ragged, mixed_line_ends
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,19 +104,14 @@ def _transcode(path: Path, copy: Path, encoding: str) -> None:
 
 
 def _read_text(path: Path, dialect: Dialect, names: list[str]) -> pa.Table:
-    if looks_ragged(path, dialect, len(names)):
-        _raise_structure(path, dialect, len(names))
-    data = _duckdb_text(path, dialect, len(names))
-    if data is None:
-        _raise_structure(path, dialect, len(names))
-        raise BadInput(f"the file cannot be read as {dialect}: name its dialect with dialect=Dialect(...)")
-    return data.rename_columns(names)
-
-
-def _raise_structure(path: Path, dialect: Dialect, fields: int) -> None:
-    problem = structure_problem(path, dialect, fields)
-    if problem:
+    fields = len(names)
+    if looks_ragged(path, dialect, fields) and (problem := broken_line(path, dialect, fields)):
         raise BadInput(problem)
+    data = _duckdb_text(path, dialect, fields)
+    if data is None:
+        unknown = f"the file cannot be read as {dialect}: name its dialect with dialect=Dialect(...)"
+        raise BadInput(broken_line(path, dialect, fields) or mixed_line_ends(path) or unknown)
+    return data.rename_columns(names)
 
 
 def _duckdb_text(path: Path, dialect: Dialect, fields: int) -> pa.Table | None:

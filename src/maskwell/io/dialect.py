@@ -14,9 +14,9 @@ DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab"}
 HEAD_BYTES = 1 << 18
 _SHARE_OF_LINES = 0.5
 
-_COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
-_POINT_NUMBER = re.compile(r"\s*[+-]?\d+\.\d+\s*")
-_WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+\s*")
+_COMMA_NUMBER = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+_POINT_NUMBER = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?\d+([eE][+-]?\d+)?\s*")
 _LIKE_THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 
 Records = list[list[str]]
@@ -102,7 +102,7 @@ def _records(head: str, delimiter: str, whole: bool, quote: str = '"', at_most: 
 def _best_delimiter(readings: dict[str, Records]) -> str:
     """Choose the delimiter that splits most lines into as many fields as the header, then into most fields."""
     scores = {sign: _agreement(records) for sign, records in readings.items()}
-    many = {sign: score for sign, score in scores.items() if score[0] > _SHARE_OF_LINES and score[1] > 1}
+    many = {sign: score for sign, score in scores.items() if score[0] >= _SHARE_OF_LINES and score[1] > 1}
     if not many:
         single = [sign for sign, score in scores.items() if score == (1.0, 1)]
         return single[0] if single else max(scores, key=lambda sign: scores[sign][1])

@@ -29,7 +29,7 @@ MOST_TEXT_CATEGORIES = 1000
 MOST_BLOCK_VALUES = 60
 MOST_LITERALS = 5
 
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"
 _LABEL = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"  # digits that are a name: leading zeros, a plus, more than 15 digits
 _DATE = (
     r"^(([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))([ T].*)?"
@@ -215,7 +215,7 @@ def _plain(column: Any) -> Any:
     if types.is_boolean(kind) or types.is_string(kind) or types.is_string_view(kind):
         column = column.cast(pa.large_string())
     elif types.is_decimal(kind):
-        column = column.cast(pa.float64())
+        column = column.cast(pa.string()).cast(pa.float64())  # directly, Arrow is off by a last bit
     elif types.is_integer(kind):
         ends: Any = pc.min_max(column).as_py()
         if max(abs(end or 0) for end in ends.values()) >= 10**15:
@@ -566,7 +566,7 @@ def _with_id(draft: _Draft, score: int, best: bool) -> _Draft:
     named = re.fullmatch(rf"(.*[^a-z]|case|person|patient)?({_ID_WORD})", facts.lower_name)
     if named and _is_nominal(draft) and 2 * facts.distinct > facts.records:
         other = facts.records - facts.distinct
-        text = f"named like an id, but {other:,} records repeat a value or have none: correct it, or drop it"
+        text = f"named like an id, but some records repeat a value or have none ({other:,}): correct it?"
         return bare.as_text("id", text, drop=True)
     return draft
 
@@ -640,7 +640,7 @@ def _file_findings(drafts: Sequence[_Draft]) -> list[Finding]:
     alone = _alone(blocks) if blocks else 0
     if alone:
         listed = ", ".join(repr(facts.name) for facts in blocks)
-        text = f"{alone:,} records are alone in their block ({listed}): merge categories, or use fewer?"
+        text = f"records alone in their block ({listed}): {alone:,}; merge categories, or use fewer blocks?"
         found.append(Finding(None, "small-blocks", text))
     return found
 

@@ -132,7 +132,7 @@ def looks_ragged(path: Path, dialect: Dialect, fields: int) -> bool:
     return any(counter.doubtful(chunk) for chunk in _chunks(path)) or counter.at_end()
 
 
-def structure_problem(path: Path, dialect: Dialect, fields: int) -> str | None:
+def broken_line(path: Path, dialect: Dialect, fields: int) -> str | None:
     """Read the file record by record and say which line is ragged or badly quoted, if one is."""
     ragged: list[tuple[int, int]] = []
     line = 1
@@ -146,7 +146,7 @@ def structure_problem(path: Path, dialect: Dialect, fields: int) -> str | None:
         except csv.Error:
             return f"line {line}: a quoted field is not closed, or text follows its closing quote; correct it"
     if not ragged:
-        return _mixed_line_ends(path)
+        return None
     first, found = ragged[0]
     others = "" if len(ragged) == 1 else f" ({len(ragged)} such lines)"
     return (
@@ -155,7 +155,8 @@ def structure_problem(path: Path, dialect: Dialect, fields: int) -> str | None:
     )
 
 
-def _mixed_line_ends(path: Path) -> str | None:
+def mixed_line_ends(path: Path) -> str | None:
+    """Say that lines end in two ways, if they do (line ends inside quoted fields count too)."""
     both = all_ends = 0
     for chunk in _chunks(path):
         both += chunk.count(b"\r\n")

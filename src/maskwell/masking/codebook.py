@@ -57,9 +57,9 @@ def _what(column: Column) -> str:
 def _codes(column: Column) -> str:
     said = []
     if column.top is not None:
-        said.append(f"{column.top:g}: this much or more")
+        said.append(f"{column.top:.12g}: this much or more")
     if column.bottom is not None:
-        said.append(f"{column.bottom:g}: this much or less")
+        said.append(f"{column.bottom:.12g}: this much or less")
     said += [f"{code}: missing" for code in column.missing]
     return "; ".join(said)
 
@@ -111,7 +111,7 @@ def _additive(law: Additive, j: int) -> str:
     elif isinstance(spread, Multiplicative):
         said = f"multiplied by normal noise (mean 1, sd {spread.bias_sd:g}), plus normal noise of sd {spread.sd:g}"
     else:
-        said = f"{law.noise.form} noise of sd {sd:.3g}" + (
+        said = f"{law.noise.form} noise of sd {sd:,.6g}" + (
             "" if spread is None else " times a function of the value"
         )
     if law.noise.width > 1 and hasattr(law.noise, "correlations") and law.noise.correlations:
@@ -121,7 +121,7 @@ def _additive(law: Additive, j: int) -> str:
     if law.slope != 1.0:
         said += f", after shrinking by {law.slope:.3g} towards the mean"
     if outlet.low is not None or outlet.high is not None:
-        low, high = ("" if end is None else f"{end:g}" for end in (outlet.low, outlet.high))
+        low, high = ("" if end is None else f"{end:,.12g}" for end in (outlet.low, outlet.high))
         said += f", {'coded outside' if outlet.coded else 'kept inside'} {f'{low} to {high}'.strip()}"
     return said
 

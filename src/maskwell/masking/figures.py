@@ -9,12 +9,18 @@ import numpy as np
 from ..engines.local import Local
 from ..laws import Additive
 from ..laws.chained import combined_of
+from ..table import Floats
 from .results import Masking
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFigures:
-    """One masked column: open values, mean and sd before and after, and the sd of the noise where it has one."""
+    """One masked column, its open values in the released records.
+
+    `clamped` counts the values that noise carried to a limit or a code, which is what moves a mean;
+    `negative` those now below zero in a column that had none;
+    `noise_sd` is None where the size of the noise depends on the value.
+    """
 
     column: str
     open: int
@@ -23,28 +29,44 @@ class ColumnFigures:
     sd: float
     sd_after: float
     noise_sd: float | None
+    clamped: int
+    negative: int
 
 
 def column_figures(masking: Masking) -> list[ColumnFigures]:
-    """Return figures for every masked column that is a number before and after (categories by their codes)."""
-    released = masking.masked.schema
-    names = [
-        name
-        for name in (*masking.card.columns, *(total for total, _ in masking.card.recomputed))
-        if released[name].is_number or masking.truth.schema[name].kind == released[name].kind == "category"
-    ]
+    """Return figures for every masked column that is a number in the release (codes by their numbers)."""
+    totals = [total for total, _ in masking.card.recomputed]
+    names = [name for name in (*masking.card.columns, *totals) if masking.masked.schema[name].is_number]
     if not names:
         return []
     kept = slice(None) if masking.kept is None else masking.kept
-    before = Local().moments(masking.truth.values(names)[kept])
-    after = Local().moments(masking.masked.values(names)[kept])
-    figures = []
-    for j, name in enumerate(names):
-        mean, mean_after = float(before.means[j]), float(after.means[j])
-        sd, sd_after = float(before.sds[j]), float(after.sds[j])
-        count = int(before.counts[j])
-        figures.append(ColumnFigures(name, count, mean, mean_after, sd, sd_after, noise_sd(masking, name)))
-    return figures
+    x, z = masking.truth.values(names)[kept], masking.masked.values(names)[kept]
+    before, after = Local().moments(x), Local().moments(z)
+    return [
+        ColumnFigures(
+            column=name,
+            open=int(before.counts[j]),
+            mean=float(before.means[j]),
+            mean_after=float(after.means[j]),
+            sd=float(before.sds[j]),
+            sd_after=float(after.sds[j]),
+            noise_sd=noise_sd(masking, name),
+            clamped=_clamped(masking, name, x[:, j], z[:, j]),
+            negative=int(np.count_nonzero(z[:, j] < 0)) if before.low[j] >= 0 else 0,
+        )
+        for j, name in enumerate(names)
+    ]
+
+
+def _clamped(masking: Masking, name: str, x: Floats, z: Floats) -> int:
+    """Count open values that stand at a limit where the true value does not, or that became a code."""
+    law = combined_of(masking.card.law_of(name))
+    if not isinstance(law, Additive):
+        return 0
+    outlet = law.outlets[law.columns.index(name)]
+    became_code = ~np.isnan(x) & np.isnan(z)
+    at_limit = np.isin(z, [end for end in (outlet.low, outlet.high) if end is not None]) & (z != x)
+    return int(np.count_nonzero(became_code | at_limit))
 
 
 def noise_sd(masking: Masking, name: str) -> float | None:

@@ -1,0 +1,580 @@
+from __future__ import annotations
+
+import datetime as dt
+import tomllib
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from maskwell.errors import BadInput
+from maskwell.io.conform import conform
+from maskwell.io.inspect import Finding, Proposal, propose
+from maskwell.schema import Column, Schema
+from maskwell.table import Source
+
+RECORDS = 400
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def texts(values) -> pa.Array:
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def proposed(decimal: str = ".", **columns) -> Proposal:
+    arrays = {name: v if isinstance(v, pa.Array) else texts(v) for name, v in columns.items()}
+    return propose(pa.table(arrays), decimal=decimal)
+
+
+def column(values, name: str = "x", decimal: str = ".") -> Column:
+    return proposed(decimal, **{name: values}).schema[name]
+
+
+def kinds(proposal: Proposal, name: str | None = "x") -> list[str]:
+    return [finding.kind for finding in proposal.of(name)]
+
+
+def finding(proposal: Proposal, kind: str) -> Finding:
+    (found,) = [found for found in proposal.findings if found.kind == kind]
+    return found
+
+
+def spread(rng: np.random.Generator, low: int, high: int, records: int = RECORDS) -> np.ndarray:
+    return rng.integers(low, high, records)
+
+
+def planted(values: np.ndarray, code: float, every: int = 20) -> np.ndarray:
+    values = values.copy()
+    values[::every] = code
+    return values
+
+
+# Kinds and units.
+
+
+def test_whole_numbers(rng):
+    assert column(spread(rng, 0, 9000)) == Column("x", "integer", frozenset({"key"}))
+
+
+@pytest.mark.parametrize(("decimals", "unit"), [(1, 0.1), (2, 0.01), (6, 1e-6)])
+def test_the_unit_is_the_power_of_ten_that_divides_all(rng, decimals, unit):
+    values = [f"{value:.{decimals}f}" for value in rng.normal(100, 20, RECORDS)]
+    proposal = proposed(x=values)
+    assert proposal.schema["x"] == Column("x", "continuous", frozenset({"key"}), unit=unit)
+    assert kinds(proposal) == ["unit"]
+
+
+def test_no_unit_beyond_six_decimals(rng):
+    proposal = proposed(x=rng.normal(size=RECORDS))
+    assert proposal.schema["x"].unit is None
+    assert "no unit is proposed" in finding(proposal, "unit").text
+
+
+def test_whole_numbers_with_a_point_are_continuous(rng):
+    assert column([f"{value}.0" for value in spread(rng, 0, 900)]).kind == "continuous"
+
+
+def test_a_coarse_unit_is_offered_and_not_applied(rng):
+    proposal = proposed(x=1000 * spread(rng, 5, 200))
+    assert proposal.schema["x"].unit is None
+    assert finding(proposal, "unit").suggestion == "unit = 1000"
+
+
+def test_decimal_comma(rng):
+    values = [f"{value:.1f}".replace(".", ",") for value in rng.normal(100, 20, RECORDS)]
+    assert column(values, decimal=",").unit == 0.1
+    assert column(values, decimal=".").kind == "text"
+
+
+def test_blanks_around_numbers_are_no_part_of_them(rng):
+    values = [f" {value} " for value in spread(rng, 0, 9000)]
+    values[3] = "  "
+    assert column(values).kind == "integer"
+
+
+@pytest.mark.parametrize("values", [range(1, 5), range(20)])
+def test_few_whole_numbers_are_a_category(values):
+    proposal = proposed(x=[*values] * (RECORDS // len(values)))
+    assert proposal.schema["x"].categories == tuple(map(str, values))
+    assert "kind integer" in finding(proposal, "category").text
+
+
+@pytest.mark.parametrize(("values", "records"), [(21, 2100), (4, 60)])
+def test_more_of_them_or_few_records_make_no_category(values, records):
+    assert column([i % values for i in range(records)]).kind == "integer"
+
+
+def test_category_labels_are_spelled_as_in_the_file():
+    assert column([" 2", " 1", " 3", " 1"] * 100).categories == (" 1", " 2", " 3")
+    assert column(["02", "01", "10", "01"] * 100).categories == ("01", "02", "10")
+
+
+def test_text_that_repeats_is_a_category(rng):
+    assert column(rng.choice(["west", "east", "north"], RECORDS)).categories == ("east", "north", "west")
+
+
+def test_text_that_mostly_differs_is_dropped():
+    proposal = proposed(x=[f"said {i % 300}" for i in range(RECORDS)])
+    assert proposal.schema["x"] == Column("x", "text", drop=True)
+    assert kinds(proposal) == ["text"]
+
+
+def test_too_many_categories_for_a_block():
+    proposal = proposed(x=[f"v{i % 61}" for i in range(RECORDS)])
+    assert proposal.schema["x"].roles == frozenset()
+    assert kinds(proposal) == ["category"]
+
+
+@pytest.mark.parametrize("make", ["{:05d}", "{:017d}", "9{:016d}", "+49{}"])
+def test_digits_that_are_names_stay_text(make):
+    values = [make.format(i % 300) for i in range(RECORDS)]
+    assert column(values).kind == "text"
+
+
+def test_one_long_number_makes_the_column_text():
+    assert column([*range(1000, 1000 + RECORDS), 10**16]).kind == "text"
+
+
+@pytest.mark.parametrize("pair", [("true", "false"), ("Yes", "No"), ("0", "1"), ("t", "f"), ("Y", "N")])
+def test_booleans_are_categories(pair):
+    proposal = proposed(x=[*pair] * 10)
+    assert set(proposal.schema["x"].categories) == set(pair)
+    assert kinds(proposal) == ["boolean"]
+
+
+@pytest.mark.parametrize(
+    "words", [("yes", "no", "0", "1"), ("0", "1", "yes"), ("yes", "Yes", "no"), ("true", "0")]
+)
+def test_mixed_booleans_are_asked_about(words):
+    proposal = proposed(x=[*words] * 100)
+    assert proposal.schema["x"].drop
+    assert "several ways" in finding(proposal, "boolean").text
+
+
+@pytest.mark.parametrize(
+    "form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%d %H:%M:%S", "%d%b%Y", "%Y/%m", "%Y%m%d", "%H:%M"]
+)
+def test_dates_are_asked_about(form):
+    start = dt.datetime(1960, 1, 1, 12)
+    values = [(start + dt.timedelta(days=37 * i, minutes=11 * i)).strftime(form) for i in range(RECORDS)]
+    proposal = proposed(x=values)
+    assert proposal.schema["x"] == Column("x", "text", drop=True)
+    assert kinds(proposal) == ["date"]
+
+
+def test_constant_columns_get_no_role():
+    proposal = proposed(x=["7"] * RECORDS, y=["a"] * RECORDS)
+    assert [(c.kind, c.roles) for c in proposal.schema.columns] == [
+        ("integer", frozenset()),
+        ("category", frozenset()),
+    ]
+    assert kinds(proposal) == kinds(proposal, "y") == ["constant"]
+
+
+def test_columns_without_a_value_are_dropped():
+    proposal = proposed(x=[None] * 5, y=pa.nulls(5))
+    assert [c.drop for c in proposal.schema.columns] == [True, True]
+    assert kinds(proposal) == kinds(proposal, "y") == ["all-missing"]
+
+
+# Texts among numbers.
+
+
+def test_words_among_numbers_are_missing_codes_to_confirm(rng):
+    values = spread(rng, 0, 9000).astype(object)
+    values[::50] = "NA"
+    values[1::100] = "refused"
+    proposal = proposed(x=values)
+    assert proposal.schema["x"].kind == "integer"
+    assert set(proposal.schema["x"].missing) == {"NA", "refused"}
+    assert finding(proposal, "code").text.startswith("3.0% of the values")
+
+
+def test_namibia_stays_a_category_until_someone_says_otherwise(rng):
+    proposal = proposed(x=rng.choice(["NA", "DE", "FR"], RECORDS))
+    assert proposal.schema["x"].categories == ("DE", "FR", "NA")
+    assert proposal.schema["x"].missing == ()
+    assert finding(proposal, "code").suggestion == 'missing = ["NA"]'
+
+
+@pytest.mark.parametrize("stray", ["12,500", "inf", "1e999", "3 or 4"])
+def test_strays_among_numbers_are_told_by_record_never_by_value(rng, stray):
+    values = spread(rng, 0, 9000).astype(object)
+    values[[41, 77]] = stray
+    proposal = proposed(x=values)
+    assert proposal.schema["x"] == Column("x", "text", drop=True)
+    assert "record 42 " in finding(proposal, "text").text
+    assert stray not in proposal.to_toml()
+
+
+# Spikes and pile-ups.
+
+
+@pytest.mark.parametrize("code", [-9, -99, -1, -97, 999, 9999, 99999])
+def test_conventional_codes(rng, code):
+    proposal = proposed(x=planted(spread(rng, 0, 120), code))
+    assert proposal.schema["x"].missing == ()
+    assert finding(proposal, "spike").suggestion == f"missing = [{code}]"
+    assert f"5.0% are {code}" in finding(proposal, "spike").text
+
+
+def test_a_code_close_to_the_values(rng):
+    assert finding(proposed(x=planted(spread(rng, 18, 90), 99)), "spike").suggestion == "missing = [99]"
+
+
+def test_several_codes_at_both_ends(rng):
+    values = planted(planted(planted(spread(rng, 0, 500), -9), 8888, 31), 9999, 37)
+    assert finding(proposed(x=values), "spike").suggestion == "missing = [-9, 8888, 9999]"
+
+
+def test_a_frequent_value_far_from_the_rest(rng):
+    assert (
+        finding(proposed(x=planted(spread(rng, 100, 500), 12345)), "spike").suggestion == "missing = [12345]"
+    )
+    assert (
+        finding(proposed(x=planted(spread(rng, 100, 500), -12345)), "spike").suggestion
+        == "missing = [-12345]"
+    )
+
+
+def test_frequent_nines_among_the_values(rng):
+    values = planted(spread(rng, 0, 250_000, 2000), 99999)
+    assert finding(proposed(x=values), "spike").suggestion == "missing = [99999]"
+
+
+def test_codes_of_categories(rng):
+    proposal = proposed(x=planted(spread(rng, 1, 5), 9))
+    assert proposal.schema["x"].categories == ("1", "2", "3", "4", "9")
+    assert finding(proposal, "spike").suggestion == 'missing = ["9"]'
+
+
+@pytest.mark.parametrize("values", [range(1, 4), range(7, 10), range(10)])
+def test_neighbours_are_no_codes(values):
+    assert "spike" not in kinds(proposed(x=[*values] * 100))
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.sampled_from(["normal", "lognormal", "uniform", "poisson", "pareto"]))
+def test_plain_distributions_have_neither_spikes_nor_pile_ups(seed, law):
+    rng = np.random.default_rng(seed)
+    draws = {
+        "normal": lambda: rng.normal(0, 300, 1000),
+        "lognormal": lambda: rng.lognormal(9, 1, 1000),
+        "uniform": lambda: rng.uniform(0, 80, 1000),
+        "poisson": lambda: rng.poisson(30, 1000),
+        "pareto": lambda: 1000 * rng.pareto(2, 1000),
+    }
+    proposal = proposed(x=np.rint(draws[law]()).astype(int))
+    assert not {"spike", "pile-up"} & set(kinds(proposal))
+
+
+def test_a_pile_up_at_the_top_is_offered_and_not_applied(rng):
+    values = np.minimum(rng.lognormal(10, 1, RECORDS).astype(int), 50_000)
+    proposal = proposed(x=values)
+    share = np.mean(values == 50_000)
+    assert proposal.schema["x"].top is None
+    assert finding(proposal, "pile-up").suggestion == "top = 50000"
+    assert finding(proposal, "pile-up").text.startswith(f"{share:.1%} of the values")
+
+
+def test_zeros_pile_up_at_the_bottom(rng):
+    proposal = proposed(x=planted(spread(rng, 100, 9000), 0, 3))
+    assert finding(proposal, "pile-up").suggestion == "bottom = 0"
+
+
+def test_a_pile_up_is_seen_beside_a_code(rng):
+    values = planted(np.minimum(rng.lognormal(10, 1, RECORDS).astype(int), 50_000), -9)
+    proposal = proposed(x=values)
+    assert finding(proposal, "spike").suggestion == "missing = [-9]"
+    assert finding(proposal, "pile-up").suggestion == "top = 50000"
+
+
+# Roles.
+
+
+def test_the_best_id_is_proposed_and_other_unique_columns_dropped(rng):
+    proposal = proposed(
+        name=[f"person {i}" for i in range(RECORDS)],
+        PERSONID=rng.permutation(RECORDS) + 1000,
+        line=range(RECORDS),
+        x=spread(rng, 0, 90),
+    )
+    assert proposal.schema.id_column == "PERSONID"
+    assert proposal.schema["PERSONID"].kind == "text"
+    assert [c.name for c in proposal.schema.columns if c.drop] == ["name", "line"]
+    assert kinds(proposal, "name") == kinds(proposal, "line") == kinds(proposal, "PERSONID") == ["id"]
+
+
+@pytest.mark.parametrize(
+    "name", ["id", "IDNUM", "case_id", "PersonId", "pnr", "patient-no", "recnum", "uuid"]
+)
+def test_names_of_ids(name, rng):
+    proposal = proposed(**{name: rng.permutation(7 * RECORDS)[:RECORDS] + 50})
+    assert proposal.schema.id_column == name
+
+
+@pytest.mark.parametrize("name", ["income", "paid", "AGI", "no_of_days", "residence"])
+def test_amounts_that_all_differ_are_no_ids(name, rng):
+    proposal = proposed(**{name: rng.permutation(7 * RECORDS)[:RECORDS] + 50})
+    assert proposal.schema[name].roles == {"key"}
+    assert kinds(proposal, None) == ["id"]
+
+
+def test_an_id_that_repeats_is_told(rng):
+    values = np.arange(RECORDS) * 3
+    values[5] = values[6]
+    proposal = proposed(case_id=values)
+    assert proposal.schema.id_column is None
+    assert proposal.schema["case_id"].drop
+    assert "or have none (1)" in proposal.of("case_id")[0].text
+
+
+@pytest.mark.parametrize("name", ["HHID", "household", "school_nr", "schoolId", "cluster"])
+def test_groups(name, rng):
+    proposal = proposed(**{name: spread(rng, 1000, 1100)})
+    assert proposal.schema[name] == Column(name, "text", frozenset({"group"}))
+    assert kinds(proposal, name) == ["group"]
+
+
+@pytest.mark.parametrize("name", ["HHINCOME", "household_size", "school_years"])
+def test_amounts_of_groups_are_no_groups(name, rng):
+    assert proposed(**{name: spread(rng, 1000, 1100)}).schema[name].roles == {"key"}
+
+
+@pytest.mark.parametrize("name", ["weight", "FNLWGT", "AFNLWGT", "pond", "ponderation", "person_wt"])
+def test_weights(name, rng):
+    proposal = proposed(**{name: spread(rng, 100, 9000), "other_weight": spread(rng, 100, 9000)})
+    assert proposal.schema.with_role("weight") == (name,)
+    assert proposal.schema["other_weight"].roles == {"key"}
+
+
+def test_a_weight_of_few_values_is_still_a_number():
+    proposal = proposed(weight=[100, 250, 900, 1200] * 100)
+    assert (proposal.schema["weight"].kind, proposal.schema["weight"].roles) == ("integer", {"weight"})
+
+
+@pytest.mark.parametrize("bad", [0, -5, None])
+def test_a_weight_must_be_positive(rng, bad):
+    values = spread(rng, 100, 9000).astype(object)
+    values[9] = bad
+    proposal = proposed(weight=values)
+    assert proposal.schema["weight"].roles == {"key"}
+    assert "weight" in kinds(proposal, "weight")
+
+
+def test_a_respondent_is_no_weight(rng):
+    assert proposed(respondents=spread(rng, 100, 9000)).schema["respondents"].roles == {"key"}
+
+
+# Columns together.
+
+
+def test_identities_are_asked_about_at_the_total(rng):
+    a, b = spread(rng, 0, 9000), spread(rng, 0, 900)
+    proposal = proposed(a=a, b=b, t=a + b)
+    assert finding(proposal, "identity").column == "t"
+    assert finding(proposal, "identity").text.startswith("'t' = 'a' + 'b', exactly")
+
+
+def test_codes_and_missing_values_do_not_hide_an_identity(rng):
+    a, b = spread(rng, 0, 9000), spread(rng, 0, 900)
+    total = planted(a + b, -9, 50).astype(object)
+    total[3::40] = None
+    assert finding(proposed(a=a, b=b, t=total), "identity").column == "t"
+
+
+def test_near_duplicates(rng):
+    a = spread(rng, 0, 90_000)
+    proposal = proposed(a=a, b=a + spread(rng, 0, 9), c=a, m=12 * a)
+    said = {found.column: found.text for found in proposal.findings if found.kind == "near-duplicate"}
+    assert set(said) == {"b", "c", "m"}
+    assert "is equal to 'a'" in said["c"] + proposal.of("c")[0].text
+    assert finding(proposal, "identity").text.startswith("'m' = 12 x 'a'")
+
+
+def test_blocks_of_one_record():
+    x, y, z = ["a"] * 30 + ["b"] * 30, ["u"] * 60, ["1", "2"] * 30
+    y[28] = y[29] = y[59] = "v"
+    z[0] = None
+    alone = finding(proposed(x=x, y=y, z=z), "small-blocks")
+    assert alone.column is None
+    assert alone.text.startswith("records alone in their block ('x', 'y', 'z'): 4;")
+
+
+def test_many_blocks_do_not_overflow(rng):
+    values = {f"b{i}": rng.choice([f"v{k}" for k in range(50)], RECORDS) for i in range(14)}
+    assert f": {RECORDS};" in finding(proposed(**values), "small-blocks").text
+
+
+# Typed sources.
+
+
+def test_types_of_other_sources(rng):
+    floats = np.round(rng.normal(100, 20, RECORDS), 1)
+    gaps = spread(rng, 0, 9000).astype(float)
+    gaps[4] = np.nan
+    start = dt.date(1970, 1, 1)
+    proposal = proposed(
+        i=pa.array(spread(rng, 0, 9000), pa.int32()),
+        f=pa.array(floats),
+        single=pa.array(floats[::-1].astype(np.float32)),
+        gaps=pa.array(gaps),
+        d=pa.array([Decimal(f"{v:.2f}") for v in rng.normal(100, 20, RECORDS)]),
+        b=pa.array(rng.random(RECORDS) < 0.5),
+        c=pa.array(rng.choice(["u", "v"], RECORDS)).dictionary_encode(),
+        codes=pa.array(rng.integers(1, 4, RECORDS).astype(float)),
+        day=pa.array([start + dt.timedelta(days=i) for i in range(RECORDS)]),
+        long=pa.array(np.arange(RECORDS) % 99 + 10**17),
+        nested=pa.array([[1, 2]] * RECORDS),
+    )
+    described = {c.name: (c.kind, c.unit, c.categories, c.drop) for c in proposal.schema.columns}
+    assert described == {
+        "i": ("integer", None, (), False),
+        "f": ("continuous", 0.1, (), False),
+        "single": ("continuous", 0.1, (), False),
+        "gaps": ("integer", None, (), False),
+        "d": ("continuous", 0.01, (), False),
+        "b": ("category", None, ("false", "true"), False),
+        "c": ("category", None, ("u", "v"), False),
+        "codes": ("category", None, ("1", "2", "3"), False),
+        "day": ("text", None, (), True),
+        "long": ("category", None, tuple(str(10**17 + i) for i in range(99)), False),
+        "nested": ("text", None, (), True),
+    }
+
+
+def test_decimal_numbers_are_never_the_id():
+    assert proposed(id=pa.array(np.arange(RECORDS) * 1.0)).schema.id_column is None
+
+
+def test_an_infinite_value_is_told_by_its_record(rng):
+    values = rng.normal(size=RECORDS)
+    values[10] = np.inf
+    proposal = proposed(x=pa.array(values))
+    assert "record 11 is not finite" in finding(proposal, "infinite").text
+
+
+@pytest.mark.parametrize("table", [pa.table({}), pa.table({"x": pa.array([], pa.string())})])
+def test_nothing_to_look_at(table):
+    with pytest.raises(BadInput, match="the file has no"):
+        propose(table)
+
+
+def test_chunks_change_nothing(rng):
+    whole = pa.table({"x": texts(spread(rng, 0, 9000)), "y": texts(rng.choice(["u", "v"], RECORDS))})
+    pieces = pa.concat_tables([whole.slice(0, 7), whole.slice(7, 200), whole.slice(207)])
+    assert propose(pieces) == propose(whole)
+
+
+# What is shown and written.
+
+
+@pytest.fixture
+def survey(rng) -> pa.Table:
+    a, b = spread(rng, 0, 9000), planted(spread(rng, 100, 900), 0, 4)
+    income = planted(a, -9, 50).astype(object)
+    income[::60] = "refused"
+    return pa.table(
+        {
+            "ID": texts(f"{i:04d}" for i in range(RECORDS)),
+            "hh": texts(spread(rng, 100, 250)),
+            'wei"rd\nname\x7f': texts(rng.choice(["a\nb", 'q"', "ü"], RECORDS)),
+            "a": texts(a),
+            "b": texts(b),
+            "t": texts(a + b),
+            "income": texts(income),
+            "rate": texts(f"{value:.2f}" for value in rng.random(RECORDS)),
+            "born": texts(dt.date(1960, 1, 1) + dt.timedelta(days=int(k)) for k in spread(rng, 0, 9000)),
+            "mixed": texts(rng.choice(["yes", "no", "1"], RECORDS)),
+            "empty": texts([None] * RECORDS),
+            "weight": texts(rng.random(RECORDS) + 0.5),
+            "class": texts(planted(spread(rng, 1, 5), 9)),
+        }
+    )
+
+
+def test_the_proposal_is_a_schema_file(survey):
+    proposal = propose(survey)
+    assert Schema.from_toml(proposal.to_toml()) == proposal.schema
+
+
+def test_the_proposal_reads_the_file_it_was_made_from(survey):
+    table = conform(survey, propose(survey).schema, Source())
+    assert len(table) == RECORDS
+    assert np.count_nonzero(table.status("income")) == len(range(0, RECORDS, 60))
+
+
+def test_every_suggestion_can_be_switched_on_where_it_stands(survey):
+    proposal = propose(survey)
+    lines = [
+        line.removeprefix("# ")
+        if line.startswith(("# missing = ", "# top = ", "# bottom = ", "# unit = "))
+        else line
+        for line in proposal.to_toml().splitlines()
+        if line != 'missing = ["refused"]'
+    ]
+    columns = tomllib.loads("\n".join(lines))["columns"]
+    assert columns["b"]["bottom"] == 0
+    assert columns["income"]["missing"] == [-9]
+    assert columns["class"]["missing"] == ["9"]
+    assert Schema.from_toml("\n".join(lines)).names == proposal.schema.names
+
+
+def test_findings_stand_above_their_columns(survey):
+    text = propose(survey).to_toml()
+    blocks = {block.split("[columns.")[1].split("]")[0]: block for block in text.split("\n\n")[1:]}
+    assert blocks["t"].startswith("# identity: 't' = 'a' + 'b'")
+    assert blocks["born"].startswith("# date: ")
+    assert text.startswith("# A proposal")
+    assert "# small-blocks: " in text.split("\n\n")[0] or "small-blocks" not in text
+
+
+def test_the_summary_fits_a_screen(survey, rng):
+    wide = pa.table({f"column {i}": texts(f"{v:.2f}" for v in rng.random(RECORDS)) for i in range(60)})
+    for table in (survey, wide):
+        shown = repr(propose(table)).splitlines()
+        assert len(shown) <= 40
+        assert max(map(len, shown)) <= 100
+    assert shown[-1].endswith("more: see the proposed schema")
+
+
+def test_the_summary_names_roles_and_findings(survey):
+    shown = propose(survey).summary()
+    assert shown.startswith("400 records x 13 columns")
+    assert "  id       ID\n" in shown
+    assert "  weight   weight\n" in shown
+    assert "  dropped  born mixed empty\n" in shown
+    assert "refused" in shown
+
+
+def test_no_value_is_shown_but_codes():
+    secret = [271_828 + 3 * i for i in range(RECORDS)]
+    proposal = proposed(x=secret, y=[f"secret {value}" for value in secret], z=["314159"] * RECORDS)
+    shown = proposal.to_toml() + repr(proposal)
+    assert not any(str(value) in shown for value in [*secret, "314159"])
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.lists(
+        st.lists(
+            st.one_of(st.none(), st.text(min_size=1, max_size=6), st.integers().map(str)),
+            min_size=5,
+            max_size=5,
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_any_text_gives_a_usable_proposal(columns):
+    raw = pa.table({f"c{i}": pa.array(values, pa.string()) for i, values in enumerate(columns)})
+    proposal = propose(raw)
+    assert Schema.from_toml(proposal.to_toml()) == proposal.schema
+    assert len(conform(raw, proposal.schema, Source())) == 5
