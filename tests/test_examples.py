@@ -236,6 +236,8 @@ def session(tmp_path, monkeypatch) -> Session:
     return Session(folder)
 
 
+# What a steward should know is said as a warning; a reader of the page sees it on standard error.
+@pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_examples_print_what_they_show(page, session):
     failures = [

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .errors import BadBundle, BadPlan, NoLaw
-from .laws import Additive, Law, law_from_dict
+from .laws import Additive, Law, SkewedBias, Transition, law_from_dict
 from .laws.chained import combined_of
 from .schema import BOTTOM_CODED, OPEN, TOP_CODED
 from .table import Floats, Statuses, Table, coded_values
@@ -169,8 +169,19 @@ class NoiseCard:
             raise BadBundle(f"the card {str(path)!r} is damaged: not UTF-8 text") from None
 
     def public(self) -> NoiseCard:
-        """Return the card as it may leave: without the steward's notes."""
-        return replace(self, notes=())
+        """Return the card as it may leave: no notes, one law where several stages made it, no suppressed category."""
+        return replace(self, laws=tuple(_public(law) for law in self.laws), notes=())
+
+
+def _public(law: Any) -> Any:
+    """Return a law as its readers need it; true categories that no record can leave with lose their names."""
+    law = combined_of(law)
+    if not isinstance(law, Transition):
+        return law
+    named = [
+        name if name in law.released_as else f"category {i}" for i, name in enumerate(law.true, start=1)
+    ]
+    return replace(law, true=tuple(named))
 
 
 def _digest(content: Mapping[str, Any]) -> str:
@@ -222,9 +233,9 @@ def _opened(table: Table, name: str, values: Floats, status: Statuses) -> Status
 
 def _at_codes(law: Any, j: int, released: Floats, status_z: Statuses, status_x: Statuses) -> None:
     """A value coded by the mask itself stands at its limit."""
-    if isinstance(law, Additive) and law.outlets[j].coded:
-        for code, limit in ((TOP_CODED, law.outlets[j].high), (BOTTOM_CODED, law.outlets[j].low)):
-            here = (status_z == code) & (status_x == OPEN)
-            if limit is not None:
-                released[here] = limit
-                status_z[here] = OPEN
+    bottom, top = law.outlets[j].codes if isinstance(law, Additive | SkewedBias) else (None, None)
+    for code, limit in ((TOP_CODED, top), (BOTTOM_CODED, bottom)):
+        here = (status_z == code) & (status_x == OPEN)
+        if limit is not None:
+            released[here] = limit
+            status_z[here] = OPEN

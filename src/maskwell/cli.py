@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .errors import BadPlan, MaskwellError, MaskwellWarning
+from .errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning
 
 if TYPE_CHECKING:
     from .masking import Masking
     from .plan import MaskPlan
-    from .table import Table
 
 LONG = 300_000  # records from which on a progress bar is shown
+LONG_BYTES = 20_000_000
+STOPPED_EXIT_CODE = 130
+FAULT_EXIT_CODE = 70  # a fault of our own is neither the answer no (1) nor bad input (2)
 
 app = typer.Typer(
     name="maskwell",
@@ -29,68 +34,107 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-SchemaOption = Annotated[
-    Path | None, typer.Option("--schema", help="The schema (TOML); else one is proposed.")
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
 ]
-EncodingOption = Annotated[str, typer.Option(help="The encoding of a CSV file.")]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="The encoding of a CSV file, e.g. latin-1.", show_default="utf-8")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option(help="What separates the fields of a CSV file.", show_default="found")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(help="The decimal sign of a CSV file.", show_default="found")
+]
+InputFormatOption = Annotated[
+    str | None, typer.Option(help="The format of FILE: csv, parquet, sav, ...", show_default="its ending")
+]
 SeedOption = Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")]
-FormatOption = Annotated[str | None, typer.Option("--format", help="csv, parquet, arrow, sav, dta or xpt.")]
 
 
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
-) -> None:
-    """Release confidential microdata by noise, and analyse what was released."""
-    if version:
+def _print_version(asked: bool) -> None:
+    if asked:
         from . import __version__
 
         typer.echo(f"maskwell {__version__}")
         raise typer.Exit
 
 
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
+    ] = False,
+) -> None:
+    """Release confidential microdata by noise, and analyse what was released."""
+
+
 @app.command()
 def inspect(
-    file: Annotated[Path, typer.Argument(help="A CSV, Parquet, Arrow, SPSS, Stata or SAS file.")],
+    file: FileArgument,
     write: Annotated[
-        Path | None, typer.Option("--write", help="Write the proposed schema to this file.")
+        Path | None, typer.Option("--write", help="Write the proposed schema to this new file.")
     ] = None,
-    encoding: EncodingOption = "utf-8",
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    input_format: InputFormatOption = None,
 ) -> None:
     """Look at a file: propose a schema, and say what a person must decide.
 
     Example: `maskwell inspect survey.csv --write survey.schema.toml`
     """
     from .pipeline import inspect_file
+    from .plan import InputPlan
 
-    proposal, notes = inspect_file(file, encoding=encoding)
-    for note in notes:
-        typer.echo(f"- {note}")
+    if write is not None:
+        _check_new(write)
+    given = _given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
+    with _warnings_told() as told:
+        proposal, notes = inspect_file(InputPlan(file=file, **given))
+        told.extend(notes)
     if write is None:
-        typer.echo(proposal.to_toml(), nl=False)
+        typer.echo("".join(f"# {note}\n" for note in notes) + proposal.to_toml(), nl=False)
         return
     _write_new(write, proposal.to_toml())
-    typer.echo(proposal.summary())
+    typer.echo("".join(f"- {note}\n" for note in notes) + proposal.summary())
     typer.echo(f"schema written to {write}: read it, decide what it asks, then use it with --schema")
 
 
-def _write_new(path: Path, text: str) -> None:
-    from .errors import CannotWrite
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
+
+def _check_new(path: Path) -> None:
+    """Refuse, before any work, a file that is there already or a folder that is not."""
+    if os.path.lexists(path):
+        raise CannotWrite(f"{str(path)!r} is already there; name another file or remove it")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise CannotWrite(f"the folder {str(path.parent)!r} does not exist or is not writable")
+
+
+def _write_new(path: Path, text: str) -> None:
     try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise CannotWrite(f"{str(path)!r} is already there; name another file or remove it") from None
+        file = path.open("x", encoding="utf-8")
     except OSError as error:
+        raise CannotWrite(f"{str(path)!r} cannot be written: {error.strerror}") from None
+    try:
+        with file:
+            file.write(text)
+    except OSError as error:
+        path.unlink()
         raise CannotWrite(f"{str(path)!r} cannot be written: {error.strerror}") from None
 
 
 @app.command()
 def mask(
-    what: Annotated[Path, typer.Argument(help="A plan (TOML), or a data file together with options.")],
+    what: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN_OR_FILE", help="A plan (TOML), or a data file together with options."),
+    ],
     columns: Annotated[
-        str | None, typer.Option(help="Columns to mask, with commas; else the key columns.")
+        str | None, typer.Option(help="Columns to mask, with commas.", show_default="all numbers of role key")
     ] = None,
     r0: Annotated[
         float | None, typer.Option(help="Correlated noise by its non-distortion factor, e.g. 0.97.")
@@ -102,9 +146,17 @@ def mask(
     earlier: Annotated[
         Path | None, typer.Option(help="An earlier release of the same records to nest in.")
     ] = None,
-    schema: SchemaOption = None,
-    format: FormatOption = None,
-    encoding: EncodingOption = "utf-8",
+    schema: Annotated[
+        Path | None, typer.Option(help="The schema (TOML).", show_default="one is proposed")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(help="Of the release: csv, parquet, arrow, sav, dta, xpt.", show_default="that of FILE"),
+    ] = None,
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    input_format: InputFormatOption = None,
     seed: SeedOption = None,
 ) -> None:
     """Mask a file and write the release: data, noise card, codebook, and a private folder for you.
@@ -112,94 +164,94 @@ def mask(
     Examples: `maskwell mask plan.toml`, or
     `maskwell mask survey.csv --columns INCOME,TAXES --r0 0.97 --release out --private inside`
     """
-    if what.suffix == ".toml":
-        from .plan import MaskPlan
+    from .plan import MaskPlan
 
-        _refuse_options(
-            columns=columns, r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio, release=release,
-            private=private, schema=schema, format=format, earlier=earlier,
-        )  # fmt: skip
+    ratios = _given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
+    output = _given(release=release, private=private, earlier=earlier, format=format)
+    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    if what.suffix.lower() == ".toml":
+        _refuse_options(_given(columns=columns, input_format=input_format) | ratios | output | read_as)
         plan = MaskPlan.read(what)
     else:
-        ratios = {"r0": r0, "sd_ratio": sd_ratio, "variance_ratio": variance_ratio}
-        folders = {"release": release, "private": private, "earlier": earlier}
-        plan = _plan_of_options(what, columns, ratios, folders, schema, format, encoding)
+        source = {"file": what} | read_as | _given(format=input_format)
+        plan = _plan_of_options(source, output, columns, ratios)
     _run(plan, seed)
 
 
-def _refuse_options(**given: Any) -> None:
-    present = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None]
-    if present:
-        raise BadPlan(f"a plan says it all: write {', '.join(present)} into the plan instead")
+def _refuse_options(given: dict[str, Any]) -> None:
+    if given:
+        listed = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise BadPlan(f"a plan says it all: write {listed} into the plan instead")
 
 
 def _plan_of_options(
-    file: Path,
-    columns: str | None,
-    ratios: dict[str, float | None],
-    folders: dict[str, Path | None],
-    schema: Path | None,
-    format: str | None,
-    encoding: str,
+    source: dict[str, Any], output: dict[str, Any], columns: str | None, ratios: dict[str, float]
 ) -> MaskPlan:
-    from .plan import MaskPlan
+    from .plan import KEYS, MaskPlan
 
-    given = {name: value for name, value in ratios.items() if value is not None}
-    problems = []
-    if len(given) != 1:
+    problems = [f"--{name} is needed: a folder" for name in ("release", "private") if name not in output]
+    if len(ratios) != 1:
         problems.append(
-            "say how much noise: exactly one of --r0, --sd-ratio (correlated) and --variance-ratio"
+            "say how much noise: exactly one of --r0, --sd-ratio (correlated) and --variance-ratio (independent)"
         )
-    problems += [f"--{name} is needed: a folder" for name in ("release", "private") if folders[name] is None]
     if problems:
         raise BadPlan(problems)
-    kind = "IndependentNoise" if "variance_ratio" in given else "CorrelatedNoise"
-    chosen = columns.split(",") if columns else _key_columns(file, schema, encoding)
-    data = {
-        "input": {"file": file, "encoding": encoding} | ({"schema": schema} if schema else {}),
-        "output": {name: value for name, value in folders.items() if value}
-        | ({"format": format} if format else {}),
-        "masks": [{"mask": kind, "columns": chosen, **given}],
-    }
-    return MaskPlan.from_dict(data)
-
-
-def _key_columns(file: Path, schema: Path | None, encoding: str) -> list[str]:
-    from .io import read
-
-    described = read(file, schema, encoding=encoding).schema
-    chosen = [name for name in described.with_role("key") if described[name].is_number]
-    if not chosen:
-        raise BadPlan("no column has the role key: name the columns to mask with --columns")
-    return chosen
+    kind = "IndependentNoise" if "variance_ratio" in ratios else "CorrelatedNoise"
+    chosen = [KEYS] if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    return MaskPlan.from_dict(
+        {"input": source, "output": output, "masks": [{"mask": kind, "columns": chosen, **ratios}]}
+    )
 
 
 def _run(plan: MaskPlan, seed: int | None) -> None:
     from .pipeline import check_folders, mask_by_plan
-    from .report import masking_summary
 
     check_folders(plan)
-    with _progress() as show:
+    with _warnings_told() as told, _progress(plan.input.file) as show:
         masking = mask_by_plan(plan, seed=seed, progress=show)
-    masking.write(release=plan.output.release, private=plan.output.private, format=plan.output.format)
-    typer.echo(masking_summary(masking, plan.output.release, plan.output.private))
+        told.extend(masking.notes)
+        summary = _written(masking, plan.output.release, plan.output.private, plan.output.format)
+    typer.echo(summary)
+
+
+def _written(masking: Masking, release: Path, private: Path, format: str | None) -> str:
+    """Write both halves and return the summary, which is made first: it cannot fail after the writing."""
+    from .report import masking_summary
+
+    summary = masking_summary(masking, release, private)
+    masking.write(release=release, private=private, format=format)
+    return summary
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on long work; short work is silent."""
+def _warnings_told() -> Iterator[list[str]]:
+    """Say warnings on standard error, but for those that are told anyway (put them into the list)."""
+    told: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", MaskwellWarning)
+        try:
+            yield told
+        finally:
+            found = [str(one.message) for one in caught if issubclass(one.category, MaskwellWarning)]
+            for text in dict.fromkeys(found):
+                if text not in told:
+                    typer.echo(f"warning: {text}", err=True)
+
+
+@contextmanager
+def _progress(file: Path | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar on long work (a large file, many records) at a terminal; short work is silent."""
     from rich.console import Console
     from rich.progress import Progress
 
     console = Console(stderr=True)
+    large = file is not None and file.is_file() and file.stat().st_size >= LONG_BYTES
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task: list[Any] = []
+        task = bar.add_task("reading", total=None, visible=large)
 
         def show(done: int, total: int) -> None:
-            if total >= LONG:
-                if not task:
-                    task.append(bar.add_task("masking", total=total))
-                bar.update(task[0], completed=done)
+            stage = "masking" if done < total else "writing"
+            bar.update(task, description=stage, completed=done, total=total, visible=large or total >= LONG)
 
         yield show
 
@@ -207,7 +259,7 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 @app.command()
 def demo(
     folder: Annotated[Path, typer.Option("--folder", help="Where to put the demo's files.")] = Path("demo"),
-    records: Annotated[int, typer.Option(help="The size of the survey.")] = 64_998,
+    records: Annotated[int, typer.Option(min=1000, help="The size of the survey.")] = 64_998,
     seed: SeedOption = None,
 ) -> None:
     """Make the built-in housing survey, mask it by Kim's noise and write the release.
@@ -216,28 +268,65 @@ def demo(
     """
     from .datasets import housing
     from .pipeline import demo_masking
-    from .report import masking_summary
 
-    folder.mkdir(parents=True, exist_ok=True)
+    _make_folder(folder)
     typer.echo(
         f"The built-in housing survey ({records:,} records), masked by Kim's correlated noise with R0 = 0.97.\n"
     )
-    survey: Table = housing(records)
-    with _progress() as show:
-        masking: Masking = demo_masking(survey, seed=seed, progress=show)
-    release, private = folder / "release", folder / "private"
-    masking.write(release=release, private=private, format="csv")
-    typer.echo(masking_summary(masking, release, private))
+    with _warnings_told() as told, _progress() as show:
+        masking = demo_masking(housing(records), seed=seed, progress=show)
+        told.extend(masking.notes)
+        summary = _written(masking, folder / "release", folder / "private", "csv")
+    typer.echo(summary)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotWrite(
+            f"the folder {str(folder)!r} cannot be made: {error.strerror}; choose another"
+        ) from None
 
 
 def main() -> None:
     """Run the command line; errors are sentences on standard error, with exit code 2."""
-    warnings.simplefilter("ignore", MaskwellWarning)
+    _stop_cleanly()
     try:
         app(prog_name="maskwell")
     except MaskwellError as error:
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        _refuse(str(error), error.exit_code)
+    except MemoryError:
+        _refuse("there is not enough memory: use a machine with more, or read fewer records or columns", 2)
+    except SystemExit as ending:
+        if ending.code == STOPPED_EXIT_CODE:
+            typer.echo("stopped", err=True)
+        raise
+    except Exception as error:
+        if "MASKWELL_TRACEBACK" in os.environ:
+            raise
+        _refuse(_fault(error), FAULT_EXIT_CODE)
+
+
+def _stop_cleanly() -> None:
+    """Let a polite kill or a closed terminal clean up as Ctrl-C does: no copy of the data stays behind."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
+
+
+def _refuse(text: str, exit_code: int) -> NoReturn:
+    typer.echo(f"error: {text}", err=True)
+    sys.exit(exit_code)
+
+
+def _fault(error: Exception) -> str:
+    """Say where a fault of our own lies, never its message, which may quote a value."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a fault of maskwell's own ({type(error).__name__} in {Path(place.filename).name}, line {place.lineno}): "
+        "please report it (MASKWELL_TRACEBACK=1 shows all, values of the data perhaps among it)"
+    )
 
 
 if __name__ == "__main__":

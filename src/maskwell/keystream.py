@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import BadPlan
+from .errors import BadInput, BadPlan
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = "1"
-PURPOSES = ("noise", "component", "shuffle", "ids", "sample", "swap", "ties", "calibration")
+PURPOSES = ("noise", "component", "shuffle", "ids", "sample", "swap", "ties", "calibration", "history")
 
 Blocks = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]
@@ -86,10 +86,10 @@ def words(subkey: bytes, blocks: Blocks) -> Words:
 
 
 def uniforms(word: Words) -> Floats:
-    """Turn words into numbers strictly between 0 and 1 (the middle of one of 2^53 equal steps)."""
-    out = (word >> np.uint64(11)).astype(np.float64)
+    """Turn words into numbers strictly between 0 and 1: the middle of one of 2^52 equal steps, which a double holds."""
+    out = (word >> np.uint64(12)).astype(np.float64)
     out += 0.5
-    out *= 2.0**-53
+    out *= 2.0**-52
     return out
 
 
@@ -135,13 +135,38 @@ class Stream:
         return uniforms(self.words(column, purpose)[:, 0])
 
     def order(self, column: str, purpose: str) -> npt.NDArray[np.int64]:
-        """Return a keyed permutation of the records, the same whatever order they come in."""
+        """Return a keyed permutation of the records, the same whatever order they come in.
+
+        Two records with one id would have the same noise, and the same words here: they are refused.
+        """
         drawn = self.words(column, purpose)
         first = np.argsort(drawn[:, 0], kind="stable")
         ranked = drawn[first, 0]
         if np.any(ranked[1:] == ranked[:-1]):
             first = np.lexsort((drawn[:, 1], drawn[:, 0]))
+            if np.any((drawn[first[1:]] == drawn[first[:-1]]).all(axis=1)):
+                raise BadInput(
+                    "two records have the same id, so they would get the same noise: give each its own"
+                )
         return np.asarray(first, dtype=np.int64)
+
+    def tags(self, column: str, values: Floats | None = None) -> list[bytes]:
+        """Return 16 bytes for each record that stand for it, or for it and its value, to holders of the key alone.
+
+        One step of AES for the record, a second one with the value (CBC-MAC over a fixed two blocks).
+        """
+        purpose = "history"
+        if values is None:
+            return _in_sixteens(self.staged("record").words(column, purpose))
+        second = self.staged("value").words(column, purpose)
+        second[:, 0] ^= (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+        subkey = self.key.subkey(series=self.series, purpose=purpose, stage="value", column=column)
+        return _in_sixteens(words(subkey, second.view(np.uint8)))
+
+
+def _in_sixteens(drawn: Words) -> list[bytes]:
+    whole = drawn.tobytes()
+    return [whole[i : i + 16] for i in range(0, len(whole), 16)]
 
 
 def numbered(count: int, start: int = 0) -> Blocks:
@@ -156,6 +181,8 @@ def identified(ids: pa.Array[Any]) -> Blocks:
     """Return the 128-bit form of text ids: the bytes themselves up to 15, a hash of longer ones."""
     import pyarrow as pa
 
+    if ids.null_count:
+        raise BadInput("a record has no id: give each record one of its own")
     ids = ids.cast(pa.large_binary())
     buffers: list[Any] = ids.buffers()
     offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]

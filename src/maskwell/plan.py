@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from .errors import BadPlan, MaskwellError, nearest, raise_all
-from .laws.spread import SPREADS, spread_from_dict
+from .io import FORMATS
+from .io.dialect import Dialect
+from .laws.spread import Power, Step
 from .masks import MASKS, Chain
 
 if TYPE_CHECKING:
     from .masking import Mask
     from .schema import Schema
 
+KEYS = "role: key"  # as the only column of a mask: every number that has this role
 _SECTIONS = ("input", "output", "masks")
+_NAMES = [name for name in MASKS if name != "Chain"]
+_SPREADS = {kind.form: kind for kind in (Step, Power)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,20 @@ class InputPlan:
     delimiter: str | None = None
     decimal: str | None = None
 
+    def __post_init__(self) -> None:
+        problems = _format_problems(self.format, FORMATS)
+        if self.decimal is not None and self.delimiter is None:
+            problems.append("a decimal sign needs a delimiter too (a semicolon, say)")
+        raise_all(problems, BadPlan)
+        _ = self.dialect
+
+    @property
+    def dialect(self) -> Dialect | None:
+        """How a CSV file is written, where the plan says it; otherwise it is found."""
+        if self.delimiter is None:
+            return None
+        return Dialect(self.delimiter, self.decimal or ".", encoding=self.encoding)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputPlan:
@@ -42,6 +60,18 @@ class OutputPlan:
     earlier: Path | None = None
     earlier_private: Path | None = None
 
+    def __post_init__(self) -> None:
+        problems = _format_problems(self.format, [name for name in FORMATS if name != "sas7bdat"])
+        if self.earlier_private is not None and self.earlier is None:
+            problems.append("earlier_private needs earlier too: the folder of the release it belongs to")
+        raise_all(problems, BadPlan)
+
+
+def _format_problems(format: str | None, known: Iterable[str]) -> list[str]:
+    if format is None or format.lower() in known:
+        return []
+    return [f"the format {format!r} is not one of {', '.join(known)}{nearest(format, known)}"]
+
 
 @dataclass(frozen=True, slots=True)
 class MaskPlan:
@@ -51,10 +81,10 @@ class MaskPlan:
     output: OutputPlan
     masks: tuple[Mask, ...]
 
-    @property
-    def mask(self) -> Mask:
-        """The masks as one."""
-        return self.masks[0] if len(self.masks) == 1 else Chain(self.masks)
+    def mask(self, schema: Schema) -> Mask:
+        """Return the masks as one, for a file of this schema."""
+        masks = tuple(_bound(mask, schema) for mask in self.masks)
+        return masks[0] if len(masks) == 1 else Chain(masks)
 
     @classmethod
     def read(cls, path: str | Path) -> MaskPlan:
@@ -76,125 +106,173 @@ class MaskPlan:
         problems = [
             f"unknown section [{name}]{nearest(name, _SECTIONS)}" for name in data if name not in _SECTIONS
         ]
-        sections = {
-            name: _section(kind, data.get(name), f"[{name}]", problems)
-            for name, kind in (("input", InputPlan), ("output", OutputPlan))
-        }
+        source = _section(InputPlan, data.get("input"), "[input]", folder, problems)
+        target = _section(OutputPlan, data.get("output"), "[output]", folder, problems)
         masks = _masks(data.get("masks"), problems)
         raise_all(problems, BadPlan)
-        return cls(_placed(sections["input"], folder), _placed(sections["output"], folder), tuple(masks))
+        return cls(source, target, tuple(masks))
 
 
-def _placed(section: Any, folder: Path) -> Any:
-    """Read relative paths from where the plan lies."""
-    values = {item.name: getattr(section, item.name) for item in fields(section)}
-    return type(section)(**{k: folder / v if isinstance(v, Path) else v for k, v in values.items()})
+def _bound(mask: Any, schema: Schema) -> Any:
+    """Give a mask of all key columns their names."""
+    if getattr(mask, "columns", ()) != (KEYS,):
+        return mask
+    chosen = tuple(name for name in schema.with_role("key") if schema[name].is_number)
+    if not chosen:
+        raise BadPlan("no number has the role key: name the columns to mask, or give the schema roles")
+    return replace(mask, columns=chosen)
 
 
-def _section(kind: Any, given: Any, where: str, problems: list[str]) -> Any:
+def _section(kind: Any, given: Any, where: str, folder: Path, problems: list[str]) -> Any:
+    """Build a section; relative paths are read from where the plan lies."""
     if given is None:
         problems.append(f"the plan has no section {where}")
         return None
-    return _validated(kind, given, where, problems)
+    if not isinstance(given, Mapping):
+        problems.append(f"{where} must be a section: write {where} on a line of its own, its keys below")
+        return None
+    hints = get_type_hints(kind)
+    placed = {
+        key: folder / value
+        if isinstance(value, str | Path) and value and Path in _kinds(hints.get(key))
+        else value
+        for key, value in given.items()
+    }
+    return _built(kind, placed, where, problems)
+
+
+def _kinds(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) or (hint,)
 
 
 def _masks(given: Any, problems: list[str]) -> list[Any]:
+    if isinstance(given, Mapping):
+        problems.append("masks are a list: write [[masks]], in double brackets, above each")
+        return []
     if not isinstance(given, list) or not given:
         problems.append("the plan has no masks: write one [[masks]] section for each, with mask = its name")
         return []
-    masks = []
-    for number, item in enumerate(given, 1):
-        where = f"mask {number}"
-        if not isinstance(item, Mapping) or item.get("mask") not in MASKS or item.get("mask") == "Chain":
-            name = item.get("mask") if isinstance(item, Mapping) else None
-            known = [mask for mask in MASKS if mask != "Chain"]
-            problems.append(
-                f"{where}: there is no mask {name!r}{nearest(str(name), known)}; one of {', '.join(known)}"
-            )
-            continue
-        name = item["mask"]
-        rest = {key: _shaped(key, value) for key, value in item.items() if key != "mask"}
-        masks.append(_validated(MASKS[name], rest, f"{where} ({name})", problems))
-    return masks
+    return [_mask(item, f"mask {number}", problems) for number, item in enumerate(given, 1)]
 
 
-def _shaped(key: str, value: Any) -> Any:
-    """Allow the shapes that read well in TOML: tables for parts, groups and limits, one name for columns."""
-    if key == "spread" and isinstance(value, Mapping) and value.get("form") in SPREADS:
-        with suppress(KeyError, TypeError):
-            return spread_from_dict(value)
-    if key == "columns" and isinstance(value, str):
-        return [value]
-    if key == "parts" and isinstance(value, list):
-        return [(part, 1.0) if isinstance(part, str) else part for part in value]
-    if key in ("parts", "groups") and isinstance(value, Mapping):
-        return list(value.items())
-    if key == "limits" and isinstance(value, Mapping):
-        return [(name, ends.get("low"), ends.get("high")) for name, ends in value.items() if isinstance(ends, Mapping)]
-    return value
-
-
-def _validated(kind: Any, given: Any, where: str, problems: list[str]) -> Any:
-    """Check types and names of one section by pydantic, saying what is wrong in our words."""
-    from pydantic import TypeAdapter, ValidationError
-
-    known = [item.name for item in fields(kind)]
-    if not isinstance(given, Mapping):
-        problems.append(f"{where} must be a section")
+def _mask(item: Any, where: str, problems: list[str]) -> Any:
+    name = item.get("mask") if isinstance(item, Mapping) else None
+    if not isinstance(name, str):
+        problems.append(f"{where} does not say which it is: write mask = one of {', '.join(_NAMES)}")
         return None
-    unknown = [f"{where}: unknown key {key!r}{nearest(key, known)}" for key in given if key not in known]
-    problems += unknown
+    if name not in _NAMES:
+        hint = nearest(name, _NAMES) or f"; one of {', '.join(_NAMES)}"
+        problems.append(f"{where}: there is no mask {name!r}{hint}")
+        return None
+    where = f"{where} ({name})"
+    given = {key: _shaped(key, value, where, problems) for key, value in item.items() if key != "mask"}
+    return _built(MASKS[name], given, where, problems)
+
+
+def _shaped(key: str, value: Any, where: str, problems: list[str]) -> Any:
+    """Allow the shapes that read well in TOML: one name for columns; tables for parts, groups, limits, spread."""
+    if key == "columns" and isinstance(value, str):
+        return (value,)
+    if key == "parts" and isinstance(value, list):
+        return tuple((part, 1.0) if isinstance(part, str) else _frozen(part) for part in value)
+    if key == "spread" and isinstance(value, Mapping):
+        return _spread(value, f"{where}: spread", problems)
+    if key == "limits" and isinstance(value, Mapping):
+        return tuple(_limit(name, ends, f"{where}: limits", problems) for name, ends in value.items())
+    return _frozen(value)
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple((name, _frozen(item)) for name, item in value.items())
+    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+
+
+def _spread(given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
+    form = given.get("form")
+    if not isinstance(form, str) or form not in _SPREADS:
+        problems.append(
+            f"{where} needs form = one of {', '.join(map(repr, _SPREADS))}{nearest(str(form), _SPREADS)}"
+        )
+        return None
+    values = {key: _frozen(value) for key, value in given.items() if key != "form"}
+    return _built(_SPREADS[form], values, where, problems)
+
+
+def _limit(name: str, ends: Any, where: str, problems: list[str]) -> tuple[Any, ...]:
+    if not isinstance(ends, Mapping):
+        problems.append(f"{where} of {name!r} must be a table such as {{ low = 0, high = 90 }}")
+        return (name, None, None)
+    problems += _unknown(ends, ("low", "high"), f"{where} of {name!r}")
+    return (name, ends.get("low"), ends.get("high"))
+
+
+def _unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
+    return [f"{where}: unknown key {key!r}{nearest(key, known)}" for key in given if key not in known]
+
+
+def _built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
+    """Build a frozen dataclass of plain data after checking its names and types; nothing when one is wrong."""
+    hints = {item.name: hint for item in fields(kind) if (hint := get_type_hints(kind)[item.name])}
+    needed = [
+        item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING
+    ]
+    found = [f"{where}: {name} is needed" for name in needed if name not in given]
+    found += _unknown(given, list(hints), where)
+    values = {key: _checked(hints[key], value) for key, value in given.items() if key in hints}
+    found += [
+        f"{where}: {key} must be {wanted(hints[key])}" for key, value in values.items() if value is MISSING
+    ]
+    problems += found
     try:
-        return TypeAdapter(kind).validate_python({key: value for key, value in given.items() if key in known})
-    except ValidationError as error:
-        problems += _spoken(error, where)
+        return None if found else kind(**values)
     except MaskwellError as error:
         problems += [f"{where}: {problem}" for problem in error.problems]
     return None
 
 
-def _spoken(error: Any, where: str) -> Iterator[str]:
-    seen = set()
-    for item in error.errors(include_url=False, include_input=False):
-        name = str(item["loc"][0]) if item["loc"] else ""
-        said = f"{where}: {name} {_words(item)}" if name else f"{where}: {item['msg']}"
-        if name not in seen or not name:
-            seen.add(name)
-            yield said
+def _checked(hint: Any, value: Any) -> Any:
+    """Return a value of a type, a whole number as a float where one is wanted; `MISSING` when it does not fit."""
+    from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
+    except ValidationError:
+        return MISSING
 
 
-_WORDS = {
-    "missing": "is needed",
-    "float_type": "must be a number",
-    "float_parsing": "must be a number",
-    "int_type": "must be a whole number",
-    "int_parsing": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "bool_type": "must be true or false",
-    "bool_parsing": "must be true or false",
-    "string_type": "must be text",
-    "path_type": "must be a path",
-    "tuple_type": "must be a list",
+_LIMITS = tuple[tuple[str, float | None, float | None], ...]
+_WORDS: dict[Any, str] = {
+    Path: "a path",
+    str: "text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    tuple[str, ...]: "a list of column names",
+    tuple[float, ...]: "a list of numbers",
+    float | tuple[float, ...]: "a number or a list of numbers",
+    tuple[tuple[float, ...], ...]: "a list of lists of numbers",
+    tuple[tuple[str, float], ...]: "a list of column names, or a table of column = coefficient",
+    tuple[tuple[str, tuple[str, ...]], ...]: 'a table such as { young = ["1", "2"], old = ["3"] }',
+    _LIMITS: "a table such as { INCOME = { low = 0, high = 90000 } }",
+    Step | Power: 'a table such as { form = "power", exponent = 1.0 }',
 }
 
 
-def _words(item: Mapping[str, Any]) -> str:
-    if len(item["loc"]) > 1 and item["type"] == "string_type":
-        return "must be a list of column names"
-    return _WORDS.get(item["type"], f"is wrong: {item['msg']}")
+def wanted(hint: Any) -> str:
+    """Say in a steward's words what a parameter of this type must be."""
+    without_none = [item for item in _members(hint) if item is not type(None)]
+    for known, words in _WORDS.items():
+        if list(_members(known)) == without_none:
+            return words
+    return "something else"
 
 
-def check_columns(masks: tuple[Mask, ...], schema: Schema) -> None:
-    """Refuse a plan that names columns the file does not have, all of them at once."""
-    named = [name for mask in masks for name in _named(mask)]
-    raise_all(schema.missing_columns(dict.fromkeys(named)), BadPlan)
+def _members(hint: Any) -> Iterator[Any]:
+    from types import UnionType
+    from typing import Union, get_origin
 
-
-def _named(mask: Any) -> Iterator[str]:
-    yield from getattr(mask, "columns", ())
-    yield from (name for name, _, _ in getattr(mask, "limits", ()))
-    if hasattr(mask, "parts"):
-        yield mask.column
-        yield from (name for name, _ in mask.parts)
-    for inner in getattr(mask, "masks", ()):
-        yield from _named(inner)
+    if get_origin(hint) in (Union, UnionType):
+        yield from get_args(hint)
+    else:
+        yield hint

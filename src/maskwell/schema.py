@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Column:
         """The released unit as an exact fraction; integers have unit 1 unless told otherwise."""
         if self.unit is None:
             return Fraction(1) if self.kind == "integer" else None
-        return Fraction(repr(self.unit) if isinstance(self.unit, float) else str(self.unit))
+        return Fraction(repr(float(self.unit)) if isinstance(self.unit, float) else str(self.unit))
 
     def problems(self) -> list[str]:
         """Return what is wrong with this description, one sentence each."""
@@ -78,10 +79,12 @@ class Column:
             if "weight" in self.roles:
                 found.append(f"column {self.name!r}: a weight must be a number, not kind {self.kind!r}")
             return found
+        infinite = [name for name in ("unit", "top", "bottom") if not isfinite(getattr(self, name) or 0)]
+        if infinite:
+            return [f"column {self.name!r}: {name} must be a finite number" for name in infinite]
         if self.unit is not None and not self.unit > 0:
             found.append(f"column {self.name!r}: the unit must be positive")
-        step = self.step
-        if self.kind == "integer" and step is not None and step.denominator != 1:
+        elif self.kind == "integer" and self.step is not None and self.step.denominator != 1:
             found.append(f"column {self.name!r}: an integer column needs a whole unit (1, 10, 1000)")
         if self.top is not None and self.bottom is not None and self.top <= self.bottom:
             found.append(f"column {self.name!r}: the top code must lie above the bottom code")
@@ -91,7 +94,9 @@ class Column:
         found = []
         if self.kind != "category" and self.categories:
             found.append(f"column {self.name!r}: categories are for kind 'category', not {self.kind!r}")
-        for what, items in (("category", self.categories), ("missing code", self.missing)):
+        labelled = tuple(code for code, _ in self.labels)
+        listed = (("category", self.categories), ("missing code", self.missing), ("label", labelled))
+        for what, items in listed:
             if len(set(map(str, items))) < len(items):
                 found.append(f"column {self.name!r}: a {what} is listed twice")
         return found
@@ -292,7 +297,7 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return repr(value)
+    return repr(float(value) if isinstance(value, float) else int(value))
 
 
 def _escaped(character: str) -> str:

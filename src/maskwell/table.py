@@ -46,6 +46,15 @@ class Table:
     def __len__(self) -> int:
         return int(self.data.num_rows)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether schema, values and statuses are the same; where they came from does not count."""
+        if not isinstance(other, Table):
+            return NotImplemented
+        if self.schema != other.schema or self.closed.keys() != other.closed.keys():
+            return False
+        same = all(np.array_equal(status, other.closed[name]) for name, status in self.closed.items())
+        return same and all(self.array(name).equals(other.array(name)) for name in self.names)
+
     def __repr__(self) -> str:
         roles = {
             role: list(self.schema.with_role(role)) for role in ("id", "block", "key", "weight", "group")
@@ -233,9 +242,10 @@ def _same_values(array: pa.Array[Any], narrow: pa.Array[Any]) -> bool:
 def _one_chunk(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
     import pyarrow as pa
 
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    whole: pa.Array[Any] = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    chunks: Any = column.chunks
+    if len(chunks) == 1:
+        return chunks[0]  # type: ignore[no-any-return]
+    whole: pa.Array[Any] = pa.concat_arrays(chunks) if chunks else pa.array([], column.type)
     return whole
 
 
@@ -250,4 +260,5 @@ def _rebuilt(array: pa.Array[Any]) -> pa.Array[Any]:
         zeros: Any = array.fill_null(0)
         rebuilt: pa.Array[Any] = pa.array(zeros.to_numpy(), mask=np.asarray(array.is_null()), type=array.type)
         return rebuilt
-    return pa.array(array.to_pylist(), array.type)
+    whole: pa.Array[Any] = pa.array(array.to_pylist(), array.type)
+    return whole

@@ -68,6 +68,13 @@ def test_names_are_matched_with_the_nearest_hint() -> None:
     assert "column 'zzz' is not in the schema: describe it or drop it" in message
 
 
+def test_a_first_record_in_place_of_the_names_is_not_shown() -> None:
+    message = refusal({SECRET: ["1"], "x": ["2"]}, Column("INCOME", "integer"), Column("AGE", "integer"))
+    assert message.startswith(
+        "no column of the schema is in the data: check that its first line holds the names"
+    )
+
+
 def test_names_match_in_any_unicode_form_and_take_the_order_of_the_schema() -> None:
     read = table({"b": ["1"], "e\u0301": ["2"]}, Column("\u00e9", "integer"), Column("b", "integer"))
     assert read.data.to_pydict() == {"\u00e9": [2], "b": [1]}
@@ -75,8 +82,12 @@ def test_names_match_in_any_unicode_form_and_take_the_order_of_the_schema() -> N
 
 def test_dropped_columns_may_be_absent_or_anything() -> None:
     day = pa.array([datetime.date(2020, 1, 31)])
-    dropped = [Column("gone", "text", drop=True), Column("day", "text", drop=True), Column("n", "integer", drop=True)]
-    read = table({"a": ["1"], "day": day, "n": ["x"]}, Column("a", "integer"), *dropped)
+    dropped = [
+        Column("gone", "text", drop=True),
+        Column("day", "text", drop=True),
+        Column("n", "integer", drop=True),
+    ]
+    read = table({"a": [1], "day": day, "n": ["x"]}, Column("a", "integer"), *dropped)
     assert read.names == ("a", "day", "n")
     assert read.data.to_pydict() == {"a": [1], "day": ["2020-01-31"], "n": ["x"]}
     assert read.schema["n"] == Column("n", "text", drop=True)
@@ -157,7 +168,9 @@ def test_missing_codes_are_taken_out_before_the_limits_are_checked() -> None:
     x = Column("x", "integer", top=100, bottom=0, missing=(999, -9))
     assert column(["5", "999", "-9"], x).status("x").tolist() == [0, 4, 5]
     message = refusal({"x": ["5", "101", "999", "102", "-1"]}, x)
-    assert "column 'x': values above the top code, first at record 2 (2 records): raise the top code" in message
+    assert (
+        "column 'x': values above the top code, first at record 2 (2 records): raise the top code" in message
+    )
     assert "column 'x': values below the bottom code, first at record 5: lower the bottom code" in message
 
 
@@ -176,7 +189,9 @@ def test_whole_numbers_stay_exact() -> None:
 )
 def test_whole_numbers_beyond_int64_are_refused(values: Any) -> None:
     message = refusal({"n": values}, Column("n", "integer"))
-    assert message.startswith("column 'n': a whole number beyond 2^63 - 1, first at record 2: make the column")
+    assert message.startswith(
+        "column 'n': a whole number beyond 2^63 - 1, first at record 2: make the column"
+    )
 
 
 def test_infinite_numbers_of_typed_columns_are_refused() -> None:
@@ -188,10 +203,14 @@ def test_widening_never_wraps() -> None:
     small = column(pa.array([200, 255, 0], pa.uint8()), Column("n", "integer"))
     assert small.to_arrow().schema.types == [pa.uint8()]
     for noisy in ([300.0, 1.0, 2.0], [-1.0, 1.0, 2.0]):
-        out = small.with_columns({"n": (small.schema["n"], np.array(noisy), np.zeros(3, np.uint8))}).to_arrow()
+        out = small.with_columns(
+            {"n": (small.schema["n"], np.array(noisy), np.zeros(3, np.uint8))}
+        ).to_arrow()
         assert out.to_pydict()["n"] == noisy
     single = column(pa.array([1.5], pa.float32()), Column("x", "continuous"))
-    out = single.with_columns({"x": (single.schema["x"], np.array([1e300]), np.zeros(1, np.uint8))}).to_arrow()
+    out = single.with_columns(
+        {"x": (single.schema["x"], np.array([1e300]), np.zeros(1, np.uint8))}
+    ).to_arrow()
     assert out.to_pydict()["x"] == [1e300]
     flag = column(pa.array([True, False]), Column("n", "integer"))
     assert flag.to_arrow().schema.types == [pa.int64()]
@@ -229,7 +248,10 @@ def test_categories_of_booleans_codes_and_undeclared_ones() -> None:
 
 
 def test_na_is_a_country_unless_declared_missing() -> None:
-    assert column(["NA", "DE"], Column("c", "category", categories=("DE", "NA"))).status("c").tolist() == [0, 0]
+    assert column(["NA", "DE"], Column("c", "category", categories=("DE", "NA"))).status("c").tolist() == [
+        0,
+        0,
+    ]
     assert column(["NA", "DE"], Column("c", "category", missing=("NA",))).status("c").tolist() == [4, 0]
 
 
@@ -264,7 +286,11 @@ def test_other_categories_are_not_taken_for_booleans(words: list[str]) -> None:
 )
 def test_dates_ask_what_they_are(values: Any) -> None:
     described = (Column("d", kind) for kind in ("continuous", "integer", "category", "text"))
-    for column_kind in (*described, Column("d", "text", ID), Column("d", "text", frozenset({"key"}), drop=True)):
+    for column_kind in (
+        *described,
+        Column("d", "text", ID),
+        Column("d", "text", frozenset({"key"}), drop=True),
+    ):
         message = refusal({"d": values}, column_kind)
         assert message == "column 'd' holds dates or times: turn it into a number or a category, or drop it"
 
@@ -293,11 +319,11 @@ def test_the_first_five_records_with_double_ids_are_named() -> None:
 
 
 def test_weights_must_be_positive_numbers() -> None:
-    message = refusal(
-        {"w": ["1", None, "0", "-2", "-9"]}, Column("w", "continuous", WEIGHT, missing=(-9,))
-    )
+    message = refusal({"w": ["1", None, "0", "-2", "-9"]}, Column("w", "continuous", WEIGHT, missing=(-9,)))
     for what, record in (("a missing weight", 2), ("a weight of zero", 3), ("a negative weight", 4)):
-        assert f"column 'w': {what}, first at record {record}: every record needs a positive weight" in message
+        assert (
+            f"column 'w': {what}, first at record {record}: every record needs a positive weight" in message
+        )
     assert "column 'w': a code where a weight belongs, first at record 5" in message
 
 

@@ -58,7 +58,13 @@ FRAMES = {
 def arrow_of(frame: Any) -> pa.Table:
     if isinstance(frame, pd.DataFrame):
         return pa.Table.from_pandas(frame, preserve_index=False)
-    return frame if isinstance(frame, pa.Table) else frame.to_arrow() if hasattr(frame, "to_arrow") else frame.to_arrow_table()
+    return (
+        frame
+        if isinstance(frame, pa.Table)
+        else frame.to_arrow()
+        if hasattr(frame, "to_arrow")
+        else frame.to_arrow_table()
+    )
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -96,7 +102,9 @@ def test_whole_numbers_stay_whole_with_missing_cells() -> None:
 
 
 def test_pandas_backends_come_back() -> None:
-    schema = Schema((Column("n", "integer"), Column("a", "integer"), Column("t", "text"), Column("b", "category")))
+    schema = Schema(
+        (Column("n", "integer"), Column("a", "integer"), Column("t", "text"), Column("b", "category"))
+    )
     frame = pd.DataFrame(
         {
             "n": pd.array([1, 2], dtype="Int16"),
@@ -112,7 +120,10 @@ def test_pandas_backends_come_back() -> None:
 
 def test_a_small_integer_that_no_longer_fits_is_widened() -> None:
     schema = Schema((Column("n", "integer"),))
-    for frame in (pd.DataFrame({"n": np.array([1, 255], np.uint8)}), pl.DataFrame({"n": [1, 255]}, schema={"n": pl.UInt8})):
+    for frame in (
+        pd.DataFrame({"n": np.array([1, 255], np.uint8)}),
+        pl.DataFrame({"n": [1, 255]}, schema={"n": pl.UInt8}),
+    ):
         table = from_native(frame, schema)
         noisy = table.with_columns({"n": (schema["n"], np.array([-5.0, 300.0]), np.zeros(2, np.uint8))})
         assert arrow_of(noisy.to_frame()).to_pydict() == {"n": [-5, 300]}
@@ -123,7 +134,9 @@ def labelled_frames() -> dict[str, Any]:
     arrow = pa.DictionaryArray.from_arrays(pa.array([1, 0, None]), pa.array(labels))
     return {
         "pandas": pd.DataFrame({"c": pd.Categorical(["a", "b", None], categories=labels)}),
-        "pandas ordered": pd.DataFrame({"c": pd.Categorical(["a", "b", None], categories=labels, ordered=True)}),
+        "pandas ordered": pd.DataFrame(
+            {"c": pd.Categorical(["a", "b", None], categories=labels, ordered=True)}
+        ),
         "polars enum": pl.DataFrame({"c": pl.Series(["a", "b", None], dtype=pl.Enum(labels))}),
         "polars categorical": pl.DataFrame({"c": pl.Series(labels, dtype=pl.Categorical)})[:2],
         "pyarrow": pa.table({"c": arrow}).replace_schema_metadata({"note": SENTINEL}),
@@ -131,7 +144,9 @@ def labelled_frames() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", labelled_frames())
+@pytest.mark.parametrize(
+    "name", ["pandas", "pandas ordered", "polars enum", "polars categorical", "pyarrow", "duckdb"]
+)
 @pytest.mark.parametrize("schema", [CATEGORY, None])
 def test_labels_that_nobody_has_are_gone(name: str, schema: Schema | None) -> None:
     frame = labelled_frames()[name]
@@ -165,7 +180,9 @@ def test_nothing_lies_under_the_nulls_of_a_frame() -> None:
     secret = 73914.28651
     schema = Schema((Column("x", "continuous", missing=(secret,)),))
     table = from_native(pa.table({"x": [1.0, secret, 2.0]}), schema)
-    masked = table.with_columns({"x": (Column("x", "continuous"), np.array([1.0, secret, 2.0]), np.array([0, 1, 0], np.uint8))})
+    masked = table.with_columns(
+        {"x": (Column("x", "continuous"), np.array([1.0, secret, 2.0]), np.array([0, 1, 0], np.uint8))}
+    )
     assert np.float64(secret).tobytes() not in pickle.dumps(masked.to_frame())
 
 
@@ -225,7 +242,9 @@ def test_frames_that_cannot_be_read() -> None:
 def test_text_codes_in_numbers_become_missing_with_a_warning() -> None:
     schema = Schema((Column("n", "integer", missing=("NA",)),))
     table = from_native(pa.table({"n": ["1", "NA"]}), schema)
-    with pytest.warns(MaskwellWarning, match="column 'n': its missing codes that are text become plain missing"):
+    with pytest.warns(
+        MaskwellWarning, match="column 'n': its missing codes that are text become plain missing"
+    ):
         assert table.to_frame().to_pydict() == {"n": [1, None]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -22,7 +22,9 @@ SENTINEL = "SENTINEL_7391"
 ENDINGS = ["sav", "zsav", "dta", "xpt"]
 
 
-def written(schema: Schema, columns: dict[str, Any], path: Path, closed: dict[str, list[int]] | None = None) -> Path:
+def written(
+    schema: Schema, columns: dict[str, Any], path: Path, closed: dict[str, list[int]] | None = None
+) -> Path:
     marks = {name: np.array(status, np.uint8) for name, status in (closed or {}).items()}
     write(Table(schema, pa.table(columns), marks), path)
     return path
@@ -80,7 +82,12 @@ def test_spss_labels_and_missing_codes_become_the_schema(tmp_path: Path) -> None
     )
     table = read(tmp_path / "in.sav")
     sex = table.schema["sex"]
-    assert (sex.kind, sex.categories, sex.missing, sex.description) == ("category", ("1", "2"), (9,), "sex of the person")
+    assert (sex.kind, sex.categories, sex.missing, sex.description) == (
+        "category",
+        ("1", "2"),
+        (9,),
+        "sex of the person",
+    )
     assert sex.labels == (("1", "male"), ("2", "female"), ("9", "refused"))
     assert table.status("sex").tolist() == [0, 0, 4, 0]
     assert table.schema["income"].missing == (-9, -8)
@@ -113,7 +120,9 @@ def test_an_open_value_in_a_missing_range_keeps_its_meaning(tmp_path: Path) -> N
     frame = pd.DataFrame({"age": [34.0, 97.0, 98.0, 51.0]})
     pyreadstat.write_sav(frame, tmp_path / "in.sav", missing_ranges={"age": [{"lo": 90, "hi": 99}]})
     table = read(tmp_path / "in.sav", Schema((Column("age", "integer"),)))
-    noisy = table.with_columns({"age": (table.schema["age"], np.array([34.0, 0, 0, 92.0]), table.status("age"))})
+    noisy = table.with_columns(
+        {"age": (table.schema["age"], np.array([34.0, 0, 0, 92.0]), table.status("age"))}
+    )
     write(noisy, tmp_path / "out.sav")
     back = read(tmp_path / "out.sav", Schema((Column("age", "integer"),)))
     assert back.status("age").tolist() == [0, 4, 5, 0]
@@ -121,7 +130,12 @@ def test_an_open_value_in_a_missing_range_keeps_its_meaning(tmp_path: Path) -> N
 
 
 def test_stata_extended_missing_values_survive(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"n": pd.Series([1, "a", None, "b", 2], dtype=object), "x": pd.Series([1.5, "z", 2.5, 3.5, None], dtype=object)})
+    frame = pd.DataFrame(
+        {
+            "n": pd.Series([1, "a", None, "b", 2], dtype=object),
+            "x": pd.Series([1.5, "z", 2.5, 3.5, None], dtype=object),
+        }
+    )
     pyreadstat.write_dta(
         frame,
         tmp_path / "in.dta",
@@ -149,11 +163,21 @@ def test_stata_extended_missing_values_survive(tmp_path: Path) -> None:
 
 def test_stata_numbers_are_as_narrow_as_they_may_be(tmp_path: Path) -> None:
     schema = Schema(tuple(Column(name, "integer") for name in ("small", "edge", "large", "gap")))
-    columns = {"small": [1, 127], "edge": [0, 2**31 - 1], "large": [1, 2**40], "gap": pa.array([1, None], pa.int64())}
+    columns = {
+        "small": [1, 127],
+        "edge": [0, 2**31 - 1],
+        "large": [1, 2**40],
+        "gap": pa.array([1, None], pa.int64()),
+    }
     path = written(schema, columns, tmp_path / "t.dta", {"gap": [0, 1]})
     found, meta = pyreadstat.read_dta(path, output_format="dict")
     assert found == {"small": [1, 127], "edge": [0, 2**31 - 1], "large": [1, 2**40], "gap": [1, None]}
-    assert meta.readstat_variable_types == {"small": "int32", "edge": "double", "large": "double", "gap": "int32"}
+    assert meta.readstat_variable_types == {
+        "small": "int32",
+        "edge": "double",
+        "large": "double",
+        "gap": "int32",
+    }
 
 
 def test_labels_of_codes_from_csv_reach_the_file(tmp_path: Path, golden: Table) -> None:
@@ -186,7 +210,9 @@ def test_only_labels_of_declared_or_used_values_are_written(ending: str, tmp_pat
     assert SENTINEL.encode() not in (tmp_path / f"t.{ending}").read_bytes()
 
 
-def test_sas_files_are_read_and_written_as_transport_files_with_a_codebook(tmp_path: Path, golden: Table) -> None:
+def test_sas_files_are_read_and_written_as_transport_files_with_a_codebook(
+    tmp_path: Path, golden: Table
+) -> None:
     write(golden, tmp_path / "t.xpt")
     assert read(tmp_path / "t.xpt", golden.schema).data.equals(golden.data)
     assert codebook(golden) == ("column 'SEX': 1 = male, 2 = female",)
@@ -205,9 +231,15 @@ def test_limits_are_told_before_anything_is_written(tmp_path: Path) -> None:
     assert "Stata does not allow this name" in refusal(column("a b"), {"a b": [1]}, tmp_path / "t.dta")
     assert "Stata does not allow this name" in refusal(column("with"), {"with": [1]}, tmp_path / "t.dta")
     assert "SPSS does not allow this name" in refusal(column("ALL"), {"ALL": [1]}, tmp_path / "t.sav")
-    assert "Stata allows names of at most 32 bytes" in refusal(column("x" * 33), {"x" * 33: [1]}, tmp_path / "t.dta")
-    assert "its description is longer than 80 bytes" in refusal(column("n", description="x" * 81), n, tmp_path / "t.dta")
-    assert "a label longer than 120 bytes" in refusal(column("n", labels=(("1", "x" * 121),)), n, tmp_path / "t.sav")
+    assert "Stata allows names of at most 32 bytes" in refusal(
+        column("x" * 33), {"x" * 33: [1]}, tmp_path / "t.dta"
+    )
+    assert "its description is longer than 80 bytes" in refusal(
+        column("n", description="x" * 81), n, tmp_path / "t.dta"
+    )
+    assert "a label longer than 120 bytes" in refusal(
+        column("n", labels=(("1", "x" * 121),)), n, tmp_path / "t.sav"
+    )
     assert "whole numbers beyond 2^53" in refusal(column("n"), {"n": [2**60]}, tmp_path / "t.sav")
     assert "SPSS allows three missing codes" in _four_codes(tmp_path)
     two = Schema((Column("a", "integer"), Column("A", "integer")))
@@ -238,7 +270,9 @@ def test_dates_ask_what_they_are(tmp_path: Path) -> None:
     frame = pd.DataFrame({"d": [datetime.date(2020, 1, 31)]})
     for name, writer in (("t.sav", pyreadstat.write_sav), ("t.dta", pyreadstat.write_dta)):
         writer(frame, tmp_path / name)
-        with pytest.raises(BadInput, match="column 'd' holds dates or times: turn it into a number or a category"):
+        with pytest.raises(
+            BadInput, match="column 'd' holds dates or times: turn it into a number or a category"
+        ):
             read(tmp_path / name, Schema((Column("d", "integer"),)))
 
 

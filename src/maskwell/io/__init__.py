@@ -6,7 +6,6 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +65,9 @@ def load(
 ) -> Raw:
     """Read a file as it is, before any schema: text columns from CSV, typed ones from other formats."""
     file = Path(path)
+    before = _stamp(file)
     ending = _ending(file, format, BadInput)
     kind = FORMATS[ending]
-    before = _stamp(file)
     if kind == "csv":
         from .csv import load_csv
 
@@ -114,9 +113,9 @@ def write(table: Table, path: str | Path, format: str | None = None) -> None:
 def _write_as(table: Table, target: Path, ending: str) -> None:
     kind = FORMATS[ending]
     if kind == "csv":
-        from .csv import Dialect, write_csv
+        from .csv import write_csv
 
-        write_csv(table, target, replace(Dialect(), delimiter="\t" if ending == "tsv" else ","))
+        write_csv(table, target, "\t" if ending == "tsv" else None)
     elif kind in ("parquet", "arrow"):
         from .columnar import write_columnar
 
@@ -146,8 +145,10 @@ def _ending(file: Path, format: str | None, error: type[BadInput] | type[CannotW
     ending = (format or file.suffix.removeprefix(".")).lower()
     if ending in FORMATS:
         return ending
-    what = f"the format {ending!r}" if ending else f"the file {file.name!r} has no ending and its format"
-    raise error(f"{what} is not one of {', '.join(FORMATS)}{nearest(ending, FORMATS)}: name it with format=")
+    listed, option = f"one of {', '.join(FORMATS)}", "name it with the option format (--input-format)"
+    if ending:
+        raise error(f"the format {ending!r} is not {listed}{nearest(ending, FORMATS)}: {option}")
+    raise error(f"the file {file.name!r} has no ending that says its format: {option}, {listed}")
 
 
 def _stamp(file: Path) -> tuple[int, int]:

@@ -100,9 +100,7 @@ def write_halves(
 
 def _add_private_half(private: Path, bundle: str, writers: Writers) -> None:
     target = private / bundle
-    private.mkdir(mode=0o700, exist_ok=True)
-    _sync(private.parent)
-    with _building(private / "half", private=True) as folder:
+    with _made(private), _building(private / "half", private=True) as folder:
         manifest = _build(folder, writers, _PRIVATE, private=True, bundle=bundle)
         if not os.path.lexists(target):
             os.rename(folder, target)
@@ -110,6 +108,20 @@ def _add_private_half(private: Path, bundle: str, writers: Writers) -> None:
         elif verify_bundle(private_half(private, bundle)) != manifest:
             raise CannotWrite(f"{target} holds another private half; move it or choose a new private folder")
     failpoint("private half")
+
+
+@contextmanager
+def _made(private: Path) -> Iterator[None]:
+    """Make the private folder where it is not there; where nothing comes to lie in it, take it away again."""
+    is_new = not os.path.lexists(private)
+    private.mkdir(mode=0o700, exist_ok=True)
+    try:
+        _sync(private.parent)
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                private.rmdir()
 
 
 def _build(folder: Path, writers: Writers, extra: Extra, *, private: bool, bundle: str = "") -> Manifest:
@@ -254,10 +266,12 @@ def check_target(path: Path, inputs: Sequence[Path]) -> None:
 def check_halves(public: Path, private: Path, inputs: Sequence[Path]) -> None:
     """Refuse, before any work, a pair of folders that `write_halves` could not or must not write."""
     folder = _real(private)
+    if _inside(folder, _real(public)):
+        raise CannotWrite(
+            f"the private folder {private} lies in the public one, {public}; choose one outside it"
+        )
     with _refusing(folder):
         raise_all(_parent_problems(folder / "half" if os.path.lexists(folder) else folder), CannotWrite)
-    if _inside(folder, _real(public)):
-        raise CannotWrite(f"the private folder {folder} lies in the public {public}; choose one outside it")
     check_target(public, inputs)
 
 

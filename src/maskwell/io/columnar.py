@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,11 +89,12 @@ def write_columnar(table: Table, path: Path, kind: str) -> None:
         out.write_table(data)
 
 
-def warn_of_text_codes(table: Table) -> None:
-    """Warn of missing codes that are text in a column of numbers: only CSV and Stata files can hold them."""
+def warn_of_text_codes(table: Table, held: str = "") -> None:
+    """Warn of missing codes that are text in a column of numbers, but for those a format holds (a pattern)."""
     for name, status in table.closed.items():
         column = table.schema[name]
-        texts = [FIRST_MISSING_CODE + i for i, code in enumerate(column.missing) if isinstance(code, str)]
+        codes = {FIRST_MISSING_CODE + i: code for i, code in enumerate(column.missing)}
+        texts = [i for i, code in codes.items() if isinstance(code, str) and not re.fullmatch(held, code)]
         if column.is_number and np.isin(status, texts).any():
             note = f"column {name!r}: its missing codes that are text become plain missing values here"
             warnings.warn(note, MaskwellWarning, stacklevel=4)

@@ -85,6 +85,10 @@ def _matched(names: Iterable[str], schema: Schema) -> dict[str, str]:
 def _name_problems(names: dict[str, str], schema: Schema) -> list[str]:
     absent = [column.name for column in schema.columns if column.name not in names and not column.drop]
     extra = [name for name in names if name not in schema]
+    if len(extra) == len(names) and absent and not any(nearest(name, absent) for name in extra):
+        return [
+            "no column of the schema is in the data: check that its first line holds the names of the columns"
+        ]
     return [
         *(
             f"column {n!r} of the schema is not in the data{nearest(n, extra)}: add it or take it out"
@@ -129,7 +133,7 @@ def _dropped(column: Column, array: Array) -> Conformed:
 
     try:
         text = array.cast(pa.string())
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except pa.ArrowException:
         text = pa.nulls(len(array), pa.string())
     plain = Column(column.name, "text", description=column.description, drop=True)
     return Conformed(plain, text, flags(text.is_null()).astype(np.uint8), keeps_type=False)

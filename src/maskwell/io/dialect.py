@@ -111,7 +111,8 @@ def _best_delimiter(readings: dict[str, Records]) -> str:
     if len(winners) > 1:
         names = " and ".join(DELIMITERS[sign] for sign in winners)
         raise BadInput(
-            f"the file can be read as separated by {names}: say which with dialect=Dialect(delimiter=)"
+            f"the file can be read as separated by {names}: say which with the option delimiter "
+            "(in Python: dialect=Dialect(delimiter=))"
         )
     return winners[0]
 

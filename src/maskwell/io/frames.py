@@ -45,7 +45,7 @@ def raw_from_native(frame: Any) -> Raw:
         return _from_polars(frame)
     if kinds.is_pyarrow_table(frame):
         return raw_from_arrow(frame, "pyarrow")
-    if type(frame).__name__ == "DuckDBPyRelation":
+    if kinds.is_duckdb_relation(frame):
         return raw_from_arrow(_fetched(frame), "duckdb")
     raise BadInput(
         f"a {type(frame).__name__} is not a frame that can be read: give a pandas or polars DataFrame, "
@@ -54,11 +54,9 @@ def raw_from_native(frame: Any) -> Raw:
 
 
 def _collected(frame: Any) -> Any:
-    import polars as pl
-
     try:
         return frame.collect()
-    except pl.exceptions.PolarsError:
+    except Exception:  # polars raises many kinds, and some quote values
         raise BadInput("the lazy frame could not be collected: collect it yourself to see why") from None
 
 
@@ -153,18 +151,19 @@ def _nullable() -> dict[Any, Any]:
 
 
 def _from_polars(frame: Any, notes: tuple[str, ...] = ()) -> Raw:
-    import polars as pl
+    import narwhals as nw
 
-    unreadable = [name for name, dtype in frame.schema.items() if dtype == pl.Object]
+    types = nw.from_native(frame, eager_only=True).schema
+    unreadable = [name for name, kind in types.items() if kind == nw.Object]
     raise_all(
         (f"column {name!r} holds Python objects: convert it, or drop it" for name in unreadable), BadInput
     )
-    backends = {name: "enum" for name, dtype in frame.schema.items() if dtype == pl.Enum}
+    backends = {name: "enum" for name, kind in types.items() if kind == nw.Enum}
     return raw_from_arrow(frame.to_arrow(), "polars", notes, backends)
 
 
 def _to_polars(data: pa.Table, backends: dict[str, str]) -> Any:
-    import polars as pl
+    import narwhals as nw
     import pyarrow as pa
 
     labels: dict[str, Array] = {
@@ -172,8 +171,9 @@ def _to_polars(data: pa.Table, backends: dict[str, str]) -> Any:
         for name in data.column_names
         if backends.get(name) == "enum" and pa.types.is_dictionary(data.schema.field(name).type)
     }
-    frame: Any = pl.from_arrow(data)
-    return frame.cast({name: pl.Enum(found.dictionary.to_pylist()) for name, found in labels.items()})
+    frame = nw.from_arrow(data, backend="polars")
+    enums = [nw.col(name).cast(nw.Enum(found.dictionary.to_pylist())) for name, found in labels.items()]
+    return frame.with_columns(enums).to_native()
 
 
 def _to_duckdb(data: pa.Table, _: dict[str, str]) -> Any:

@@ -12,7 +12,7 @@ from ..schema import FIRST_MISSING_CODE, MISSING, Column, Schema
 from ..table import Table
 from .numbers import Array, codes_text
 from .raw import Hint, Raw
-from .texts import as_text, in_order
+from .texts import Unreadable, as_text, in_order
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,9 +67,16 @@ def _described(column: Column, hint: Hint, values: Array) -> Column:
     column = replace(column, description=column.description or hint.description)
     if column.labels or not hint.labels:
         return column
-    used = set(as_text(values.combine_chunks()).unique().drop_null().to_pylist()) | set(hint.cells)
+    used = _used(values) | set(hint.cells)
     kept = {code: label for code, label in hint.labels.items() if code in used or code in column.categories}
     return replace(column, labels=tuple(kept.items()))
+
+
+def _used(values: Array) -> set[str]:
+    try:
+        return set(as_text(values.combine_chunks()).unique().drop_null().to_pylist())
+    except Unreadable:
+        return set()
 
 
 def as_categories(schema: Schema, raw: Raw) -> Schema:
@@ -77,8 +84,7 @@ def as_categories(schema: Schema, raw: Raw) -> Schema:
     changes: dict[str, Column] = {}
     for name, hint in raw.hints.items():
         column = schema[name]
-        codes = set(codes_text(hint.missing))
-        used = set(as_text(raw.data.column(name).combine_chunks()).unique().drop_null().to_pylist()) - codes
+        used = _used(raw.data.column(name)) - set(codes_text(hint.missing)) if hint.labels else set()
         if column.is_number and not column.roles & {"id", "weight"} and used and used <= set(hint.labels):
             changes[name] = Column(
                 name,

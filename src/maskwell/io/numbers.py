@@ -57,8 +57,9 @@ class Numbers:
 _REMEDIES = {
     "text where a number belongs": "correct it, declare it as a missing code, or make the column a category",
     "numbers with thousands separators": "take the separators out (or, if the sign is the decimal one, say so "
-    "with dialect=Dialect(decimal=))",
-    "numbers with the other decimal sign": "write them all with one sign, or name it with dialect=Dialect(decimal=)",
+    "with the options delimiter and decimal, in Python dialect=Dialect(...))",
+    "numbers with the other decimal sign": "write them all with one sign, or name it "
+    "with the options delimiter and decimal, in Python dialect=Dialect(...)",
     "an infinite, too large or undefined number": "correct it, or leave the field empty",
 }
 _TEXT, _GROUPED, _OTHER_SIGN, _UNDEFINED = _REMEDIES

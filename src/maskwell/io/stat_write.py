@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import CannotWrite, raise_all
-from ..schema import FIRST_MISSING_CODE, Column
+from ..schema import FIRST_MISSING_CODE, MISSING, Column
 from ..table import Table
 from .columnar import clean_arrow, warn_of_text_codes
 from .numbers import EXACT_BELOW, Array, codes_text, to_text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-_EXTENDED = re.compile(r"\.[a-z]")
+_EXTENDED = r"\.[a-z]"
 _STATA_LONG = (-2_147_483_647, 2_147_483_620)
 _STATA_LARGEST = 8.9e307
 _SPSS_CODES, _SPSS_CODE_BYTES = 3, 8
@@ -62,7 +62,7 @@ def write_stat(table: Table, path: Path, ending: str) -> None:
     except ImportError:
         raise CannotWrite("SPSS, Stata and SAS files need pyreadstat: pip install maskwell[stat]") from None
     kind = "sav" if ending == "zsav" else ending
-    data = _with_whole_codes(table, clean_arrow(table))
+    data = _with_whole_codes(table, clean_arrow(_without_letters(table) if kind == "dta" else table))
     raise_all([*_name_problems(table, kind), *_value_problems(table, data, kind)], CannotWrite)
     writer: Any = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}[
         kind
@@ -94,6 +94,15 @@ def _with_whole_codes(table: Table, data: pa.Table) -> pa.Table:
             if whole.cast(array.type).equals(array):
                 data = data.set_column(i, column.name, whole)
     return data
+
+
+def _without_letters(table: Table) -> Table:
+    """Return the table with the cells that Stata writes as .a to .z made plain missing."""
+    closed = dict(table.closed)
+    for name in table.closed:
+        coded = np.isin(closed[name], list(_letters(table, name)))
+        closed[name] = np.where(coded, np.uint8(MISSING), closed[name])
+    return replace(table, closed=closed)
 
 
 def codebook(table: Table) -> tuple[str, ...]:
@@ -264,12 +273,18 @@ def _present_codes(table: Table, column: Column) -> dict[int, float | str]:
 def _letters(table: Table, name: str) -> dict[int, str]:
     """Return the letter of each status that Stata writes as an extended missing value (.a to .z)."""
     column = table.schema[name]
-    if not column.is_number:
+    if not (column.is_number or (column.categories and all(map(_is_whole, column.categories)))):
         return {}
     present = _present_codes(table, column)
     return {
-        mark: code[1] for mark, code in present.items() if isinstance(code, str) and _EXTENDED.fullmatch(code)
+        mark: code[1]
+        for mark, code in present.items()
+        if isinstance(code, str) and re.fullmatch(_EXTENDED, code)
     }
+
+
+def _is_whole(text: str) -> bool:
+    return re.fullmatch(r"0|-?[1-9]\d*", text) is not None
 
 
 def _letter_labels(table: Table, column: Column) -> dict[str, str]:
@@ -281,8 +296,7 @@ def _letter_labels(table: Table, column: Column) -> dict[str, str]:
 def _frame(table: Table, data: pa.Table, kind: str) -> pd.DataFrame:
     import pandas as pd
 
-    if kind != "dta":
-        warn_of_text_codes(table)
+    warn_of_text_codes(table, _EXTENDED if kind == "dta" else "")
     return pd.DataFrame({name: _series(table, name, data.column(name), kind) for name in table.names})
 
 

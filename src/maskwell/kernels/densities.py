@@ -21,7 +21,7 @@ LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW_NODES, NARROW_WEIGHTS = leggauss(8)
 NODES, WEIGHTS = leggauss(15)
 NULL_RULES = WEIGHTS * legvander(NODES, 14)[:, 12:].T  # zero where a polynomial of degree 11 would do
-QUADRATURE_TOLERANCE = 1e-7  # of a panel's null rules against the integral; the error is far below
+QUADRATURE_TOLERANCE = 1e-9  # of a panel, against the whole integral
 NEGLIGIBLE_LOG = 34.0  # what lies this far below the peak of a log-integrand is left out
 
 
@@ -209,9 +209,9 @@ def log_bias_lognormal(z: float, x: float, phi: float, sd: float) -> float:
     if x == 0.0 or phi == 0.0:
         return log_normal(z - x, sd)
     s = math.sqrt(math.log1p(phi * phi))
-    if sd > 0.0:
+    if sd != 0.0:
         return _log_convolved(z, z, x, s, sd)
-    return log_normal(_latent(z, x, s), 1.0) - math.log(s) - math.log(z) if z > 0.0 else -math.inf
+    return log_normal(_latent(z, x, s), 1.0) - math.log(s * z) if z > 0.0 else -math.inf
 
 
 @njit(cache=True, nogil=True)
@@ -224,7 +224,7 @@ def log_bias_lognormal_interval(lower: float, upper: float, x: float, phi: float
     if lower >= upper:
         return -math.inf
     s = math.sqrt(math.log1p(phi * phi))
-    if sd > 0.0:
+    if sd != 0.0:
         return min(_log_convolved(lower, upper, x, s, sd), 0.0)
     if upper <= 0.0:
         return -math.inf
@@ -338,7 +338,7 @@ def _reach(start: float, sign: float, peak: float, law: Law) -> float:
 def _peak_width(step: float, law: Law) -> float:
     """Return about the sd of a peak, or the blur of an interval's edge, that lies `step` from the centre."""
     _, value, _, _, _, s, sd = law
-    return 1.0 / (1.0 + s * value / sd * math.exp(s * step))
+    return 1.0 / (1.0 + min(s * value / sd * math.exp(s * step), 1e100))
 
 
 @njit(cache=True, nogil=True)
@@ -348,7 +348,7 @@ def _integral(low: float, high: float, features: tuple[float, ...], peak: float,
     while start < high:
         end = high
         for feature in features:
-            margin = 5.0 * _peak_width(min(feature, high), law)
+            margin = 6.5 * _peak_width(min(feature, high), law)
             for cut in (feature - margin, feature, feature + margin):
                 end = cut if start < cut < end else end
         total += _stretch(start, end, peak, law)
@@ -373,7 +373,7 @@ def _stretch(low: float, high: float, peak: float, law: Law) -> float:
 
 @njit(cache=True, nogil=True)
 def _panel(start: float, end: float, peak: float, law: Law) -> tuple[float, float]:
-    """Return the Gauss-Legendre sum over one panel and a bound on its error."""
+    """Return the Gauss-Legendre sum over one panel and a cautious guess of its error."""
     half, middle = 0.5 * (end - start), 0.5 * (start + end)
     total = first = second = third = 0.0
     for i in range(len(NODES)):
@@ -382,7 +382,8 @@ def _panel(start: float, end: float, peak: float, law: Law) -> tuple[float, floa
         first += NULL_RULES[0, i] * value
         second += NULL_RULES[1, i] * value
         third += NULL_RULES[2, i] * value
-    return total, max(abs(first), abs(second), abs(third))
+    null = max(abs(first), abs(second), abs(third))
+    return total, null * math.sqrt(min(null / total, 1.0)) if total > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)

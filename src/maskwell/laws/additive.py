@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,14 +74,18 @@ class Additive:
         """Return the log density and the absolute error of the rectangle probability inside it."""
         lower, upper = np.empty(z.shape, order="F"), np.empty(z.shape, order="F")
         is_point, is_open = np.zeros(z.shape, bool), ~np.isnan(x)
-        total, error = np.zeros(len(z)), np.zeros(len(z))
-        resolution = self.noise.resolution
+        total, error, possible = np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z), bool)
+        resolution, sds = self.noise.resolution, np.sqrt(np.diag(self.noise.covariance))
         for j, outlet in enumerate(self.outlets):
-            centre, scale = self._centre(x[:, j], j), self._scale(x[:, j], j)
+            centre, scale, here = self._centre(x[:, j], j), self._scale(x[:, j], j), is_open[:, j].copy()
             cell = outlet.cell(z[:, j], x[:, j], resolution[j] * scale)
             lower[:, j], upper[:, j], is_point[:, j], factor = _standardised(cell, centre, scale)
-            total += np.where(is_open[:, j], factor, 0.0)
-        possible = ~(is_open & (lower == np.inf)).any(axis=1)
+            total += np.where(here, factor, 0.0)
+            possible &= ~(here & (lower[:, j] == np.inf))
+            silent = here & (scale * sds[j] == 0)
+            if silent.any():  # z must be what x becomes without noise
+                possible[silent] &= outlet.leave(centre[silent], x[silent, j]) == z[silent, j]
+                is_open[silent, j] = False
         total[~possible] = -np.inf
         for records, chosen, points in _patterns(is_open, is_point, possible):
             picked = np.ix_(records, np.array(chosen))
@@ -106,32 +111,24 @@ class Additive:
     def released(self, column: Column) -> Column:
         """Describe the released column: codes with noise become numbers, unless they are rounded to codes."""
         outlet = self.outlets[self.columns.index(column.name)]
-        if column.kind == "category":
-            if outlet.unit == 1:
-                return column
-            return replace(
-                column, kind="continuous", unit=float(outlet.unit or 0) or None, categories=(), labels=()
-            )
-        unit = column.unit if outlet.unit is None or outlet.unit == column.step else _number(outlet.unit)
-        if not outlet.coded:
-            return replace(column, unit=unit)
-        return replace(
-            column,
-            unit=unit,
-            top=column.top if outlet.high is None else outlet.high,
-            bottom=column.bottom if outlet.low is None else outlet.low,
-        )
+        if column.kind != "category":
+            return _released_number(column, outlet)
+        if outlet.unit == 1:
+            return column
+        unit = None if outlet.unit is None else _number(outlet.unit)
+        return replace(column, kind="continuous", unit=unit, categories=(), labels=())
 
     def then(self, later: Additive) -> Additive | None:
         """Return the law of this noise followed by another on the same columns, where it has a closed form."""
         if any(self.spreads) or any(later.spreads) or self.mean_corrected or later.mean_corrected:
             return None
-        if self.slope != 1.0 or later.slope != 1.0 or self.categories or any(o.coded for o in self.outlets):
+        coded = any(code is not None for outlet in self.outlets for code in outlet.codes)
+        if self.slope != 1.0 or later.slope != 1.0 or self.categories or coded:
             return None
         noise = convolve(self.noise, later.noise)
-        offsets = tuple(a + b for a, b in zip(self._shift(), later._shift(), strict=True))
         if noise is None:
             return None
+        offsets = tuple(a + b for a, b in zip(self._shift(), later._shift(), strict=True))
         return Additive(self.columns, noise, later.outlets, offsets=offsets if any(offsets) else ())
 
     def _shift(self) -> Row:
@@ -213,18 +210,16 @@ class SkewedBias:
         from ..kernels.densities import bias_lognormal_log_interval, bias_lognormal_logpdf
 
         cell = outlet.cell(z, x, np.hypot(sd, self.bias_sd * x) / 4)
-        phi, sds = np.full(len(z), self.bias_sd), np.full(len(z), sd)
-        out, point, box = np.empty(len(z)), cell.is_point, ~cell.is_point
-        out[point] = bias_lognormal_logpdf(cell.lower[point], x[point], phi[point], sds[point])
+        sds, point, box = np.full(len(z), sd), cell.is_point, ~cell.is_point
+        out = np.empty(len(z))
+        out[point] = bias_lognormal_logpdf(cell.lower[point], x[point], self.bias_sd, sds[point])
         ends = cell.lower[box], cell.upper[box]
-        out[box] = bias_lognormal_log_interval(*ends, x[box], phi[box], sds[box])
+        out[box] = bias_lognormal_log_interval(*ends, x[box], self.bias_sd, sds[box])
         return np.where(cell.lower == np.inf, -np.inf, out + cell.log_factor)
 
     def released(self, column: Column) -> Column:
         """Describe the released column."""
-        outlet = self.outlets[self.columns.index(column.name)]
-        same = outlet.unit is None or outlet.unit == column.step
-        return column if same or outlet.unit is None else replace(column, unit=_number(outlet.unit))
+        return _released_number(column, self.outlets[self.columns.index(column.name)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the law as plain data."""
@@ -243,35 +238,40 @@ class SkewedBias:
         return cls(tuple(data["columns"]), data["bias_sd"], tuple(data["sds"]), outlets)
 
 
-def _number(unit: Any) -> float:
+def _released_number(column: Column, outlet: Outlet) -> Column:
+    """Describe a number as it leaves: on its unit, with the codes the mask gives it."""
+    same = outlet.unit is None or outlet.unit == column.step
+    bottom, top = outlet.codes
+    return replace(
+        column,
+        unit=column.unit if same or outlet.unit is None else _number(outlet.unit),
+        top=column.top if top is None else top,
+        bottom=column.bottom if bottom is None else bottom,
+    )
+
+
+def _number(unit: Fraction) -> float:
     return int(unit) if unit.denominator == 1 else float(unit)
 
 
 def _standardised(cell: Cell, centre: Floats, scale: Floats) -> tuple[Floats, Floats, Bools, Floats]:
-    """Return a cell in units of the noise; where there is no noise, the whole line or nothing."""
-    zero = scale == 0
-    safe = np.where(zero, 1.0, scale)
+    """Return a cell in units of the noise (left as it is where there is none)."""
+    safe = np.where(scale == 0, 1.0, scale)
     lower, upper = (cell.lower - centre) / safe, (cell.upper - centre) / safe
-    is_point = cell.is_point & ~zero
-    factor = cell.log_factor - np.where(is_point, np.log(safe), 0.0)
-    if zero.any():
-        hit = np.where(cell.is_point, lower == 0, (lower <= 0) & (upper >= 0))
-        lower[zero] = np.where(hit[zero], -np.inf, np.inf)
-        upper[zero] = np.inf
-    return lower, upper, is_point, factor
+    factor = cell.log_factor - np.where(cell.is_point, np.log(safe), 0.0)
+    return lower, upper, cell.is_point, factor
 
 
 def _patterns(
     is_open: Bools, is_point: Bools, wanted: Bools
 ) -> Iterator[tuple[npt.NDArray[np.int64], list[int], tuple[bool, ...]]]:
     """Group records that have the same open columns and the same points; records with none are passed over."""
-    both = np.concatenate([is_open, is_point & is_open], axis=1)
-    packed = np.packbits(both, axis=1)
-    kinds, member = np.unique(packed, axis=0, return_inverse=True)
-    for kind in range(len(kinds)):
-        records = np.flatnonzero((member.ravel() == kind) & wanted)
-        if len(records):
-            chosen = np.flatnonzero(is_open[records[0]]).tolist()
-            points = tuple(bool(is_point[records[0], j]) for j in chosen)
-            if chosen:
-                yield records, chosen, points
+    records = np.flatnonzero(wanted & is_open.any(axis=1))
+    both = np.concatenate([is_open[records], (is_point & is_open)[records]], axis=1)
+    _, member = np.unique(np.packbits(both, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(member.ravel(), kind="stable")
+    for group in np.split(order, np.flatnonzero(np.diff(member.ravel()[order])) + 1):
+        if len(group):
+            first = records[group[0]]
+            chosen = np.flatnonzero(is_open[first]).tolist()
+            yield records[group], chosen, tuple(bool(is_point[first, j]) for j in chosen)

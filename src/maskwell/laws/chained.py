@@ -10,10 +10,11 @@ import numpy as np
 
 from ..keystream import Stream
 from ..schema import Column
-from .additive import Additive
+from .additive import Additive, SkewedBias
+from .convolution import extended
 from .discrete import Transition
 from .noise import Floats, Normal
-from .outlet import Outlet
+from .outlet import Outlet, beyond
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,17 +97,15 @@ def combined_of(law: Any) -> Any:
 def follow(first: Any, later: Any) -> Any:
     """Return the law of one mask followed by another, or nothing where it has no closed form."""
     before = combined_of(first)
+    if isinstance(later, Additive) and _is_silent(later):
+        return _recoded(first, later) if isinstance(before, Additive | SkewedBias) else None
     if isinstance(before, Additive) and isinstance(later, Additive):
-        if _is_silent(later):
-            return _recoded(first, later)
-        before, later = widened(before, later.columns), widened(later, before.columns)
-    if not isinstance(before, Additive | Transition) or type(before) is not type(later):
-        return None
-    combined: Additive | Transition | None = before.then(later)
-    if combined is None:
-        return None
-    stages = tuple((label, _widened_stage(law, combined)) for label, law in stages_of(first))
-    return Chained((*stages, (str(len(stages)), later)), combined)
+        return _summed(first, later)
+    if isinstance(before, Transition) and isinstance(later, Transition):
+        combined = before.then(later)
+        stages = stages_of(first)
+        return None if combined is None else Chained((*stages, (str(len(stages)), later)), combined)
+    return None
 
 
 def _is_silent(law: Additive) -> bool:
@@ -121,39 +120,61 @@ def _recoded(first: Any, later: Additive) -> Any | None:
     outlets = list(before.outlets)
     for name, outlet in zip(later.columns, later.outlets, strict=True):
         j = before.columns.index(name)
-        outlets[j] = replace(outlet, unit=outlets[j].unit, log_shift=outlets[j].log_shift)
+        outlets[j] = _coded(outlets[j], *outlet.codes)
     combined = replace(before, outlets=tuple(outlets))
     return replace(first, combined=combined) if isinstance(first, Chained) else combined
 
 
-def widened(law: Additive, columns: tuple[str, ...]) -> Additive | None:
-    """Extend a law to further columns, which it leaves alone; only normal noise can be extended."""
-    extra = tuple(name for name in columns if name not in law.columns)
-    ordered = tuple(sorted((*law.columns, *extra)))
-    if not extra and law.columns == columns:
-        return law
-    if not isinstance(law.noise, Normal) or any(law.spreads) or law.categories:
-        return None
-    position = {name: i for i, name in enumerate((*law.columns, *extra))}
-    covariance = np.zeros((len(ordered), len(ordered)))
-    covariance[: len(law.columns), : len(law.columns)] = law.noise.covariance
-    order = [position[name] for name in ordered]
-    from .convolution import normal_from_covariance
+def _coded(outlet: Outlet, bottom: float | None, top: float | None) -> Outlet:
+    """Code what the noise carries over an edge. A clamp just inside gives way; one further inside remains."""
+    if top is not None and (outlet.high is None or outlet.high >= _last_before(top, -1, outlet)):
+        outlet = replace(outlet, high=top, high_coded=True)
+    if bottom is not None and (outlet.low is None or outlet.low <= _last_before(bottom, 1, outlet)):
+        outlet = replace(outlet, low=bottom, low_coded=True)
+    return outlet
 
+
+def _last_before(code: float, direction: int, outlet: Outlet) -> float:
+    return code if outlet.unit is None else beyond(code, direction, outlet.unit, outlet.avoid)
+
+
+def _summed(first: Any, later: Additive) -> Chained | None:
+    """Add the noises of two laws, on the columns of both."""
+    before: Additive = combined_of(first)
+    columns = (*before.columns, *(name for name in later.columns if name not in before.columns))
+    ways_out = dict(zip(before.columns, before.outlets, strict=True))
+    for name, outlet in zip(later.columns, later.outlets, strict=True):
+        if name in ways_out and ways_out[name].log_shift != outlet.log_shift:
+            return None
+        ways_out[name] = outlet
+    stages: list[tuple[str, Any]] = [*stages_of(first), (str(len(stages_of(first))), later)]
+    stages = [(label, widened(law, columns)) for label, law in stages]
+    whole = widened(before, columns)
+    if whole is None or any(law is None for _, law in stages):
+        return None
+    combined = whole.then(stages[-1][1])
+    if combined is None:
+        return None
+    return Chained(tuple(stages), replace(combined, outlets=tuple(ways_out[name] for name in columns)))
+
+
+def widened(law: Additive, columns: tuple[str, ...]) -> Additive | None:
+    """Put a law's columns in another order among further ones, which it leaves alone, where its noise allows it."""
+    if law.columns == columns:
+        return law
+    extra = [name for name in columns if name not in law.columns]
+    noise = extended(law.noise, len(extra))
+    if noise is None or law.categories:
+        return None
+    order = [(*law.columns, *extra).index(name) for name in columns]
     outlets = (*law.outlets, *(Outlet() for _ in extra))
-    offsets = (*(law.offsets or (0.0,) * len(law.columns)), *(0.0 for _ in extra))
+    offsets = (*law.offsets, *(0.0 for _ in extra))
+    spreads = (*law.spreads, *(None for _ in extra))
     return replace(
         law,
-        columns=ordered,
-        noise=normal_from_covariance(covariance[np.ix_(order, order)]),
+        columns=columns,
+        noise=noise.only(order),
         outlets=tuple(outlets[i] for i in order),
         offsets=tuple(offsets[i] for i in order) if law.offsets else (),
+        spreads=tuple(spreads[i] for i in order) if law.spreads else (),
     )
-
-
-def _widened_stage(law: Additive | Transition, combined: Additive | Transition) -> Additive | Transition:
-    if isinstance(law, Additive) and law.columns != combined.columns:
-        wide = widened(law, combined.columns)
-        assert wide is not None
-        return wide
-    return law

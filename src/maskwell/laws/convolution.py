@@ -50,6 +50,21 @@ def _mixture_sum(first: Mixture, second: Mixture) -> Mixture:
     return Mixture(tuple(weights.tolist()), tuple(tuple(m.tolist()) for m in means), tuple(rows))
 
 
+def extended(noise: Noise, count: int) -> Noise | None:
+    """Return the noise with further columns that have none, or nothing where its columns belong together."""
+    silent = (0.0,) * count
+    if isinstance(noise, Normal):
+        padding = tuple((0.0,) * (noise.width + j) + (1.0,) + (0.0,) * (count - j - 1) for j in range(count))
+        padded = tuple((*row, *silent) for row in noise.correlations)
+        return Normal((*noise.sds, *silent), (*padded, *padding) if noise.correlations else ())
+    if isinstance(noise, Laplace):
+        return Laplace((*noise.sds, *silent))
+    if isinstance(noise, Mixture):
+        nothing = ((0.0,) * len(noise.weights),) * count
+        return Mixture(noise.weights, (*noise.means, *nothing), (*noise.sds, *nothing))
+    return None
+
+
 def normal_from_covariance(covariance: Floats) -> Normal:
     """Return normal noise with a given covariance."""
     sds = np.sqrt(np.diag(covariance))

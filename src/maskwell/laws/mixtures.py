@@ -9,8 +9,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..errors import NoLaw
 from ..keystream import Stream
-from .noise import Floats, Matrix, Normal, Row, combine, conditional_sds, correlated_box, symmetric_root
+from .noise import (
+    Floats,
+    Matrix,
+    Normal,
+    Row,
+    combine,
+    conditional_sds,
+    correlated_box,
+    scaled_root,
+    symmetric_root,
+)
+
+MOST_COMPONENTS = 20_000  # what the listed density of a turned mixture may cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +50,7 @@ class Mixture:
     @property
     def resolution(self) -> Floats:
         """The smallest component sd of each column."""
-        return np.array(self.sds).min(axis=1)
+        return np.asarray(np.array(self.sds).min(axis=1))
 
     def draw(self, stream: Stream, columns: Sequence[str]) -> Floats:
         """Draw a component for each cell, then its normal."""
@@ -84,9 +97,9 @@ class Mixture:
 class JointMixture:
     """A mixture of multivariate normals with one component drawn per record (Roque, k >= p + 1).
 
-    The component means are `unit_means` (components x columns) times the symmetric root of
-    (1 - within) Sigma, the covariance inside a component is within Sigma; Sigma comes from sds and
-    correlations, so that the covariance of the noise is Sigma itself.
+    The component means are sqrt(1 - within) `unit_means` L' (components x columns), the covariance inside a
+    component is within Sigma. Sigma = L L' comes from sds and correlations (`scaled_root`), and the unit means
+    have mean 0 and covariance I, so that the covariance of the noise is Sigma itself.
     """
 
     form: ClassVar[str] = "joint mixture"
@@ -112,8 +125,8 @@ class JointMixture:
     @property
     def means(self) -> Floats:
         """Components x columns."""
-        root = symmetric_root((1 - self.within) * self._sigma)
-        return np.asarray((np.array(self.unit_means) @ root)[:, self._columns()])
+        turned = np.array(self.unit_means) @ scaled_root(self.sds, self.correlations).T
+        return np.asarray(np.sqrt(1 - self.within) * turned[:, self._columns()])
 
     @property
     def within_covariance(self) -> Floats:
@@ -141,7 +154,8 @@ class JointMixture:
         standard = np.empty((len(stream), self.width), order="F")
         for j, column in enumerate(columns):
             standard[:, j] = stream.normals(column)
-        return self.means[component] + combine(standard, symmetric_root(self.within_covariance))
+        root = np.sqrt(self.within) * scaled_root(self.sds, self.correlations)
+        return self.means[component] + combine(standard, root)
 
     def only(self, chosen: Sequence[int]) -> JointMixture:
         """Return the noise of some columns alone."""
@@ -191,7 +205,7 @@ def _mixture_box(
 
 @dataclass(frozen=True, slots=True)
 class RotatedMixture:
-    """Correlated noise made of independent unit mixtures turned by the symmetric root of Sigma (any k >= 2)."""
+    """Correlated noise made of independent unit mixtures turned by the root of Sigma (any k >= 2)."""
 
     form: ClassVar[str] = "rotated mixture"
     weights: Row
@@ -211,20 +225,19 @@ class RotatedMixture:
 
     @property
     def _root(self) -> Floats:
-        return symmetric_root(Normal(self.sds, self.correlations).covariance)
+        """The rows of L (L L' = Sigma) of the chosen columns."""
+        return np.asarray(scaled_root(self.sds, self.correlations)[self._columns()])
 
     @property
     def covariance(self) -> Floats:
         """Columns x columns."""
         unit = Mixture(self.weights, (self.unit_means,), (self.unit_sds,)).covariance[0, 0]
-        root = self._root[self._columns()]
-        return np.asarray(unit * root @ root.T)
+        return np.asarray(unit * self._root @ self._root.T)
 
     @property
     def resolution(self) -> Floats:
         """Each column's sd inside the tightest component given the others."""
-        root = self._root[self._columns()]
-        return conditional_sds(min(self.unit_sds) ** 2 * root @ root.T)
+        return conditional_sds(min(self.unit_sds) ** 2 * self._root @ self._root.T)
 
     def draw(self, stream: Stream, columns: Sequence[str]) -> Floats:
         """Draw an independent unit mixture for each column, then turn them."""
@@ -240,16 +253,23 @@ class RotatedMixture:
 
     def log_box(self, lower: Floats, upper: Floats, is_point: Sequence[bool]) -> tuple[Floats, Floats]:
         """Turn back where every column is a point and the root has an inverse; else list the components."""
-        root = self._root
-        if self.width == len(self.sds) and all(is_point) and np.linalg.cond(root) < 1e10:
-            unit = Mixture(self.weights, (self.unit_means,) * self.width, (self.unit_sds,) * self.width)
-            turned = combine(lower, np.asarray(np.linalg.inv(root), dtype=np.float64))
-            logs, error = unit.log_box(turned, turned, is_point)
-            return logs - np.linalg.slogdet(root)[1], error
+        if self.width == len(self.sds) and all(is_point) and np.linalg.cond(self._turn) < 1e10:
+            return self._turned_back(lower)
         return self._listed_box(lower, upper, is_point)
 
+    @property
+    def _turn(self) -> Floats:
+        return np.asarray(symmetric_root(np.array(self.correlations))[self._columns()])
+
+    def _turned_back(self, points: Floats) -> tuple[Floats, Floats]:
+        sds = np.array(self.sds)[self._columns()]
+        unit = Mixture(self.weights, (self.unit_means,) * self.width, (self.unit_sds,) * self.width)
+        turned = combine(points / sds, np.asarray(np.linalg.inv(self._turn), dtype=np.float64))
+        logs, error = unit.log_box(turned, turned, (True,) * self.width)
+        return logs - np.linalg.slogdet(self._turn)[1] - np.log(sds).sum(), error
+
     def _listed_box(self, lower: Floats, upper: Floats, is_point: Sequence[bool]) -> tuple[Floats, Floats]:
-        root, logs, total_error = self._root[self._columns()], [], np.zeros(len(lower))
+        root, logs, total_error = self._root, [], np.zeros(len(lower))
         for weight, means, sds in self._components():
             mean, scaled = root @ means, root * sds
             log, error = correlated_box(scaled @ scaled.T, lower - mean, upper - mean, is_point)
@@ -258,6 +278,11 @@ class RotatedMixture:
         return np.asarray(np.logaddexp.reduce(np.array(logs), axis=0)), total_error
 
     def _components(self) -> list[tuple[float, Floats, Floats]]:
+        if len(self.weights) ** len(self.sds) > MOST_COMPONENTS:
+            raise NoLaw(
+                f"{len(self.weights)} components turned in {len(self.sds)} columns are too many to list, which a value "
+                "that is closed or at a limit needs; use construction 'components' or smaller groups"
+            )
         triples = list(zip(self.weights, self.unit_means, self.unit_sds, strict=True))
         listed = []
         for combination in product(triples, repeat=len(self.sds)):
@@ -268,8 +293,7 @@ class RotatedMixture:
     def log_mean_exp(self, column: int, scale: Floats) -> Floats:
         """The sum over the independent units that make up the column."""
         unit = Mixture(self.weights, (self.unit_means,), (self.unit_sds,))
-        row = self._root[self._columns()[column]]
-        return np.asarray(sum(unit.log_mean_exp(0, scale * turn) for turn in row))
+        return np.asarray(sum(unit.log_mean_exp(0, scale * turn) for turn in self._root[column]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the noise as plain data."""

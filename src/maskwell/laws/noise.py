@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 Row = tuple[float, ...]
 Matrix = tuple[Row, ...]
 
+NULL = 1e-12  # eigenvalues of correlations below this share of the largest are rounding error
+
 
 class Noise(Protocol):
     """What every noise offers to a law."""
@@ -54,11 +56,21 @@ class Noise(Protocol):
         """Return the noise as plain data."""
 
 
-def symmetric_root(covariance: Floats) -> Floats:
+def symmetric_root(matrix: Floats) -> Floats:
     """Return the symmetric square root, unique also where the matrix is exactly singular."""
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    root = (vectors * np.sqrt(np.clip(eigenvalues, 0.0, None))) @ vectors.T
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    kept = np.where(eigenvalues > NULL * eigenvalues[-1], eigenvalues, 0.0)
+    root = (vectors * np.sqrt(kept)) @ vectors.T
     return np.asarray((root + root.T) / 2)
+
+
+def scaled_root(sds: Row, correlations: Matrix) -> Floats:
+    """Return L with L L' = Sigma: the symmetric root of the correlations, its rows stretched by the sds.
+
+    Unlike the symmetric root of Sigma itself it keeps its digits where the columns have very different units, and
+    a stretched column stretches its own noise and leaves that of the others alone.
+    """
+    return np.array(sds)[:, None] * symmetric_root(np.array(correlations))
 
 
 def combine(columns: Floats, matrix: Floats) -> Floats:
@@ -72,14 +84,19 @@ def combine(columns: Floats, matrix: Floats) -> Floats:
 
 def conditional_sds(covariance: Floats) -> Floats:
     """Return each column's sd given all the others (0 where they determine it)."""
+    sds, correlations = standardised(covariance)
+    eigenvalues, vectors = np.linalg.eigh(correlations)
+    null = eigenvalues <= NULL * eigenvalues[-1]
+    precision = (vectors[:, ~null] ** 2 / eigenvalues[~null]).sum(axis=1)
+    determined = (np.abs(vectors[:, null]) > 1e-6).any(axis=1)
+    return np.where(determined, 0.0, sds / np.sqrt(np.where(determined, 1.0, precision)))
+
+
+def standardised(covariance: Floats) -> tuple[Floats, Floats]:
+    """Return sds and correlations; a column without variance keeps a row of zeros."""
     sds = np.sqrt(np.diag(covariance))
     scale = np.where(sds > 0, sds, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(covariance / np.outer(scale, scale))
-    if eigenvalues[0] <= 1e-12 * max(eigenvalues[-1], 0.0):
-        involved = np.abs(vectors[:, eigenvalues <= 1e-12 * eigenvalues[-1]]).max(axis=1) > 1e-9
-        return np.where(involved, 0.0, sds)
-    precision = (vectors**2 / eigenvalues).sum(axis=1)
-    return np.asarray(sds / np.sqrt(precision))
+    return sds, np.asarray(covariance / np.outer(scale, scale))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,19 +124,20 @@ class Normal:
         return conditional_sds(self.covariance) if self.correlations else np.array(self.sds)
 
     def draw(self, stream: Stream, columns: Sequence[str]) -> Floats:
-        """Draw by the symmetric root: the draw of an open column is the same whichever others are closed."""
+        """Draw every column, so that the draw of an open one is the same whichever others are closed."""
         out = np.empty((len(stream), self.width), order="F")
         for j, column in enumerate(columns):
             out[:, j] = stream.normals(column)
         if self.correlations:
-            return combine(out, symmetric_root(self.covariance))
+            return combine(out, scaled_root(self.sds, self.correlations))
         out *= np.array(self.sds)
         return out
 
     def only(self, chosen: Sequence[int]) -> Normal:
         """Return the noise of some columns alone."""
-        correlations = tuple(tuple(self.correlations[i][j] for j in chosen) for i in chosen)
-        return Normal(tuple(self.sds[i] for i in chosen), correlations if self.correlations else ())
+        rows = [self.correlations[i] for i in chosen] if self.correlations else []
+        correlations = tuple(tuple(row[j] for j in chosen) for row in rows)
+        return Normal(tuple(self.sds[i] for i in chosen), correlations)
 
     def log_box(self, lower: Floats, upper: Floats, is_point: Sequence[bool]) -> tuple[Floats, Floats]:
         """Return the log density of points times the probability of the box given them."""
@@ -150,7 +168,11 @@ def correlated_box(
     """Return the log density of points times the probability of the box given them, for correlated normals."""
     from ..kernels.rectangle import conditional_rectangle
 
-    return conditional_rectangle(lower, lower, upper, covariance, np.array(is_point))
+    sds, correlations = standardised(covariance)
+    scale, points = np.where(sds > 0, sds, 1.0), np.array(is_point)
+    ends = lower / scale, upper / scale
+    log, error = conditional_rectangle(ends[0], *ends, correlations, points)
+    return log - np.log(scale[points]).sum(), error
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +194,8 @@ class Laplace:
 
     @property
     def resolution(self) -> Floats:
-        """The scale: the density has a kink, so the unit must be small against it."""
-        return np.array(self.sds) / 2**0.5
+        """None: the density has a kink, so that a unit always needs its interval."""
+        return np.zeros(len(self.sds))
 
     def draw(self, stream: Stream, columns: Sequence[str]) -> Floats:
         """Draw by the inverse distribution function."""
@@ -200,9 +222,10 @@ class Laplace:
         return total, np.zeros(len(lower))
 
     def log_mean_exp(self, column: int, scale: Floats) -> Floats:
-        """Finite only while the scale stays below 1."""
-        squared = (scale * self.sds[column]) ** 2 / 2
-        return np.where(squared < 1, -np.log1p(-np.minimum(squared, 0.999999)), np.nan)
+        """Infinite from a scale of 1 (an sd of sqrt 2) on: such noise has no mean on the log scale."""
+        squared = np.minimum((scale * self.sds[column]) ** 2 / 2, 1.0)
+        with np.errstate(divide="ignore"):
+            return np.asarray(-np.log1p(-squared))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the noise as plain data."""

@@ -22,9 +22,23 @@ FINE = 0.05  # a unit below this share of the local sd is treated as exact: rela
 
 
 def on_unit(values: Floats, unit: Fraction) -> Floats:
-    """Round to whole multiples of a unit; each result is the double nearest to the decimal number."""
-    steps = np.rint(values * (unit.denominator / unit.numerator))
+    """Round to whole multiples of a unit; each result is the double nearest to the decimal number, 0 unsigned."""
+    steps = np.rint(values * (unit.denominator / unit.numerator)) + 0.0
     return np.asarray(steps * unit.numerator / unit.denominator)
+
+
+def inside(limit: float, direction: int, unit: Fraction, avoid: tuple[float, ...] = ()) -> float:
+    """Return the nearest multiple of the unit at or beyond `limit` in a direction (1 or -1) that is no code."""
+    steps = Fraction(str(limit)) / unit
+    step = -(-steps // 1) if direction > 0 else steps // 1
+    while float(step * unit) in avoid:
+        step += direction
+    return float(step * unit)
+
+
+def beyond(limit: float, direction: int, unit: Fraction, avoid: tuple[float, ...] = ()) -> float:
+    """Return the nearest multiple of the unit beyond `limit` in a direction (1 or -1) that is no code."""
+    return inside(limit, direction, unit, (*avoid, float(limit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,41 +57,57 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Outlet:
-    """How one column leaves. `coded` limits are codes (the value is closed there), others are clamps."""
+    """How one column leaves. A limit is a clamp, or where it is `coded` a code: the value is closed there.
+
+    Clamps lie on the grid of the unit, so that it does not matter whether values are clamped or rounded first;
+    codes may lie anywhere. `avoid` lists codes on the grid that no released value may equal.
+    """
 
     unit: Fraction | None = None
     low: float | None = None
     high: float | None = None
-    coded: bool = False
+    low_coded: bool = False
+    high_coded: bool = False
     log_shift: float | None = None
     avoid: tuple[float, ...] = ()
+
+    @property
+    def codes(self) -> tuple[float | None, float | None]:
+        """The bottom and the top code that this outlet itself gives."""
+        return (self.low if self.low_coded else None, self.high if self.high_coded else None)
 
     def enter(self, x: Floats) -> Floats:
         """Transform true values to the scale on which noise is added."""
         return x if self.log_shift is None else np.asarray(np.log(x + self.log_shift))
 
     def leave(self, noised: Floats, x: Floats) -> Floats:
-        """Back-transform, clamp, round to the unit, and step off values that are codes."""
+        """Back-transform, keep within the limits, round to the unit, and step off values that are codes."""
         z = noised if self.log_shift is None else np.exp(noised) - self.log_shift
+        if self.unit is not None:
+            z = on_unit(z, self.unit)
+        for first, last, below, above in self._runs():
+            here = (z >= first) & (z <= last)
+            if here.any():
+                z[here] = np.where(x[here] > first, above, below)
         if self.low is not None or self.high is not None:
             z = np.clip(z, self.low, self.high)
-        if self.unit is None:
-            return z
-        z = on_unit(z, self.unit)
-        for code in self.avoid:
-            here = z == code
-            if here.any():
-                up = x[here] > code
-                z[here] = np.where(up, self._beside(code, 1), self._beside(code, -1))
         return z
 
-    def _beside(self, code: float, direction: int) -> float:
-        """Return the nearest value above or below a code that is no code itself."""
-        assert self.unit is not None
-        step, value = float(self.unit) * direction, code
-        while value in self.avoid:
-            value = float(on_unit(np.array([value + step]), self.unit)[0])
-        return value
+    def _runs(self) -> list[tuple[float, float, float, float]]:
+        """Return each run of neighbouring codes: its first and last, and the free values below and above it."""
+        if self.unit is None:
+            return []
+        runs: list[list[int]] = []
+        for code in sorted(self.avoid):
+            step = int(Fraction(str(code)) / self.unit)
+            if runs and step == runs[-1][1] + 1:
+                runs[-1][1] = step
+            else:
+                runs.append([step, step])
+        unit = self.unit
+        return [
+            (float(a * unit), float(b * unit), float((a - 1) * unit), float((b + 1) * unit)) for a, b in runs
+        ]
 
     def cell(self, z: Floats, x: Floats, sd: Floats) -> Cell:
         """Return what leads to z, given the local sd of the noise on the scale where it is added."""
@@ -86,45 +116,49 @@ class Outlet:
         lower, upper = z - unit / 2, z + unit / 2
         is_point = unit <= FINE * local
         log_factor = np.full(len(z), -np.log(unit) if unit else 0.0)
-        for code in self.avoid:
-            self._take_over(code, z, x, lower, upper, is_point)
-        self._at_limits(z, unit, lower, upper, is_point, log_factor)
-        impossible = self._impossible(z)
+        impossible = self._impossible(z, upper)
+        self._at_limits(z, lower, upper, is_point, log_factor)
+        self._beside_codes(z, x, lower, upper, is_point)
         lower[impossible], upper[impossible], is_point[impossible] = np.inf, np.inf, False
         return self._untransformed(z, Cell(lower, upper, is_point, log_factor))
 
-    def _take_over(
-        self, code: float, z: Floats, x: Floats, lower: Floats, upper: Floats, is_point: Bools
-    ) -> None:
-        """The value beside a code also takes what would have landed on the code."""
-        half = float(self.unit or 0) / 2
-        above = (z == self._beside(code, 1)) & (x > code)
-        below = (z == self._beside(code, -1)) & (x < code)
-        lower[above] = np.minimum(lower[above], code - half)
-        upper[below] = np.maximum(upper[below], code + half)
-        is_point[above | below] = False
-
     def _at_limits(
-        self, z: Floats, unit: float, lower: Floats, upper: Floats, is_point: Bools, log_factor: Floats
+        self, z: Floats, lower: Floats, upper: Floats, is_point: Bools, log_factor: Floats
     ) -> None:
         """At a limit stands the whole tail: a probability, not a density."""
         if self.high is not None:
             here = z >= self.high
-            lower[here], upper[here] = self.high - unit / 2, np.inf
+            lower[here], upper[here] = self._edge(self.high, 1), np.inf
             is_point[here], log_factor[here] = False, 0.0
         if self.low is not None:
             here = z <= self.low
-            lower[here], upper[here] = -np.inf, self.low + unit / 2
+            lower[here], upper[here] = -np.inf, self._edge(self.low, -1)
             is_point[here], log_factor[here] = False, 0.0
 
-    def _impossible(self, z: Floats) -> Bools:
+    def _edge(self, limit: float, direction: int) -> float:
+        """Return where the noised values begin that end at a limit."""
+        if self.unit is None:
+            return limit
+        return inside(limit, direction, self.unit) - direction * float(self.unit) / 2
+
+    def _beside_codes(self, z: Floats, x: Floats, lower: Floats, upper: Floats, is_point: Bools) -> None:
+        """The value beside a run of codes also takes what would have landed on one of them."""
+        half = float(self.unit or 0) / 2
+        for first, last, below, above in self._runs():
+            up = (z == (above if self.high is None else min(above, self.high))) & (x > first)
+            down = (z == (below if self.low is None else max(below, self.low))) & (x <= first)
+            lower[up] = np.minimum(lower[up], first - half)
+            upper[down] = np.maximum(upper[down], last + half)
+            is_point[up | down] = False
+
+    def _impossible(self, z: Floats, upper: Floats) -> Bools:
         outside = np.isin(z, self.avoid)
         if self.high is not None:
             outside |= z > self.high
         if self.low is not None:
             outside |= z < self.low
         if self.log_shift is not None:
-            outside |= z + self.log_shift < 0
+            outside |= upper + self.log_shift <= 0
         return outside
 
     def _untransformed(self, z: Floats, cell: Cell) -> Cell:
@@ -145,8 +179,9 @@ class Outlet:
         for name in ("low", "high", "log_shift"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name)
-        if self.coded:
-            out["coded"] = True
+        for name in ("low_coded", "high_coded"):
+            if getattr(self, name):
+                out[name] = True
         if self.avoid:
             out["avoid"] = list(self.avoid)
         return out
@@ -155,7 +190,8 @@ class Outlet:
     def from_dict(cls, data: Mapping[str, Any]) -> Outlet:
         """Build an outlet from plain data."""
         unit = Fraction(data["unit"]) if "unit" in data else None
-        rest = {name: data[name] for name in ("low", "high", "coded", "log_shift") if name in data}
+        names = ("low", "high", "low_coded", "high_coded", "log_shift")
+        rest = {name: data[name] for name in names if name in data}
         return cls(unit=unit, avoid=tuple(data.get("avoid", ())), **rest)
 
 

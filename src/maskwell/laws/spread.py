@@ -56,7 +56,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Noise whose sd grows with a power of the value: max(|x|, floor) ^ exponent."""
+    """Noise whose sd grows with a power of the value: `max(|x|, floor) ^ exponent`."""
 
     form: ClassVar[str] = "power"
     exponent: float

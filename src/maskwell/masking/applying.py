@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,19 +13,20 @@ import numpy as np
 from ..card import NoiseCard
 from ..engines import Engine, Part
 from ..engines.local import Local
-from ..errors import BadPlan, MaskwellWarning, raise_all
+from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key, Stream, uniforms
-from ..laws import Additive, Law
+from ..laws import Additive, Law, Normal, Outlet, SkewedBias
 from ..laws.chained import Chained, combined_of
-from ..laws.outlet import on_unit
-from ..schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Column
+from ..laws.outlet import beyond, on_unit
+from ..schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table, coded_values
-from .nested import History, nest
-from .plans import Mask, Setting, plan_data
+from .history import History
+from .nested import nest
+from .plans import Mask, Setting
 from .results import Integers, Masking, record_blocks
+from .totals import check_identities, coded, recomputed
 
 Progress = Callable[[int, int], None]
-FEW = 20_000  # records that show whether an identity is worth a search of the whole file
 Changed = dict[str, tuple[Column, Floats, Statuses]]
 
 
@@ -42,20 +44,26 @@ def apply(
     """Mask a table. Only `.release` of the result may leave the steward.
 
     The key comes from the operating system unless given; `seed` makes a reproducible study whose card
-    says "not for release". `earlier` nests the noise in that of an earlier release of the same
-    records. `exact` keeps full precision in the law (studies). `progress` is called with records done and all.
+    says "not for release". `exact` keeps full precision in the law (studies). `progress` is called with cells
+    done and all.
+
+    Never use a key twice for the same records, except through `earlier`. The same key draws the same noise for
+    the same ids, so that two releases at different scales, or of changed values, would cancel it; a fresh key draws
+    fresh noise, which averages out. `earlier` is the latest release of the same records: the noise is nested in its
+    noise (see `masking.nested` for what that promises, and where clamps and units weaken it).
     """
     key = _key(key, seed, earlier)
     setting = Setting(engine or Local(), exact)
-    card, history = _resolve(mask, table, setting, earlier)
-    _check_identities(table, card)
-    card = replace(card, numbered=table.ids is None, seeded=key.seeded)
     stream = Stream(key, table.schema.series, "", record_blocks(table))
+    card, history = _resolve(mask, table, setting, earlier, stream)
+    check_identities(table, card)
+    card = replace(_on_units(card, table), numbered=table.ids is None, seeded=key.seeded)
     changed = _draw_all(card, table, stream, history, setting, progress)
-    masked = _recomputed(replace(table, source=_source(table, changed)).with_columns(changed), card)
-    notes = (*table.notes, *card.notes, *history.notes, *_said(table, masked, card))
+    masked = recomputed(replace(table, source=_source(table, changed)).with_columns(changed), card)
     kept = _kept(card, stream)
-    return Masking(table, masked, card, mask, key, history.number, history.revisions, kept, notes)
+    notes = (*table.notes, *card.notes, *history.notes, *_said(table, masked, card, kept))
+    state = (history.number, history.revisions, history.past)
+    return Masking(table, masked, card, mask, key, *state, kept=kept, notes=notes)
 
 
 def _key(key: Key | None, seed: int | None, earlier: Masking | None) -> Key:
@@ -72,16 +80,44 @@ def _key(key: Key | None, seed: int | None, earlier: Masking | None) -> Key:
 
 
 def _resolve(
-    mask: Mask, table: Table, setting: Setting, earlier: Masking | None
+    mask: Mask, table: Table, setting: Setting, earlier: Masking | None, stream: Stream
 ) -> tuple[NoiseCard, History]:
     if earlier is None:
-        return mask.card(table, setting), History.first(len(table))
-    if plan_data(mask) == plan_data(earlier.mask):
-        kept = replace(
-            earlier.card, notes=("the plan is that of the earlier release, so its noise law is kept",)
-        )
-        return nest(earlier, table, kept)
-    return nest(earlier, table, mask.card(table, setting))
+        return mask.card(table, setting), History()
+    return nest(earlier, mask, table, setting, stream)
+
+
+def _on_units(card: NoiseCard, table: Table) -> NoiseCard:
+    """Put values off their declared unit on it where no mask does, by a law without noise: readers must know."""
+    touched = {*card.columns, *dict(card.recomputed)}
+    off = [
+        column
+        for column in table.schema.columns
+        if column.name not in touched and not column.drop and not column.roles & {"id", "group", "weight"}
+        if column.is_number and column.unit is not None and _off_unit(column, table)
+    ]
+    if not off:
+        return card
+    laws = tuple(Additive((column.name,), Normal((0.0,)), (_way_out(column),)) for column in off)
+    note = f"rounded to their units: {', '.join(column.name for column in off)}"
+    return replace(card, laws=(*card.laws, *laws), notes=(*card.notes, note))
+
+
+def _off_unit(column: Column, table: Table) -> bool:
+    values = table.values([column.name])[:, 0]
+    assert column.step is not None
+    return not np.array_equal(on_unit(values, column.step), values, equal_nan=True)
+
+
+def _way_out(column: Column) -> Outlet:
+    """Return the way out of a column without noise: on its unit, inside its codes and off its missing codes."""
+    unit = column.step
+    assert unit is not None
+    codes = [float(code) for code in column.missing if not isinstance(code, str)]
+    avoid = tuple(code for code in codes if (Fraction(repr(code)) / unit).denominator == 1)
+    low = None if column.bottom is None else beyond(column.bottom, 1, unit, avoid)
+    high = None if column.top is None else beyond(column.top, -1, unit, avoid)
+    return Outlet(unit, low, high, avoid=avoid)
 
 
 def _draw_all(
@@ -141,21 +177,12 @@ def _opened(column: Column, values: Floats, status: Statuses, law: Law) -> Statu
 def _released(law: Any, column: Column, z: Floats, status: Statuses) -> tuple[Column, Floats, Statuses]:
     """Describe the released column; values that the mask itself coded get the status of the code."""
     combined = combined_of(law)
-    if isinstance(combined, Additive):
+    if isinstance(combined, Additive | SkewedBias):
         outlet = combined.outlets[combined.columns.index(column.name)]
-        if outlet.coded:
-            status = _coded(z, status, outlet.low, outlet.high)
+        status = coded(z, status, *outlet.codes)
+    elif law.whole_file and column.unit is not None:
+        z = _way_out(column).leave(z.copy(), z)
     return law.released(column), z, status
-
-
-def _coded(z: Floats, status: Statuses, low: float | None, high: float | None) -> Statuses:
-    status = status.copy()
-    with np.errstate(invalid="ignore"):
-        if high is not None:
-            status[(status == OPEN) & (z >= high)] = TOP_CODED
-        if low is not None:
-            status[(status == OPEN) & (z <= low)] = BOTTOM_CODED
-    return status
 
 
 def _source(table: Table, changed: Changed) -> Any:
@@ -163,24 +190,6 @@ def _source(table: Table, changed: Changed) -> Any:
     other = {name for name, (column, _, _) in changed.items() if column.kind != table.schema[name].kind}
     types = {name: kind for name, kind in table.source.types.items() if name not in other}
     return replace(table.source, types=types)
-
-
-def _recomputed(masked: Table, card: NoiseCard) -> Table:
-    """Compute totals anew from released parts; a total with a part that is not open becomes missing."""
-    for total, parts in card.recomputed:
-        column = masked.schema[total]
-        names = [name for name, _ in parts]
-        values, is_open = masked.values(names), masked.is_open(names).all(axis=1)
-        z = np.zeros(len(masked))
-        for j, (_, coefficient) in enumerate(parts):
-            z += coefficient * values[:, j]
-        if column.step is not None:
-            z = on_unit(z, column.step)
-        status = np.where(is_open, masked.status(total), MISSING).astype(np.uint8)
-        status = np.where((masked.status(total) != OPEN) & is_open, masked.status(total), status)
-        status = _coded(z, status.astype(np.uint8), column.bottom, column.top)
-        masked = masked.with_columns({total: (column, z, status)})
-    return masked
 
 
 def _kept(card: NoiseCard, stream: Stream) -> Integers | None:
@@ -192,62 +201,7 @@ def _kept(card: NoiseCard, stream: Stream) -> Integers | None:
     return kept
 
 
-def _check_identities(table: Table, card: NoiseCard) -> None:
-    """Refuse noises that would contradict an exact identity, or a total in clear beside noised parts."""
-    noised = {
-        n for law in card.laws if law.form in ("additive", "lognormal bias", "chained") for n in law.columns
-    }
-    names = [c.name for c in table.schema.columns if c.is_number and not c.drop and "weight" not in c.roles]
-    noised &= set(names)
-    if not noised or len(names) < 3:
-        return
-    settled = {total for total, _ in card.recomputed}
-    problems = []
-    for identity in _identities(table, names):
-        members = (identity.total, *(part for part, _ in identity.parts))
-        if (
-            noised.intersection(members)
-            and not settled.intersection(members)
-            and not _coherent(card, identity)
-        ):
-            problems.append(_identity_problem(identity.total, identity.parts))
-    raise_all(problems, BadPlan)
-
-
-def _identities(table: Table, names: list[str]) -> Any:
-    """Find exact identities; a long file without gaps is searched whole only where a part of it has one."""
-    from ..io.identities import find_identities
-
-    stride = len(table) // FEW
-    if stride > 1 and not table.closed.keys() & set(names):
-        thinned = np.column_stack([np.asarray(table.array(name))[::stride] for name in names])
-        if not find_identities(thinned.astype(np.float64), names):
-            return ()
-    return find_identities(table.values(names), names)
-
-
-def _identity_problem(total: str, parts: tuple[tuple[str, float], ...]) -> str:
-    said = " + ".join(part if coefficient == 1 else f"{coefficient:g} {part}" for part, coefficient in parts)
-    return (
-        f"{total} = {said} exactly, so separate noises would contradict each other or give the noise away; "
-        f"mask the parts and add Recompute({total!r}, ...) to the chain, or drop one of the columns"
-    )
-
-
-def _coherent(card: NoiseCard, identity: Any) -> bool:
-    """Whether one correlated noise keeps the identity by itself (a singular covariance kept exactly)."""
-    law = combined_of(card.law_of(identity.total)) if card.law_of(identity.total) is not None else None
-    if not isinstance(law, Additive) or any(part not in law.columns for part, _ in identity.parts):
-        return False
-    direction = np.zeros(len(law.columns))
-    direction[law.columns.index(identity.total)] = 1.0
-    for part, coefficient in identity.parts:
-        direction[law.columns.index(part)] -= coefficient
-    covariance = law.noise.covariance
-    return bool(direction @ covariance @ direction <= 1e-9 * np.trace(covariance))
-
-
-def _said(table: Table, masked: Table, card: NoiseCard) -> list[str]:
+def _said(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[str]:
     """Say what a steward should know: what leaves unmasked, and blocks of one record."""
     notes = []
     touched = {*card.columns, *(total for total, _ in card.recomputed)}
@@ -263,7 +217,7 @@ def _said(table: Table, masked: Table, card: NoiseCard) -> list[str]:
     if card.numbered:
         notes.append("no column identifies the records, so later releases cannot be nested in this one")
     blocks = [name for name in table.schema.with_role("block") if not table.schema[name].drop]
-    alone = _alone(masked, blocks) if blocks else 0
+    alone = _alone(masked, blocks, kept) if blocks else 0
     if alone:
         text = f"{alone:,} records are alone in their block ({', '.join(blocks)}): no noise hides them"
         warnings.warn(text, MaskwellWarning, stacklevel=4)
@@ -271,9 +225,10 @@ def _said(table: Table, masked: Table, card: NoiseCard) -> list[str]:
     return notes
 
 
-def _alone(table: Table, blocks: list[str]) -> int:
+def _alone(table: Table, blocks: list[str], kept: Integers | None) -> int:
     import pyarrow as pa
 
     keyed = pa.table({name: table.written(name) for name in blocks})
+    keyed = keyed if kept is None else keyed.take(kept)
     counts = keyed.group_by(blocks).aggregate([([], "count_all")])["count_all"]
     return int(np.count_nonzero(np.asarray(counts) == 1))

@@ -34,7 +34,7 @@ def codebook(release: Release) -> str:
         cells = (column.name, _what(column), _codes(column), _masking(release, column))
         lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
     for column in schema.columns:
-        lines += _labels(column)
+        lines += _labels(column) or _categories(release, column)
     return "\n".join([*lines, *_advice(release)]) + "\n"
 
 
@@ -71,6 +71,18 @@ def _labels(column: Column) -> list[str]:
     return ["", f"## {column.name}", "", "| code | label |", "|---|---|", *rows]
 
 
+def _categories(release: Release, column: Column) -> list[str]:
+    """List categories: as they are, or by the codes 0, 1, ... to which noise was added."""
+    law = combined_of(release.card.law_of(column.name))
+    if isinstance(law, Additive) and law.categories and column.kind != "category":
+        names = law.categories[law.columns.index(column.name)]
+        rows = [f"| {i} | {_cell(name)} |" for i, name in enumerate(names)]
+        return ["", f"## {column.name}", "", "| code before the noise | category |", "|---|---|", *rows]
+    if not column.categories or "group" in column.roles:
+        return []
+    return ["", f"## {column.name}", "", "Categories: " + ", ".join(map(_cell, column.categories)) + "."]
+
+
 def _masking(release: Release, column: Column) -> str:
     sums = dict(release.card.recomputed)
     if column.name in sums:
@@ -99,8 +111,9 @@ def describe(law: Any, name: str) -> str:
         )
     if isinstance(law, Classes):
         return "released as classes"
-    assert isinstance(law, RankSwapped)
-    return f"exchanged with values at most {law.window_ratio:.1%} of ranks away"
+    if isinstance(law, RankSwapped):
+        return f"exchanged with values at most {law.window_ratio:.1%} of ranks away"
+    return f"masked by {law.form}"
 
 
 def _additive(law: Additive, j: int) -> str:
@@ -120,9 +133,11 @@ def _additive(law: Additive, j: int) -> str:
         said += " on the log scale"
     if law.slope != 1.0:
         said += f", after shrinking by {law.slope:.3g} towards the mean"
-    if outlet.low is not None or outlet.high is not None:
-        low, high = ("" if end is None else f"{end:,.12g}" for end in (outlet.low, outlet.high))
-        said += f", {'coded outside' if outlet.coded else 'kept inside'} {f'{low} to {high}'.strip()}"
+    clamps = (None if outlet.low_coded else outlet.low, None if outlet.high_coded else outlet.high)
+    for word, ends in (("kept inside", clamps), ("coded outside", outlet.codes)):
+        if ends != (None, None):
+            low, high = ("" if end is None else f"{end:,.12g}" for end in ends)
+            said += f", {word} {f'{low} to {high}'.strip()}"
     return said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadInput, raise_all
 from ..io import load, read
-from ..schema import Schema
+from ..schema import MISSING, Schema
 from ..table import Table
-from .results import Masking, Release, pair_by_id
+from .results import Integers, Masking, Release, pair_by_id
 
 
 def from_files(
@@ -29,10 +30,27 @@ def from_files(
     there = pair_by_id(columns["truth_id"], _ids(original), "truth_id")
     here = pair_by_id(columns["released_id"], _ids(released), "released_id")
     order = _order(there, here, len(original), len(released))
-    aligned = released.take(np.argsort(order, kind="stable"))
+    aligned = _aligned(released, order, len(original))
     release = Release(released, card or NoiseCard(records=len(released)))
     kept = None if len(order) == len(original) else np.sort(order)
     return Masking(original, aligned, release.card, kept=kept, given=(release, order), notes=original.notes)
+
+
+def _aligned(released: Table, order: Integers, count: int) -> Table:
+    """Put released records in the order of the truth; a record that was not released has nothing but missing values."""
+    import pyarrow as pa
+
+    place = np.full(count, -1, np.int64)
+    place[order] = np.arange(len(order))
+    absent = place < 0
+    at: Any = pa.array(place, mask=absent)
+    data = pa.table({name: released.array(name).take(at) for name in released.names})
+    statuses = {
+        name: np.where(absent, MISSING, released.status(name)[place]).astype(np.uint8)
+        for name in released.names
+    }
+    closed = {name: status for name, status in statuses.items() if status.any()}
+    return replace(released, data=data, closed=closed)
 
 
 def _ids(table: Table) -> Any:

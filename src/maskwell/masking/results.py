@@ -15,6 +15,7 @@ from ..errors import BadInput, BadPlan
 from ..keystream import Blocks, Key, Stream, identified, numbered
 from ..schema import Schema
 from ..table import Table
+from .history import Past, Revisions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,8 +52,9 @@ class Release:
 class Masking:
     """A masked table with everything that ties it to the truth. It never leaves the steward.
 
-    `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases;
-    `number` counts the releases of a series, `revisions` when each record's noise was last drawn anew.
+    `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases.
+    `number` counts the releases of a series, `revisions` says in which of them the noise of a changed cell was
+    drawn anew, `past` remembers cells of earlier releases that are not in this one.
     """
 
     truth: Table = field(repr=False)
@@ -61,7 +63,8 @@ class Masking:
     mask: Any = None
     key: Key | None = field(default=None, repr=False)
     number: int = 1
-    revisions: npt.NDArray[np.int32] | None = field(default=None, repr=False)
+    revisions: Revisions = field(default_factory=dict, repr=False)
+    past: Past = field(default_factory=dict, repr=False)
     kept: Integers | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     given: tuple[Release, Integers] | None = field(default=None, repr=False)

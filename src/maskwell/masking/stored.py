@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from ..card import NoiseCard
-from ..errors import BadBundle, BadPlan
+from ..errors import BadBundle, BadPlan, MaskwellError
 from ..io import FORMATS, read, write
-from ..io.bundle import private_half, verify_bundle, write_bundle, write_halves
+from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
 from ..keystream import Key
 from ..schema import Schema
 from ..table import Source, Table
 from .codebook import codebook
+from .history import Past
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
 
@@ -41,8 +42,9 @@ def public_files(release: Release, format: str | None) -> dict[str, Writer]:
     data = data_name(release, format)
 
     def write_card(path: Path) -> None:
-        digest = hashlib.sha256((path.parent / data).read_bytes()).hexdigest()
-        path.write_text(replace(release.card.public(), data_sha256=digest).to_json(), encoding="utf-8")
+        with (path.parent / data).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        _text(path, replace(release.card.public(), data_sha256=digest).to_json())
 
     return {
         data: lambda path: write(release.table, path),
@@ -83,18 +85,30 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "seeded": key.seeded,
         "mask": plan_data(masking.mask),
         "notes": list(masking.notes),
-        "revisions": [] if masking.revisions is None else _sparse(masking.revisions),
+        "revisions": {name: _sparse(revised) for name, revised in masking.revisions.items()},
         "kept": None if masking.kept is None else masking.kept.tolist(),
     }
     return {
         "key.hex": lambda path: _text(path, key.secret.hex() + "\n"),
         "links.csv": lambda path: _write_links(masking, path),
-        "truth.parquet": lambda path: write(masking.truth, path),
-        "truth.schema.toml": lambda path: _text(path, masking.truth.schema.to_toml()),
-        "masked.parquet": lambda path: write(masking.masked, path),
-        "masked.schema.toml": lambda path: _text(path, masking.masked.schema.to_toml()),
+        **_table_files("truth", masking.truth),
+        **_table_files("masked", masking.masked),
+        "past.parquet": lambda path: _write_past(masking, path),
         "card.json": lambda path: _text(path, masking.card.to_json()),
         "state.json": lambda path: _text(path, json.dumps(state, indent=1)),
+    }
+
+
+def _table_files(name: str, table: Table) -> dict[str, Writer]:
+    """Return the writers of a table as it is held: open values, statuses and schema, each in a file of its own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    statuses = pa.table({column: pa.array(status) for column, status in table.closed.items()})
+    return {
+        f"{name}.parquet": lambda path: pq.write_table(table.data, path, compression="zstd"),
+        f"{name}.status.parquet": lambda path: pq.write_table(statuses, path, compression="zstd"),
+        f"{name}.schema.toml": lambda path: _text(path, table.schema.to_toml()),
     }
 
 
@@ -108,10 +122,37 @@ def _write_links(masking: Masking, path: Path) -> None:
     csv.write_csv(masking.links, path)
 
 
+def _write_past(masking: Masking, path: Path) -> None:
+    """Write the cells of earlier releases that are not in this one: tags, no ids and no values."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    cells = [
+        {"column": column, "record": record, "value": value, "revision": revision}
+        for column, known in masking.past.items()
+        for record, (value, revision) in known.items()
+    ]
+    tag: Any = pa.binary(16)
+    kinds = pa.schema({"column": pa.string(), "record": tag, "value": tag, "revision": pa.int32()})
+    pq.write_table(pa.Table.from_pylist(cells, kinds), path, compression="zstd")
+
+
 def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None) -> Release:
     """Read a public bundle, refusing damaged, foreign and newer ones with the reason."""
     folder = Path(path)
-    manifest = verify_bundle(folder)
+    while True:
+        manifest = verify_bundle(folder)
+        try:
+            release = _read_release(folder, manifest, card)
+        except MaskwellError:
+            if verify_bundle(folder) == manifest:
+                raise
+        else:
+            if verify_bundle(folder) == manifest:  # else it was exchanged meanwhile: read the new one
+                return release
+
+
+def _read_release(folder: Path, manifest: Manifest, card: NoiseCard | str | Path | None) -> Release:
     if manifest.extra.get("half") == "private":
         raise BadBundle(f"{str(folder)!r} is the private half of a release, not the release")
     data = [name for name in manifest.files if name.startswith("data.")]
@@ -120,8 +161,7 @@ def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None
     given = card if isinstance(card, NoiseCard) else NoiseCard.read(card or folder / CARD)
     if given.data_sha256 and given.data_sha256 != manifest.files[data[0]]["sha256"]:
         raise BadBundle("the card belongs to another release: its hash is not that of the data file")
-    table = read(folder / data[0], Schema.read(folder / SCHEMA))
-    return Release(table, given)
+    return Release(read(folder / data[0], Schema.read(folder / SCHEMA)), given)
 
 
 def read_masking(public: Path, private: Path) -> Masking:
@@ -130,39 +170,60 @@ def read_masking(public: Path, private: Path) -> Masking:
     folder = private_half(private, verify_bundle(public).bundle)
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     truth, masked = (_stored(folder, name) for name in ("truth", "masked"))
-    revisions = np.zeros(len(truth), np.int32)
-    for record, revision in state["revisions"]:
-        revisions[record] = revision
-    kept = None if state["kept"] is None else np.array(state["kept"], np.int64)
-    key = Key(bytes.fromhex((folder / "key.hex").read_text(encoding="ascii")), seeded=state["seeded"])
-    order = _order(folder, truth, release.table)
     return Masking(
         truth,
         masked,
         NoiseCard.read(folder / "card.json"),
         mask=state["mask"],
-        key=key,
+        key=Key(bytes.fromhex((folder / "key.hex").read_text(encoding="ascii")), seeded=state["seeded"]),
         number=state["number"],
-        revisions=revisions,
-        kept=kept,
+        revisions={name: _dense(pairs, len(truth)) for name, pairs in state["revisions"].items()},
+        past=_read_past(folder / "past.parquet"),
+        kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
         notes=tuple(state["notes"]),
-        given=(release, order),
+        given=(release, _order(folder, truth, release.table)),
     )
 
 
 def _stored(folder: Path, name: str) -> Table:
-    table = read(folder / f"{name}.parquet", Schema.read(folder / f"{name}.schema.toml"))
-    return replace(table, source=Source("parquet", table.source.types))
+    import pyarrow.parquet as pq
+
+    data = pq.read_table(folder / f"{name}.parquet")
+    statuses = pq.read_table(folder / f"{name}.status.parquet")
+    closed = {column: np.array(statuses.column(column), np.uint8) for column in statuses.column_names}
+    return Table(Schema.read(folder / f"{name}.schema.toml"), data, closed, Source("parquet"))
+
+
+def _dense(pairs: list[list[int]], count: int) -> Any:
+    revisions = np.zeros(count, np.int32)
+    for record, revision in pairs:
+        revisions[record] = revision
+    return revisions
+
+
+def _read_past(path: Path) -> Past:
+    import pyarrow.parquet as pq
+
+    past: dict[str, dict[bytes, tuple[bytes, int]]] = {}
+    for cell in pq.read_table(path).to_pylist():
+        past.setdefault(cell["column"], {})[cell["record"]] = (cell["value"], cell["revision"])
+    return past
 
 
 def _order(folder: Path, truth: Table, released: Table) -> Any:
     """Read the links back: for each released record its number in the truth."""
     import pyarrow as pa
+    import pyarrow.csv as csv
 
-    links = read(folder / "links.csv", Schema.from_dict(_LINKS))
+    text = {name: pa.string() for name in ("truth_id", "released_id")}
+    links = csv.read_csv(
+        folder / "links.csv",
+        parse_options=csv.ParseOptions(newlines_in_values=True),
+        convert_options=csv.ConvertOptions(column_types=text, strings_can_be_null=False),
+    )
+    if released.ids is not None and not links.column("released_id").combine_chunks().equals(released.ids):
+        raise BadBundle("the links belong to another release: its ids are not those of the data file")
+    there = links.column("truth_id").combine_chunks()
     if truth.ids is not None:
-        return pair_by_id(links.array("truth_id"), truth.ids, "truth_id")
-    return links.array("truth_id").cast(pa.int64()).to_numpy() - 1
-
-
-_LINKS = {"columns": {"truth_id": {"kind": "text"}, "released_id": {"kind": "text"}}}
+        return pair_by_id(there, truth.ids, "truth_id")
+    return there.cast(pa.int64()).to_numpy() - 1

@@ -8,15 +8,20 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
-from ..laws import Additive, Laplace, Normal
+from ..laws import Additive, Laplace, Normal, Power
+from ..laws.noise import Row
 from ..masking import Setting
-from ..table import Table
+from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
+    Prepared,
     beside,
+    check_means,
     check_names,
     correlations,
     exactly_one,
+    figures,
+    frozen,
     in_range,
     names,
     outlets,
@@ -42,13 +47,14 @@ class IndependentNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        problems = check_names(self.columns) + self.option_problems()
+        object.__setattr__(self, "variance", frozen(self.variance))
+        problems = check_names(self.columns) + self.option_problems(self.columns)
         problems += exactly_one(
             "IndependentNoise", variance_ratio=self.variance_ratio, variance=self.variance
         )
         problems += in_range("variance_ratio", self.variance_ratio, 0)
-        if self.variance is not None and np.min(self.variance) <= 0:
-            problems.append("variance must be positive")
+        if self.variance is not None:
+            problems += figures("variance", self.variance, self.columns)
         if self.shape not in ("normal", "laplace"):
             problems.append(f"shape must be 'normal' or 'laplace', not {self.shape!r}")
         raise_all(problems, BadPlan)
@@ -56,17 +62,24 @@ class IndependentNoise(NoiseOptions):
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to absolute noise, in the units of the data."""
         setting = setting or Setting()
-        prepared = prepare(table, self.columns, self, setting)
-        variances = self.variance_ratio and self.variance_ratio * prepared.moments.variances
-        if self.variance is not None:
-            variances = per_column(self.variance, len(prepared.columns), "variance")
+        prepared = prepare(table, self.columns, self, setting, relative=self.variance is None)
         spread, divisor = spreads(prepared, table, self, setting)
-        sds = two_digits(np.sqrt(np.asarray(variances)) / divisor, setting)
+        sds = self._sds(prepared, divisor, setting)
         noise = Laplace(sds) if self.shape == "laplace" else Normal(sds)
         ways_out = outlets(table, prepared, self, np.array(sds) * divisor)
         corrected = self.transform == "log" and self.mean_corrected
         law = Additive(prepared.columns, noise, ways_out, spreads=spread, mean_corrected=corrected)
+        if corrected:
+            check_means(law, table)
         return NoiseCard((law,), notes=prepared.notes)
+
+    def _sds(self, prepared: Prepared, divisor: Floats, setting: Setting) -> Row:
+        """Return the sds, rounded unless the plan gives them and nothing of the data is in them."""
+        if self.variance is None:
+            assert self.variance_ratio is not None
+            return two_digits(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, setting)
+        sds = np.sqrt(per_column(self.variance, self.columns, prepared.columns)) / divisor
+        return two_digits(sds, setting) if isinstance(self.spread, Power) else tuple(map(float, sds))
 
 
 @dataclass(frozen=True)
@@ -85,7 +98,7 @@ class CorrelatedNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        problems = check_names(self.columns) + self.option_problems()
+        problems = check_names(self.columns) + self.option_problems(self.columns)
         problems += exactly_one("CorrelatedNoise", sd_ratio=self.sd_ratio, r0=self.r0)
         problems += in_range("sd_ratio", self.sd_ratio, 0) + in_range("r0", self.r0, 0, 1)
         if self.r0 == 1:

@@ -15,7 +15,8 @@ from .resolve import (
     NoiseOptions,
     check_names,
     exactly_one,
-    in_range,
+    figures,
+    frozen,
     names,
     outlets,
     per_column,
@@ -40,11 +41,12 @@ class BiasNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        problems = check_names(self.columns) + self.option_problems()
+        object.__setattr__(self, "sd", frozen(self.sd))
+        problems = check_names(self.columns) + self.option_problems(self.columns)
         problems += exactly_one("BiasNoise", sd_ratio=self.sd_ratio, sd=self.sd)
-        if self.bias_sd < 0 or np.min(self.sd if self.sd is not None else 0.0) < 0:
-            problems.append("bias_sd and sd must not be negative")
-        problems += in_range("sd_ratio", self.sd_ratio, -1e-300)
+        for name in ("bias_sd", "sd_ratio", "sd"):
+            if getattr(self, name) is not None:
+                problems += figures(name, getattr(self, name), self.columns, zero=True)
         if self.bias_sd == 0 and not np.any(self.sd if self.sd_ratio is None else self.sd_ratio):
             problems.append("bias_sd and the additive noise are both zero: nothing would be masked")
         if self.shape not in ("normal", "lognormal"):
@@ -56,10 +58,12 @@ class BiasNoise(NoiseOptions):
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to absolute noise, in the units of the data."""
         setting = setting or Setting()
-        prepared = prepare(table, self.columns, self, setting)
+        prepared = prepare(table, self.columns, self, setting, relative=self.sd is None)
         moments = prepared.moments
-        given = self.sd_ratio * moments.sds if self.sd_ratio is not None else self.sd
-        sds = two_digits(per_column(given, len(prepared.columns), "sd"), setting)  # type: ignore[arg-type]
+        if self.sd is not None:
+            sds = tuple(map(float, per_column(self.sd, self.columns, prepared.columns)))
+        else:
+            sds = two_digits(np.asarray(self.sd_ratio) * moments.sds, setting)
         typical: Floats = np.hypot(sds, self.bias_sd * np.hypot(moments.means, moments.sds))
         ways_out = outlets(table, prepared, self, typical)
         if self.shape == "lognormal":

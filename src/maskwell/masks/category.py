@@ -13,10 +13,11 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Step, Transition
 from ..laws.noise import Matrix
+from ..laws.outlet import inside
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
-from .resolve import check_names, names, need
+from .resolve import check_names, frozen, names, need, numeric_codes
 
 
 @dataclass(frozen=True)
@@ -34,23 +35,28 @@ class CodeNoise(Plan):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
+        object.__setattr__(self, "variance", frozen(self.variance))
         problems = check_names(self.columns)
-        if np.min(self.variance) < 0 or np.max(self.variance) <= 0:
+        if not (
+            np.all(np.isfinite(self.variance)) and np.min(self.variance) >= 0 and np.max(self.variance) > 0
+        ):
             problems.append("variance must be positive (one category may have 0, not all)")
-        if not 0 < self.unit <= 1:
-            problems.append("unit must lie above 0 and at most at 1")
+        if not 0 < self.unit <= 1 or (1 / Fraction(str(self.unit))).denominator != 1:
+            problems.append("unit must be 1 or a part of it, such as 0.5 or 0.01, so that codes lie on it")
         raise_all(problems, BadPlan)
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to one law for each column."""
         need(table, self.columns, ("category",))
         columns = [table.schema[name] for name in self.columns]
-        raise_all([p for column in columns for p in self._problems(column)], BadPlan)
+        raise_all([p for column in columns for p in self._problems(column, table)], BadPlan)
         return NoiseCard(tuple(self._law(column) for column in columns))
 
-    def _problems(self, column: Column) -> list[str]:
+    def _problems(self, column: Column, table: Table) -> list[str]:
         if len(column.categories) < 2:
             return [f"column {column.name!r} has fewer than two categories: there is nothing to mask"]
+        if not table.is_open([column.name]).any():
+            return [f"column {column.name!r} has no open value to mask; drop it from the plan"]
         if np.ndim(self.variance) and np.size(self.variance) != len(column.categories):
             return [
                 f"column {column.name!r} has {len(column.categories)} categories, "
@@ -60,12 +66,14 @@ class CodeNoise(Plan):
 
     def _law(self, column: Column) -> Additive:
         count = len(column.categories)
-        unit = Fraction(1) if self.rounded else Fraction(repr(self.unit))
-        outlet = Outlet(unit, low=0.0, high=float(count - 1))
+        unit = Fraction(1) if self.rounded else Fraction(str(self.unit))
+        avoid = () if unit == 1 else numeric_codes(column, unit)
+        low, high = inside(0.0, 1, unit, avoid), inside(float(count - 1), -1, unit, avoid)
+        outlet = Outlet(unit, low, high, avoid=avoid)
         sds = np.sqrt(np.atleast_1d(np.asarray(self.variance, dtype=np.float64)))
         spread = None
         if len(sds) > 1:
-            spread = Step(tuple(np.arange(count - 1) + 0.5), tuple((sds / sds.max()).tolist()))
+            spread = Step(tuple((np.arange(count - 1) + 0.5).tolist()), tuple((sds / sds.max()).tolist()))
         noise = Normal((float(sds.max()),))
         spreads = () if spread is None else (spread,)
         return Additive((column.name,), noise, (outlet,), spreads=spreads, categories=(column.categories,))
@@ -93,7 +101,7 @@ class Pram(Plan):
         if self.stay is not None and not 0 <= self.stay < 1:
             problems.append("stay must lie from 0 to below 1")
         if self.matrix is not None:
-            object.__setattr__(self, "matrix", tuple(tuple(row) for row in self.matrix))
+            object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in self.matrix))
             problems += _matrix_problems(self.matrix)
         raise_all(problems, BadPlan)
 
@@ -124,39 +132,45 @@ class Pram(Plan):
             base = np.full((count, count), (1 - self.stay) / (count - 1))
             np.fill_diagonal(base, self.stay)
         if self.invariant:
-            base = _invariant(base, _shares(table, name, count), setting)
+            counts = _counts(table, name, count)
+            shares = counts / counts.sum()
+            base = _invariant(base, shares if setting.exact else _blurred(base, counts))
         return tuple(map(tuple, base.tolist()))
 
 
 def _matrix_problems(matrix: tuple[tuple[float, ...], ...]) -> list[str]:
     if any(len(row) != len(matrix) for row in matrix):
         return ["the matrix of Pram must be square"]
-    if any(min(row) < 0 or abs(sum(row) - 1) > 1e-9 for row in matrix):
+    if not all(min(row) >= 0 and abs(sum(row) - 1) <= 1e-9 for row in matrix):
         return ["every row of the matrix must hold probabilities that sum to 1"]
     return []
 
 
-def _shares(table: Table, name: str, count: int) -> Floats:
+def _counts(table: Table, name: str, count: int) -> Floats:
     codes = table.values([name])[:, 0]
     counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=count).astype(np.float64)
     if not counts.sum():
         raise BadPlan(f"column {name!r} has no open value to mask; drop it from the plan")
-    return np.asarray(counts / counts.sum())
+    return counts
 
 
-def _invariant(base: Floats, shares: Floats, setting: Setting) -> Floats:
+def _blurred(base: Floats, counts: Floats) -> Floats:
+    """Round the shares as coarsely as the change itself will blur them: no total moves by half its own sd."""
+    matrix, total = _invariant(base, counts / counts.sum()), counts.sum()
+    sds = np.sqrt(counts @ (matrix * (1 - matrix))) / total
+    digits = [0 if sd == 0 else -int(np.floor(np.log10(sd))) for sd in sds]
+    rounded = [round(float(c / total), digit) if c else 0.0 for c, digit in zip(counts, digits, strict=True)]
+    return np.array(rounded) / sum(rounded)
+
+
+def _invariant(base: Floats, shares: Floats) -> Floats:
     """Follow the table by the way back (Bayes): the shares are then the same before and after."""
     joint = shares[:, None] * base
     reached = joint.sum(axis=0)
     back = np.divide(joint, reached, out=np.zeros_like(joint), where=reached > 0).T
     back[reached == 0, :] = shares
     both = base @ back
-    if setting.exact:
-        return np.asarray(both / both.sum(axis=1, keepdims=True))
-    rounded = np.round(both, 3)
-    np.fill_diagonal(rounded, 0.0)
-    np.fill_diagonal(rounded, np.round(1 - rounded.sum(axis=1), 3))
-    return np.asarray(rounded)
+    return np.asarray(both / both.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
@@ -182,6 +196,10 @@ class Grouping(Plan):
         if self.groups is not None:
             pairs = self.groups.items() if isinstance(self.groups, Mapping) else self.groups
             object.__setattr__(self, "groups", tuple((str(new), tuple(map(str, old))) for new, old in pairs))
+            new = [name for name, _ in self.groups]
+            problems += [
+                f"group {name!r} is named twice" for name in sorted({n for n in new if new.count(n) > 1})
+            ]
         raise_all(problems, BadPlan)
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
@@ -199,7 +217,7 @@ class Grouping(Plan):
         listed = [old for _, members in self.groups for old in members]
         found = [
             f"column {column.name!r}: category {old!r} is in two groups"
-            for old in {o for o in listed if listed.count(o) > 1}
+            for old in sorted({o for o in listed if listed.count(o) > 1})
         ]
         found += [
             f"column {column.name!r} has no category {old!r}"
@@ -209,7 +227,12 @@ class Grouping(Plan):
         left = len(set(column.categories) - set(listed))
         if left:
             found.append(f"column {column.name!r}: {left} categories are in no group")
-        return found
+        missing = set(map(str, column.missing))
+        return found + [
+            f"column {column.name!r}: group {new!r} is a missing code"
+            for new, _ in self.groups
+            if new in missing
+        ]
 
     def _regrouped(self, column: Column) -> Transition:
         assert self.groups is not None
@@ -234,6 +257,6 @@ class Grouping(Plan):
 
     def _classes(self, column: Column) -> Classes:
         assert self.breaks is not None
-        edges = [f"{edge:g}" for edge in self.breaks]
+        edges = [str(int(edge)) if edge.is_integer() else repr(edge) for edge in self.breaks]
         middle = [f"{a} to below {b}" for a, b in pairwise(edges)]
         return Classes((column.name,), self.breaks, (f"below {edges[0]}", *middle, f"{edges[-1]} and over"))

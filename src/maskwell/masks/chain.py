@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
+from ..laws import Classes, RankSwapped
 from ..laws.chained import follow
 from ..masking import Plan, Setting
 from ..schema import Column
@@ -40,8 +41,15 @@ class Recompute(Plan):
         object.__setattr__(
             self, "parts", tuple((str(name), float(coefficient)) for name, coefficient in pairs)
         )
-        if not self.parts or self.column in dict(self.parts):
-            raise BadPlan(f"{self.column!r} must be recomputed from at least one other column")
+        parts = [name for name, _ in self.parts]
+        problems = [
+            f"part {name!r} is named twice" for name in sorted({p for p in parts if parts.count(p) > 1})
+        ]
+        if not parts or self.column in parts:
+            problems.append(
+                f"{self.column!r} must be recomputed from at least one other column, not from itself"
+            )
+        raise_all(problems, BadPlan)
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Put the sum on the card."""
@@ -65,16 +73,40 @@ class Chain(Plan):
         setting, joined, problems = setting or Setting(), NoiseCard(), list[str]()
         for mask in self.masks:
             try:
+                _check_again(joined, mask)
                 joined = _join(joined, mask.card(_seen(table, joined), setting))
             except BadPlan as refusal:
                 problems += refusal.problems
-        problems += [
-            f"column {total!r} is recomputed and masked too: it must do one of the two"
-            for total, _ in joined.recomputed
-            if total in joined.columns
-        ]
-        raise_all(problems, BadPlan)
+        raise_all(problems + _sum_problems(joined), BadPlan)
         return joined
+
+
+def _check_again(card: NoiseCard, mask: Any) -> None:
+    """Refuse a further mask of columns that no law can follow, before it looks at values that are no longer there."""
+    laws = [card.law_of(name) for name in getattr(mask, "columns", ())]
+    ended = [law for law in laws if isinstance(law, Classes | RankSwapped)]
+    raise_all([_refusal(mask.columns, law) for law in ended[:1]], BadPlan)
+
+
+def _sum_problems(card: NoiseCard) -> list[str]:
+    """Return what is wrong with the totals: masked too, summed twice or too early, or of parts that are no numbers."""
+    found, done = [], set[str]()
+    later = [total for total, _ in card.recomputed]
+    for total, parts in card.recomputed:
+        if total in card.columns:
+            found.append(f"column {total!r} is recomputed and masked too: it must do one of the two")
+        if total in done:
+            found.append(f"column {total!r} is recomputed twice")
+        later.remove(total)
+        done.add(total)
+        for name, _ in parts:
+            if isinstance(card.law_of(name), Classes):
+                found.append(
+                    f"column {total!r} cannot be recomputed: its part {name!r} is released as classes"
+                )
+            if name in later:
+                found.append(f"column {total!r} is recomputed before its part {name!r}: change their order")
+    return found
 
 
 def _seen(table: Table, card: NoiseCard) -> Table:

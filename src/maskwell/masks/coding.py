@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Normal, Outlet
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Table
-from .resolve import check_names, names, need
+from .resolve import check_names, frozen, names, need, numeric_codes
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,15 @@ class Coding(Plan):
         if self.top is None and self.bottom is None:
             problems.append("Coding: give top, bottom or both")
         for name in ("top", "bottom"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
             given = getattr(self, name)
             if isinstance(given, Sequence) and len(given) != len(self.columns):
                 problems.append(f"{name} has {len(given)} figures for {len(self.columns)} columns")
+            if given is not None and not np.all(np.isfinite(given)):
+                problems.append(f"{name} must be a number")
         raise_all(problems, BadPlan)
-        for name, low, high in zip(self.columns, self._each("bottom"), self._each("top"), strict=True):
-            if low is not None and high is not None and low >= high:
-                raise BadPlan(f"column {name!r}: the top code must lie above the bottom code")
+        ends = zip(self.columns, self._each("bottom"), self._each("top"), strict=True)
+        raise_all([_crossed(name) for name, low, high in ends if _cross(low, high)], BadPlan)
 
     def _each(self, name: str) -> tuple[float | None, ...]:
         given = getattr(self, name)
@@ -50,21 +54,42 @@ class Coding(Plan):
         ends = list(zip(self._each("bottom"), self._each("top"), strict=True))
         columns = [table.schema[name] for name in self.columns]
         raise_all(
-            [p for c, (low, high) in zip(columns, ends, strict=True) for p in _looser(c, low, high)], BadPlan
+            [p for c, (low, high) in zip(columns, ends, strict=True) for p in _problems(c, low, high)],
+            BadPlan,
         )
-        outlets = tuple(
-            Outlet(column.step, _or(low, column.bottom), _or(high, column.top), coded=True)
-            for column, (low, high) in zip(columns, ends, strict=True)
+        return NoiseCard(
+            tuple(_law(column, low, high) for column, (low, high) in zip(columns, ends, strict=True))
         )
-        return NoiseCard((Additive(self.columns, Normal((0.0,) * len(columns)), outlets),))
 
 
-def _or(given: float | None, present: float | None) -> float | None:
-    return present if given is None else float(given)
+def _law(column: Column, low: float | None, high: float | None) -> Additive:
+    """Return a law without noise, one for each column, so that it can follow any noise on that column."""
+    outlet = Outlet(
+        column.step,
+        None if low is None else float(low),
+        None if high is None else float(high),
+        low_coded=low is not None,
+        high_coded=high is not None,
+        avoid=() if column.step is None else numeric_codes(column, column.step),
+    )
+    return Additive((column.name,), Normal((0.0,)), (outlet,))
 
 
-def _looser(column: Column, low: float | None, high: float | None) -> list[str]:
+def _cross(low: float | None, high: float | None) -> bool:
+    return low is not None and high is not None and low >= high
+
+
+def _crossed(name: str) -> str:
+    return f"column {name!r}: the top code must lie above the bottom code"
+
+
+def _problems(column: Column, low: float | None, high: float | None) -> list[str]:
     found = []
+    if _cross(column.bottom if low is None else low, column.top if high is None else high):
+        found.append(_crossed(column.name))
+    for word, code in (("top", high), ("bottom", low)):
+        if code is not None and float(code) in numeric_codes(column):
+            found.append(f"column {column.name!r}: the {word} code is a missing code already")
     if high is not None and column.top is not None and high > column.top:
         found.append(f"column {column.name!r} is top-coded already below the new top code")
     if low is not None and column.bottom is not None and low < column.bottom:

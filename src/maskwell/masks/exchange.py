@@ -30,6 +30,9 @@ class RankSwap(Plan):
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Say what will be exchanged; there is no law."""
         need(table, self.columns, ("continuous", "integer"))
+        counts = table.is_open(self.columns).sum(axis=0)
+        few = [name for name, count in zip(self.columns, counts, strict=True) if count < 2]
+        raise_all([f"column {name!r} has fewer than two open values to exchange" for name in few], BadPlan)
         return NoiseCard((RankSwapped(self.columns, self.window_ratio),))
 
 

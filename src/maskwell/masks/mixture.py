@@ -16,6 +16,7 @@ from .resolve import (
     Prepared,
     check_names,
     correlations,
+    frozen,
     in_range,
     names,
     outlets,
@@ -32,9 +33,9 @@ class MixtureNoise(NoiseOptions):
     Each component has variance `within_variance_ratio` (c) times the data's; the rest lies between their
     means. `symmetric` places the means on both sides of zero, otherwise one far component balances the
     others. `weights` are equal unless given. `correlated` makes the covariance proportional to the data's
-    (Roque): by one component for each record where there are more components than columns, else by turning
-    independent mixtures; `construction` ("components" or "rotation") chooses. An intruder who knows a mixture
-    undoes much of it: compare its risk with plain normal noise of the same variance.
+    (Roque): by one component for each record where there are more components than columns (and `symmetric` is
+    not False), else by turning independent mixtures; `construction` ("components" or "rotation") chooses. An
+    intruder who knows a mixture undoes much of it: compare its risk with plain normal noise of the same variance.
     """
 
     columns: tuple[str, ...]
@@ -48,7 +49,9 @@ class MixtureNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        problems = check_names(self.columns) + self.option_problems() + self._weight_problems()
+        object.__setattr__(self, "weights", frozen(self.weights))
+        problems = check_names(self.columns) + self.option_problems(self.columns) + self._weight_problems()
+        problems += in_range("variance_ratio", self.variance_ratio, 0)
         problems += in_range("within_variance_ratio", self.within_variance_ratio, 0)
         if self.within_variance_ratio >= self.variance_ratio:
             problems.append("within_variance_ratio must lie below variance_ratio")
@@ -56,6 +59,8 @@ class MixtureNoise(NoiseOptions):
             problems.append(f"construction must be 'components' or 'rotation', not {self.construction!r}")
         if self.construction and not self.correlated:
             problems.append("a construction is for correlated=True only")
+        if self.construction == "components" and not self.symmetric:
+            problems.append("symmetric=False places means along a line: it needs construction 'rotation'")
         if self.construction == "components" and self.components < len(self.columns) + 1:
             problems.append(
                 f"construction 'components' needs more components ({self.components}) than columns "
@@ -111,10 +116,8 @@ class MixtureNoise(NoiseOptions):
         sds = two_digits(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, setting)
         within = self.within_variance_ratio / self.variance_ratio
         weights, unit = self.unit_means()
-        by_record = (
-            self.components > len(sds) if self.construction is None else self.construction == "components"
-        )
-        if by_record:
+        enough = self.symmetric and self.components > len(sds)
+        if self.construction == "components" or (self.construction is None and enough):
             return JointMixture(weights, _spanning(np.array(weights), len(sds)), within, sds, matrix), notes
         turned = tuple((unit * np.sqrt(1 - within)).tolist())
         inside = (float(np.sqrt(within)),) * self.components

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from ..engines import Moments
 from ..errors import BadPlan, raise_all
-from ..laws import Outlet, Power, Spread, Step
+from ..laws import Additive, Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
+from ..laws.outlet import beyond, inside
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
@@ -37,16 +39,19 @@ class NoiseOptions(Plan):
     spread: Step | Power | None = None
     skip_constant: bool = False
 
-    def option_problems(self) -> list[str]:
-        """Return what is wrong with the options."""
+    def option_problems(self, columns: tuple[str, ...]) -> list[str]:
+        """Return what is wrong with the options of a mask of some columns."""
+        object.__setattr__(self, "limits", tuple((name, low, high) for name, low, high in self.limits))
         found = []
         if self.transform not in (None, "log"):
             found.append(f"transform must be 'log' or left out, not {self.transform!r}")
         if self.transform is None and self.shift:
             found.append("a shift is for transform='log' only")
-        found += [
-            f"the limits of {n!r} must rise" for n, a, b in self.limits if None not in (a, b) and a >= b
-        ]  # type: ignore[operator]
+        for name, low, high in self.limits:
+            if name not in columns:
+                found.append(f"limits name column {name!r}, which this mask does not touch")
+            if low is not None and high is not None and low >= high:
+                found.append(f"the limits of {name!r} must rise")
         return found
 
 
@@ -74,10 +79,28 @@ def exactly_one(what: str, **given: object) -> list[str]:
 
 def in_range(name: str, value: float | None, low: float, high: float = np.inf) -> list[str]:
     """Check that an option lies above `low` and not above `high`."""
-    if value is None or low < value <= high:
+    if value is None or (low < value <= high and np.isfinite(value)):
         return []
     upper = f" and at most {high:g}" if np.isfinite(high) else ""
     return [f"{name} must lie above {low:g}{upper}"]
+
+
+def figures(
+    name: str, given: float | tuple[float, ...], columns: tuple[str, ...], *, zero: bool = False
+) -> list[str]:
+    """Check one figure for all columns, or one for each: finite, and positive unless zero is allowed."""
+    values = np.atleast_1d(np.asarray(given, dtype=np.float64))
+    found = []
+    if np.ndim(given) and len(values) != len(columns):
+        found.append(f"{name} has {len(values)} figures for {len(columns)} columns")
+    if not np.all(np.isfinite(values) & ((values >= 0) if zero else (values > 0))):
+        found.append(f"{name} must not be negative" if zero else f"{name} must be positive")
+    return found
+
+
+def frozen(given: object) -> object:
+    """Return a list of figures as a tuple, one figure as it is."""
+    return tuple(given) if isinstance(given, list) else given
 
 
 def need(table: Table, columns: Sequence[str], kinds: tuple[str, ...]) -> None:
@@ -113,63 +136,75 @@ class Prepared:
 
 
 def prepare(
-    table: Table, columns: tuple[str, ...], options: NoiseOptions, setting: Setting, *, joint: bool = False
+    table: Table,
+    columns: tuple[str, ...],
+    options: NoiseOptions,
+    setting: Setting,
+    *,
+    relative: bool = True,
+    joint: bool = False,
 ) -> Prepared:
-    """Check the columns and compute the moments their noise needs."""
+    """Check the columns and compute the moments their noise needs (`relative`: sds; `joint`: correlations)."""
     need(table, columns, ("continuous", "integer"))
     values = table.values(columns)
-    problems = [p for j, name in enumerate(columns) for p in _value_problems(name, values[:, j], options)]
-    raise_all(problems, BadPlan)
+    notes: tuple[str, ...] = ()
+    constant = [name for j, name in enumerate(columns) if _is_constant(values[:, j])]
+    if constant and options.skip_constant:
+        if len(constant) == len(columns):
+            raise BadPlan("every column to be masked is constant")
+        notes = (f"left as they are because they are constant: {', '.join(constant)}",)
+        values = values[:, [name not in constant for name in columns]]
+        columns = tuple(name for name in columns if name not in constant)
+        constant = []
+    least = len(columns) + 2 if joint else 2 if relative else 1
+    problems = [p for j, n in enumerate(columns) for p in _value_problems(n, values[:, j], options, least)]
+    raise_all(problems + [_constant(name) for name in constant if relative], BadPlan)
     if options.transform == "log":
         values = np.log(values + options.shift)
     moments = setting.engine.moments(values)
-    constant = [columns[j] for j in np.flatnonzero(moments.low == moments.high)]
-    if constant and options.skip_constant:
-        kept = tuple(name for name in columns if name not in constant)
-        if not kept:
-            raise BadPlan("every column to be masked is constant")
-        again = prepare(table, kept, options, setting, joint=joint)
-        note = f"left as they are because they are constant: {', '.join(constant)}"
-        return Prepared(again.columns, again.values, again.moments, (note, *again.notes))
-    raise_all([_constant(name) for name in constant], BadPlan)
-    if joint:
-        raise_all(_too_few(columns, moments), BadPlan)
-    return Prepared(columns, values, moments)
+    tiny = [n for n, variance in zip(columns, moments.variances, strict=True) if relative and variance == 0]
+    raise_all([f"column {n!r}: the variance underflows; rescale the column" for n in tiny], BadPlan)
+    return Prepared(columns, values, moments, notes)
+
+
+def _is_constant(values: Floats) -> bool:
+    return bool(np.count_nonzero(~np.isnan(values)) > 1 and np.fmin.reduce(values) == np.fmax.reduce(values))
 
 
 def _constant(name: str) -> str:
     return f"column {name!r} is constant, so noise in proportion to its sd is undefined; skip_constant leaves it out"
 
 
-def _too_few(columns: tuple[str, ...], moments: Moments) -> list[str]:
-    least = len(columns) + 2
-    return [
-        f"column {name!r} has {int(count)} open values; the covariance of {len(columns)} columns is undefined "
-        f"below {least}: mask fewer columns together or use independent noise"
-        for name, count in zip(columns, moments.counts, strict=True)
-        if count < least
-    ]
-
-
-def _value_problems(name: str, values: Floats, options: NoiseOptions) -> list[str]:
-    is_open = ~np.isnan(values)
-    if not is_open.any():
+def _value_problems(name: str, values: Floats, options: NoiseOptions, least: int) -> list[str]:
+    count = int(np.count_nonzero(~np.isnan(values)))
+    if not count:
         return [f"column {name!r} has no open value to mask; drop it from the plan"]
-    if np.count_nonzero(is_open) < 2:
+    if count == 1 < least:
         return [f"column {name!r} has one open value, so its variance is undefined; drop it from the plan"]
     too_large = np.flatnonzero(np.abs(values) > LARGEST)
     if len(too_large):
         return [
             f"column {name!r}: the variance overflows (first at record {too_large[0] + 1}); rescale the column"
         ]
-    if options.transform == "log":
-        below = np.flatnonzero(values + options.shift <= 0)
-        if len(below):
-            return [
-                f"column {name!r} has {len(below):,} values at or below {-options.shift:g} (first at record "
-                f"{below[0] + 1}), where the logarithm is undefined; give a larger shift"
-            ]
-    return []
+    found = _too_few(name, count, least) if count < least else []
+    return found + (_log_problems(name, values, options.shift) if options.transform == "log" else [])
+
+
+def _too_few(name: str, count: int, least: int) -> list[str]:
+    return [
+        f"column {name!r} has {count} open values; the covariance of {least - 2} columns is undefined "
+        f"below {least}: mask fewer columns together or use independent noise"
+    ]
+
+
+def _log_problems(name: str, values: Floats, shift: float) -> list[str]:
+    below = np.flatnonzero(values + shift <= 0)
+    if not len(below):
+        return []
+    return [
+        f"column {name!r} has {len(below):,} values at or below {-shift:g} (first at record {below[0] + 1}), "
+        "where the logarithm is undefined; give a larger shift"
+    ]
 
 
 def two_digits(values: Floats, setting: Setting) -> Row:
@@ -260,11 +295,15 @@ def _lifted(matrix: Floats) -> Floats:
 
 
 def _two_decimals(matrix: Floats) -> tuple[Floats, float]:
-    """Round to two decimals, then shrink all correlations by as few percent as keep the matrix consistent."""
+    """Round to two decimals, then shrink all correlations by as few percent as keep the matrix consistent.
+
+    Consistent means that no direction loses more than half of its noise by the rounding: 0.997 rounded to 1
+    would leave the difference of two columns in clear.
+    """
     for percent in range(101):
         rounded = np.round((1 - percent / 100) * matrix, 2) + 0.0
         np.fill_diagonal(rounded, 1.0)
-        if np.linalg.eigvalsh(rounded)[0] >= -1e-12:
+        if np.linalg.eigvalsh(rounded - matrix / 2)[0] >= -1e-12:
             return rounded, percent / 100
     return np.eye(len(matrix)), 1.0
 
@@ -278,8 +317,26 @@ def spreads(
         return (), np.ones(count)
     if isinstance(options.spread, Step):
         return (options.spread,) * count, np.ones(count)
-    squares = options.spread.factor(table.values(prepared.columns)) ** 2
+    with np.errstate(over="ignore"):
+        squares = options.spread.factor(table.values(prepared.columns)) ** 2
+    raise_all(
+        [p for j, n in enumerate(prepared.columns) for p in _spread_problems(n, squares[:, j])], BadPlan
+    )
     return (options.spread,) * count, np.sqrt(setting.engine.moments(squares).means)
+
+
+def _spread_problems(name: str, squares: Floats) -> list[str]:
+    too_large = np.flatnonzero(squares > LARGEST)
+    if len(too_large):
+        return [
+            f"column {name!r}: the power of its values overflows (first at record {too_large[0] + 1}); "
+            "rescale the column or take a smaller exponent"
+        ]
+    if not np.any(squares > 0):
+        return [
+            f"column {name!r} is zero throughout, so a power of it gives no noise; give the spread a floor"
+        ]
+    return []
 
 
 def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats) -> tuple[Outlet, ...]:
@@ -295,25 +352,50 @@ def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats
                 f"column {name!r} has top or bottom codes: with clamp=False noise could cross them and be "
                 "taken for a code; clamp, or declare the codes as missing codes"
             )
-        low, high = _limits(column, unit, options)
-        avoid = tuple(float(code) for code in column.missing if not isinstance(code, str))
-        out.append(Outlet(unit, low, high, log_shift=log_shift, avoid=_on_grid(avoid, unit)))
+        avoid = numeric_codes(column, unit)
+        low, high = _limits(column, unit, avoid, options)
+        if low is not None and high is not None and low >= high:
+            problems.append(f"column {name!r}: its limits and codes leave no room for two values of its unit")
+        out.append(Outlet(unit, low, high, log_shift=log_shift, avoid=avoid))
     raise_all(problems, BadPlan)
     return tuple(out)
 
 
-def _limits(column: Column, unit: Fraction, options: NoiseOptions) -> tuple[float | None, float | None]:
-    lows = [a for name, a, _ in options.limits if name == column.name and a is not None]
-    highs = [b for name, _, b in options.limits if name == column.name and b is not None]
+def _limits(
+    column: Column, unit: Fraction, avoid: tuple[float, ...], options: NoiseOptions
+) -> tuple[float | None, float | None]:
+    """Return the tightest limits, on the grid of the unit and on no code."""
+    lows = [inside(a, 1, unit, avoid) for n, a, _ in options.limits if n == column.name and a is not None]
+    highs = [inside(b, -1, unit, avoid) for n, _, b in options.limits if n == column.name and b is not None]
     if options.clamp and column.bottom is not None:
-        lows.append(float(Fraction(repr(column.bottom)) + unit))
+        lows.append(beyond(column.bottom, 1, unit, avoid))
     if options.clamp and column.top is not None:
-        highs.append(float(Fraction(repr(column.top)) - unit))
+        highs.append(beyond(column.top, -1, unit, avoid))
     return max(lows, default=None), min(highs, default=None)
 
 
-def _on_grid(codes: tuple[float, ...], unit: Fraction) -> tuple[float, ...]:
-    return tuple(code for code in codes if (Fraction(repr(code)) / unit).denominator == 1)
+def numeric_codes(column: Column, unit: Fraction | None = None) -> tuple[float, ...]:
+    """Return the declared missing codes that are numbers, on the grid of a unit if one is given."""
+    codes = []
+    for code in column.missing:
+        with suppress(ValueError, OverflowError):
+            if unit is None or (Fraction(str(code)) / unit).denominator == 1:
+                codes.append(float(code))
+    return tuple(codes)
+
+
+def check_means(law: Additive, table: Table) -> None:
+    """Refuse noise on the log scale that has no mean to correct (Laplace noise of an sd from sqrt 2 on)."""
+    values = table.values(law.columns)
+    problems = []
+    for j, name in enumerate(law.columns):
+        scale = law.spreads[j].factor(values[:, j]) if any(law.spreads) else np.ones(1)  # type: ignore[union-attr]
+        if np.any(np.isinf(law.noise.log_mean_exp(j, np.fmax.reduce(scale, keepdims=True)))):
+            problems.append(
+                f"column {name!r}: this much {law.noise.form} noise on the log scale has no mean to correct; "
+                "use less noise, shape='normal' or mean_corrected=False"
+            )
+    raise_all(problems, BadPlan)
 
 
 def default_unit(sd: float) -> Fraction:
@@ -321,13 +403,7 @@ def default_unit(sd: float) -> Fraction:
     return Fraction(10) ** (int(np.floor(np.log10(sd))) - 2)
 
 
-def per_column(given: float | Sequence[float], count: int, what: str) -> Floats:
-    """Return one figure for each column from one or as many."""
-    values = (
-        np.broadcast_to(np.asarray(given, dtype=np.float64), (count,))
-        if np.ndim(given) == 0
-        else np.asarray(given)
-    )
-    if len(values) != count:
-        raise BadPlan(f"{what} has {len(values)} figures for {count} columns")
-    return np.asarray(values, dtype=np.float64)
+def per_column(given: float | Sequence[float], columns: tuple[str, ...], kept: tuple[str, ...]) -> Floats:
+    """Return one figure for each column that is kept, from one for all or one for each that was named."""
+    values = np.broadcast_to(np.asarray(given, dtype=np.float64), (len(columns),))
+    return np.asarray(values[[columns.index(name) for name in kept]])
