@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
@@ -19,12 +20,13 @@ def masking_summary(masking: Masking, release: Path, private: Path) -> str:
         if released != records
         else f"{records:,} records masked"
     ]
-    lines += ["", *_masks(masking), "", *_figures(column_figures(masking))]
+    figures = _figures(masking, column_figures(masking))
+    lines += ["", *_masks(masking), *(["", *figures] if figures else [])]
     lines += ["", *(f"- {note}" for note in masking.notes)] if masking.notes else []
     if masking.card.seeded:
         lines += ["", "The noise comes from a small seed: for studies, not for release."]
-    lines += ["", f"may leave:     {release}{'/'} (data, card, schema, codebook, manifest)"]
-    lines += [f"stays inside:  {private}{'/'} (key, links, truth; readable by you alone)"]
+    lines += ["", f"may leave:     {release}/ (data, card, schema, codebook, manifest)"]
+    lines += [f"stays inside:  {private}/ (key, links, truth; readable by you alone)"]
     return "\n".join(lines)
 
 
@@ -38,6 +40,8 @@ def _masks(masking: Masking) -> list[str]:
             lines += [line for name, text in said.items() for line in _wrapped(name, text)]
     for total, parts in masking.card.recomputed:
         lines += _wrapped(total, f"recomputed from {', '.join(name for name, _ in parts)}")
+    if masking.card.subsampled is not None:
+        lines.append(f"  each record released with probability {masking.card.subsampled:g}")
     return lines
 
 
@@ -53,7 +57,7 @@ def _common(text: str) -> str:
     return ", ".join(parts)
 
 
-def _figures(figures: Sequence[ColumnFigures]) -> list[str]:
+def _figures(masking: Masking, figures: Sequence[ColumnFigures]) -> list[str]:
     if not figures:
         return []
     rows: list[tuple[str, ...]] = [
@@ -61,9 +65,8 @@ def _figures(figures: Sequence[ColumnFigures]) -> list[str]:
     ]
     for item in figures:
         numbers = [item.mean, item.mean_after, item.sd, item.sd_after]
-        noise = "varies" if item.noise_sd is None else f"{item.noise_sd:,.6g}"
         clamped = f"{item.clamped / max(item.open, 1):.1%}"
-        rows.append((item.column, f"{item.open:,}", *map(short, numbers), noise, clamped))
+        rows.append((item.column, f"{item.open:,}", *map(short, numbers), _noise(masking, item), clamped))
     clamps = "  clamped: carried by noise to a limit or a code, which moves means and keeps sds down"
     said = [clamps] if any(item.clamped for item in figures) else []
     below = [item.column for item in figures if item.negative]
@@ -75,12 +78,23 @@ def _figures(figures: Sequence[ColumnFigures]) -> list[str]:
     return text_table(rows) + said
 
 
+def _noise(masking: Masking, item: ColumnFigures) -> str:
+    """Say the size of the noise: a figure, that it varies with the value, or that there is none."""
+    if item.noise_sd is not None:
+        return f"{item.noise_sd:,.6g}" if item.noise_sd else "none"
+    law = masking.card.law_of(item.column)
+    return "none" if law is None or not law.has_density else "varies"
+
+
 def short(value: float) -> str:
-    """Write a figure with four significant digits and thousands separators."""
-    if value != 0 and not 1e-4 <= abs(value) < 1e15:
+    """Write a figure with at least four significant digits and thousands separators; a dash where it is undefined."""
+    if math.isnan(value):
+        return "-"
+    if value == 0:
+        return "0"
+    if not 1e-4 <= abs(value) < 1e15:
         return f"{value:.3e}"
-    digits = max(0, 3 - len(str(int(abs(value)))) + 1) if value else 0
-    return f"{value:,.{digits}f}"
+    return f"{value:,.{max(0, 3 - math.floor(math.log10(abs(value))))}f}"
 
 
 def text_table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -78,7 +78,10 @@ def _not_utf8(rest: bytes, line: int) -> str:
     high = {byte for byte in rest[:65536] if byte >= 0x80}
     windows = any(byte < 0xA0 for byte in high)
     name, option = ("Windows-1252", "cp1252") if windows else ("Latin-1", "latin-1")
-    return f'the file is not in UTF-8 (line {line}); it seems to be in {name}: read it with the option encoding="{option}"'
+    return (
+        f"the file is not in UTF-8 (line {line}); it seems to be in {name}: read it with the option "
+        f'encoding="{option}"'
+    )
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

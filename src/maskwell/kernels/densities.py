@@ -21,7 +21,7 @@ LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW_NODES, NARROW_WEIGHTS = leggauss(8)
 NODES, WEIGHTS = leggauss(15)
 NULL_RULES = WEIGHTS * legvander(NODES, 14)[:, 12:].T  # zero where a polynomial of degree 11 would do
-QUADRATURE_TOLERANCE = 1e-9  # of a panel, against the whole integral
+QUADRATURE_TOLERANCE = 1e-10  # of a panel, against the whole integral
 NEGLIGIBLE_LOG = 34.0  # what lies this far below the peak of a log-integrand is left out
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from numba import njit
 
 
-@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@njit(cache=True, nogil=True)
 def exchange_within(uniform: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.int64]:
     """Return each ranked record's partner: a free one at most `window` ranks above, chosen by its uniform.
 

@@ -1,13 +1,15 @@
 """Releasing the same records again: new noise is the earlier noise plus an independent increment.
 
 Fresh noise at each release would average out, and the same noise at two scales would cancel. With z2 = z1 + extra the
-second release tells nothing that the first did not.
+second release tells nothing that the first did not. Nest each release in the one before it, in one line: two
+releases nested in one that was never published tell more together than each, though never more than that one.
 
 That is exact before values are clamped and rounded. A clamp or a unit hides some of x + noise in the first release, and
-the second may show it again; together they never tell more than the first would without clamp and unit. With
-noise of variance v and unit u the error left is thus at least v / (v + u^2 / 12): 0.99999 for the units chosen by
-default (a hundredth of the noise or less), 0.92 where the unit is as large as the noise. With a clamp at
-the outer 5% of normal data it is 0.99 (noise of a tenth of the variance, then twice that).
+the second may show some of it again, but both together never tell more than the first would without clamp and
+unit. With noise of variance v and unit u the error left is thus at least v / (v + u^2 / 12): 0.99999 for the units
+chosen by default (a hundredth of the noise or less), 0.92 where the unit is as large as the noise (0.995 measured,
+with the noise doubled). With a clamp at the outer 5% of normal data 0.9998 was measured, and 0.99 among
+the clamped records.
 """
 
 from __future__ import annotations

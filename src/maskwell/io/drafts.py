@@ -1,0 +1,156 @@
+"""A column on its way into the schema, and the codes found among its numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..schema import Column
+from .numbers import number_text
+from .profile import Counts, Facts, Floats
+
+_CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something the steward should know or decide; `suggestion` is a line of the schema that may be switched on."""
+
+    column: str | None
+    kind: str
+    text: str
+    suggestion: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A column on its way into the schema, with what was found about it; `spikes` may be missing codes."""
+
+    facts: Facts
+    column: Column
+    findings: tuple[Finding, ...] = ()
+    spikes: tuple[float, ...] = ()
+
+    def asked(self, what: str, text: str, suggestion: str = "", **changes: Any) -> Draft:
+        """Add a finding, and change the column with it."""
+        finding = Finding(self.column.name, what, text, suggestion)
+        return replace(self, column=replace(self.column, **changes), findings=(*self.findings, finding))
+
+    def as_text(self, what: str, text: str, **changes: Any) -> Draft:
+        """Add a finding that makes the column text, kept exactly as it is written."""
+        return self.asked(what, text, kind="text", unit=None, missing=(), categories=(), **changes)
+
+
+def with_literals(draft: Draft) -> Draft:
+    """Ask about words that stand among numbers."""
+    facts = draft.facts
+    if not facts.literals:
+        return draft
+    listed = ", ".join(json.dumps(literal, ensure_ascii=False) for literal in facts.literals)
+    share = share_of(facts.present - int(facts.counts.sum()), facts)
+    return draft.asked("code", f"{share} of the values are {listed}, among numbers: taken as missing; right?")
+
+
+def with_spikes(draft: Draft) -> Draft:
+    """Ask about values that look like codes: frequent nines, or far from the rest."""
+    facts, is_category = draft.facts, draft.column.kind == "category"
+    spikes = _spikes(facts.support, facts.counts)
+    if not spikes:
+        return draft
+    counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()
+    written = [number_text(value) for value in spikes]
+    shares = ", ".join(f"{share_of(c, facts)} are {code}" for c, code in zip(counts, written, strict=True))
+    text = f"of the values {shares}, apart from the rest: a code for no value? Then switch on missing"
+    if is_category:
+        text += " and take it out of the categories"
+    elif spikes[-1] == facts.support[-1]:
+        text += f"; a top code? Then add top = {written[-1]}"
+    listed = ", ".join(f'"{code}"' if is_category else code for code in written)
+    return replace(draft.asked("spike", text, f"missing = [{listed}]"), spikes=spikes)
+
+
+def _spikes(support: Floats, counts: Counts) -> tuple[float, ...]:
+    """Values that look like codes: conventional ones below zero or far out, frequent ones far from the rest."""
+    found: set[float] = set()
+    negative = support[support < 0]
+    if 1 <= len(negative) <= 5 and len(support) >= len(negative) + 2 and all(map(_is_code, negative)):
+        found |= set(negative.tolist())
+    for sign in (1, -1):
+        kept = ~np.isin(support, list(found))
+        found |= set(_far_out(support[kept], counts[kept], sign)) - {0.0}
+    return tuple(sorted(found | _frequent_nines(support, counts)))
+
+
+def _frequent_nines(support: Floats, counts: Counts) -> set[float]:
+    """Codes such as 99 near the upper end, or 99999 anywhere, that are too frequent for their place."""
+    near_end = [
+        i for i in range(max(5, len(support) - 5), len(support)) if support[i] > 9 and _is_code(support[i])
+    ]
+    anywhere = np.flatnonzero(np.isin(support, [10.0**k - 1 for k in range(4, 10)])).tolist()
+    return {float(support[i]) for i in {*near_end, *anywhere} if i and _in_excess(counts, i, 3)}
+
+
+def _is_code(value: float) -> bool:
+    return bool(_CODE.fullmatch(number_text(float(value))))
+
+
+def _far_out(support: Floats, counts: Counts, sign: int) -> list[float]:
+    """Up to five values beyond a gap at one end, if all of them are conventional codes or frequent ones."""
+    outward, often = (sign * support)[::sign], (counts >= max(5, 0.01 * counts.sum()))[::sign]
+    for k in range(1, min(6, len(outward) - 1)):
+        rest, out = outward[:-k], outward[-k:]
+        gap, step = out[0] - rest[-1], np.diff(rest).max()
+        is_wide = gap > (rest[-1] - rest[0]) / 2 and gap >= 2 * step
+        all_codes = bool(out[0] > 0) and all(_is_code(sign * value) for value in out)
+        if (all_codes and (is_wide or gap >= 5 * step)) or (is_wide and len(rest) >= 10 and often[-k:].all()):
+            return [float(sign * value) for value in out]
+    return []
+
+
+def _in_excess(counts: Counts, i: int, times: float = 5) -> bool:
+    """Whether a value is so many times as frequent as its ten neighbours on either side."""
+    near = np.r_[counts[max(0, i - 10) : i], counts[i + 1 : i + 11]]
+    return bool(counts[i] >= max(5, 0.001 * counts.sum(), times * near.mean()) and counts[i] > near.max())
+
+
+def with_pile_ups(draft: Draft) -> Draft:
+    """Ask whether a pile-up at an end is a top or bottom code."""
+    kept = ~np.isin(draft.facts.support, draft.spikes)
+    support, counts = draft.facts.support[kept], draft.facts.counts[kept]
+    if len(support) <= 10:
+        return draft
+    for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
+        if _in_excess(counts, i % len(counts)):
+            share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
+            text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
+            draft = draft.asked("pile-up", text, f"{what} = {value}")
+    return draft
+
+
+def with_unit(draft: Draft) -> Draft:
+    """Say in which unit the numbers come."""
+    facts = draft.facts
+    support = facts.support[~np.isin(facts.support, draft.spikes)]
+    if facts.unit is None:
+        return draft.asked("unit", "more than 6 decimals, so no unit is proposed: which one may be released?")
+    if not facts.whole:
+        return draft.asked(
+            "unit", f"all values are multiples of {number_text(facts.unit)}: the unit proposed"
+        )
+    coarse = next(
+        (10**k for k in range(6, 0, -1) if not (np.any(support[:100] % 10**k) or np.any(support % 10**k))), 1
+    )
+    if coarse == 1 or len(support) < 10:
+        return draft
+    text = f"all values are multiples of {coarse}: released in that unit? Then switch on unit"
+    return draft.asked("unit", text, f"unit = {coarse}")
+
+
+def share_of(count: int, facts: Facts) -> str:
+    """Write a count as a share of the values present, or as it is where the share is tiny."""
+    share = count / facts.present
+    return f"{share:.1%}" if share >= 0.001 else f"{count:,}"
