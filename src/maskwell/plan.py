@@ -86,6 +86,12 @@ class MaskPlan:
         masks = tuple(_bound(mask, schema) for mask in self.masks)
         return masks[0] if len(masks) == 1 else Chain(masks)
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the masks name."""
+        named = [name for mask in self.masks for name in getattr(mask, "columns", ())]
+        return tuple(name for name in dict.fromkeys(named) if name != KEYS)
+
     @classmethod
     def read(cls, path: str | Path) -> MaskPlan:
         """Read a plan from a TOML file, listing every problem at once."""

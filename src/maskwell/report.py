@@ -83,7 +83,9 @@ def _noise(masking: Masking, item: ColumnFigures) -> str:
     if item.noise_sd is not None:
         return f"{item.noise_sd:,.6g}" if item.noise_sd else "none"
     law = masking.card.law_of(item.column)
-    return "none" if law is None or not law.has_density else "varies"
+    if law is None:
+        return "of parts"
+    return "varies" if law.has_density else "none"
 
 
 def short(value: float) -> str:

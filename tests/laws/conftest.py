@@ -174,9 +174,9 @@ def _examples() -> dict[str, Example]:
             FINE,
         ),
         "correlated, three columns": Example(
-            _additive(Normal((1.0, 2.0, 3.0), CORRELATIONS), whole(1, low=-1.0), whole(2, high=4.0), whole(3)),
+            _additive(Normal((1.0, 2.0, 3.0), CORRELATIONS), whole(1, low=-1.0), whole(4, high=4.0), whole(6)),
             ((0.0, 1.0, 2.0), (0.0, NAN, 2.0)),
-            ((-1, 6), (-12, 4), (-20, 24)),
+            ((-1, 6), (-12, 4), (-24, 24)),
             tolerance=1e-6,
         ),
         "correlated, singular": Example(
@@ -300,11 +300,11 @@ def _examples() -> dict[str, Example]:
         ),
         "correlated after independent, some columns": Example(
             follow(
-                _additive(Normal((1.0, 20.0), PAIR), whole(1), whole(6, low=60.0)),
-                Additive(("b", "c"), Normal((10.0, 2.0), PAIR), (whole(16, low=64.0), whole(2))),
+                _additive(Normal((1.0, 20.0), PAIR), whole(2), whole(6, low=60.0)),
+                Additive(("b", "c"), Normal((10.0, 2.0), PAIR), (whole(32, low=64.0), whole(4))),
             ),
             ((0.0, 100.0, 5.0), (0.0, 100.0, NAN)),
-            ((-7, 7), (64, 256), (-8, 18)),
+            ((-8, 8), (64, 256), (-8, 20)),
             tolerance=1e-6,
         ),
         "codes after noise": Example(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from ..kernels.summation import grids, partial, total
+from ..errors import BadPlan
+from ..kernels.summation import BLOCK, grids, partial, total
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -36,9 +37,17 @@ class Moments:
 
 def moments(values: Floats, parts: Parts) -> Moments:
     """Sum on exact grids, so that no bit depends on the order of records or on how they are cut."""
+    try:
+        with np.errstate(over="ignore"):
+            return _moments(values, parts)
+    except OverflowError:
+        raise BadPlan("a column holds numbers so large that their squares overflow: rescale it") from None
+
+
+def _moments(values: Floats, parts: Parts) -> Moments:
     low, high, counts = _ranges(values, parts)
     largest = np.maximum(np.abs(low), np.abs(high))
-    means = _sums(values, parts, largest, lambda part: part) / np.maximum(counts, 1)
+    means = _sums(values, parts, largest, lambda block: block.T) / np.maximum(counts, 1)
     if counts.min(initial=len(values)) == len(values):
         return _complete(values, parts, means, low, high)
     return _pairwise(values, parts, means, low, high, counts)
@@ -56,16 +65,25 @@ def _ranges(values: Floats, parts: Parts) -> tuple[Floats, Floats, Floats]:
     return np.where(counts > 0, low, 0.0), np.where(counts > 0, high, 0.0), counts
 
 
-def _sums(values: Floats, parts: Parts, largest: Floats, form: Callable[[Floats], Floats]) -> Floats:
-    """Sum what `form` makes of each part, column by column; closed values count as 0."""
+def _sums(
+    values: Floats, parts: Parts, largest: Floats, form: Callable[[Floats], Iterable[Floats]]
+) -> Floats:
+    """Sum the columns that `form` makes of each part; closed values count as 0."""
     grid = grids(largest, len(values))
     running = np.zeros(grid.shape)
     for part in parts(len(values)):
-        chunk = values[part]
-        if np.isnan(chunk).any():
-            chunk = np.where(np.isnan(chunk), 0.0, chunk)
-        running += partial(form(chunk), grid)
+        for block in _blocks(values, part):
+            for j, column in enumerate(form(block)):
+                running[:, j] += partial(column[:, None], grid[:, [j]])[:, 0]
     return total(running)
+
+
+def _blocks(values: Floats, part: Part) -> Iterator[Floats]:
+    """Cut a part into blocks that stay near the processor, columns one after the other in memory."""
+    chunk = values[part]
+    for start in range(0, len(chunk), BLOCK):
+        block = np.asfortranarray(chunk[start : start + BLOCK])
+        yield np.where(np.isnan(block), 0.0, block) if np.isnan(block).any() else block
 
 
 def _complete(values: Floats, parts: Parts, means: Floats, low: Floats, high: Floats) -> Moments:
@@ -73,12 +91,14 @@ def _complete(values: Floats, parts: Parts, means: Floats, low: Floats, high: Fl
     rows, columns = np.triu_indices(width)
     bound = np.maximum(np.abs(low - means), np.abs(high - means))
 
-    def products(chunk: Floats) -> Floats:
-        centred = chunk - means
-        return np.asarray(centred[:, rows] * centred[:, columns])
+    def products(block: Floats) -> Iterator[Floats]:
+        centred = [block[:, j] - means[j] for j in range(width)]
+        yield from centred
+        for i, j in zip(rows, columns, strict=True):
+            yield centred[i] * centred[j]
 
-    sums = _sums(values, parts, bound[rows] * bound[columns], products)
-    drift = _sums(values, parts, bound, lambda chunk: chunk - means)
+    both = _sums(values, parts, np.concatenate([bound, bound[rows] * bound[columns]]), products)
+    drift, sums = both[:width], both[width:]
     matrix = np.zeros((width, width))
     matrix[rows, columns] = matrix[columns, rows] = sums - drift[rows] * drift[columns] / max(count, 1)
     covariance = matrix / max(count - 1, 1)

@@ -92,9 +92,9 @@ def conform_raw(raw: Raw, schema: Schema | None) -> Table:
 
     notes = raw.notes
     if schema is None:
-        from .inspect import propose
+        from .inspect import propose, taken
 
-        schema = as_categories(propose(without_codes(raw), decimal=raw.decimal).schema, raw)
+        schema = as_categories(taken(propose(without_codes(raw), decimal=raw.decimal).schema), raw)
         notes = (*notes, "no schema was given: one was proposed from the data")
     schema, said = merged(schema, raw)
     table = conform(raw.data, schema, raw.source, decimal=raw.decimal, notes=(*notes, *said))

@@ -21,6 +21,7 @@ FEWEST_RECORDS = 20
 FEWEST_NONZERO = 5  # a column that is zero on all but a few records proves nothing
 CHUNK = 65_536
 POOL = 20_000
+LARGEST = 1e150
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ class _Data:
 
 
 def _finite(values: Floats) -> Floats:
-    return np.where(np.isinf(values), np.nan, values) if np.isinf(values).any() else values
+    """Pass over values whose square is no number."""
+    too_large = np.abs(values) > LARGEST
+    return np.where(too_large, np.nan, values) if too_large.any() else values
 
 
 def _distinct_columns(values: Floats, enough: int) -> tuple[int, ...]:

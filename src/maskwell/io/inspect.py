@@ -108,6 +108,15 @@ def propose(raw: pa.Table, *, decimal: str = ".") -> Proposal:
     return Proposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
 
 
+def taken(schema: Schema) -> Schema:
+    """Return a proposed schema as it may be used unseen: of words among numbers only those like NA are codes."""
+    changes = {}
+    for column in schema.columns:
+        known = tuple(c for c in column.missing if not isinstance(c, str) or c.casefold() in _NO_VALUE)
+        changes[column.name] = replace(column, missing=known)
+    return schema.changed(changes)
+
+
 # What each column is.
 
 

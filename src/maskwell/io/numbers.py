@@ -21,6 +21,7 @@ _PLAIN_BELOW = 16
 _VALID = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(([,. '\u2019\u00a0\u202f])\d{3})(\2\d{3})*([.,]\d+)?")
+_DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([ T].*)?|\d{1,2}:\d{2}(:[\d.]+)?")
 _OTHER_DECIMAL = re.compile(r"(?=.*\d)[+-]?\d*[.,]\d*([eE][+-]?\d+)?")
 
 
@@ -61,8 +62,9 @@ _REMEDIES = {
     "numbers with the other decimal sign": "write them all with one sign, or name it "
     "with the options delimiter and decimal, in Python dialect=Dialect(...)",
     "an infinite, too large or undefined number": "correct it, or leave the field empty",
+    "dates or times": "turn the column into a number (age, days since) or a category (year), or drop it",
 }
-_TEXT, _GROUPED, _OTHER_SIGN, _UNDEFINED = _REMEDIES
+_TEXT, _GROUPED, _OTHER_SIGN, _UNDEFINED, _DATES = _REMEDIES
 
 
 def parse(text: Array, decimal: str) -> Numbers:
@@ -118,6 +120,8 @@ def _kind(field: str) -> str:
         return _UNDEFINED
     if _THOUSANDS.fullmatch(field):
         return _GROUPED
+    if _DATE.fullmatch(field):
+        return _DATES
     return _OTHER_SIGN if _OTHER_DECIMAL.fullmatch(field) else _TEXT
 
 

@@ -15,6 +15,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Law = tuple[float, float, float, float, float, float, float]
 
 ROOT_HALF = math.sqrt(0.5)
 LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
@@ -196,9 +197,8 @@ def mixture_log_interval(lower: Floats, upper: Floats, weights: Floats, means: F
 
 
 # --- lognormal bias plus normal noise ----------------------------------------------------------------------
-# z = theta x + e with theta = exp(s n - s^2 / 2), n standard normal, s^2 = log(1 + phi^2), e normal.
-# Unless a part is missing, the law is an integral over the latent n. Its log-integrand has one or two peaks,
-# which can be bracketed, so that the adaptive quadrature starts where the mass is at whatever ratio of scales.
+# z = theta x + e with theta = exp(s n - s^2 / 2), n standard normal, s^2 = log(1 + phi^2), e normal: an integral
+# over n. Its log-integrand has one or two peaks; quadrature starts from these, whatever the ratio of scales.
 
 
 @njit(cache=True, nogil=True)
@@ -257,9 +257,6 @@ def _log_convolved(lower: float, upper: float, x: float, s: float, sd: float) ->
     high = _reach(right if _log_joint(right, law) > peak - NEGLIGIBLE_LOG else 0.0, 1.0, peak, law)
     edges = (_latent(lower, x, s) - law[0], _latent(upper, x, s) - law[0]) if lower < upper else (left, right)
     return peak - LOG_ROOT_2_PI + math.log(_integral(low, high, (left, right) + edges, peak, law))
-
-
-Law = tuple[float, float, float, float, float, float, float]
 
 
 @njit(cache=True, nogil=True)

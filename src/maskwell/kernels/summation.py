@@ -1,8 +1,8 @@
-"""Sums of float64 whose bits depend neither on order nor on how the records were cut into chunks.
+"""Sums of float64 that are the same to the last bit in any order and any partition of the records.
 
-After Demmel and Nguyen (2013): the largest magnitude and the number of values fix a few nested grids, coarse to fine.
-Each value is split into its parts on these grids; parts on one grid add up without rounding, whatever the order.
-All functions work column by column on (n, k) matrices, or on plain vectors.
+After Demmel and Nguyen (2013). The largest magnitude and the number of values fix a few grids, coarse to fine. Each
+value is cut into its parts on these grids; parts on one grid add up without rounding, so no order and no partition can
+change a bit. The last sum, over the grids, is made once. Values are (n, k), summed column by column, or (n,).
 """
 
 from __future__ import annotations
@@ -10,53 +10,66 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import numpy.typing as npt
 
-Floats = NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
-THREE_GRIDS_SUFFICE = 2**28  # values; beyond, a fourth grid keeps the error below 1e-15 of the sum of magnitudes
-MOST_VALUES = 2**40
+DIGITS = 53  # binary digits of a double
+SMALLEST_EXPONENT, LARGEST_EXPONENT = -1022, 1022
+LOST = -50  # what falls below the last grid is at most 2**LOST of the largest value, 1e-15 of all magnitudes
+MOST_VALUES = 2**31
+BLOCK = 16_384  # values handled at once: they stay near the processor
 
 
-def grids(max_abs: ArrayLike, count: int) -> Floats:
-    """Return the splitting constants, one row a grid, for `count` values no larger than `max_abs` (per column).
+def grids(max_abs: npt.ArrayLike, count: int) -> Floats:
+    """Return levels x columns: the constants that cut `count` values of at most `max_abs` into exact pieces.
 
-    Raises OverflowError where `count` such values could add up beyond the largest float64.
+    Raises OverflowError where that many values that large could add up beyond the largest double.
     """
     largest = np.asarray(max_abs, dtype=np.float64)
     if not np.isfinite(largest).all():
-        raise OverflowError("A sum has infinite or missing values among its terms.")
-    if not 0 <= count <= MOST_VALUES:
-        raise OverflowError(f"A reproducible sum takes at most {MOST_VALUES} values; there are {count}.")
-    headroom = max(math.ceil(math.log2(max(count, 1))) - 1, 1)
-    first = np.frexp(largest)[1] + headroom
-    if (first > 1022).any():
-        raise OverflowError("A sum of so many and so large values may exceed the largest float64.")
-    levels = 3 if count <= THREE_GRIDS_SUFFICE else 4
-    exponents = np.stack([first - level * (53 - headroom) for level in range(levels)])
-    return np.ldexp(1.5, np.maximum(exponents, -1022))  # at -1022 the grid is that of the subnormals
+        raise OverflowError("missing or infinite values cannot be summed")
+    if count > MOST_VALUES:
+        raise OverflowError(f"{count:,} values are too many to be summed exactly")
+    carry = math.ceil(math.log2(max(count, 1)))
+    spare = max(carry - 1, 1)  # a grid of 53 digits holds `count` values that use 53 - spare of them
+    first = np.frexp(largest)[1] + spare
+    if first.max(initial=0) > LARGEST_EXPONENT:
+        raise OverflowError("the values are too large to be summed")
+    levels = 1 + max(math.ceil((carry + spare - DIGITS + 1 - LOST) / (DIGITS - spare)), 1)
+    exponents = first - np.arange(levels).reshape(-1, *[1] * first.ndim) * (DIGITS - spare)
+    return np.asarray(np.ldexp(1.5, np.maximum(exponents, SMALLEST_EXPONENT)))
 
 
-def partial(values: Floats, constants: Floats) -> Floats:
-    """Return the exact sums of the parts of `values` on each grid; such partial sums may be added in any order."""
-    rest = np.array(np.asarray(values, dtype=np.float64).T, order="C")  # a copy, each column in one piece
-    part = np.empty_like(rest)
-    sums = np.empty(constants.shape)
-    for level, constant in enumerate(constants[..., None]):
-        np.add(rest, constant, out=part)
-        part -= constant
-        rest -= part
-        sums[level] = part.sum(axis=-1)  # exact, so that numpy's order of summation does not matter
-    return sums
+def partial(values: Floats, grid: Floats) -> Floats:
+    """Return levels x columns: the exact sum of the pieces; partial sums can be added in any order, exactly."""
+    out = np.zeros((len(grid), math.prod(grid.shape[1:])))
+    rest, piece = np.empty((2, min(BLOCK, len(values))))
+    for j, constants in enumerate(grid.reshape(out.shape).T):
+        column = values[:, j] if values.ndim == 2 else values
+        for start in range(0, len(column), BLOCK):
+            block = column[start : start + BLOCK]
+            _cut(block, rest[: len(block)], piece[: len(block)], constants, out[:, j])
+    return out.reshape(grid.shape)
+
+
+def _cut(values: Floats, rest: Floats, piece: Floats, constants: Floats, out: Floats) -> None:
+    """Add the pieces of some values, level by level, to what is there; exact, so numpy may add as it likes."""
+    left = values
+    for level, constant in enumerate(constants):
+        np.add(left, constant, out=piece)
+        np.subtract(piece, constant, out=piece)
+        out[level] += piece.sum()
+        if level + 1 < len(constants):
+            left = np.subtract(left, piece, out=rest)
 
 
 def total(partials: Floats) -> Floats:
-    """Return the sum over all grids, rounded once."""
+    """Return the sum of each column from its partial sums, rounded once; a 0-d array for a vector."""
     columns = partials.reshape(len(partials), -1).T
     return np.array([math.fsum(column) for column in columns]).reshape(partials.shape[1:])
 
 
 def reproducible_sum(values: Floats) -> Floats:
-    """Return the sum over the first axis, the same bits for any order of the records."""
-    values = np.asarray(values, dtype=np.float64)
+    """Return the sum over the records, of all in one piece."""
     return total(partial(values, grids(np.abs(values).max(axis=0, initial=0.0), len(values))))

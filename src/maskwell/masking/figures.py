@@ -19,7 +19,7 @@ class ColumnFigures:
 
     `clamped` counts the values that noise carried to a limit or a code, which is what moves a mean;
     `negative` those now below zero in a column that had none;
-    `noise_sd` is None where the size of the noise depends on the value.
+    means and sds of too few values are NaN; `noise_sd` is None where the size of the noise depends on the value.
     """
 
     column: str
@@ -46,16 +46,20 @@ def column_figures(masking: Masking) -> list[ColumnFigures]:
         ColumnFigures(
             column=name,
             open=int(before.counts[j]),
-            mean=float(before.means[j]),
-            mean_after=float(after.means[j]),
-            sd=float(before.sds[j]),
-            sd_after=float(after.sds[j]),
+            mean=_known(before.means[j], before.counts[j] > 0),
+            mean_after=_known(after.means[j], after.counts[j] > 0),
+            sd=_known(before.sds[j], before.counts[j] > 1),
+            sd_after=_known(after.sds[j], after.counts[j] > 1),
             noise_sd=noise_sd(masking, name),
             clamped=_clamped(masking, name, x[:, j], z[:, j]),
             negative=int(np.count_nonzero(z[:, j] < 0)) if before.low[j] >= 0 else 0,
         )
         for j, name in enumerate(names)
     ]
+
+
+def _known(figure: float, is_defined: bool) -> float:
+    return float(figure) if is_defined else float("nan")
 
 
 def _clamped(masking: Masking, name: str, x: Floats, z: Floats) -> int:

@@ -129,7 +129,7 @@ def _identity_problem(total: str, parts: tuple[tuple[str, float], ...]) -> str:
     said = " + ".join(part if coefficient == 1 else f"{coefficient:g} {part}" for part, coefficient in parts)
     return (
         f"{total} = {said} exactly, so separate noises would contradict each other or give the noise away; "
-        f"mask the parts and add Recompute({total!r}, ...) to the chain, or drop one of the columns"
+        f"mask the parts and add a mask Recompute for {total!r} from them, or drop one of the columns"
     )
 
 

@@ -202,7 +202,7 @@ def _log_problems(name: str, values: Floats, shift: float) -> list[str]:
     if not len(below):
         return []
     return [
-        f"column {name!r} has {len(below):,} values at or below {-shift:g} (first at record {below[0] + 1}), "
+        f"column {name!r} has {len(below):,} values at or below {0 - shift:g} (first at record {below[0] + 1}), "
         "where the logarithm is undefined; give a larger shift"
     ]
 
