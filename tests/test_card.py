@@ -80,7 +80,12 @@ PLANS = {
     "classes": Grouping("AGE", breaks=(30, 50, 70)),
     "coding": Coding("AGE", top=75, bottom=25),
     "coded noise": Chain([CorrelatedNoise(("INCOME", "AGE"), sd_ratio=0.4), Coding("AGE", top=80)]),
-    "chain": Chain([CorrelatedNoise(("INCOME", "RENT"), sd_ratio=0.4), IndependentNoise(("RENT", "AGE"), variance_ratio=0.1)]),
+    "chain": Chain(
+        [
+            CorrelatedNoise(("INCOME", "RENT"), sd_ratio=0.4),
+            IndependentNoise(("RENT", "AGE"), variance_ratio=0.1),
+        ]
+    ),
     "sample": Chain([Pram("SAT", stay=0.7), Subsample(0.5)]),
 }
 
@@ -96,7 +101,11 @@ def masking(request, table):
 
 
 def test_every_mask_with_a_law_is_among_the_plans():
-    named = {part.get("mask") for plan in PLANS.values() for part in [plan.to_dict(), *plan.to_dict().get("masks", ())]}
+    named = {
+        part.get("mask")
+        for plan in PLANS.values()
+        for part in [plan.to_dict(), *plan.to_dict().get("masks", ())]
+    }
     assert named == set(MASKS) - {RankSwap.__name__, Recompute.__name__}
 
 
@@ -126,7 +135,13 @@ def test_closed_cells_add_nothing_and_must_stay_closed(table):
     status = masking.masked.status("RENT").copy()
     status[closed[0]] = 0
     opened = masking.masked.with_columns(
-        {"RENT": (masking.masked.schema["RENT"], np.nan_to_num(masking.masked.values(["RENT"])[:, 0]), status)}
+        {
+            "RENT": (
+                masking.masked.schema["RENT"],
+                np.nan_to_num(masking.masked.values(["RENT"])[:, 0]),
+                status,
+            )
+        }
     )
     changed = masking.card.logpdf(opened, table)
     assert changed[closed[0]] == -np.inf
@@ -235,7 +250,9 @@ def test_a_card_holds_no_notes_and_no_key(table):
 
 
 def test_a_card_from_a_small_seed_says_so(table):
-    seeded, real = (apply(PLANS["pram"], table, **given).card for given in ({"seed": 1}, {"key": Key.from_os()}))
+    seeded, real = (
+        apply(PLANS["pram"], table, **given).card for given in ({"seed": 1}, {"key": Key.from_os()})
+    )
     assert seeded.to_dict()["warning"] == "the noise comes from a small seed: not for release"
     assert "warning" not in real.to_dict()
     assert seeded.numbered
@@ -250,7 +267,10 @@ CARD = NoiseCard((Additive(("A",), Normal((1.0,)), (Outlet(),)),), records=10, d
         ("{", "not JSON at line 1"),
         ("[1]", "not a maskwell noise card"),
         ("{}", "not a maskwell noise card"),
-        (CARD.to_json().replace('"version": 1', '"version": 2'), "written by a newer maskwell (card version 2); upgrade"),
+        (
+            CARD.to_json().replace('"version": 1', '"version": 2'),
+            "written by a newer maskwell (card version 2); upgrade",
+        ),
         (CARD.to_json().replace("1.0", "1.1"), "its digest does not fit its content"),
         (CARD.to_json().replace('"records": 10', '"records": 11'), "its digest does not fit its content"),
         (CARD.to_json().replace('"laws"', '"lows"'), "the card is damaged: KeyError"),

@@ -286,7 +286,7 @@ def test_table_holds_the_arrays():
 def test_table_says_what_each_column_is():
     schema = datasets.housing(1).schema
     assert schema.id_column == "IDNUM"
-    assert schema.with_role("block") == ("BEDROOMS", "BATHS", "YR_BLT")
+    assert schema.with_role("block") == ("REGION", "BEDROOMS", "BATHS", "YR_BLT")
     assert schema.with_role("key") == tuple(amount.name for amount in AMOUNTS)
     for amount in AMOUNTS:
         column = schema[amount.name]

@@ -93,7 +93,9 @@ def test_both_columns_at_a_limit_have_the_probability_of_the_corner():
 
 
 def test_the_error_of_a_rectangle_is_stated_and_true():
-    law = Additive(tuple("abcd"), Normal((1.0,) * 4, tuple(map(tuple, 0.5 + 0.5 * np.eye(4)))), (fine(high=0.0),) * 4)
+    law = Additive(
+        tuple("abcd"), Normal((1.0,) * 4, tuple(map(tuple, 0.5 + 0.5 * np.eye(4)))), (fine(high=0.0),) * 4
+    )
     log, error = law.logpdf_with_error(np.zeros((1, 4)), np.zeros((1, 4)))
     assert 0 < error[0] < 1e-4
     assert abs(np.exp(log[0]) - 1 / 5) <= error[0]  # orthant of equicorrelated normals at 0.5
@@ -109,6 +111,21 @@ def test_without_noise_a_value_leaves_as_what_it_becomes_alone(unit):
     assert np.array_equal(law.logpdf(z + 1, x), np.full(4, -np.inf))
 
 
+def test_a_column_that_the_others_determine_only_has_to_agree_with_them():
+    """Over all released totals, the density of a, b and a + b is that of a and b."""
+    covariance = np.array([[4.0, 1.0, 5.0], [1.0, 9.0, 10.0], [5.0, 10.0, 15.0]])
+    sds = np.sqrt(np.diag(covariance))
+    noise = Normal(tuple(sds), tuple(map(tuple, (covariance / np.outer(sds, sds)).tolist())))
+    law = Additive(("a", "b", "t"), noise, (whole("0.1"),) * 3)
+    z = np.array([[11.3, 18.9, total] for total in (30.0, 30.1, 30.2, 30.3, 30.4)])
+    x = np.tile([10.0, 20.0, 30.0], (5, 1))
+    logs, error = law.logpdf_with_error(z, x)
+    pair = Additive(("a", "b"), noise.only([0, 1]), (whole("0.1"),) * 2)
+    assert np.isfinite(logs).tolist() == [False, True, True, True, False]
+    assert error.max() < 1e-6
+    assert np.exp(logs).sum() * 0.1 == pytest.approx(np.exp(pair.logpdf(z[:1, :2], x[:1, :2])[0]), rel=2e-3)
+
+
 def test_impossible_values_have_no_density():
     law = Additive(("a", "b"), Normal((1.0, 20.0), PAIR), (fine(low=0.0, avoid=(3.0,)), fine()))
     x = np.array([[1.0, 100.0]] * 3)
@@ -117,8 +134,12 @@ def test_impossible_values_have_no_density():
 
 
 def test_columns_of_very_different_size_lose_no_digits():
-    law = Additive(("a", "b"), Normal((1e-6, 1e7), PAIR), (Outlet(Fraction(1, 10**9)), Outlet(Fraction(1000))))
-    small = Additive(("a", "b"), Normal((1.0, 1.0), PAIR), (Outlet(Fraction(1, 1000)), Outlet(Fraction(1, 10**4))))
+    law = Additive(
+        ("a", "b"), Normal((1e-6, 1e7), PAIR), (Outlet(Fraction(1, 10**9)), Outlet(Fraction(1000)))
+    )
+    small = Additive(
+        ("a", "b"), Normal((1.0, 1.0), PAIR), (Outlet(Fraction(1, 1000)), Outlet(Fraction(1, 10**4)))
+    )
     z = np.array([[0.7, -0.4]])
     wide = law.logpdf(z * [1e-6, 1e7], np.zeros((1, 2)))
     assert wide[0] == pytest.approx(small.logpdf(z, np.zeros((1, 2)))[0] - np.log(10), abs=1e-6)
@@ -131,7 +152,9 @@ def test_released_columns_are_described_as_they_leave():
     assert (released.unit, released.top, released.bottom) == (0.5, 99.0, 0.0)
     plain = Additive(("a",), Normal((1.0,)), (whole(1),)).released(Column("a", "integer", top=9))
     assert plain == Column("a", "integer", top=9)
-    skewed = SkewedBias(("a",), 0.1, (1.0,), (whole(10, low=5.0, low_coded=True),)).released(Column("a", "integer"))
+    skewed = SkewedBias(("a",), 0.1, (1.0,), (whole(10, low=5.0, low_coded=True),)).released(
+        Column("a", "integer")
+    )
     assert (skewed.unit, skewed.bottom) == (10, 5.0)
 
 

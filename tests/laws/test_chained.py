@@ -67,7 +67,9 @@ def test_each_column_leaves_by_its_last_outlet():
 
 
 def test_a_mixture_of_some_columns_may_be_followed_on_one_of_them():
-    first = Additive(("a", "b"), Mixture((0.5, 0.5), ((-1.0, 1.0), (-2.0, 2.0)), ((0.3, 0.3),) * 2), (whole(1),) * 2)
+    first = Additive(
+        ("a", "b"), Mixture((0.5, 0.5), ((-1.0, 1.0), (-2.0, 2.0)), ((0.3, 0.3),) * 2), (whole(1),) * 2
+    )
     both = follow(first, noised(0.4, "b"))
     assert both.combined.noise.sds == ((0.3, 0.3), (0.5, 0.5))
     assert both.combined.noise.means == first.noise.means
@@ -88,7 +90,9 @@ def test_limits_of_the_plan_that_keep_values_from_a_code_remain():
 
 
 def test_codes_keep_what_the_noise_brought():
-    first = Additive(("a",), Normal((0.3,)), (Outlet(Fraction(5), log_shift=2.0, avoid=(45.0,)),), mean_corrected=True)
+    first = Additive(
+        ("a",), Normal((0.3,)), (Outlet(Fraction(5), log_shift=2.0, avoid=(45.0,)),), mean_corrected=True
+    )
     coded = follow(first, codes(high=60.0))
     assert coded.outlets == (Outlet(Fraction(5), None, 60.0, high_coded=True, log_shift=2.0, avoid=(45.0,)),)
     assert coded.mean_corrected
@@ -110,7 +114,8 @@ def test_codes_keep_what_the_noise_brought():
         (Additive(("a",), Normal((1.0,)), (whole(1),), spreads=(Multiplicative(0.1, 1.0),)), noised()),
         (Additive(("a",), Normal((1.0,)), (whole(1),), slope=0.9, offsets=(1.0,)), noised()),
         (codes(high=9.0), noised()),
-        (Additive(("a",), Normal((1.0,)), (whole(1, low=0.0, high=2.0),), categories=(("x", "y", "z"),)),) * 2,
+        (Additive(("a",), Normal((1.0,)), (whole(1, low=0.0, high=2.0),), categories=(("x", "y", "z"),)),)
+        * 2,
         (SkewedBias(("a",), 0.2, (1.0,), (whole(1),)), noised()),
         (Classes(("a",), (0.0,), ("low", "high")), noised()),
         (noised(), Classes(("a",), (0.0,), ("low", "high"))),
@@ -159,5 +164,7 @@ def test_readers_see_the_law_of_the_sum():
 
 
 def test_a_mixture_followed_by_normal_noise_is_wider_in_every_component():
-    both = follow(Additive(("a",), MIXTURE, (whole("0.01"),)), Additive(("a",), Normal((0.3,)), (whole("0.01"),)))
+    both = follow(
+        Additive(("a",), MIXTURE, (whole("0.01"),)), Additive(("a",), Normal((0.3,)), (whole("0.01"),))
+    )
     assert both.combined.noise.sds[0] == pytest.approx((0.5, np.sqrt(0.13), np.sqrt(0.18)), rel=1e-15)

@@ -67,7 +67,9 @@ def test_an_exchange_keeps_every_marginal_and_every_closed_value(swapped):
     assert np.array_equal(np.isnan(z), np.isnan(x))
     for j in range(2):
         assert np.array_equal(np.sort(z[:, j]), np.sort(x[:, j]), equal_nan=True)
-    assert np.count_nonzero(z[:, 1] == x[:, 1]) <= law.window_ratio * len(x)  # only the last may find no partner
+    assert np.count_nonzero(z[:, 1] == x[:, 1]) <= law.window_ratio * len(
+        x
+    )  # only the last may find no partner
 
 
 def test_an_exchange_stays_within_the_window(swapped):

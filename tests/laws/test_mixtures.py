@@ -65,7 +65,7 @@ def test_one_column_has_the_marginal_density(noise, kept):
         assert log[0] == pytest.approx(np.log(joint), abs=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.floats(-3, 3), min_size=2, max_size=2))
 def test_turning_back_and_listing_components_agree(point):
     z = np.array([point]) * (1.0, 20.0)
@@ -92,8 +92,6 @@ def test_the_law_of_a_stretched_column_is_stretched():
         assert wider[0] == pytest.approx(plain[0] - np.log(1024), abs=1e-9)
 
 
-
-
 @pytest.mark.parametrize("noise", [Mixture((0.3, 0.7), ((-1.0, 0.5),), ((0.3, 0.2),)), JOINT, ROTATED])
 def test_the_log_mean_is_the_integral_over_the_density(noise):
     alone, sd = noise.only([0]), 1.0
@@ -105,7 +103,9 @@ def test_the_log_mean_is_the_integral_over_the_density(noise):
 
 def test_too_many_components_are_refused_with_a_remedy():
     width = 15
-    noise = RotatedMixture((0.5, 0.5), (-0.9, 0.9), (0.4, 0.4), (1.0,) * width, tuple(map(tuple, np.eye(width))))
+    noise = RotatedMixture(
+        (0.5, 0.5), (-0.9, 0.9), (0.4, 0.4), (1.0,) * width, tuple(map(tuple, np.eye(width)))
+    )
     zeros = np.zeros((1, width - 1))
     with pytest.raises(NoLaw, match="construction 'components'"):
         noise.only(range(width - 1)).log_box(zeros, zeros, (True,) * (width - 1))

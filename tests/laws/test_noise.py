@@ -28,7 +28,7 @@ def test_the_root_is_symmetric_and_squares_to_the_matrix():
     assert np.abs(root @ root - matrix).max() < 1e-14
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     seed=st.integers(0, 10**6),
     width=st.integers(2, 6),
@@ -71,7 +71,9 @@ def test_singular_noise_keeps_an_identity():
 def test_sums_do_not_depend_on_the_number_of_records():
     columns, matrix = np.random.default_rng(1).normal(size=(1000, 7)), correlations_from(1, 7, 7)
     together = combine(columns, matrix)
-    assert all(np.array_equal(combine(columns[i : i + 1], matrix)[0], together[i]) for i in range(0, 1000, 50))
+    assert all(
+        np.array_equal(combine(columns[i : i + 1], matrix)[0], together[i]) for i in range(0, 1000, 50)
+    )
     assert np.abs(together - columns @ matrix.T).max() < 1e-14
 
 

@@ -78,7 +78,7 @@ def outlets(draw):
     return Outlet(unit, low, high, coded and low is not None, coded and high is not None, shift, avoid)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(outlets(), st.floats(-12, 12), st.floats(-8, 8))
 def test_what_leaves_came_from_its_own_cell(outlet, noised_steps, x_steps):
     """`leave` and `cell` are the same way in two directions."""

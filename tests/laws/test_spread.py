@@ -19,7 +19,14 @@ def test_a_power_of_the_size_not_of_the_sign():
 
 
 def test_bias_and_noise_add_their_variances():
-    assert Multiplicative(0.3, 0.4).factor(np.array([-1.0, 0.0, 10.0])) == pytest.approx([0.5, 0.4, 3.02655, ], abs=1e-5)
+    assert Multiplicative(0.3, 0.4).factor(np.array([-1.0, 0.0, 10.0])) == pytest.approx(
+        [
+            0.5,
+            0.4,
+            3.02655,
+        ],
+        abs=1e-5,
+    )
 
 
 @pytest.mark.parametrize("spread", [Step((1.0,), (0.5, 2.0)), Power(0.7, 1.0), Multiplicative(0.1, 2.0)])

@@ -30,7 +30,7 @@ from maskwell.table import Table
 
 PROGRAM = Path(__file__).with_name("crash_masking.py")
 PLAN = Chain(
-    (CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.3), CodeNoise("EDU", variance=0.5), Subsample(0.7))
+    (CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.3), CodeNoise("SEX", variance=0.5), Subsample(0.7))
 )
 FORMATS = ("csv", "tsv", "parquet", "arrow", "sav", "dta", "xpt")
 MakePeople = Callable[..., Table]

@@ -101,7 +101,9 @@ def test_exactly_singular_columns_keep_their_identity():
 
 def test_noise_on_logs_keeps_means_and_relative_size():
     values = np.exp(numbers(20_000)[:, :2] / 6)
-    z, x = masked(CorrelatedNoise(("A", "B"), sd_ratio=0.4, transform="log"), plain(values), ("A", "B"), exact=True)
+    z, x = masked(
+        CorrelatedNoise(("A", "B"), sd_ratio=0.4, transform="log"), plain(values), ("A", "B"), exact=True
+    )
     assert within_four(z - x)
     logs = np.log(z) - np.log(x)
     covariance = 0.16 * np.cov(np.log(x).T)
@@ -144,7 +146,9 @@ def test_released_values_never_equal_a_missing_code():
 
 
 def test_missing_codes_written_as_text_are_avoided_too():
-    table = table_of(Column("A", "continuous", unit=0.5, missing=("-9", "n/a")), A=["1.5", "2.5", "n/a", "-9", "4"] * 4)
+    table = table_of(
+        Column("A", "continuous", unit=0.5, missing=("-9", "n/a")), A=["1.5", "2.5", "n/a", "-9", "4"] * 4
+    )
     assert IndependentNoise("A", variance_ratio=1.0).card(table).laws[0].outlets[0].avoid == (-9.0,)
 
 
@@ -174,7 +178,9 @@ def test_a_step_multiplies_the_planned_sd(table):
 def test_a_variance_given_in_units_is_kept_as_given(table):
     law = IndependentNoise(("A", "B"), variance=(2.0, 3.0)).card(table).laws[0]
     assert law.noise == Normal((np.sqrt(2.0), np.sqrt(3.0)))
-    assert IndependentNoise("A", variance=2.0, shape="laplace").card(table).laws[0].noise == Laplace((np.sqrt(2.0),))
+    assert IndependentNoise("A", variance=2.0, shape="laplace").card(table).laws[0].noise == Laplace(
+        (np.sqrt(2.0),)
+    )
 
 
 def test_a_constant_column_takes_noise_of_a_given_size():
@@ -191,7 +197,9 @@ def test_what_the_data_do_not_allow_is_said_all_at_once(messages):
     values[:, 0] = 77.25
     values[:, 1] = np.nan
     values[3, 2] = 1e200
-    problems = messages(lambda: IndependentNoise(COLUMNS, variance_ratio=0.1).card(plain(values)), "77.25", "1e+200")
+    problems = messages(
+        lambda: IndependentNoise(COLUMNS, variance_ratio=0.1).card(plain(values)), "77.25", "1e+200"
+    )
     assert problems == (
         "column 'B' has no open value to mask; drop it from the plan",
         "column 'C': the variance overflows (first at record 4); rescale the column",
@@ -228,7 +236,10 @@ def test_too_few_records_for_a_covariance(messages):
     )
     assert CorrelatedNoise(COLUMNS, sd_ratio=0.5).card(plain(numbers(5))).columns == COLUMNS
     one = np.array([[1.0], [np.nan]])
-    assert "has one open value" in messages(lambda: IndependentNoise("A", variance_ratio=1.0).card(plain(one)))[0]
+    assert (
+        "has one open value"
+        in messages(lambda: IndependentNoise("A", variance_ratio=1.0).card(plain(one)))[0]
+    )
 
 
 def test_logs_of_zeros_are_refused_with_the_record(messages):
@@ -254,7 +265,10 @@ def test_laplace_noise_without_a_mean_on_logs_is_refused(messages):
 def test_powers_that_overflow_or_vanish_are_refused(messages):
     values = numbers(30)[:, :1] * 1e40
     wide = IndependentNoise("A", variance_ratio=0.1, spread=Power(4.0))
-    assert "the power of its values overflows (first at record 1)" in messages(lambda: wide.card(plain(values)))[0]
+    assert (
+        "the power of its values overflows (first at record 1)"
+        in messages(lambda: wide.card(plain(values)))[0]
+    )
     zeros = plain(np.zeros((30, 1)))
     gone = IndependentNoise("A", variance=1.0, spread=Power(1.0))
     assert "give the spread a floor" in messages(lambda: gone.card(zeros))[0]
@@ -315,7 +329,7 @@ def test_a_plan_says_everything_that_is_wrong_with_it(mask, expected, messages):
     assert messages(mask) == expected
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     stretch=st.floats(0.01, 1000),
     shift=st.floats(-100, 100),
@@ -326,13 +340,15 @@ def test_a_stretched_column_stretches_its_card(stretch, shift, keep):
     wide = values * factors + [0, shift, 0]
     mask = CorrelatedNoise(COLUMNS, sd_ratio=0.5, keep=keep)
     before, after = (mask.card(plain(v), EXACT).laws[0] for v in (values, wide))
-    assert np.allclose(after.noise.covariance, before.noise.covariance * np.outer(factors, factors), rtol=1e-9)
+    assert np.allclose(
+        after.noise.covariance, before.noise.covariance * np.outer(factors, factors), rtol=1e-9
+    )
     if keep == "moments":
         expected = np.array(before.offsets) * factors + (1 - before.slope) * np.array([0, shift, 0])
         assert np.allclose(after.offsets, expected, rtol=1e-9, atol=1e-9 * stretch)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(power=st.integers(-6, 6))
 def test_a_column_in_other_units_has_the_same_rounded_card_and_the_same_noise(power):
     """By a power of ten, so that the two digits of the card are the same digits."""

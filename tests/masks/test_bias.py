@@ -72,8 +72,8 @@ def test_stretching_a_column_stretches_the_additive_noise_alone(table):
 
 
 def test_a_plan_says_everything_that_is_wrong_with_it(messages):
-    wrong = lambda: BiasNoise("A", bias_sd=-0.1, sd=(1.0, -1.0), sd_ratio=0.1, shape="uniform", transform="log")  # noqa: E731
-    assert messages(wrong) == (
+    wrong = {"sd": (1.0, -1.0), "sd_ratio": 0.1, "shape": "uniform", "transform": "log"}
+    assert messages(lambda: BiasNoise("A", bias_sd=-0.1, **wrong)) == (
         "BiasNoise: give exactly one of sd_ratio and sd",
         "bias_sd must not be negative",
         "sd has 2 figures for 1 columns",
@@ -84,5 +84,5 @@ def test_a_plan_says_everything_that_is_wrong_with_it(messages):
     assert messages(lambda: BiasNoise("A", bias_sd=0, sd=0)) == (
         "bias_sd and the additive noise are both zero: nothing would be masked",
     )
-    spread = lambda: BiasNoise("A", bias_sd=0.1, sd=1.0, spread=Step((1.0,), (1.0, 2.0)))  # noqa: E731
-    assert len(messages(spread)) == 1
+    spread = Step((1.0,), (1.0, 2.0))
+    assert len(messages(lambda: BiasNoise("A", bias_sd=0.1, sd=1.0, spread=spread))) == 1

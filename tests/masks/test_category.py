@@ -21,7 +21,9 @@ def answers(count: int = 30_000, shares=SHARES, **described):
     codes = np.random.default_rng(8).choice(len(shares), size=count, p=shares)
     names = np.array([*CATEGORIES, "x", "y"], object)[codes]
     names[::50] = None
-    return table_of(Column("Q", "category", categories=CATEGORIES[: len(shares)], **described), Q=names.tolist())
+    return table_of(
+        Column("Q", "category", categories=CATEGORIES[: len(shares)], **described), Q=names.tolist()
+    )
 
 
 def test_codes_are_noised_and_clamped_to_the_end_codes():
@@ -51,7 +53,9 @@ def test_codes_rounded_to_categories_have_the_probabilities_of_their_intervals()
             share = np.mean(z[x == true] == code)
             assert abs(share - p) <= 4 * np.sqrt(p * (1 - p) / np.count_nonzero(x == true))
             law = masking.card.laws[0]
-            assert law.logpdf(np.array([[float(code)]]), np.array([[float(true)]]))[0] == pytest.approx(np.log(p))
+            assert law.logpdf(np.array([[float(code)]]), np.array([[float(true)]]))[0] == pytest.approx(
+                np.log(p)
+            )
 
 
 def test_a_variance_for_each_category_which_may_be_zero():
@@ -72,7 +76,8 @@ def test_a_variance_for_each_category_which_may_be_zero():
 
 def test_codes_step_off_missing_codes_that_are_numbers():
     table = table_of(
-        Column("Q", "category", categories=("a", "b", "c"), missing=("0", "1.5", "?")), Q=["a", "b", "c", "0", "?"] * 200
+        Column("Q", "category", categories=("a", "b", "c"), missing=("0", "1.5", "?")),
+        Q=["a", "b", "c", "0", "?"] * 200,
     )
     masking = apply(CodeNoise("Q", variance=1.0), table, seed=1)
     outlet = masking.card.laws[0].outlets[0]
@@ -98,12 +103,14 @@ def test_invariant_change_keeps_the_shares(setting, stay):
     if setting.exact:
         assert np.abs(moved).max() < 1e-9 * counts.sum()
     assert np.all(np.abs(moved) <= 0.5 * errors)
-    z = apply(Pram("Q", stay=stay, invariant=True), table, seed=1, exact=setting.exact).masked.values(["Q"])[:, 0]
+    z = apply(Pram("Q", stay=stay, invariant=True), table, seed=1, exact=setting.exact).masked.values(["Q"])[
+        :, 0
+    ]
     after = np.bincount(z[~np.isnan(z)].astype(int), minlength=3)
     assert np.all(np.abs(after - counts) <= 4 * errors)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     counts=st.lists(st.integers(0, 10**6), min_size=2, max_size=6).filter(lambda c: sum(c) > 0),
     stay=st.floats(0, 0.99),
@@ -113,7 +120,9 @@ def test_invariant_tables_are_tables(counts, stay, seed):
     from maskwell.masks.category import _blurred, _invariant
 
     given_counts, width = np.array(counts, float), len(counts)
-    base = np.random.default_rng(seed).dirichlet(np.ones(width), size=width) * (1 - stay) + stay * np.eye(width)
+    base = np.random.default_rng(seed).dirichlet(np.ones(width), size=width) * (1 - stay) + stay * np.eye(
+        width
+    )
     for shares in (given_counts / given_counts.sum(), _blurred(base, given_counts)):
         matrix = _invariant(base, shares)
         assert matrix.min() >= 0
@@ -135,7 +144,9 @@ def test_stay_and_matrix_are_taken_as_given():
     law = Pram("Q", stay=0.8).card(table).laws[0]
     assert np.allclose(law.matrix, np.full((3, 3), 0.1) + 0.7 * np.eye(3))
     matrix = [[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.2, 0.6]]
-    assert Pram("Q", matrix=matrix).card(table).laws[0].matrix == tuple(tuple(map(float, row)) for row in matrix)
+    assert Pram("Q", matrix=matrix).card(table).laws[0].matrix == tuple(
+        tuple(map(float, row)) for row in matrix
+    )
     z = apply(Pram("Q", matrix=matrix), table, seed=1).masked.values(["Q"])[:, 0]
     x = table.values(["Q"])[:, 0]
     assert np.all(z[x == 1] == 1)
@@ -162,7 +173,9 @@ def test_coded_values_fall_into_the_end_classes():
     assert isinstance(masking.card.laws[0], Classes)
     column = masking.masked.schema["A"]
     assert column.categories == ("below 10", "10 to below 50", "50 and over")
-    assert np.array_equal(masking.masked.values(["A"])[:, 0], [0, 0, 1, 1, 2, 2, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(
+        masking.masked.values(["A"])[:, 0], [0, 0, 1, 1, 2, 2, np.nan, np.nan], equal_nan=True
+    )
     assert masking.masked.status("A").tolist() == [0, 0, 0, 0, 0, 0, 4, 1]
     assert np.array_equal(masking.card.logpdf(masking.masked, table), np.zeros(8))
 
@@ -170,7 +183,12 @@ def test_coded_values_fall_into_the_end_classes():
 def test_class_labels_tell_near_breaks_apart():
     table = table_of(Column("A", "continuous"), A=[1.0, 2.0])
     labels = Grouping("A", breaks=[1_000_000, 1_000_001, 1_000_001.5]).card(table).laws[0].labels
-    assert labels == ("below 1000000", "1000000 to below 1000001", "1000001 to below 1000001.5", "1000001.5 and over")
+    assert labels == (
+        "below 1000000",
+        "1000000 to below 1000001",
+        "1000001 to below 1000001.5",
+        "1000001.5 and over",
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,7 +202,10 @@ def test_class_labels_tell_near_breaks_apart():
                 "unit must be 1 or a part of it, such as 0.5 or 0.01, so that codes lie on it",
             ),
         ),
-        (lambda: CodeNoise("Q", variance=float("nan")), ("variance must be positive (one category may have 0, not all)",)),
+        (
+            lambda: CodeNoise("Q", variance=float("nan")),
+            ("variance must be positive (one category may have 0, not all)",),
+        ),
         (lambda: Pram("Q"), ("Pram: give exactly one of stay and matrix",)),
         (
             lambda: Pram("Q", stay=1.0, matrix=((0.5, 0.5),)),
@@ -220,7 +241,9 @@ def test_what_the_data_do_not_allow_is_said(messages):
         GONE=[None, None],
         A=[16, 17],
     )
-    empty = table_of(Column("GONE", "category", categories=("a", "b")), GONE=np.array([None, None], "O").tolist())
+    empty = table_of(
+        Column("GONE", "category", categories=("a", "b")), GONE=np.array([None, None], "O").tolist()
+    )
     assert messages(lambda: CodeNoise(("Q", "ONE", "GONE"), variance=(1.0, 2.0)).card(table)) == (
         "column 'Q' has 3 categories, the plan 2 variances",
         "column 'ONE' has fewer than two categories: there is nothing to mask",

@@ -68,7 +68,9 @@ def test_disjoint_masks_keep_their_own_laws(survey):
 
 
 def test_a_total_is_recomputed_from_masked_parts_and_carries_no_law(survey):
-    plan = Chain([IndependentNoise(("EARNED", "OTHER"), variance_ratio=0.3), Recompute("TOTAL", ["EARNED", "OTHER"])])
+    plan = Chain(
+        [IndependentNoise(("EARNED", "OTHER"), variance_ratio=0.3), Recompute("TOTAL", ["EARNED", "OTHER"])]
+    )
     masking = apply(plan, survey, seed=1)
     z = masking.masked.values(["EARNED", "OTHER", "TOTAL"])
     assert np.array_equal(z[:, 0] + z[:, 1], z[:, 2])
@@ -77,7 +79,9 @@ def test_a_total_is_recomputed_from_masked_parts_and_carries_no_law(survey):
 
 
 def test_noise_after_noise_is_the_noise_of_the_sum(table):
-    plan = Chain([CorrelatedNoise(("A", "B"), sd_ratio=0.3), IndependentNoise(("B", "C"), variance_ratio=0.1)])
+    plan = Chain(
+        [CorrelatedNoise(("A", "B"), sd_ratio=0.3), IndependentNoise(("B", "C"), variance_ratio=0.1)]
+    )
     law = plan.card(table, EXACT).laws[0]
     x = table.values("ABC")
     sigma = np.cov(x.T)
@@ -115,7 +119,10 @@ def test_codes_after_noise_show_as_codes_and_have_the_tail_as_density(people):
     assert np.isfinite(logs).all()
     both = noised[masking.masked.status("EARNED")[noised] == OPEN]
     record = both[:1]
-    (z, _), (x, age) = masking.masked.values(["EARNED", "AGE"])[record][0], people.values(["EARNED", "AGE"])[record][0]
+    (z, _), (x, age) = (
+        masking.masked.values(["EARNED", "AGE"])[record][0],
+        people.values(["EARNED", "AGE"])[record][0],
+    )
     (v, c), (_, w) = law.noise.covariance
     given = norm(age + c / v * (z - x), np.sqrt(w - c**2 / v))
     assert logs[record[0]] == pytest.approx(norm(x, np.sqrt(v)).logpdf(z) + given.logsf(89.5), abs=1e-3)
@@ -158,8 +165,14 @@ def test_tables_of_categories_multiply(survey):
 @pytest.mark.parametrize(
     "masks",
     [
-        (IndependentNoise("AGE", variance_ratio=0.1, shape="laplace"), IndependentNoise("AGE", variance_ratio=0.1)),
-        (IndependentNoise("AGE", variance_ratio=0.1, transform="log"), IndependentNoise("AGE", variance_ratio=0.1)),
+        (
+            IndependentNoise("AGE", variance_ratio=0.1, shape="laplace"),
+            IndependentNoise("AGE", variance_ratio=0.1),
+        ),
+        (
+            IndependentNoise("AGE", variance_ratio=0.1, transform="log"),
+            IndependentNoise("AGE", variance_ratio=0.1),
+        ),
         (BiasNoise("AGE", bias_sd=0.1, sd=1.0), IndependentNoise("AGE", variance_ratio=0.1)),
         (Coding("AGE", top=80), IndependentNoise("AGE", variance_ratio=0.1)),
         (RankSwap("AGE", 0.1), IndependentNoise("AGE", variance_ratio=0.1)),
@@ -216,7 +229,9 @@ def test_totals_of_totals_are_computed_in_order(messages):
 
 
 def test_recompute_and_chain_say_what_is_wrong(messages):
-    assert messages(lambda: Recompute("T", {})) == ("'T' must be recomputed from at least one other column, not from itself",)
+    assert messages(lambda: Recompute("T", {})) == (
+        "'T' must be recomputed from at least one other column, not from itself",
+    )
     assert messages(lambda: Recompute("T", [("A", 1.0), ("A", 2.0), "T"])) == (
         "part 'A' is named twice",
         "'T' must be recomputed from at least one other column, not from itself",

@@ -37,7 +37,9 @@ def test_a_wrong_status_or_value_has_no_density():
     table = ages()
     masking = apply(Coding("AGE", top=80), table, seed=1)
     shifted = masking.masked.take(np.array([3, 1, 2, 0, 4, 5, 6]))
-    assert np.array_equal(np.isfinite(masking.card.logpdf(shifted, table)), [False, True, True, False, True, True, True])
+    assert np.array_equal(
+        np.isfinite(masking.card.logpdf(shifted, table)), [False, True, True, False, True, True, True]
+    )
 
 
 def test_one_figure_for_each_column_and_one_law():
@@ -66,7 +68,9 @@ def test_what_is_wrong_is_said_at_once(messages):
         "column 'AGE' is top-coded already below the new top code",
         "column 'AGE' is bottom-coded already above the new bottom code",
     )
-    assert messages(lambda: Coding("AGE", top=45).card(table)) == ("column 'AGE': the top code is a missing code already",)
+    assert messages(lambda: Coding("AGE", top=45).card(table)) == (
+        "column 'AGE': the top code is a missing code already",
+    )
     assert messages(lambda: Coding("AGE", top=2).card(table)) == (
         "column 'AGE': the top code must lie above the bottom code",
     )

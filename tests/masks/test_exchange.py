@@ -14,7 +14,9 @@ def test_exchanged_columns_keep_their_marginals_and_closed_values(holes):
     z, x = apply(RankSwap(("A", "B"), 0.05), holes, seed=1).masked.values("AB"), holes.values("AB")
     assert np.array_equal(np.isnan(z), np.isnan(x))
     assert np.array_equal(np.sort(z, axis=0), np.sort(x, axis=0), equal_nan=True)
-    assert np.array_equal(apply(RankSwap("A", 0.05), holes, seed=1).masked.values("BC"), holes.values("BC"), equal_nan=True)
+    assert np.array_equal(
+        apply(RankSwap("A", 0.05), holes, seed=1).masked.values("BC"), holes.values("BC"), equal_nan=True
+    )
 
 
 def test_exchange_has_no_law_and_says_so(holes):
@@ -35,7 +37,10 @@ def test_a_sample_has_its_fraction_and_is_nested_in_larger_ones(table):
 
 
 def test_what_is_wrong_is_said(messages):
-    assert messages(lambda: RankSwap((), 0.0)) == ("a mask needs at least one column", "window_ratio must lie above 0 and at most 1")
+    assert messages(lambda: RankSwap((), 0.0)) == (
+        "a mask needs at least one column",
+        "window_ratio must lie above 0 and at most 1",
+    )
     assert messages(lambda: Subsample(1.0)) == ("fraction = 1 releases every record: leave Subsample out",)
     assert messages(lambda: Subsample(float("nan"))) == ("fraction must lie above 0 and at most 1",)
     values = numbers(5)

@@ -28,7 +28,7 @@ def check_constraints(noise: Mixture, variances: np.ndarray, d: float, c: float)
     assert np.abs(sds**2 / variances[:, None] - c).max() < 1e-12
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     components=st.integers(2, 9),
     symmetric=st.booleans(),
@@ -41,7 +41,7 @@ def test_the_constraints_hold_for_any_number_of_components(components, symmetric
     check_constraints(noise_of(mask, table), np.var(table.values(COLUMNS), axis=0, ddof=1), c + between, c)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.floats(0.05, 1.0), min_size=2, max_size=6), st.booleans())
 def test_the_constraints_hold_for_free_weights(weights, symmetric):
     table = plain(numbers(50))
@@ -118,7 +118,7 @@ def test_one_correlated_column_is_a_plain_mixture(table):
     assert isinstance(noise_of(MixtureNoise("A", 0.3, 0.06, correlated=True), table), Mixture)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(stretch=st.floats(0.01, 1000), components=st.sampled_from([2, 4]), correlated=st.booleans())
 def test_a_stretched_column_stretches_its_card_and_its_law(stretch, components, correlated):
     factors = np.array([1.0, stretch, 1.0])
@@ -133,24 +133,22 @@ def test_a_stretched_column_stretches_its_card_and_its_law(stretch, components, 
 
 
 def test_a_plan_says_everything_that_is_wrong_with_it(messages):
-    mask = lambda: MixtureNoise(  # noqa: E731
-        (), 0.1, 0.2, components=3, weights=(0.5, 0.6), construction="both", correlated=False
-    )
-    assert messages(mask) == (
+    wrong = {"components": 3, "weights": (0.5, 0.6), "construction": "both"}
+    assert messages(lambda: MixtureNoise((), 0.1, 0.2, **wrong)) == (
         "a mask needs at least one column",
         "there are 2 weights for 3 components",
         "within_variance_ratio must lie below variance_ratio",
         "construction must be 'components' or 'rotation', not 'both'",
         "a construction is for correlated=True only",
     )
-    few = lambda: MixtureNoise(  # noqa: E731
-        COLUMNS, 0.3, 0.1, components=3, symmetric=False, correlated=True, construction="components"
-    )
-    assert messages(few) == (
+    few = {"components": 3, "symmetric": False, "correlated": True, "construction": "components"}
+    assert messages(lambda: MixtureNoise(COLUMNS, 0.3, 0.1, **few)) == (
         "symmetric=False places means along a line: it needs construction 'rotation'",
         "construction 'components' needs more components (3) than columns (3); raise components or use 'rotation'",
     )
-    assert messages(lambda: MixtureNoise("A", 0.3, 0.1, components=1)) == ("a mixture needs at least two components",)
+    assert messages(lambda: MixtureNoise("A", 0.3, 0.1, components=1)) == (
+        "a mixture needs at least two components",
+    )
     assert messages(lambda: MixtureNoise("A", 0.3, 0.1, weights=(0.5, 0.4))) == (
         "weights must be positive and sum to 1",
     )

@@ -30,7 +30,7 @@ def test_a_correlation_matrix_is_its_own_nearest():
     assert np.abs(nearest_correlation(matrix) - matrix).max() < 1e-12
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(3, 7))
 def test_the_nearest_is_a_correlation_matrix_and_nearer_than_shrinking(seed, width):
     given_matrix = np.random.default_rng(seed).uniform(-1, 1, size=(width, width))
@@ -75,8 +75,12 @@ def test_contradictory_correlations_are_repaired_and_it_is_said():
 
 
 def test_a_repair_that_moves_too_much_is_refused(messages):
-    (problem,) = messages(lambda: CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5).card(plain(contradictory(0.95))))
-    assert problem.startswith("the correlations of pairwise-open records contradict each other (smallest eigenvalue -0")
+    (problem,) = messages(
+        lambda: CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5).card(plain(contradictory(0.95)))
+    )
+    assert problem.startswith(
+        "the correlations of pairwise-open records contradict each other (smallest eigenvalue -0"
+    )
     assert problem.endswith("more than 0.1: mask these columns in separate groups")
 
 
@@ -98,7 +102,7 @@ def test_rounding_leaves_no_direction_without_its_noise():
     assert _two_decimals(np.array([[1.0, 0.123], [0.123, 1.0]]))[1] == 0
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(2, 8), st.floats(0.01, 1.0))
 def test_rounded_correlations_keep_half_of_the_noise_in_every_direction(seed, width, own):
     rng = np.random.default_rng(seed)

@@ -221,7 +221,7 @@ def _plane(lower: Floats, upper: Floats, *, slope: float, sd: float) -> Answer:
     start = peak - _reach(lambda d: log_joint(peak - d) - top, peak - low)
     end = peak + _reach(lambda d: log_joint(peak + d) - top, high - peak)
     inner = [peak + part * (stop - peak) for stop in (start, end) for part in (0.125, 0.375)]
-    edges = [(side + k * sd) / slope for side in (low_2, high_2) for k in (-6.5, 0.0, 6.5)] if slope else []
+    edges = [(side + k * sd) / slope for side in (low_2, high_2) for k in (-7.5, 0.0, 7.5)] if slope else []
     cuts = np.sort(np.clip(np.concatenate([start, peak, end, *inner, *edges], axis=1), start, end), axis=1)
     half, middle = 0.5 * np.diff(cuts)[..., None], 0.5 * (cuts[:, 1:] + cuts[:, :-1])[..., None]
     nodes = middle + half * NODES
@@ -242,7 +242,7 @@ def _peak(low: Floats, high: Floats, low_2: Floats, high_2: Floats, slope: float
             mean = np.exp(-0.5 * a * a - constant) - np.exp(-0.5 * b * b - constant)
         rising = slope / sd * np.clip(mean, a, b) > t
         left, right = np.where(rising, t, left), np.where(rising, right, t)
-    return np.asarray(0.5 * (left + right))
+    return 0.5 * (left + right)
 
 
 def _reach(log_fall: Callable[[Floats], Floats], room: Floats) -> Floats:
@@ -252,7 +252,7 @@ def _reach(log_fall: Callable[[Floats], Floats], room: Floats) -> Floats:
         middle = np.sqrt(near * far)
         matters = log_fall(middle) > -NEGLIGIBLE_LOG
         near, far = np.where(matters, middle, near), np.where(matters, far, middle)
-    return np.minimum(far, room)
+    return np.asarray(np.minimum(far, room))
 
 
 # --- more coordinates: separation of variables on a lattice --------------------------------------------------
@@ -298,7 +298,8 @@ def _points(block: int, dimensions: int) -> Floats:
     along = fraction * GENERATOR[:dimensions, None, None]
     number = np.arange(1.0, SHIFTS * dimensions + 1.0).reshape(dimensions, SHIFTS, 1)
     shifted = (along + number**2 * 0.6180339887498949) % 1.0  # squares of a golden ratio scatter like chance
-    return np.clip(np.abs(2.0 * shifted - 1.0), 1e-16, 1.0 - 1e-16).reshape(dimensions, -1)
+    folded: Floats = np.clip(np.abs(2.0 * shifted - 1.0), 1e-16, 1.0 - 1e-16)
+    return folded.reshape(dimensions, -1)
 
 
 def _log_weights(points: Floats, lower: Floats, upper: Floats, loadings: Floats, step: Step) -> Floats:

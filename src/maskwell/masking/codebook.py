@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..laws import Additive, Classes, Multiplicative, RankSwapped, SkewedBias, Transition
+from ..laws import Additive, Classes, Multiplicative, Outlet, RankSwapped, SkewedBias, Transition
 from ..laws.chained import combined_of
 from ..schema import Column
 from .results import Release
@@ -133,12 +133,21 @@ def _additive(law: Additive, j: int) -> str:
         said += " on the log scale"
     if law.slope != 1.0:
         said += f", after shrinking by {law.slope:.3g} towards the mean"
-    clamps = (None if outlet.low_coded else outlet.low, None if outlet.high_coded else outlet.high)
-    for word, ends in (("kept inside", clamps), ("coded outside", outlet.codes)):
-        if ends != (None, None):
-            low, high = ("" if end is None else f"{end:,.12g}" for end in ends)
-            said += f", {word} {f'{low} to {high}'.strip()}"
-    return said
+    return ", ".join([said, *_limits(outlet)])
+
+
+def _limits(outlet: Outlet) -> list[str]:
+    """Say where values are kept and from where on they are coded."""
+    low, high = ("" if end is None else f"{end:,.12g}" for end in (outlet.low, outlet.high))
+    kept = [
+        *([f"at {low} or above"] if low and not outlet.low_coded else []),
+        *([f"at {high} or below"] if high and not outlet.high_coded else []),
+    ]
+    return [
+        *([f"kept {' and '.join(kept)}"] if kept else []),
+        *([f"coded from {high} up"] if outlet.high_coded else []),
+        *([f"coded from {low} down"] if outlet.low_coded else []),
+    ]
 
 
 def _advice(release: Release) -> list[str]:
