@@ -6,6 +6,8 @@ no rounding, no statuses, no card. `apply` does all of that; `apply and release`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,8 @@ from mask import table, MASK, KEY, apply
 def prepare():
     apply(MASK, table(2000), key=KEY).release
     return table({records})
+def release(masking):
+    return masking, masking.release
 def work(prepared):
     return {work}
 """
@@ -70,31 +74,48 @@ def work(prepared):
 
 def memory_ratio(records: int, work: str) -> tuple[float, float]:
     """Return the peak memory added, in MB and as a multiple of the data (five doubles a record)."""
-    from pathlib import Path
-
     code = MEMORY.format(folder=str(Path(__file__).parent), records=records, work=work)
     peak = peak_mb(code)
     return peak, peak / (records * 5 * 8 / 1e6)
+
+
+def speed(records: int, job: str, work: Callable[[Table], Any], repeats: int) -> Iterator[dict[str, Any]]:
+    """Time a job beside both rivals."""
+    data = table(records)
+    for rival, floor in (("keyed draws", keyed_floor), ("numpy draws", numpy_floor)):
+        ours, theirs = alternated(lambda: work(data), lambda: floor(records), repeats)  # noqa: B023
+        each = {
+            "job": job,
+            "cells": records * 5,
+            "seconds": ours,
+            "microseconds_a_cell": ours / records / 5 * 1e6,
+        }
+        yield {**each, "rival": rival, "rival_seconds": theirs, "ratio": ours / theirs}
+
+
+def growth(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the exponent of time against cells from 10^5 cells on: 1 is linear."""
+    ours = [row for row in rows if row["job"] == "apply" and row["rival"] == "keyed draws"]
+    slope = np.polyfit(np.log([row["cells"] for row in ours]), np.log([row["seconds"] for row in ours]), 1)[0]
+    return {"job": "apply: growth exponent", "exponent": float(slope)}
 
 
 def main() -> None:
     """Run the benchmark."""
     chosen = arguments(__doc__ or "")
     sizes = [20_000, 200_000] if chosen.quick else [20_000, 200_000, 1_000_000, 2_000_000]
-    jobs = {
-        "apply": lambda data: apply(MASK, data, key=KEY),
-        "apply and release": lambda data: apply(MASK, data, key=KEY).release,
-    }
     rows: list[dict[str, Any]] = []
     for records in sizes:
-        data, repeats = table(records), 3 if records > 500_000 else 7
-        for job, work in jobs.items():
-            for rival, floor in (("keyed draws", keyed_floor), ("numpy draws", numpy_floor)):
-                ours, theirs = alternated(lambda: work(data), lambda: floor(records), repeats)  # noqa: B023
-                row = {"job": job, "cells": records * 5, "seconds": ours, "microseconds_a_cell": ours / records / 5 * 1e6}
-                rows.append({**row, "rival": rival, "rival_seconds": theirs, "ratio": ours / theirs})
+        repeats = 3 if records > 500_000 else 7
+        rows += speed(records, "apply", lambda data: apply(MASK, data, key=KEY), repeats)
+        rows += speed(records, "apply and release", lambda data: apply(MASK, data, key=KEY).release, repeats)
+    rows.append(growth(rows))
     largest = sizes[-1] if chosen.quick else 1_000_000
-    for job, text in (("apply", "apply(MASK, prepared, key=KEY)"), ("apply and release", "(m := apply(MASK, prepared, key=KEY), m.release)")):
+    jobs = {
+        "apply": "apply(MASK, prepared, key=KEY)",
+        "apply and release": "release(apply(MASK, prepared, key=KEY))",
+    }
+    for job, text in jobs.items():
         peak, ratio = memory_ratio(largest, text)
         rows.append({"job": f"{job}: memory", "cells": largest * 5, "peak_mb": peak, "times_the_data": ratio})
     report("mask", rows, as_json=chosen.json)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import maskwell as mw
 from maskwell.errors import BadPlan
@@ -259,3 +261,37 @@ def test_all_key_columns_stand_for_the_numbers_of_that_role() -> None:
     assert plan.mask(schema) == mw.CorrelatedNoise(("A", "B"), r0=0.9)
     with pytest.raises(BadPlan, match="no number has the role key"):
         plan.mask(mw.Schema((mw.Column("S", "category", key),)))
+
+
+WORDS = st.sampled_from(["", "A", "B", "log", "normal", "laplace", "lognormal", "moments", "rotation"])
+ANYTHING = st.recursive(
+    st.one_of(st.booleans(), st.integers(-3, 3), st.floats(), WORDS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(WORDS, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+def fitting(hint: Any) -> st.SearchStrategy[Any]:
+    """Values of the right type, or of any other."""
+    if hint in (str, str | None):
+        return st.one_of(WORDS, ANYTHING)
+    right = st.from_type(hint)
+    return st.one_of(right, right, right, ANYTHING)
+
+
+@pytest.mark.parametrize("name", [name for name in mw.MASKS if name != "Chain"])
+@settings(max_examples=40)  # 1,500 were tried once for each mask
+@given(data=st.data())
+def test_whatever_a_plan_says_is_built_or_refused(name: str, data: st.DataObject) -> None:
+    """No other exception comes out, whatever stands at the keys of a mask."""
+    kind = mw.MASKS[name]
+    hints = {item.name: get_type_hints(kind)[item.name] for item in fields(kind) if item.name != "spread"}
+    given_keys = data.draw(st.sets(st.sampled_from(sorted(hints)), max_size=6))
+    section = {key: data.draw(fitting(hints[key])) for key in sorted(given_keys)}
+    if "columns" in hints:
+        section["columns"] = data.draw(st.sampled_from([["A"], ["A", "B"]]))
+    try:
+        built = MaskPlan.from_dict(tomllib.loads(HEAD) | {"masks": [{"mask": name} | section]}).masks
+    except BadPlan:
+        built = ()
+    assert all(isinstance(mask, kind) for mask in built)

@@ -161,8 +161,11 @@ def mask(
 ) -> None:
     """Mask a file and write the release: data, noise card, codebook, and a private folder for you.
 
-    Examples: `maskwell mask plan.toml`, or
-    `maskwell mask survey.csv --columns INCOME,TAXES --r0 0.97 --release out --private inside`
+    Examples:
+
+    - `maskwell mask plan.toml`
+
+    - `maskwell mask survey.csv --columns INCOME,TAXES --r0 0.97 --release out --private inside`
     """
     from .plan import MaskPlan
 

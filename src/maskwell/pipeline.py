@@ -71,13 +71,14 @@ def _read(plan: MaskPlan) -> Table:
 
 def _undecided(columns: Sequence[str], proposal: Proposal) -> list[str]:
     """Say what must be decided about columns that are to be masked but that the proposal would drop."""
-    return proposal.schema.missing_columns(columns) + [
+    dropped = [
         f"column {name!r} cannot be masked as it is ({finding.text}): decide it in a schema, "
         "which maskwell inspect proposes"
         for name in columns
         if name in proposal.schema and proposal.schema[name].drop
         for finding in proposal.of(name)
     ]
+    return [*proposal.schema.missing_columns(columns), *dropped] if dropped else []
 
 
 def _earlier(target: OutputPlan) -> Masking | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
@@ -15,6 +16,8 @@ from .laws.spread import Power, Step
 from .masks import MASKS, Chain
 
 if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
     from .masking import Mask
     from .schema import Schema
 
@@ -219,7 +222,8 @@ def _unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
 
 def _built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
     """Build a frozen dataclass of plain data after checking its names and types; nothing when one is wrong."""
-    hints = {item.name: hint for item in fields(kind) if (hint := get_type_hints(kind)[item.name])}
+    types = get_type_hints(kind)
+    hints = {item.name: types[item.name] for item in fields(kind)}
     needed = [
         item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING
     ]
@@ -239,15 +243,21 @@ def _built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str])
 
 def _checked(hint: Any, value: Any) -> Any:
     """Return a value of a type, a whole number as a float where one is wanted; `MISSING` when it does not fit."""
-    from pydantic import ConfigDict, TypeAdapter, ValidationError
+    from pydantic import ValidationError
 
     try:
-        return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False)).validate_python(value)
+        return _adapter(hint).validate_python(value)
     except ValidationError:
         return MISSING
 
 
-_LIMITS = tuple[tuple[str, float | None, float | None], ...]
+@cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
+
+
 _WORDS: dict[Any, str] = {
     Path: "a path",
     str: "text",
@@ -260,25 +270,16 @@ _WORDS: dict[Any, str] = {
     tuple[tuple[float, ...], ...]: "a list of lists of numbers",
     tuple[tuple[str, float], ...]: "a list of column names, or a table of column = coefficient",
     tuple[tuple[str, tuple[str, ...]], ...]: 'a table such as { young = ["1", "2"], old = ["3"] }',
-    _LIMITS: "a table such as { INCOME = { low = 0, high = 90000 } }",
+    tuple[
+        tuple[str, float | None, float | None], ...
+    ]: "a table such as { INCOME = { low = 0, high = 90000 } }",
     Step | Power: 'a table such as { form = "power", exponent = 1.0 }',
 }
 
 
 def wanted(hint: Any) -> str:
     """Say in a steward's words what a parameter of this type must be."""
-    without_none = [item for item in _members(hint) if item is not type(None)]
     for known, words in _WORDS.items():
-        if list(_members(known)) == without_none:
+        if hint in (known, known | None):
             return words
     return "something else"
-
-
-def _members(hint: Any) -> Iterator[Any]:
-    from types import UnionType
-    from typing import Union, get_origin
-
-    if get_origin(hint) in (Union, UnionType):
-        yield from get_args(hint)
-    else:
-        yield hint

@@ -66,7 +66,15 @@ def _figures(masking: Masking, figures: Sequence[ColumnFigures]) -> list[str]:
     for item in figures:
         numbers = [item.mean, item.mean_after, item.sd, item.sd_after]
         clamped = f"{item.clamped / max(item.open, 1):.1%}"
-        rows.append((item.column, f"{item.open:,}", *map(short, numbers), _noise(masking, item), clamped))
+        rows.append(
+            (
+                " ".join(item.column.split()),
+                f"{item.open:,}",
+                *map(short, numbers),
+                _noise(masking, item),
+                clamped,
+            )
+        )
     clamps = "  clamped: carried by noise to a limit or a code, which moves means and keeps sds down"
     said = [clamps] if any(item.clamped for item in figures) else []
     below = [item.column for item in figures if item.negative]

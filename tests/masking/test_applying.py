@@ -212,6 +212,9 @@ def test_subsamples_hold_the_same_records_in_every_release(make_amounts: MakeAmo
     shuffled = table.take(np.random.default_rng(2).permutation(2000))
     again = apply(Subsample(0.5), shuffled, key=study_key)
     assert again.release == half.release
+    fewer = apply(Subsample(0.5), table.take(np.arange(1500)), key=study_key)
+    assert fewer.kept is not None
+    assert fewer.kept.tolist() == half.kept[half.kept < 1500].tolist()
 
 
 def test_an_empty_subsample_is_refused(make_amounts: MakeAmounts, study_key: Key):

@@ -265,14 +265,18 @@ def test_no_key_or_true_id_in_the_state(masking: Masking, tmp_path: Path):
 # --- whole at any moment
 
 
+@pytest.mark.parametrize(
+    ("breaks", "seeds"), [((40, 50), (1, 1)), ((40, 40), (1, 2))], ids=["schema", "seed"]
+)
 def test_a_reader_never_sees_half_of_an_exchange(
-    people: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    people: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, breaks: Any, seeds: Any
 ):
     """A new release takes the place of the old one while the old one's data are being read."""
     target = tmp_path / "out"
-    old, new = (apply(Grouping("AGE", breaks=(age,)), people, seed=1).release for age in (40, 50))
+    plans = [Chain((Grouping("AGE", breaks=(age,)), Subsample(0.5))) for age in breaks]
+    old, new = (apply(plan, people, seed=seed).release for plan, seed in zip(plans, seeds, strict=True))
     old.write(target)
-    genuine, exchanged = stored.read, []
+    genuine, exchanged = stored.read, list[str]()
 
     def slow(*given: Any) -> Any:
         if not exchanged:
@@ -283,6 +287,7 @@ def test_a_reader_never_sees_half_of_an_exchange(
     found = read_release(target)
     assert replace(found.card, data_sha256="") == new.card
     assert found.table == new.table
+    assert found.card.data_sha256 == hashlib.sha256((target / "data.parquet").read_bytes()).hexdigest()
 
 
 def load_program() -> Any:

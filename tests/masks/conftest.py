@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 
 from maskwell.masking import Setting
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
-
-settings.register_profile("steady", deadline=None, derandomize=True, database=None)
-settings.load_profile("steady")
 
 EXACT = Setting(exact=True)
 SIGMA = np.array([[4.0, 3.0, -0.8], [3.0, 9.0, 1.5], [-0.8, 1.5, 1.0]])

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Law = tuple[float, float, float, float, float, float, float]
-
 ROOT_HALF = math.sqrt(0.5)
 LOG_ROOT_2_PI = 0.5 * math.log(2.0 * math.pi)
 NARROW_NODES, NARROW_WEIGHTS = leggauss(8)
@@ -51,8 +50,8 @@ def _log_normal_mass(lower: float, upper: float, width: float, sd: float) -> flo
         return 0.0 if lower <= 0.0 <= upper else -math.inf
     if width <= 0.0 or lower == math.inf or upper == -math.inf:
         return -math.inf
-    half, middle = 0.5 * width / sd, 0.5 * (lower + upper) / sd
-    if half * (abs(middle) + half) <= 1.0:
+    half, middle = 0.5 * width / sd, 0.5 * abs(lower + upper) / sd
+    if half * (middle + half) <= 1.0:
         return _log_narrow_mass(middle, half)
     a, b = ROOT_HALF * lower / sd, ROOT_HALF * upper / sd
     if a <= 0.0 <= b:
@@ -356,11 +355,11 @@ def _integral(low: float, high: float, features: tuple[float, ...], peak: float,
 @njit(cache=True, nogil=True)
 def _stretch(low: float, high: float, peak: float, law: Law) -> float:
     """Integrate between two cuts in panels as long as their error allows."""
-    allowed = QUADRATURE_TOLERANCE * _peak_width(0.0, law)  # the whole integral is about the peak's width
+    least = _peak_width(0.0, law)  # the whole integral is about the peak's width, or more
     total, start, length = 0.0, low, high - low
     while start < high:
         value, error = _panel(start, start + length, peak, law)
-        if error > allowed and length > 1e-6 * (high - low):
+        if error > QUADRATURE_TOLERANCE * max(value, least) and length > 1e-4 * (high - low):
             length *= 0.5
         else:
             total, start = total + value, start + length

@@ -60,7 +60,7 @@ class Outlet:
     """How one column leaves. A limit is a clamp, or where it is `coded` a code: the value is closed there.
 
     Clamps lie on the grid of the unit, so that it does not matter whether values are clamped or rounded first;
-    codes may lie anywhere. `avoid` lists codes on the grid that no released value may equal.
+    codes may lie anywhere. `avoid` lists codes on the grid that no released value may equal; no limit is one.
     """
 
     unit: Fraction | None = None
@@ -81,33 +81,32 @@ class Outlet:
         return x if self.log_shift is None else np.asarray(np.log(x + self.log_shift))
 
     def leave(self, noised: Floats, x: Floats) -> Floats:
-        """Back-transform, keep within the limits, round to the unit, and step off values that are codes."""
+        """Back-transform, keep within the limits and on the unit, and step off values that are codes."""
         z = noised if self.log_shift is None else np.exp(noised) - self.log_shift
         if self.unit is not None:
             z = on_unit(z, self.unit)
+        if self.low is not None or self.high is not None:
+            z = np.clip(z, self.low, self.high)
         for first, last, below, above in self._runs():
             here = (z >= first) & (z <= last)
             if here.any():
                 z[here] = np.where(x[here] > first, above, below)
-        if self.low is not None or self.high is not None:
-            z = np.clip(z, self.low, self.high)
         return z
 
     def _runs(self) -> list[tuple[float, float, float, float]]:
-        """Return each run of neighbouring codes: its first and last, and the free values below and above it."""
-        if self.unit is None:
+        """Return each run of neighbouring codes within the limits: first and last, and the values below and above."""
+        if self.unit is None or not self.avoid:
             return []
+        low, high = (-np.inf if self.low is None else self.low), (np.inf if self.high is None else self.high)
         runs: list[list[int]] = []
-        for code in sorted(self.avoid):
+        for code in sorted(code for code in self.avoid if low < code < high):
             step = int(Fraction(str(code)) / self.unit)
             if runs and step == runs[-1][1] + 1:
                 runs[-1][1] = step
             else:
                 runs.append([step, step])
-        unit = self.unit
-        return [
-            (float(a * unit), float(b * unit), float((a - 1) * unit), float((b + 1) * unit)) for a, b in runs
-        ]
+        ends = [[float(step * self.unit) for step in (a, b, a - 1, b + 1)] for a, b in runs]
+        return [(first, last, max(below, low), min(above, high)) for first, last, below, above in ends]
 
     def cell(self, z: Floats, x: Floats, sd: Floats) -> Cell:
         """Return what leads to z, given the local sd of the noise on the scale where it is added."""
@@ -145,8 +144,7 @@ class Outlet:
         """The value beside a run of codes also takes what would have landed on one of them."""
         half = float(self.unit or 0) / 2
         for first, last, below, above in self._runs():
-            up = (z == (above if self.high is None else min(above, self.high))) & (x > first)
-            down = (z == (below if self.low is None else max(below, self.low))) & (x <= first)
+            up, down = (z == above) & (x > first), (z == below) & (x <= first)
             lower[up] = np.minimum(lower[up], first - half)
             upper[down] = np.maximum(upper[down], last + half)
             is_point[up | down] = False

@@ -76,6 +76,19 @@ def drawn_together(law: Any) -> bool:
     )
 
 
+def masked_columns(card: NoiseCard) -> tuple[str, ...]:
+    """Return the columns that a card hides something of: all but those that are only put on their unit."""
+    return tuple(name for law in card.laws if not _is_rounding(law) for name in law.columns)
+
+
+def _is_rounding(law: Any) -> bool:
+    return (
+        isinstance(law, Additive)
+        and not law.noise.covariance.any()
+        and all(outlet.codes == (None, None) for outlet in law.outlets)
+    )
+
+
 @dataclass(frozen=True)
 class Pairing:
     """The records of two releases paired by their ids: where each new record stands in the earlier truth."""
@@ -133,7 +146,7 @@ class _Cells:
         changed, remembered = np.zeros(len(table), bool), np.zeros(len(table), bool)
         revisions = np.zeros(len(table), np.int32)
         values = table.values([name])[:, 0]
-        if name in earlier.card.columns:
+        if name in masked_columns(earlier.card):
             where = pairing.where
             both = now_open & pairing.known & earlier.truth.is_open([name])[where, 0]
             changed = both & (earlier.truth.values([name])[where, 0] != values)
@@ -165,12 +178,12 @@ def _recall(
 
 
 def _remembered(earlier: Masking, table: Table, cells: Mapping[str, _Cells], pairing: Pairing) -> Past:
-    """Return the cells that were released once and are not now: those remembered before, less returned, plus gone."""
+    """Return what was remembered before (cells that returned too: they do no harm), and the cells that are gone now."""
     from .results import stream_of
 
     stream = stream_of(earlier, "")
     past = {name: dict(known) for name, known in earlier.past.items()}
-    for name in earlier.card.columns:
+    for name in masked_columns(earlier.card):
         gone = earlier.truth.is_open([name])[:, 0]
         if name in cells:
             still = pairing.known & table.is_open([name])[:, 0]

@@ -29,7 +29,7 @@ from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
 from ..laws.chained import Chained, combined_of, stages_of, widened
 from ..laws.convolution import normal_from_covariance
 from ..table import Floats, Table
-from .history import History, compare
+from .history import History, compare, masked_columns
 from .plans import Mask, Setting, plan_data
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def nest(
         except BadPlan as refusal:
             problems += refusal.problems
     raise_all(problems, BadPlan)
-    card = replace(card, laws=tuple(laws))
+    card = replace(card, laws=tuple(laws), notes=(*card.notes, *_clear_before(earlier, card)))
     return card, compare(earlier, table, card, stream)
 
 
@@ -112,12 +112,10 @@ def _plan_problems(earlier: Masking, table: Table, card: NoiseCard) -> list[str]
     """Say what the new release would show that the earlier one hid."""
     totals = {total for total, _ in card.recomputed}
     shown = {column.name for column in table.schema.columns if not column.drop}
-    hidden = [law for law in earlier.card.laws if not _is_rounding(law)]
     problems = [
         f"column {name!r} was masked in the earlier release and would now be "
         + ("computed from others; mask it as before" if name in totals else "released in clear")
-        for law in hidden
-        for name in law.columns
+        for name in masked_columns(earlier.card)
         if name in shown and name not in card.columns
     ]
     problems += [
@@ -132,13 +130,16 @@ def _plan_problems(earlier: Masking, table: Table, card: NoiseCard) -> list[str]
     return problems
 
 
-def _is_rounding(law: Any) -> bool:
-    """Whether a law has no noise and no codes: it only puts values on their unit."""
-    return (
-        isinstance(law, Additive)
-        and not law.noise.covariance.any()
-        and all(outlet.codes == (None, None) for outlet in law.outlets)
-    )
+def _clear_before(earlier: Masking, card: NoiseCard) -> list[str]:
+    """Say which columns noise comes too late for."""
+    before, sums = earlier.truth.schema, dict(earlier.card.recomputed)
+    shown = [name for name in card.columns if name in before and not before[name].drop and name not in sums]
+    clear = [name for name in shown if name not in masked_columns(earlier.card)]
+    if not clear:
+        return []
+    return [
+        f"the earlier release showed {', '.join(clear)} in clear: noise hides nothing of its records there"
+    ]
 
 
 def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:

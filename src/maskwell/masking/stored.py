@@ -139,7 +139,11 @@ def _write_past(masking: Masking, path: Path) -> None:
 
 def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None) -> Release:
     """Read a public bundle, refusing damaged, foreign and newer ones with the reason."""
-    folder = Path(path)
+    return _steady_release(Path(path), card)[0]
+
+
+def _steady_release(folder: Path, card: NoiseCard | str | Path | None = None) -> tuple[Release, str]:
+    """Read a release and its bundle id; again where another took its place meanwhile."""
     while True:
         manifest = verify_bundle(folder)
         try:
@@ -148,8 +152,8 @@ def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None
             if verify_bundle(folder) == manifest:
                 raise
         else:
-            if verify_bundle(folder) == manifest:  # else it was exchanged meanwhile: read the new one
-                return release
+            if verify_bundle(folder) == manifest:
+                return release, manifest.bundle
 
 
 def _read_release(folder: Path, manifest: Manifest, card: NoiseCard | str | Path | None) -> Release:
@@ -166,8 +170,8 @@ def _read_release(folder: Path, manifest: Manifest, card: NoiseCard | str | Path
 
 def read_masking(public: Path, private: Path) -> Masking:
     """Open a masking from both halves."""
-    release = read_release(public)
-    folder = private_half(private, verify_bundle(public).bundle)
+    release, bundle = _steady_release(public)
+    folder = private_half(private, bundle)
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     truth, masked = (_stored(folder, name) for name in ("truth", "masked"))
     return Masking(

@@ -37,9 +37,8 @@ class CodeNoise(Plan):
         object.__setattr__(self, "columns", names(self.columns))
         object.__setattr__(self, "variance", frozen(self.variance))
         problems = check_names(self.columns)
-        if not (
-            np.all(np.isfinite(self.variance)) and np.min(self.variance) >= 0 and np.max(self.variance) > 0
-        ):
+        variances = np.atleast_1d(np.asarray(self.variance, dtype=np.float64))
+        if not (np.all(np.isfinite(variances) & (variances >= 0)) and np.any(variances > 0)):
             problems.append("variance must be positive (one category may have 0, not all)")
         if not 0 < self.unit <= 1 or (1 / Fraction(str(self.unit))).denominator != 1:
             problems.append("unit must be 1 or a part of it, such as 0.5 or 0.01, so that codes lie on it")

@@ -1,0 +1,137 @@
+"""Whole jobs: the same as the library's verbs by hand, in an order that fails early."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import maskwell as mw
+from maskwell.errors import BadInput, BadPlan, CannotWrite
+from maskwell.pipeline import check_folders, demo_masking, inspect_file, mask_by_plan
+from maskwell.plan import InputPlan, MaskPlan
+from maskwell.table import Table
+
+NOISE = mw.CorrelatedNoise(("INCOME", "TAX"), r0=0.9)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, people: Table) -> Path:
+    """A folder with the people as a CSV file and their schema."""
+    mw.write(people, tmp_path / "people.csv")
+    (tmp_path / "people.toml").write_text(people.schema.to_toml())
+    return tmp_path
+
+
+def plan_in(folder: Path, masks: list[dict[str, Any]] | None = None, **more: dict[str, str]) -> MaskPlan:
+    sections: dict[str, Any] = {
+        "input": {"file": "people.csv", "schema": "people.toml"} | more.get("input", {}),
+        "output": {"release": "out", "private": "inside"} | more.get("output", {}),
+    }
+    return MaskPlan.from_dict(sections | {"masks": masks or [NOISE.to_dict()]}, folder)
+
+
+def test_a_plan_does_what_the_verbs_do(folder: Path) -> None:
+    by_hand = mw.apply(NOISE, mw.read(folder / "people.csv", folder / "people.toml"), seed=5)
+    planned = mask_by_plan(plan_in(folder), seed=5)
+    assert planned.release.table.to_arrow().equals(by_hand.release.table.to_arrow())
+    assert planned.card == by_hand.card
+
+
+def test_progress_ends_at_the_whole(folder: Path) -> None:
+    told: list[tuple[int, int]] = []
+    mask_by_plan(plan_in(folder), seed=5, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (240, 240)
+
+
+def test_without_a_schema_one_is_proposed_and_it_is_said(folder: Path) -> None:
+    source = InputPlan(file=folder / "people.csv")
+    proposal, notes = inspect_file(source)
+    assert "read as comma-separated, decimal point" in notes
+    plan = MaskPlan(source, plan_in(folder).output, (mw.IndependentNoise("TAX", variance_ratio=0.1),))
+    masking = mask_by_plan(plan, seed=5)
+    assert masking.notes[:2] == (
+        "read as comma-separated, decimal point",
+        "no schema was given: one was proposed from the data",
+    )
+    assert masking.truth.schema.id_column == proposal.schema.id_column == "ID"
+
+
+def test_columns_that_the_proposal_drops_are_asked_about(folder: Path) -> None:
+    source = InputPlan(file=folder / "people.csv")
+    noise = mw.IndependentNoise(("TAX", "SECRET", "INCOM"), variance_ratio=0.1)
+    with pytest.raises(BadPlan) as refusal:
+        mask_by_plan(MaskPlan(source, plan_in(folder).output, (noise,)))
+    assert refusal.value.problems == (
+        "there is no column 'INCOM' (did you mean 'INCOME'?)",
+        "column 'SECRET' cannot be masked as it is (every record has its own value, as an id has: dropped, as "
+        "proposed?): decide it in a schema, which maskwell inspect proposes",
+    )
+
+
+def test_the_dialect_of_the_plan_is_used(folder: Path) -> None:
+    text = (folder / "people.csv").read_text()
+    (folder / "people.csv").write_text(text.replace(",", "|"))
+    masking = mask_by_plan(plan_in(folder, input={"delimiter": "|"}), seed=5)
+    assert "read as separated by '|', decimal point, as asked" in masking.notes
+
+
+def test_the_schema_is_read_before_the_data(folder: Path) -> None:
+    (folder / "people.toml").write_text("columns = 3")
+    (folder / "people.csv").unlink()
+    with pytest.raises(BadPlan, match="the schema has no columns"):
+        mask_by_plan(plan_in(folder))
+    (folder / "people.toml").unlink()
+    with pytest.raises(BadPlan, match=r"the schema file '.*people.toml' cannot be read: No such file"):
+        mask_by_plan(plan_in(folder))
+
+
+def test_the_earlier_release_is_opened_before_the_data_is_read(folder: Path) -> None:
+    (folder / "people.csv").write_bytes(b"")
+    with pytest.raises(mw.MaskwellError, match="is no folder to be read; give one that maskwell wrote"):
+        mask_by_plan(plan_in(folder, output={"earlier": "first"}))
+    with pytest.raises(BadInput, match="the file is empty"):
+        mask_by_plan(plan_in(folder))
+
+
+def test_a_release_is_nested_in_an_earlier_one(folder: Path) -> None:
+    first = mask_by_plan(plan_in(folder), seed=5)
+    first.write(release=folder / "first", private=folder / "elsewhere")
+    where = {"earlier": "first", "earlier_private": "elsewhere"}
+    louder = NOISE.to_dict() | {"r0": 0.8}
+    second = mask_by_plan(plan_in(folder, [louder], output=where))
+    assert (second.number, second.key) == (2, first.key)
+    with pytest.raises(BadPlan, match="is smaller than the earlier one"):
+        mask_by_plan(plan_in(folder, [NOISE.to_dict() | {"r0": 0.95}], output=where))
+
+
+def test_folders_are_checked_against_the_input_and_its_schema(folder: Path) -> None:
+    check_folders(plan_in(folder))
+    for name in ("people.csv", "people.toml"):
+        inner = folder / f"with {name}"
+        inner.mkdir()
+        (folder / name).rename(inner / name)
+        section = {"file" if name == "people.csv" else "schema": f"{inner.name}/{name}"}
+        with pytest.raises(CannotWrite, match=f"would overwrite the input .*{name}"):
+            check_folders(plan_in(folder, input=section, output={"release": inner.name}))
+        (inner / name).rename(folder / name)
+    with pytest.raises(CannotWrite, match="lies in the public one"):
+        check_folders(plan_in(folder, output={"private": "out/inside"}))
+
+
+def test_the_demo_masks_the_five_amounts() -> None:
+    survey = mw.datasets.housing(2000)
+    with pytest.warns(mw.MaskwellWarning, match="alone in their block"):
+        masking = demo_masking(survey, seed=1)
+    assert masking.card.columns == ("INCOME", "HOME_VAL", "MORTGAGE", "MAINTAIN", "TAXES")
+    assert masking.mask.r0 == 0.97
+
+
+def test_plans_of_the_documentation_are_plans() -> None:
+    """The plan in docs/commands.md is a plan (its commands are run elsewhere)."""
+    page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    texts = [block.split("```")[0] for block in page.split("```toml\n")[1:]]
+    plans = [MaskPlan.from_dict(tomllib.loads(text)) for text in texts if "[[masks]]" in text]
+    assert plans
