@@ -15,7 +15,7 @@ from typing import Any
 
 
 def best(work: Callable[[], Any], repeats: int) -> float:
-    """Return the least processor seconds of several runs: the machines are shared, the clock on the wall tells little."""
+    """Return the least processor seconds of several runs: on shared machines a wall clock tells little."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()

@@ -362,7 +362,7 @@ def test_records_left_out_by_a_sample_do_not_leave(tmp_path: Path):
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_leak_would_be_found_in_every_format(tmp_path: Path, format: str):
     """The same table with a text and a number in clear: both are found, in compressed files too."""
-    columns, schema, secrets, _ = planted(8)
+    columns, schema, *_ = planted(8)
     found = Sentinels(0)
     found.texts = {"clear text": columns["GONE"][7]}
     found.numbers = {"clear number": float(columns["GONE2"][7])}
@@ -373,7 +373,6 @@ def test_a_leak_would_be_found_in_every_format(tmp_path: Path, format: str):
     told = leaks(found, places(release, tmp_path / "out", format))
     assert any(line.startswith("clear text in data") for line in told)
     assert any(line.startswith("clear number") for line in told)
-    assert secrets.texts["dropped text 7"] == found.texts["clear text"]
 
 
 def test_a_leak_would_be_found_in_a_pickle():

@@ -135,3 +135,11 @@ def test_plans_of_the_documentation_are_plans() -> None:
     texts = [block.split("```")[0] for block in page.split("```toml\n")[1:]]
     plans = [MaskPlan.from_dict(tomllib.loads(text)) for text in texts if "[[masks]]" in text]
     assert plans
+
+
+def test_independent_noise_beside_earlier_releases_is_said(folder):
+    plan = plan_in(folder)
+    first = mask_by_plan(plan)
+    assert not any("earlier release" in note for note in first.notes)
+    first.write(release=plan.output.release, private=plan.output.private)
+    assert any("1 earlier release: if of the same records" in note for note in mask_by_plan(plan).notes)

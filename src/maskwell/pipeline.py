@@ -52,7 +52,22 @@ def check_folders(plan: MaskPlan) -> None:
 def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
     """Read the file and mask it as the plan says; nothing is written."""
     earlier, table = _earlier(plan.output), _read(plan)
-    return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
+    masking = apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
+    return replace(masking, notes=(*masking.notes, *_unrelated(plan.output))) if earlier is None else masking
+
+
+def _unrelated(target: OutputPlan) -> list[str]:
+    """Warn where earlier releases lie in the private folder and the new noise is independent of theirs."""
+    from .io.bundle import private_bundles
+
+    count = len(private_bundles(target.private))
+    if not count:
+        return []
+    some = f"{count:,} earlier release{'s' if count > 1 else ''}"
+    return [
+        f"the private folder holds {some}: if of the same records, name the last as earlier, or whoever holds "
+        "both averages part of the noise out"
+    ]
 
 
 def _read(plan: MaskPlan) -> Table:

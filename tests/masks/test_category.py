@@ -130,6 +130,14 @@ def test_invariant_tables_are_tables(counts, stay, seed):
         assert np.allclose(shares @ matrix, shares, atol=1e-12)
 
 
+def test_a_category_that_nobody_has_or_reaches_keeps_a_whole_row():
+    table = answers(shares=(0.5, 0.5, 0.0))
+    matrix = ((0.6, 0.4, 0.0), (0.4, 0.6, 0.0), (0.0, 0.0, 1.0))
+    law = Pram("Q", matrix=matrix, invariant=True).card(table).laws[0]
+    assert np.allclose(np.sum(law.matrix, axis=1), 1, atol=1e-15)
+    assert np.array_equal(np.array(law.matrix)[:, 2], np.zeros(3))
+
+
 def test_one_more_record_leaves_the_rounded_table_as_it_is():
     table = answers(20_000)
     fewer = table.take(np.delete(np.arange(20_000), 1))

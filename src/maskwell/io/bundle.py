@@ -331,6 +331,13 @@ def verify_bundle(path: Path) -> Manifest:
     return _steadily(path, _verify)
 
 
+def private_bundles(private: Path) -> tuple[str, ...]:
+    """Return the ids of the bundles whose private halves lie in a folder."""
+    if not private.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in private.iterdir() if _BUNDLE_ID.fullmatch(entry.name)))
+
+
 def private_half(private: Path, bundle_id: str) -> Path:
     """Return the verified folder of a release's private half; refuse one that others can open."""
     folder = _real(private) / bundle_id

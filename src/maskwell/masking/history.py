@@ -112,7 +112,7 @@ class Pairing:
         return cls(known, where, withdrawn)
 
 
-def compare(earlier: Masking, table: Table, card: NoiseCard, stream: Stream) -> History:
+def history_of(earlier: Masking, table: Table, card: NoiseCard, stream: Stream) -> History:
     """Compare the records with those of the earlier release, by id and cell by cell."""
     pairing, number = Pairing.of(earlier.truth, table), earlier.number + 1
     raise_all(_whole_file_problems(earlier, table, card, pairing), BadPlan)

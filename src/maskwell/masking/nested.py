@@ -29,7 +29,7 @@ from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
 from ..laws.chained import Chained, combined_of, stages_of, widened
 from ..laws.convolution import normal_from_covariance
 from ..table import Floats, Table
-from .history import History, compare, masked_columns
+from .history import History, history_of, masked_columns
 from .plans import Mask, Setting, plan_data
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def nest(
             problems += refusal.problems
     raise_all(problems, BadPlan)
     card = replace(card, laws=tuple(laws), notes=(*card.notes, *_clear_before(earlier, card)))
-    return card, compare(earlier, table, card, stream)
+    return card, history_of(earlier, table, card, stream)
 
 
 def _comparable(earlier: Masking, table: Table) -> None:
