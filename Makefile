@@ -68,9 +68,11 @@ clean:
 .venv/.ready-to-run: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing maskwell into .venv (once)"
 	@$(INSTALL) '.[all]'
+	@$(BIN)/python -m maskwell.kernels
 	@touch $@
 
 .venv/.ready-to-develop: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing maskwell and its tools into .venv (once, about a minute)"
 	@$(INSTALL) '.[all,test,check,docs]'
+	@$(BIN)/python -m maskwell.kernels
 	@touch $@ .venv/.ready-to-run

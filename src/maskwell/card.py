@@ -178,9 +178,7 @@ def _public(law: Any) -> Any:
     law = combined_of(law)
     if not isinstance(law, Transition):
         return law
-    named = [
-        name if name in law.released_as else f"category {i}" for i, name in enumerate(law.true, start=1)
-    ]
+    named = [name if name in law.released_as else f"category {i}" for i, name in enumerate(law.true, start=1)]
     return replace(law, true=tuple(named))
 
 

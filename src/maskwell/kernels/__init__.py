@@ -1,4 +1,35 @@
 """The inner loops: scalar densities, normal rectangles, order-independent sums; plain arrays in and out.
 
-Importing `maskwell.kernels` loads no compiler. `densities` imports numba, so it is imported inside functions.
+Importing `maskwell.kernels` loads no compiler. `densities` and `exchange` import numba, so they are imported inside
+functions; their machine code is kept beside them and made once.
 """
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+def announce(module: str) -> None:
+    """Say on standard error that a module's loops are compiled now, the first time they are used."""
+    file = Path(module)
+    if not any((file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")):
+        print(f"maskwell: compiling {file.stem} once (some seconds)", file=sys.stderr)
+
+
+def compile_all() -> None:
+    """Compile every loop now, so that no first use has to wait."""
+    import numpy as np
+
+    from . import densities, exchange
+
+    one, three = np.ones(1), np.ones(3) / 3
+    densities.normal_logpdf(one, one)
+    densities.normal_log_interval(one, one, one)
+    densities.laplace_logpdf(one, one)
+    densities.laplace_log_interval(one, one, one)
+    densities.mixture_logpdf(one, three, three, three)
+    densities.mixture_log_interval(one, one, three, three, three)
+    densities.bias_lognormal_logpdf(one, one, 0.1, one)
+    densities.bias_lognormal_log_interval(one, 2 * one, one, 0.1, one)
+    exchange.exchange_within(three, 1)

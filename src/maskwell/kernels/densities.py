@@ -14,6 +14,10 @@ from numba import njit
 from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
+from . import announce
+
+announce(__file__)
+
 Floats = NDArray[np.float64]
 Law = tuple[float, float, float, float, float, float, float]
 ROOT_HALF = math.sqrt(0.5)

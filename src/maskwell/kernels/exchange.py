@@ -6,6 +6,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from . import announce
+
+announce(__file__)
+
 
 @njit(cache=True, nogil=True)
 def exchange_within(uniform: npt.NDArray[np.float64], window: int) -> npt.NDArray[np.int64]:
