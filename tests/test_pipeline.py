@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import maskwell as mw
-from maskwell.errors import BadInput, BadPlan, CannotWrite, MaskwellWarning
-from maskwell.pipeline import check_folders, demo_masking, inspect_file, mask_by_plan
+from maskwell.errors import BadInput, BadPlan, CannotWrite
+from maskwell.pipeline import check_folders, demo_masking, inspect_file, mask_by_plan, unrelated_releases
 from maskwell.plan import InputPlan, MaskPlan
 from maskwell.table import Table
 
@@ -137,9 +137,13 @@ def test_plans_of_the_documentation_are_plans() -> None:
     assert plans
 
 
-def test_independent_noise_beside_earlier_releases_is_a_warning(folder):
+def test_independent_noise_beside_earlier_releases_is_said(folder):
     plan = plan_in(folder)
+    assert unrelated_releases(plan) == []
     first = mask_by_plan(plan)
     first.write(release=plan.output.release, private=plan.output.private)
-    with pytest.warns(MaskwellWarning, match="1 earlier release: if of the same records"):
-        mask_by_plan(plan)
+    (said,) = unrelated_releases(plan)
+    assert said.startswith(
+        "the private folder holds 1 earlier release: if of the same records, name the last"
+    )
+    assert unrelated_releases(plan_in(folder, output={"earlier": str(plan.output.release)})) == []

@@ -207,14 +207,15 @@ def _plan_of_options(
 
 
 def _run(plan: MaskPlan, seed: int | None) -> None:
-    from .pipeline import check_folders, mask_by_plan
+    from .pipeline import check_folders, mask_by_plan, unrelated_releases
 
     check_folders(plan)
+    beside = unrelated_releases(plan) if seed is None else []
     with _warnings_told() as told, _progress(plan.input.file) as show:
         masking = mask_by_plan(plan, seed=seed, progress=show)
         told.extend(masking.notes)
         summary = _written(masking, plan.output.release, plan.output.private, plan.output.format)
-    typer.echo(summary)
+    typer.echo("\n".join([summary, *(f"\nmind: {text}" for text in beside)]))
 
 
 def _written(masking: Masking, release: Path, private: Path, format: str | None) -> str:

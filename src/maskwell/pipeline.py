@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import BadPlan, MaskwellWarning, raise_all
+from .errors import BadPlan, raise_all
 from .io import conform_raw, load
 from .io.bundle import check_halves, private_bundles
 from .masking import Masking, apply
@@ -54,22 +52,19 @@ def check_folders(plan: MaskPlan) -> None:
 def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
     """Read the file and mask it as the plan says; nothing is written."""
     earlier, table = _earlier(plan.output), _read(plan)
-    if earlier is None and seed is None:
-        _warn_of_unrelated(plan.output.private)
     return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
 
 
-def _warn_of_unrelated(private: Path) -> None:
-    """Warn where earlier releases lie in the private folder and the new noise is independent of theirs."""
-    count = len(private_bundles(private))
-    if count:
-        some = f"{count:,} earlier release{'s' if count > 1 else ''}"
-        warnings.warn(
-            f"the private folder holds {some}: if of the same records, name the last as earlier, or whoever holds "
-            "both averages part of the noise out",
-            MaskwellWarning,
-            stacklevel=3,
-        )
+def unrelated_releases(plan: MaskPlan) -> list[str]:
+    """Say where earlier releases lie in the private folder and the new noise would be independent of theirs."""
+    count = len(private_bundles(plan.output.private))
+    if plan.output.earlier is not None or not count:
+        return []
+    some = f"{count:,} earlier release{'s' if count > 1 else ''}"
+    return [
+        f"the private folder holds {some}: if of the same records, name the last as earlier, or whoever holds "
+        "both averages part of the noise out"
+    ]
 
 
 def _read(plan: MaskPlan) -> Table:
