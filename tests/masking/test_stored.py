@@ -21,10 +21,12 @@ import pytest
 
 from maskwell.card import NoiseCard
 from maskwell.errors import BadBundle, BadPlan, CannotWrite, MaskwellWarning
+from maskwell.io import read
 from maskwell.io.bundle import FAILPOINTS, verify_bundle
+from maskwell.io.dialect import Dialect
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply, read_release, stored
-from maskwell.masks import Chain, CodeNoise, CorrelatedNoise, Grouping, Subsample
+from maskwell.masks import Chain, CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -262,6 +264,24 @@ def test_no_key_or_true_id_in_the_state(masking: Masking, tmp_path: Path):
     assert state["seeded"] is True
 
 
+def test_a_csv_release_is_read_as_it_was_written_not_as_it_looks(tmp_path: Path):
+    """One column of decimal commas under a semicolon dialect has no semicolon to be found by."""
+    (tmp_path / "one.csv").write_text("V\n" + "".join(f"{i},5\n" for i in range(60)), encoding="utf-8")
+    schema = Schema((Column("V", "continuous", unit=0.1),))
+    table = read(tmp_path / "one.csv", schema, dialect=Dialect(";", ","))
+    release = apply(IndependentNoise("V", variance_ratio=0.1), table, seed=1).release
+    release.write(tmp_path / "out")
+    assert np.array_equal(read_release(tmp_path / "out").table.values(["V"]), release.table.values(["V"]))
+    manifest = tmp_path / "out" / "manifest.json"
+    manifest.write_text(
+        manifest.read_text(encoding="utf-8").replace('"delimiter"', '"delimited"'), encoding="utf-8"
+    )
+    with pytest.raises(
+        BadBundle, match="the manifest is damaged: it does not say how the CSV file is written"
+    ):
+        read_release(tmp_path / "out")
+
+
 # --- whole at any moment
 
 
@@ -278,10 +298,10 @@ def test_a_reader_never_sees_half_of_an_exchange(
     old.write(target)
     genuine, exchanged = stored.read, list[str]()
 
-    def slow(*given: Any) -> Any:
+    def slow(*given: Any, **more: Any) -> Any:
         if not exchanged:
             exchanged.append(new.write(target))
-        return genuine(*given)
+        return genuine(*given, **more)
 
     monkeypatch.setattr(stored, "read", slow)
     found = read_release(target)

@@ -149,10 +149,15 @@ def _duckdb_settings(folder: Path) -> dict[str, Any]:
     }
 
 
-def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
-    """Write a table in the dialect it came in, else as RFC 4180 says; a delimiter given goes before both."""
+def dialect_of(table: Table, delimiter: str | None = None) -> Dialect:
+    """Return how a table is written: as it came, else as RFC 4180 says; a delimiter given goes before both."""
     dialect = table.source.dialect if isinstance(table.source.dialect, Dialect) else Dialect()
-    dialect = dialect if delimiter is None else replace(dialect, delimiter=delimiter)
+    return replace(dialect, encoding="utf-8", delimiter=delimiter or dialect.delimiter)
+
+
+def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
+    """Write a table in its dialect."""
+    dialect = dialect_of(table, delimiter)
     with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
         if dialect.bom:
             file.write(codecs.BOM_UTF8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from ..card import NoiseCard
 from ..errors import BadBundle, BadPlan, MaskwellError
 from ..io import FORMATS, read, write
 from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
+from ..io.csv import dialect_of
+from ..io.dialect import Dialect
 from ..keystream import Key
 from ..schema import Schema
 from ..table import Source, Table
@@ -60,7 +62,16 @@ def _text(path: Path, text: str) -> None:
 
 def write_release(release: Release, path: Path, format: str | None) -> str:
     """Write the public half alone."""
-    return write_bundle(path, public_files(release, format), extra={"half": "public"})
+    return write_bundle(path, public_files(release, format), extra=_said(release, format))
+
+
+def _said(release: Release, format: str | None) -> dict[str, object]:
+    """Return what the public manifest says beside the files: which half it is, and how a CSV file is written."""
+    ending = data_name(release, format).removeprefix("data.")
+    if FORMATS[ending] != "csv":
+        return {"half": "public"}
+    dialect = dialect_of(release.table, "\t" if ending == "tsv" else None)
+    return {"half": "public", "dialect": asdict(dialect)}
 
 
 def write_masking(masking: Masking, public: Path, private: Path, format: str | None) -> str:
@@ -72,7 +83,7 @@ def write_masking(masking: Masking, public: Path, private: Path, format: str | N
         private,
         public_files(masking.release, format),
         private_files(masking),
-        extra={"half": "public"},
+        extra=_said(masking.release, format),
     )
 
 
@@ -165,7 +176,16 @@ def _read_release(folder: Path, manifest: Manifest, card: NoiseCard | str | Path
     given = card if isinstance(card, NoiseCard) else NoiseCard.read(card or folder / CARD)
     if given.data_sha256 and given.data_sha256 != manifest.files[data[0]]["sha256"]:
         raise BadBundle("the card belongs to another release: its hash is not that of the data file")
-    return Release(read(folder / data[0], Schema.read(folder / SCHEMA)), given)
+    schema, dialect = Schema.read(folder / SCHEMA), _dialect(manifest)
+    return Release(read(folder / data[0], schema, dialect=dialect), given)
+
+
+def _dialect(manifest: Manifest) -> Dialect | None:
+    written: Any = manifest.extra.get("dialect")
+    try:
+        return None if written is None else Dialect(**written)
+    except (TypeError, MaskwellError):
+        raise BadBundle("the manifest is damaged: it does not say how the CSV file is written") from None
 
 
 def read_masking(public: Path, private: Path) -> Masking:
