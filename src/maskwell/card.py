@@ -13,7 +13,7 @@ import numpy as np
 
 from .errors import BadBundle, BadPlan, NoLaw
 from .laws import Additive, Law, SkewedBias, Transition, law_from_dict
-from .laws.chained import combined_of
+from .laws.chained import combined_of, only_rounds
 from .schema import BOTTOM_CODED, OPEN, TOP_CODED
 from .table import Floats, Statuses, Table, coded_values
 
@@ -52,6 +52,11 @@ class NoiseCard:
     def columns(self) -> tuple[str, ...]:
         """The columns that some law speaks of."""
         return tuple(name for law in self.laws for name in law.columns)
+
+    @property
+    def masked(self) -> tuple[str, ...]:
+        """The columns that some law changes; one that only rounds to the unit leaves a column in clear."""
+        return tuple(name for law in self.laws if not only_rounds(law) for name in law.columns)
 
     def law_of(self, column: str) -> Law | None:
         """Return the law of a column, if it has one."""

@@ -27,7 +27,7 @@ FAULT_EXIT_CODE = 70  # a fault of our own is neither the answer no (1) nor bad 
 
 app = typer.Typer(
     name="maskwell",
-    help="Release confidential microdata by noise, and analyse what was released.",
+    help="Release confidential microdata by noise.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -67,7 +67,7 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop."),
     ] = False,
 ) -> None:
-    """Release confidential microdata by noise, and analyse what was released."""
+    """Release confidential microdata by noise."""
 
 
 @app.command()

@@ -61,18 +61,18 @@ def _figures(masking: Masking, figures: Sequence[ColumnFigures]) -> list[str]:
     if not figures:
         return []
     rows: list[tuple[str, ...]] = [
-        ("", "open values", "mean", "after", "sd", "after", "sd of noise", "clamped")
+        ("", "open values", "mean", "after", "sd", "after", "sd of noise", "clamped", "unchanged")
     ]
     for item in figures:
         numbers = [item.mean, item.mean_after, item.sd, item.sd_after]
-        clamped = f"{item.clamped / max(item.open, 1):.1%}"
+        shares = [f"{count / max(item.open, 1):.1%}" for count in (item.clamped, item.unchanged)]
         rows.append(
             (
                 " ".join(item.column.split()),
                 f"{item.open:,}",
                 *map(short, numbers),
                 _noise(masking, item),
-                clamped,
+                *shares,
             )
         )
     clamps = "  clamped: carried by noise to a limit or a code, which moves means and keeps sds down"

@@ -19,6 +19,7 @@ from maskwell.masking import apply
 from maskwell.masking.results import record_blocks
 from maskwell.masks import (
     Chain,
+    CodeNoise,
     Coding,
     CorrelatedNoise,
     Grouping,
@@ -237,7 +238,7 @@ def test_records_alone_in_their_block_are_counted_among_the_released(
     base = make_amounts(6)
     data = base.data.append_column("R", pa.array(["a", "a", "a", "b", "c", "c"]))
     table = replace(base, data=data, schema=Schema((*base.schema.columns, column)))
-    with pytest.warns(MaskwellWarning, match="1 records are alone in their block"):
+    with pytest.warns(MaskwellWarning, match="1 record is alone in its block"):
         masking = apply(IndependentNoise("A", variance=1.0), table, key=study_key)
     assert any("alone" in note for note in masking.notes)
 
@@ -267,3 +268,40 @@ def test_an_id_that_is_no_number_does_not_show_when_ids_are_called_numbers(study
     table = frame(schema, ID=[f"x{i}" for i in range(30)], **{n: rng.normal(size=30) for n in "ABC"})
     masking = apply(IndependentNoise("A", variance=1.0), table, key=study_key)
     assert masking.masked.is_open(["A"]).all()
+
+
+def test_noise_lost_in_the_unit_is_refused():
+    table = frame(Schema((Column("A", "integer"),)), A=np.arange(40))
+    with pytest.raises(
+        BadPlan, match=r"column 'A': noise of sd 0\.2 is lost in its unit 1, almost every value"
+    ):
+        apply(IndependentNoise("A", variance=0.04), table, seed=1)
+
+
+def test_a_column_that_is_only_rounded_is_said_to_leave_in_clear(study_key: Key):
+    schema = Schema((Column("A", "continuous", unit=0.5), Column("B", "continuous", unit=0.1)))
+    table = frame(schema, A=np.linspace(0, 9, 40) + 0.01, B=np.linspace(0, 9, 40).round(1))
+    masking = apply(IndependentNoise("B", variance=1.0), table, key=study_key)
+    assert "released unmasked: A" in masking.notes
+    assert masking.card.masked == ("B",)
+    assert repr(masking.release).endswith("masked: B>")
+
+
+def test_masked_blocks_do_not_make_a_record_alone(study_key: Key):
+    block = Column("SEX", "category", role("block"), categories=("f", "m"))
+    schema = Schema((block, Column("A", "integer")))
+    table = frame(schema, SEX=["f"] + ["m"] * 39, A=np.arange(40))
+    with pytest.warns(MaskwellWarning, match=r"1 record is alone in its block \(SEX\)"):
+        apply(IndependentNoise("A", variance=9.0), table, key=study_key)
+    apply(CodeNoise("SEX", variance=0.5), table, key=study_key)
+
+
+@pytest.mark.parametrize("given", [{"key": "secret"}, {"seed": 1.5}, {"seed": "1"}])
+def test_keys_and_seeds_of_another_kind_are_refused(people: Table, given: Any):
+    with pytest.raises(BadPlan, match=r"a key is a Key \(Key.from_os\(\)\), a seed a whole number"):
+        apply(IndependentNoise("INCOME", variance=2500.0), people, **given)
+
+
+def test_a_frame_is_not_a_table():
+    with pytest.raises(BadPlan, match=r"apply masks a Table, not a dict: make one with Table.from_frame"):
+        apply(IndependentNoise("INCOME", variance=2500.0), {"INCOME": [1, 2]}, seed=1)  # type: ignore[arg-type]

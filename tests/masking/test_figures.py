@@ -13,7 +13,17 @@ from maskwell.keystream import Key
 from maskwell.laws import Power
 from maskwell.masking import apply
 from maskwell.masking.figures import column_figures
-from maskwell.masks import Chain, CodeNoise, Coding, Grouping, IndependentNoise, Pram, Recompute, Subsample
+from maskwell.masks import (
+    BiasNoise,
+    Chain,
+    CodeNoise,
+    Coding,
+    Grouping,
+    IndependentNoise,
+    Pram,
+    Recompute,
+    Subsample,
+)
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -70,3 +80,14 @@ def test_values_that_became_codes_are_counted(make_amounts: Callable[..., Table]
     )
     (figures,) = column_figures(masking)
     assert figures.clamped == np.count_nonzero(masking.masked.status("A")) > 40
+
+
+@pytest.mark.parametrize("shape", ["normal", "lognormal"])
+def test_biased_values_at_limits_are_counted_too(study_key: Key, shape: str):
+    schema = Schema((Column("A", "integer", bottom=0),))
+    table = Table.from_frame(pa.table({"A": np.arange(1, 501) % 20 + 1}), schema)
+    masking = apply(BiasNoise("A", bias_sd=0.1, sd=3.0, shape=shape), table, key=study_key)
+    (figures,) = column_figures(masking)
+    x, z = (each.values(["A"])[:, 0] for each in (table, masking.masked))
+    assert figures.clamped == np.count_nonzero((z == 1) & (x != 1)) > 10
+    assert figures.unchanged == np.count_nonzero(z == x) > 10

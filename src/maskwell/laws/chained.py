@@ -108,6 +108,14 @@ def follow(first: Any, later: Any) -> Any:
     return None
 
 
+def only_rounds(law: Any) -> bool:
+    """Whether a law has neither noise nor codes: it puts values on their unit and no more."""
+    seen = combined_of(law)
+    if not isinstance(seen, Additive) or not _is_silent(seen):
+        return False
+    return not any(outlet.low_coded or outlet.high_coded for outlet in seen.outlets)
+
+
 def _is_silent(law: Additive) -> bool:
     return isinstance(law.noise, Normal) and not any(law.noise.sds)
 

@@ -52,6 +52,10 @@ def apply(
     fresh noise, which averages out. `earlier` is the latest release of the same records: the noise is nested in its
     noise (see `masking.nested` for what that promises, and where clamps and units weaken it).
     """
+    if not isinstance(table, Table):
+        raise BadPlan(
+            f"apply masks a Table, not a {type(table).__name__}: make one with Table.from_frame(...) or read(...)"
+        )
     key = _key(key, seed, earlier)
     setting = Setting(engine or Local(), exact)
     stream = Stream(key, table.schema.series, "", record_blocks(table))
@@ -69,6 +73,8 @@ def apply(
 def _key(key: Key | None, seed: int | None, earlier: Masking | None) -> Key:
     if key is not None and seed is not None:
         raise BadPlan("give a key or a seed, not both")
+    if not isinstance(key, Key | None) or not isinstance(seed, int | None):
+        raise BadPlan("a key is a Key (Key.from_os()), a seed a whole number")
     given = Key.from_seed(seed) if seed is not None else key
     if earlier is None:
         return given or Key.from_os()
@@ -204,7 +210,7 @@ def _kept(card: NoiseCard, stream: Stream) -> Integers | None:
 def _said(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[str]:
     """Say what a steward should know: what leaves unmasked, and blocks of one record."""
     notes = []
-    touched = {*card.columns, *(total for total, _ in card.recomputed)}
+    touched = {*card.masked, *(total for total, _ in card.recomputed)}
     clear = [
         c.name
         for c in table.schema.columns
@@ -216,10 +222,11 @@ def _said(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -
         notes.append("some columns carry noise of several stages; the card shows the law of their sum")
     if card.numbered:
         notes.append("no column identifies the records, so later releases cannot be nested in this one")
-    blocks = [name for name in table.schema.with_role("block") if not table.schema[name].drop]
+    blocks = [name for name in table.schema.with_role("block") if name in clear]
     alone = _alone(masked, blocks, kept) if blocks else 0
     if alone:
-        text = f"{alone:,} records are alone in their block ({', '.join(blocks)}): no noise hides them"
+        who = "1 record is alone in its" if alone == 1 else f"{alone:,} records are alone in their"
+        text = f"{who} block ({', '.join(blocks)}): no noise hides {'it' if alone == 1 else 'them'}"
         warnings.warn(text, MaskwellWarning, stacklevel=4)
         notes.append(text)
     return notes

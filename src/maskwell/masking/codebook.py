@@ -102,8 +102,9 @@ def describe(law: Any, name: str) -> str:
     if isinstance(law, Additive):
         return _additive(law, law.columns.index(name))
     if isinstance(law, SkewedBias):
-        sd = law.sds[law.columns.index(name)]
-        return f"multiplied by lognormal noise (mean 1, sd {law.bias_sd:g}), plus normal noise of sd {sd:g}"
+        j = law.columns.index(name)
+        said = f"multiplied by lognormal noise (mean 1, sd {law.bias_sd:g}), plus normal noise of sd {law.sds[j]:g}"
+        return ", ".join([said, *_limits(law.outlets[j])])
     if isinstance(law, Transition):
         stay = float(np.mean(np.diag(law.matrix))) if law.true == law.released_as else None
         return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..engines.local import Local
-from ..laws import Additive
+from ..laws import Additive, SkewedBias
 from ..laws.chained import combined_of
 from ..table import Floats
 from .results import Masking
@@ -18,7 +18,8 @@ class ColumnFigures:
     """One masked column, its open values in the released records.
 
     `clamped` counts the values that noise carried to a limit or a code, which is what moves a mean;
-    `negative` those now below zero in a column that had none;
+    `negative` those now below zero in a column that had none; `unchanged` those that left as they were, because
+    the noise is small against the unit;
     means and sds of too few values are NaN; `noise_sd` is None where the size of the noise depends on the value.
     """
 
@@ -31,6 +32,7 @@ class ColumnFigures:
     noise_sd: float | None
     clamped: int
     negative: int
+    unchanged: int
 
 
 def column_figures(masking: Masking) -> list[ColumnFigures]:
@@ -53,6 +55,7 @@ def column_figures(masking: Masking) -> list[ColumnFigures]:
             noise_sd=noise_sd(masking, name),
             clamped=_clamped(masking, name, x[:, j], z[:, j]),
             negative=int(np.count_nonzero(z[:, j] < 0)) if before.low[j] >= 0 else 0,
+            unchanged=int(np.count_nonzero(z[:, j] == x[:, j])),
         )
         for j, name in enumerate(names)
     ]
@@ -65,7 +68,7 @@ def _known(figure: float, is_defined: bool) -> float:
 def _clamped(masking: Masking, name: str, x: Floats, z: Floats) -> int:
     """Count open values that stand at a limit where the true value does not, or that became a code."""
     law = combined_of(masking.card.law_of(name))
-    if not isinstance(law, Additive):
+    if not isinstance(law, Additive | SkewedBias):
         return 0
     outlet = law.outlets[law.columns.index(name)]
     became_code = ~np.isnan(x) & np.isnan(z)

@@ -34,7 +34,7 @@ class Release:
         return len(self.table)
 
     def __repr__(self) -> str:
-        columns = ", ".join(self.card.columns) or "none"
+        columns = ", ".join(self.card.masked) or "none"
         return f"<Release of {len(self):,} records x {len(self.table.names)} columns; masked: {columns}>"
 
     def to_frame(self) -> Any:
@@ -70,7 +70,7 @@ class Masking:
     given: tuple[Release, Integers] | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
-        columns = ", ".join(self.card.columns) or "none"
+        columns = ", ".join(self.card.masked) or "none"
         return f"<Masking of {len(self.truth):,} records; masked: {columns}; stays inside, only .release may leave>"
 
     @property
@@ -106,7 +106,7 @@ class Masking:
         return {
             "records": len(self.truth),
             "released": len(self.order),
-            "masked": list(self.card.columns),
+            "masked": list(self.card.masked),
             "recomputed": [total for total, _ in self.card.recomputed],
             "number": self.number,
             "notes": list(self.notes),

@@ -84,7 +84,8 @@ class Pram(Plan):
 
     Give the `matrix` (row: true category, column: released one), or `stay`, the probability that a category
     stays what it is (else any other is equally likely). `invariant=True` makes the table such that the
-    shares of the categories are the same before and after.
+    shares of the categories are the same before and after: the table is followed by the way back, so that
+    a category then stays with about the square of `stay`.
     """
 
     columns: tuple[str, ...]

@@ -19,6 +19,7 @@ from ..schema import Column
 from ..table import Floats, Table
 
 LARGEST = 1e150  # beyond it the variance overflows
+LOST = 4  # a unit of this many sds leaves 95% of the values as they are
 REPAIR = 0.1  # the most a correlation may move when a matrix is made positive semi-definite
 
 
@@ -347,6 +348,11 @@ def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats
         column = table.schema[name]
         typical = sds[j] * (np.exp(prepared.moments.means[j]) if log_shift is not None else 1.0)
         unit = column.step or default_unit(typical)
+        if unit > LOST * typical:
+            problems.append(
+                f"column {name!r}: noise of sd {typical:.2g} is lost in its unit {float(unit):g}, almost every "
+                "value would leave as it is; more noise, or a finer unit in the schema"
+            )
         if not options.clamp and (column.top is not None or column.bottom is not None):
             problems.append(
                 f"column {name!r} has top or bottom codes: with clamp=False noise could cross them and be "
