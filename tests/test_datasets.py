@@ -85,8 +85,10 @@ def test_771_records_are_in_cells_of_at_most_7(seed):
 def test_matching_blocks_hold_fewer_than_2000_records():
     blocks = datasets.cell_counts().sum(axis=0)
     assert blocks.sum() == SIZE
-    assert blocks.max() < 2000
+    assert blocks.max() == 1745
     assert 50 < np.median(blocks) < 500
+    targets = (datasets.cell_counts() > 0) & (datasets.cell_counts() <= 7)
+    assert np.broadcast_to(blocks, targets.shape)[targets].max() == 112
 
 
 # The laws behind them.

@@ -189,9 +189,13 @@ def identified(ids: pa.Array[Any]) -> Blocks:
     letters = np.frombuffer(buffers[2] or b"", np.uint8)
     lengths = np.diff(offsets)
     blocks = np.zeros((len(ids), 16), np.uint8)
-    for position in range(min(int(lengths.max(initial=0)), _SHORT_ID)):
-        here = np.flatnonzero((lengths > position) & (lengths <= _SHORT_ID))
-        blocks[here, position] = letters[offsets[here] + position]
+    shortest, longest = int(lengths.min(initial=0)), int(lengths.max(initial=0))
+    if 0 < shortest == longest <= _SHORT_ID:
+        blocks[:, :longest] = letters[offsets[0] : offsets[-1]].reshape(-1, longest)
+    else:
+        for position in range(min(longest, _SHORT_ID)):
+            here = np.flatnonzero((lengths > position) & (lengths <= _SHORT_ID))
+            blocks[here, position] = letters[offsets[here] + position]
     blocks[:, 15] = np.minimum(lengths, _SHORT_ID)
     for i in np.flatnonzero(lengths > _SHORT_ID):
         blocks[i, :15] = np.frombuffer(_hashed(letters[offsets[i] : offsets[i + 1]].tobytes()), np.uint8)

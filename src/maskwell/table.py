@@ -223,19 +223,29 @@ def _in_type(array: pa.Array[Any], wanted: Any) -> pa.Array[Any]:
     if wanted is None or array.type.equals(wanted):
         return array
     try:
-        narrow = array.cast(wanted)
+        narrow = _narrowed(array, wanted)
         return narrow if _same_values(array, narrow) else array
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return array
 
 
-def _same_values(array: pa.Array[Any], narrow: pa.Array[Any]) -> bool:
-    """Return whether a cast kept the values; a shorter float may round them, but not to infinity."""
-    import pyarrow.compute as pc
+def _narrowed(array: Any, wanted: Any) -> Any:
+    """Cast to a type; to decimals through text, so that no digit is lost on the way."""
+    import pyarrow as pa
     import pyarrow.types as types
 
-    if types.is_floating(array.type) and types.is_floating(narrow.type):
-        return not pc.any(pc.is_inf(narrow)).as_py()
+    through = types.is_decimal(wanted) and (types.is_floating(array.type) or types.is_integer(array.type))
+    return (array.cast(pa.string()) if through else array).cast(wanted)
+
+
+def _same_values(array: Any, narrow: Any) -> bool:
+    """Return whether a cast kept the values: whether what is written reads back the same."""
+    import pyarrow.types as types
+
+    from .io.numbers import doubles
+
+    if types.is_floating(array.type):
+        return bool(doubles(narrow).equals(array))
     return bool(narrow.cast(array.type).equals(array))
 
 

@@ -47,43 +47,49 @@ def moments(values: Floats, parts: Parts) -> Moments:
 def _moments(values: Floats, parts: Parts) -> Moments:
     low, high, counts = _ranges(values, parts)
     largest = np.maximum(np.abs(low), np.abs(high))
-    means = _sums(values, parts, largest, lambda block: block.T) / np.maximum(counts, 1)
+    means = _sums(values, parts, largest, lambda block: map(_filled, block)) / np.maximum(counts, 1)
     if counts.min(initial=len(values)) == len(values):
         return _complete(values, parts, means, low, high)
     return _pairwise(values, parts, means, low, high, counts)
 
 
 def _ranges(values: Floats, parts: Parts) -> tuple[Floats, Floats, Floats]:
+    """Return the least and largest open value of each column and how many there are."""
     width = values.shape[1]
     low, high, counts = np.full(width, np.inf), np.full(width, -np.inf), np.zeros(width)
     for part in parts(len(values)):
-        chunk = values[part]
-        closed = np.isnan(chunk)
-        low = np.minimum(low, np.where(closed, np.inf, chunk).min(axis=0, initial=np.inf))
-        high = np.maximum(high, np.where(closed, -np.inf, chunk).max(axis=0, initial=-np.inf))
-        counts += len(chunk) - closed.sum(axis=0)
+        for j in range(width):
+            column = values[part, j]
+            low[j] = np.fmin(low[j], np.fmin.reduce(column))
+            high[j] = np.fmax(high[j], np.fmax.reduce(column))
+            counts[j] += len(column) - np.count_nonzero(np.isnan(column))
     return np.where(counts > 0, low, 0.0), np.where(counts > 0, high, 0.0), counts
 
 
 def _sums(
-    values: Floats, parts: Parts, largest: Floats, form: Callable[[Floats], Iterable[Floats]]
+    values: Floats, parts: Parts, largest: Floats, form: Callable[[list[Floats]], Iterable[Floats]]
 ) -> Floats:
-    """Sum the columns that `form` makes of each part; closed values count as 0."""
+    """Sum the columns that `form` makes of the columns of each block of records."""
     grid = grids(largest, len(values))
     running = np.zeros(grid.shape)
     for part in parts(len(values)):
         for block in _blocks(values, part):
             for j, column in enumerate(form(block)):
-                running[:, j] += partial(column[:, None], grid[:, [j]])[:, 0]
+                running[:, j] += partial(column, grid[:, j])
     return total(running)
 
 
-def _blocks(values: Floats, part: Part) -> Iterator[Floats]:
-    """Cut a part into blocks that stay near the processor, columns one after the other in memory."""
-    chunk = values[part]
-    for start in range(0, len(chunk), BLOCK):
-        block = np.asfortranarray(chunk[start : start + BLOCK])
-        yield np.where(np.isnan(block), 0.0, block) if np.isnan(block).any() else block
+def _blocks(values: Floats, part: Part) -> Iterator[list[Floats]]:
+    """Cut a part into blocks of columns that stay near the processor."""
+    columns = [values[part, j] for j in range(values.shape[1])]
+    for start in range(0, len(columns[0]) if columns else 0, BLOCK):
+        yield [column[start : start + BLOCK] for column in columns]
+
+
+def _filled(column: Floats) -> Floats:
+    """Return a column with 0 for closed values."""
+    closed = np.isnan(column)
+    return np.where(closed, 0.0, column) if closed.any() else column
 
 
 def _complete(values: Floats, parts: Parts, means: Floats, low: Floats, high: Floats) -> Moments:
@@ -91,8 +97,8 @@ def _complete(values: Floats, parts: Parts, means: Floats, low: Floats, high: Fl
     rows, columns = np.triu_indices(width)
     bound = np.maximum(np.abs(low - means), np.abs(high - means))
 
-    def products(block: Floats) -> Iterator[Floats]:
-        centred = [block[:, j] - means[j] for j in range(width)]
+    def products(block: list[Floats]) -> Iterator[Floats]:
+        centred = [column - mean for column, mean in zip(block, means, strict=True)]
         yield from centred
         for i, j in zip(rows, columns, strict=True):
             yield centred[i] * centred[j]
@@ -121,31 +127,37 @@ def _pairwise(
     """Correlate each pair over the records where both are open."""
     width = len(means)
     bound = np.maximum(np.abs(low - means), np.abs(high - means))
+    pairs = [(i, j) for i in range(width) for j in range(i, width)]
+    limits = [_pair_limits(bound[i], bound[j]) for i, j in pairs]
+    sums = _sums(values, parts, np.concatenate(limits), lambda block: _pair_columns(block, means, pairs))
     correlations, variances = np.eye(width), np.zeros(width)
-    for i in range(width):
-        for j in range(i, width):
-            n, a, b, aa, bb, ab = _pair_sums(values[:, [i, j]], parts, means[[i, j]], bound[[i, j]])
+    for (i, j), (n, a, b, aa, bb, ab) in zip(pairs, sums.reshape(-1, 6), strict=True):
+        if i == j:
+            variances[i] = (aa - a * a / n) / (n - 1) if n > 1 else 0.0
+        else:
             with np.errstate(divide="ignore", invalid="ignore"):
                 spread = (aa - a * a / n) * (bb - b * b / n) if n > 1 else np.float64(np.nan)
                 correlation = (ab - a * b / n) / np.sqrt(spread) if n > 1 else np.float64(np.nan)
             correlations[i, j] = correlations[j, i] = np.clip(correlation, -1.0, 1.0)
-            if i == j:
-                variances[i] = (aa - a * a / n) / (n - 1) if n > 1 else 0.0
-                correlations[i, i] = 1.0
     return Moments(counts, means, variances, correlations, low, high, closed_pairs=True)
 
 
-def _pair_sums(pair: Floats, parts: Parts, means: Floats, bound: Floats) -> Floats:
-    a, b = bound
-    largest = np.array([1.0, a, b, a * a, b * b, a * b])
-    grid = grids(largest, len(pair))
-    running = np.zeros(grid.shape)
-    for part in parts(len(pair)):
-        x, y = (pair[part] - means).T
-        both = ~(np.isnan(x) | np.isnan(y))
-        x, y = np.where(both, x, 0.0), np.where(both, y, 0.0)
-        running += partial(np.column_stack([both.astype(float), x, y, x * x, y * y, x * y]), grid)
-    return total(running)
+def _pair_limits(a: float, b: float) -> Floats:
+    return np.array([1.0, a, b, a * a, b * b, a * b])
+
+
+def _pair_columns(block: list[Floats], means: Floats, pairs: list[tuple[int, int]]) -> Iterator[Floats]:
+    """Yield what each pair sums: its records, both columns, their squares and their product, where both are open."""
+    is_open = [(~np.isnan(column)).astype(np.float64) for column in block]
+    centred = [_filled(column - mean) for column, mean in zip(block, means, strict=True)]
+    squares = [column * column for column in centred]
+    for i, j in pairs:
+        yield is_open[i] * is_open[j]
+        yield centred[i] * is_open[j]
+        yield centred[j] * is_open[i]
+        yield squares[i] * is_open[j]
+        yield squares[j] * is_open[i]
+        yield centred[i] * centred[j]
 
 
 def per_record(work: Callable[[Part], Floats], count: int, width: int, parts: Parts) -> Floats:

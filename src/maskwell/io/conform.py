@@ -18,6 +18,7 @@ from .numbers import (
     Fault,
     Floats,
     Numbers,
+    doubles,
     fault_at,
     flags,
     is_word,
@@ -55,8 +56,8 @@ def conform(
     Raises `BadInput` with one sentence for each problem: the column, the first record (counted from 1), what
     kind of thing was found and the remedy, never the value.
     """
-    names = _matched(raw.column_names, schema)
-    problems = _name_problems(names, schema)
+    names, notes = _matched(raw.column_names, schema), tuple(notes)
+    problems = _name_problems(names, schema, next((n for n in notes if n.startswith("read as ")), ""))
     if raw.num_rows == 0:
         raise BadInput([*problems, "there are no records"])
     columns = [column for column in schema.columns if column.name in names]
@@ -82,12 +83,13 @@ def _matched(names: Iterable[str], schema: Schema) -> dict[str, str]:
     return {spelled.get(unicodedata.normalize("NFC", name), name): name for name in names}
 
 
-def _name_problems(names: dict[str, str], schema: Schema) -> list[str]:
+def _name_problems(names: dict[str, str], schema: Schema, how: str) -> list[str]:
     absent = [column.name for column in schema.columns if column.name not in names and not column.drop]
     extra = [name for name in names if name not in schema]
     if len(extra) == len(names) and absent and not any(nearest(name, absent) for name in extra):
+        read = f" (it was {how})" if how else ""
         return [
-            "no column of the schema is in the data: check that its first line holds the names of the columns"
+            f"no column of the schema is in the data{read}: check that its first line holds the names of the columns"
         ]
     return [
         *(
@@ -267,7 +269,7 @@ def _typed(array: Array) -> Numbers:
         raise Unreadable.of(kind)
     if types.is_boolean(kind):
         array = array.cast(pa.uint8())
-    values = np.asarray(array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False))
+    values = np.asarray(doubles(array).to_numpy(zero_copy_only=False))
     remedy = "correct it, or leave it missing"
     faults = fault_at(np.isinf(values), "an infinite number", remedy)
     if types.is_integer(kind) and np.any(np.abs(values) >= EXACT_BELOW):

@@ -150,6 +150,33 @@ def with_unit(draft: Draft) -> Draft:
     return draft.asked("unit", text, f"unit = {coarse}")
 
 
+def is_labelled(draft: Draft) -> bool:
+    """Whether whole numbers (floats too) look like identifiers: few repeat, and they are made like labels.
+
+    At least 99% of the values present differ, codes aside, none is negative, and there are 20 or more. They
+    are labels if 99% have the same number of digits, 8 or more; or 6 or 7 and their middle half takes 40% of
+    the range from the 1st to the 99th percentile (half of it in numbers given out evenly, 30% or less in
+    amounts, which crowd in the middle or at the lower end); or if half of them follow one another in the same
+    step, a sequence with gaps. Incomes, taxes and weights differ in their digits.
+    """
+    facts = draft.facts
+    kept = ~np.isin(facts.support, draft.spikes)
+    values = facts.support[kept]
+    if not facts.whole or len(values) < 20 or values[0] < 0 or len(values) < 0.99 * facts.counts[kept].sum():
+        return False
+    often = np.unique(np.diff(values), return_counts=True)[1].max()
+    return bool(2 * often >= len(values)) or _has_fixed_length(values)
+
+
+def _has_fixed_length(values: Floats) -> bool:
+    digits = np.bincount(np.floor(np.log10(np.maximum(values, 1))).astype(int) + 1)
+    usual = int(np.argmax(digits))
+    if usual < 6 or digits[usual] < 0.99 * len(values):
+        return False
+    low, lower, upper, high = np.quantile(values, [0.01, 0.25, 0.75, 0.99])
+    return usual >= 8 or bool(upper - lower >= 0.4 * (high - low))
+
+
 def share_of(count: int, facts: Facts) -> str:
     """Write a count as a share of the values present, or as it is where the share is tiny."""
     share = count / facts.present

@@ -19,6 +19,7 @@ Relation = tuple[
 
 FEWEST_RECORDS = 20
 FEWEST_NONZERO = 5  # a column that is zero on all but a few records proves nothing
+LEAST_EQUAL_SHARE = 0.5
 CHUNK = 65_536
 POOL = 20_000
 LARGEST = 1e150
@@ -40,12 +41,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """Two columns whose correlation is near 1 or -1; `exact` where they are equal on all common records."""
+    """Two columns whose correlation is near 1 or -1, or that are equal in half of the records that can tell.
+
+    `exact` where they are equal on all common records. `equal_share` passes over records where both have their
+    column's most frequent value (zero, as a rule), so that two columns of many zeros are not alike for these.
+    """
 
     first: str
     second: str
     correlation: float
     exact: bool
+    equal_share: float
 
 
 def find_identities(values: Floats, names: Sequence[str], *, tolerance: float = 1e-9) -> tuple[Identity, ...]:
@@ -69,16 +75,50 @@ def find_identities(values: Floats, names: Sequence[str], *, tolerance: float = 
 def near_duplicates(
     values: Floats, names: Sequence[str], threshold: float = 0.98
 ) -> tuple[NearDuplicate, ...]:
-    """Return the pairs of columns whose correlation, over the records where both are open, is beyond +-threshold."""
+    """Return the pairs of columns that repeat one another, over the records where both are open.
+
+    Their correlation is beyond +-threshold, or their values are equal in half of the records (`equal_share`).
+    All pairs are screened on a sample, the likely ones judged on all records.
+    """
     values = _finite(values)
     screened = np.abs(_correlations(_thinned(values, 4 * CHUNK)))
-    likely = [pair for pair in combinations(range(len(names)), 2) if screened[pair] > threshold - 0.01]
-    pairs = [(i, j, float(_correlations(values[:, [i, j]])[0, 1])) for i, j in likely]
-    return tuple(
-        NearDuplicate(names[i], names[j], correlation, _equal(values[:, i], values[:, j]))
-        for i, j, correlation in pairs
-        if abs(correlation) > threshold
-    )
+    modes = _modes(values)
+    shares = _equal_shares(values, modes)
+    found = []
+    for i, j in combinations(range(len(names)), 2):
+        if screened[i, j] > threshold - 0.01 or shares[i, j] > LEAST_EQUAL_SHARE - 0.05:
+            first, second = values[:, i], values[:, j]
+            correlation = float(_correlations(values[:, [i, j]])[0, 1])
+            share = _equal_share(first, second, modes[i], modes[j])
+            if abs(correlation) > threshold or share >= LEAST_EQUAL_SHARE:
+                exact = _equal(first, second)
+                found.append(NearDuplicate(names[i], names[j], correlation, exact, share))
+    return tuple(found)
+
+
+def _modes(values: Floats) -> list[float]:
+    """The most frequent value of each column, from a sample."""
+    modes = []
+    for column in _thinned(values, POOL).T:
+        support, counts = np.unique(column[~np.isnan(column)], return_counts=True)
+        modes.append(float(support[np.argmax(counts)]) if len(support) else np.nan)
+    return modes
+
+
+def _equal_shares(values: Floats, modes: list[float]) -> Floats:
+    """The shares of `_equal_share` for all pairs, from a sample."""
+    columns = np.ascontiguousarray(_thinned(values, POOL).T)
+    shares = np.zeros((len(columns), len(columns)))
+    for i, j in combinations(range(len(columns)), 2):
+        shares[i, j] = _equal_share(columns[i], columns[j], modes[i], modes[j])
+    return shares
+
+
+def _equal_share(first: Floats, second: Floats, first_mode: float, second_mode: float) -> float:
+    """The share of equal values where both are open and not both at their mode; 0 where too few records tell."""
+    told = ~(np.isnan(first) | np.isnan(second) | ((first == first_mode) & (second == second_mode)))
+    records = int(np.count_nonzero(told))
+    return float(np.count_nonzero(told & (first == second)) / records) if records >= FEWEST_RECORDS else 0.0
 
 
 def decimal_unit(values: npt.NDArray[np.floating]) -> float | None:

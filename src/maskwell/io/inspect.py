@@ -13,8 +13,8 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
-from .identities import Identity, find_identities, near_duplicates
+from .drafts import Draft, Finding, is_labelled, with_literals, with_pile_ups, with_spikes, with_unit
+from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
 from .profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .texts import booleans_mixed
 
@@ -32,6 +32,21 @@ _ID_NAME = re.compile(
     rf"(.*[^a-z])?({_ID_WORD})([^a-z].*)?|(.*[^a-z])?({_NUMBER_WORD})|(person|case|record|row)"
     rf"|(p|pers|person|case|rec|record|resp|respondent|pat|patient|subject|member|client)({_ID_WORD}|{_NUMBER_WORD})"
 )
+_QUESTIONS = {
+    "spike": "codes for no value among its values?",
+    "code": "words for no value among its categories?",
+    "unit": "a coarser unit?",
+    "identity": "recomputed from others?",
+}
+_DROPPED = {
+    "all-missing": "no value at all",
+    "nested": "lists or records",
+    "date": "dates or times",
+    "boolean": "yes and no in several spellings",
+    "id": "an identifier?",
+    "text": "text that cannot be masked",
+    "thousands": "numbers with thousands separators",
+}
 _GROUP = "hh|hhold|household|haushalt|school|schule|cluster|psu|family|class|hospital|firm|village|segment"
 _GROUP_NAME = re.compile(rf"((id|nr|no)_?)?({_GROUP})_?({_ID_WORD}|{_NUMBER_WORD}|code)?")
 _WEIGHT_NAME = re.compile(r".*(weight|wgt|gewicht).*|(.*[^a-z])?(wt|pond[a-z]*)([^a-z].*)?")
@@ -48,6 +63,25 @@ class Proposal:
     def of(self, column: str | None) -> tuple[Finding, ...]:
         """Return the findings about a column; those about the whole file for `None`."""
         return tuple(finding for finding in self.findings if finding.column == column)
+
+    def questions(self) -> dict[str, tuple[str, ...]]:
+        """Return what is open about each column in short words, without any value; what is settled is left out."""
+        asked = {
+            name: tuple(dict.fromkeys(said for finding in self.of(name) if (said := self._question(finding))))
+            for name in self.schema.names
+        }
+        return {name: said for name, said in asked.items() if said}
+
+    def _question(self, finding: Finding) -> str:
+        """A finding that was not applied as a question, or that its column is dropped."""
+        column = self.schema[finding.column or ""]
+        if column.drop:
+            return f"dropped for now ({_DROPPED.get(finding.kind, finding.kind)})"
+        if finding.kind == "id":
+            return "" if "id" in column.roles else "an identifier?"
+        if finding.kind == "pile-up":
+            return f"a {finding.suggestion.split(' ')[0]} code?"
+        return _QUESTIONS.get(finding.kind, "") if finding.kind == "identity" or finding.suggestion else ""
 
     def to_toml(self) -> str:
         """Write the schema with the findings above their columns and the suggestions as lines commented out."""
@@ -129,6 +163,12 @@ def _describe(facts: Facts) -> Draft:
     if facts.shape == "date" or _counts_days(facts):
         text = "dates or times: a number (age, days since), a category (year), or dropped as proposed?"
         return draft.asked("date", text, drop=True)
+    if facts.grouped:
+        text = (
+            "numbers with thousands separators: remove the separators in the file (or export it without), so "
+            "that they can be masked; proposed to be dropped"
+        )
+        return draft.asked("thousands", text, drop=True)
     if facts.texts and booleans_mixed(facts.texts):
         text = "yes and no are spelled in several ways: spell them in one, or leave it dropped"
         return _category(draft).asked("boolean", text, drop=True)
@@ -193,6 +233,7 @@ def _with_roles(drafts: list[Draft]) -> list[Draft]:
     scores = [_id_score(draft) for draft in drafts]
     best = int(np.argmax(scores)) if any(scores) else None
     drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
+    drafts = [_with_label(draft, best is not None) for draft in drafts]
     weights = [i for i, draft in enumerate(drafts) if _may_be_weight(draft)]
     return [_with_weight(d) if weights[:1] == [i] else _with_use(d) for i, d in enumerate(drafts)]
 
@@ -239,6 +280,19 @@ def _with_id(draft: Draft, score: int, best: bool) -> Draft:
     return draft
 
 
+def _with_label(draft: Draft, has_id: bool) -> Draft:
+    """Ask about numbers that look like identifiers; beside an id they are proposed to be dropped."""
+    column = draft.column
+    if column.drop or column.roles or not column.is_number or _may_be_weight(draft) or not is_labelled(draft):
+        return draft
+    what = "every record has its own value, as an identifier has"
+    if has_id:
+        text = f"{what}: dropped, as proposed? Else, an amount, make it kind integer and mask it"
+        return replace(draft, findings=()).as_text("id", text, drop=True)
+    text = f"{what}: is it one? Then drop = true or role id; else it leaves in clear unless masked"
+    return draft.asked("id", text, "drop = true")
+
+
 def _may_be_weight(draft: Draft) -> bool:
     return draft.column.is_number and bool(_WEIGHT_NAME.fullmatch(draft.facts.lower_name))
 
@@ -254,7 +308,13 @@ def _with_weight(draft: Draft) -> Draft:
 
 def _with_use(draft: Draft) -> Draft:
     facts, column = draft.facts, draft.column
-    if column.drop or column.roles or (facts.distinct + len(facts.literals) <= 1 and column.kind != "text"):
+    is_open = any(finding.kind == "id" for finding in draft.findings)
+    if (
+        is_open
+        or column.drop
+        or column.roles
+        or (facts.distinct + len(facts.literals) <= 1 and column.kind != "text")
+    ):
         return draft
     if column.kind == "text":
         at = f" (record {facts.stray:,} is the first that is no number)" if facts.stray else ""
@@ -282,10 +342,19 @@ def _relations(drafts: Sequence[Draft]) -> list[Finding]:
     found = [Finding(identity.total, "identity", _identity_text(identity)) for identity in identities]
     for pair in near_duplicates(values, names):
         if frozenset((pair.first, pair.second)) not in same:
-            said = "is equal to" if pair.exact else f"has a correlation of {pair.correlation:.3f} with"
-            text = f"{said} {pair.first!r}: one quantity in two columns? Then one noise for both, or drop one"
+            text = f"{_likeness(pair)}: one quantity in two columns? Then one noise for both, or drop one"
             found.append(Finding(pair.second, "near-duplicate", text))
     return found
+
+
+def _likeness(pair: NearDuplicate) -> str:
+    if pair.exact:
+        return f"is equal to {pair.first!r}"
+    if pair.equal_share < LEAST_EQUAL_SHARE:
+        return f"has a correlation of {pair.correlation:.3f} with {pair.first!r}"
+    return (
+        f"is equal to {pair.first!r} in {pair.equal_share:.0%} of the records (the most frequent value aside)"
+    )
 
 
 def _without_spikes(draft: Draft) -> Floats:

@@ -129,6 +129,16 @@ def _to_floats(array: Array) -> Floats:
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
+def doubles(array: Array) -> Array:
+    """Return numbers as float64: decimals and single floats by their shortest text, so that 0.1 stays 0.1."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if types.is_decimal(array.type) or types.is_float32(array.type):
+        array = array.cast(pa.string())
+    return array.cast(pa.float64(), safe=False)
+
+
 def flags(array: Array) -> Flags:
     """Return a column of booleans in numpy, false where null."""
     return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)

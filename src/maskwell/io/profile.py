@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .identities import decimal_unit
+from .numbers import doubles
 from .texts import as_text, in_order
 
 if TYPE_CHECKING:
@@ -21,6 +22,12 @@ Counts = npt.NDArray[np.int64]
 MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05
 MOST_TEXT_CATEGORIES = 1000
 MOST_LITERALS = 5
+LEAST_GROUPED_SHARE, LEAST_NUMBER_SHARE = 0.1, 0.95
+_SEPARATORS = (
+    (",", r"\."),
+    (r"\.", ","),
+    ("[ '\u2019\u00a0\u202f]", "[.,]"),
+)  # with the decimal sign beside it
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"
 _LABEL = r"^(\+|-?0[0-9]|-?[0-9]{16,}$)"  # digits that are a name: leading zeros, a plus, more than 15 digits
 _DATE = (
@@ -49,6 +56,7 @@ class Facts:
     codes: npt.NDArray[np.int32] | None = None
     literals: tuple[str, ...] = ()
     stray: int | None = None  # the first record whose value does not fit the others
+    grouped: bool = False  # numbers with thousands separators
 
     @property
     def present(self) -> int:
@@ -86,7 +94,6 @@ def facts_of(name: str, column: Any, decimal: str) -> Facts:
 def _plain(column: Any) -> Any:
     """One array: text for text and booleans, floats for decimals, whole numbers that floats cannot hold as text."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.types as types
 
     if types.is_dictionary(column.type):
@@ -95,24 +102,28 @@ def _plain(column: Any) -> Any:
     if types.is_boolean(kind) or types.is_string(kind) or types.is_string_view(kind):
         column = column.cast(pa.large_string())
     elif types.is_decimal(kind):
-        column = column.cast(pa.string()).cast(pa.float64())  # directly, Arrow is off by a last bit
-    elif types.is_integer(kind):
-        ends: Any = pc.min_max(column).as_py()
-        if max(abs(end or 0) for end in ends.values()) >= 10**15:
-            column = column.cast(pa.large_string())
+        column = as_text(column).cast(pa.large_string()) if _are_long(column) else doubles(column)
+    elif types.is_float32(kind):
+        column = doubles(column)
+    elif types.is_integer(kind) and _are_long(column):
+        column = column.cast(pa.large_string())
     return pa.concat_arrays(column.chunks)
+
+
+def _are_long(column: Any) -> bool:
+    """Whether there are whole numbers of more digits than floats hold."""
+    import pyarrow.compute as pc
+
+    ends: Any = pc.min_max(column).as_py()
+    return getattr(column.type, "scale", 0) <= 0 and max(abs(end or 0) for end in ends.values()) >= 10**15
 
 
 def _number_facts(name: str, array: Any, source: Any, **more: Any) -> Facts:
     """Facts of numbers, given as they are and as their source has them (text or numbers)."""
     import pyarrow.types as types
 
-    given = np.asarray(array.to_numpy(zero_copy_only=False))
-    given = given if given.dtype == np.float32 else given.astype(np.float64)
-    unit, infinite = decimal_unit(given), np.isinf(given)
-    numbers = given.astype(np.float64)
-    if given.dtype == np.float32 and unit is not None:
-        numbers = np.round(numbers, round(-np.log10(unit)))
+    numbers = np.asarray(array.to_numpy(zero_copy_only=False)).astype(np.float64)
+    unit, infinite = decimal_unit(numbers), np.isinf(numbers)
     numbers[infinite] = np.nan
     support, counts = np.unique(numbers[~np.isnan(numbers)], return_counts=True)
     known: dict[str, Any] = {
@@ -155,11 +166,24 @@ def _text_facts(name: str, array: Any, decimal: str) -> Facts:
     words = pc.ascii_trim_whitespace(encoded.dictionary)
     if _matches(words.slice(0, 100), _DATE).all() and _matches(words, _DATE).all():
         return Facts(name, len(array), "date", **known)
-    is_number = _matches(_pointed(words, decimal), _NUMBER)
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
+    if _are_grouped(words, counts):
+        return Facts(name, len(array), "text", grouped=True, **known)
+    is_number = _matches(_pointed(words, decimal), _NUMBER)
     if is_number.all() or 2 * counts[is_number].sum() < counts.sum():
         return Facts(name, len(array), "text", **known)
     return _mixed_facts(name, words, is_number, decimal, known)
+
+
+def _are_grouped(words: Any, counts: Counts) -> bool:
+    """Whether 95% of the values are numbers by one separator of thousands, and 10% have it: 8,512.74, 12 345."""
+    for separator, decimal in _SEPARATORS:
+        grouped = _matches(words, rf"^[+-]?[0-9]{{1,3}}({separator}[0-9]{{3}})+({decimal}[0-9]+)?$")
+        if counts[grouped].sum() >= LEAST_GROUPED_SHARE * counts.sum():
+            numbers = grouped | _matches(words, rf"^[+-]?[0-9]+({decimal}[0-9]+)?$")
+            if counts[numbers].sum() >= LEAST_NUMBER_SHARE * counts.sum():
+                return True
+    return False
 
 
 def _mixed_facts(

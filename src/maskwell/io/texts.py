@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
-from .numbers import Array, is_word, nulled, to_text
+from .numbers import Array, doubles, is_word, nulled, to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +34,10 @@ def as_text(array: Array) -> Array:
     import pyarrow.types as types
 
     kind = array.type
-    if types.is_floating(kind) or types.is_decimal(kind):
-        numbers = array.cast(pa.float64())
+    if types.is_decimal(kind):
+        return _decimals_as_text(array)
+    if types.is_floating(kind):
+        numbers = doubles(array)
         return to_text(pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers))
     if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
         return array.cast(pa.string())
@@ -43,6 +45,17 @@ def as_text(array: Array) -> Array:
         raise Unreadable.of(kind)
     text = array.cast(pa.string())
     return nulled(text, is_word(text, ""))
+
+
+def _decimals_as_text(array: Array) -> Array:
+    """Write decimals exactly, without zeros at their end: 1.50 as 1.5, 1.00 as 1."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = array.cast(pa.string())
+    if pc.any(pc.match_substring(text, "E")).as_py():
+        return to_text(text.cast(pa.float64()))
+    return pc.replace_substring_regex(pc.replace_substring_regex(text, r"(\.[0-9]*?)0+$", r"\1"), r"\.$", "")
 
 
 def in_order(words: Iterable[str]) -> list[str]:
