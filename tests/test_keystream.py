@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import pickle
+from dataclasses import replace
 from itertools import combinations, product
 from typing import Any
 
@@ -20,7 +21,17 @@ from scipy.stats import kstest
 from maskwell.engines.chopped import Chopped
 from maskwell.engines.local import Local
 from maskwell.errors import BadInput, BadPlan
-from maskwell.keystream import PURPOSES, Key, Stream, identified, normals, numbered, uniforms, words
+from maskwell.keystream import (
+    PURPOSES,
+    Key,
+    Stream,
+    identified,
+    in_sixteens,
+    normals,
+    numbered,
+    uniforms,
+    words,
+)
 
 SECRET = bytes(range(32))
 
@@ -225,19 +236,31 @@ def test_a_record_without_an_id_is_refused():
 
 def test_tags_tell_records_and_values_apart():
     two = stream_of("a", "b")
-    values = np.array([1.5, 1.5])
-    assert two.tags("A") == stream_of("b", "a").tags("A")[::-1]
-    assert two.tags("A", values) == stream_of("a", "b").tags("A", np.array([1.5, 1.5]))
-    assert two.tags("A", np.array([0.0, 1.5])) == two.tags("A", np.array([-0.0, 1.5]))
-    tags = [
-        *two.tags("A"),
-        *two.tags("B"),
-        *two.tags("A", values),
-        *two.tags("A", values + 1),
-        *two.tags("B", values),
+    values, gap = np.array([1.5, 1.5]), np.array([np.nan, 1.5])
+    assert np.array_equal(two.tags("A"), stream_of("b", "a").tags("A")[::-1])
+    assert np.array_equal(two.tags("A", values), stream_of("a", "b").tags("A", np.array([1.5, 1.5])))
+    assert np.array_equal(two.tags("A", np.array([0.0, 1.5])), two.tags("A", np.array([-0.0, 1.5])))
+    assert np.array_equal(two.tags("A", gap), two.tags("A", -gap * [1, -1]))
+    pairs = [np.column_stack(pair) for pair in ((values, gap), (gap, values), (values, values))]
+    drawn = [
+        two.tags("A"),
+        two.tags("B"),
+        *(two.tags("A", given) for given in (values, values + 1, gap - 3)),
+        two.tags("B", values),
+        *(two.tags("AB", given) for given in (pairs[0], pairs[1] + 1, pairs[2] + 2)),
     ]
-    assert len(set(tags)) == 10
+    tags = in_sixteens(np.concatenate(drawn))
+    assert len(set(tags)) == 18
     assert {len(tag) for tag in tags} == {16}
+
+
+def test_a_column_may_draw_from_blocks_of_its_own():
+    stream = stream_of("a", "b", "c")
+    other = replace(stream, own={"A": stream_of("x", "b", "z").blocks})
+    assert (other.normals("A") == stream.normals("A")).tolist() == [False, True, False]
+    assert np.array_equal(other.normals("B"), stream.normals("B"))
+    assert np.array_equal(other.at(np.array([2, 0])).normals("A"), other.normals("A")[[2, 0]])
+    assert np.array_equal(other.staged("1").normals("A")[1:2], stream.staged("1").normals("A")[1:2])
 
 
 # --- keys

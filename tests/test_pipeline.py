@@ -6,10 +6,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import maskwell as mw
 from maskwell.errors import BadInput, BadPlan, CannotWrite
+from maskwell.masking import Masking
 from maskwell.pipeline import check_folders, demo_masking, inspect_file, mask_by_plan, unrelated_releases
 from maskwell.plan import InputPlan, MaskPlan
 from maskwell.table import Table
@@ -147,3 +151,74 @@ def test_independent_noise_beside_earlier_releases_is_said(folder):
         "the private folder holds 1 earlier release: if of the same records, name the last"
     )
     assert unrelated_releases(plan_in(folder, output={"earlier": str(plan.output.release)})) == []
+
+
+def coded_file(folder: Path, **columns: Any) -> InputPlan:
+    """A file with given columns beside an amount, for plans without a schema."""
+    rng = np.random.default_rng(4)
+    table = pa.table({"X": rng.integers(0, 9000, 300), **columns})
+    pq.write_table(table, folder / "coded.parquet")
+    return InputPlan(file=folder / "coded.parquet")
+
+
+def masked_without_schema(folder: Path, source: InputPlan, *columns: str) -> Masking:
+    noise = mw.IndependentNoise(columns, variance_ratio=0.1)
+    return mask_by_plan(MaskPlan(source, plan_in(folder).output, (noise,)), seed=5)
+
+
+def test_codes_and_identifiers_are_never_guessed(folder: Path) -> None:
+    rng = np.random.default_rng(5)
+    income = rng.integers(100, 9000, 300)
+    income[::20] = -9
+    source = coded_file(folder, INCOME=income, MRN=rng.permutation(9 * 10**6)[:300] + 10**6)
+    for columns in (("INCOME",), ("role: key",)):
+        with pytest.raises(BadPlan) as refusal:
+            masked_without_schema(folder, source, *columns)
+        decide = "decide it in a schema, which maskwell inspect proposes"
+        assert refusal.value.problems == (
+            f"column 'INCOME' holds what may be codes for no value, which noise would hide: {decide}",
+            f"column 'MRN' looks like an identifier and would leave in clear: {decide}",
+        )
+    masking = masked_without_schema(folder, source, "X", "MRN")
+    assert "released unmasked: INCOME" in masking.notes
+    assert "column 'INCOME' is undecided: codes for no value among its values?" in masking.notes
+
+
+def test_a_schema_decides_what_would_be_refused_without(folder: Path) -> None:
+    rng = np.random.default_rng(5)
+    source = coded_file(folder, MRN=rng.permutation(9 * 10**6)[:300] + 10**6)
+    proposal, _ = inspect_file(source)
+    (folder / "decided.toml").write_text(proposal.to_toml())
+    decided = InputPlan(file=source.file, schema=folder / "decided.toml")
+    assert "released unmasked: MRN" in masked_without_schema(folder, decided, "X").notes
+
+
+def test_pile_ups_of_masked_columns_are_noted(folder: Path) -> None:
+    amounts = np.minimum(np.random.default_rng(6).lognormal(10, 1, 300).astype(int), 50_000)
+    masking = masked_without_schema(folder, coded_file(folder, PAY=amounts), "PAY")
+    assert "column 'PAY' is undecided: a top code?" in masking.notes
+    assert "column 'PAY' is undecided: a top code?" in mw.read(folder / "coded.parquet").notes
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("ID|INCOME|TAX", "with the one column 'ID|INCOME|TAX': if another sign separates them, give it as delimiter"),
+        ("ID, INCOME , TAX", "with the columns 'ID', ' INCOME ', ' TAX'"),
+        ("a1,b2,c3,d4,e5,f6,g7", "with the columns 'a1', 'b2', 'c3', 'd4', 'e5' and 2 more"),
+        ("smith,731640259,9", ": check that its first line holds the names of the columns"),
+    ],
+)  # fmt: skip
+def test_a_column_that_is_not_there_is_told_with_how_the_file_was_read(
+    folder: Path, header: str, words: str
+) -> None:
+    sign = "|" if "|" in header else ","
+    records = [sign.join([f"p{i}", *(["5"] * header.count(sign))]) for i in range(30)]
+    (folder / "other.csv").write_text("\n".join([header, *records]) + "\n")
+    with pytest.raises(BadPlan) as refusal:
+        masked_without_schema(folder, InputPlan(file=folder / "other.csv"), "INCOME")
+    said = str(refusal.value)
+    assert said.startswith("there is no column 'INCOME'")
+    assert said.endswith(words)
+    assert "; the file was read as comma-separated, decimal point" in said
+    assert "731640259" not in said

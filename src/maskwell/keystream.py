@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -103,28 +104,33 @@ def normals(word: Words) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """Keyed draws for some records: everything a law needs to draw, and nothing that depends on order."""
+    """Keyed draws for some records: everything a law needs to draw, and nothing that depends on order.
+
+    `own` has the columns that draw from other blocks than those of the records.
+    """
 
     key: Key = field(repr=False)
     series: str
     stage: str
     blocks: Blocks = field(repr=False)
+    own: Mapping[str, Blocks] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.blocks)
 
     def at(self, part: slice | npt.NDArray[np.int64]) -> Stream:
         """Return the stream of some of the records."""
-        return Stream(self.key, self.series, self.stage, self.blocks[part])
+        own = {column: blocks[part] for column, blocks in self.own.items()}
+        return replace(self, blocks=self.blocks[part], own=own)
 
     def staged(self, stage: str) -> Stream:
         """Return the stream of another stage, which shares no word with this one."""
-        return Stream(self.key, self.series, stage, self.blocks)
+        return replace(self, stage=stage)
 
     def words(self, column: str, purpose: str = "noise") -> Words:
         """Return the two words of each record for a column and purpose."""
         subkey = self.key.subkey(series=self.series, purpose=purpose, stage=self.stage, column=column)
-        return words(subkey, self.blocks)
+        return words(subkey, self.own.get(column, self.blocks))
 
     def normals(self, column: str) -> Floats:
         """Return one standard normal draw for each record."""
@@ -150,22 +156,25 @@ class Stream:
                 )
         return np.asarray(first, dtype=np.int64)
 
-    def tags(self, column: str, values: Floats | None = None) -> list[bytes]:
-        """Return 16 bytes for each record that stand for it, or for it and its value, to holders of the key alone.
+    def tags(self, column: str, values: Floats | None = None) -> Words:
+        """Return 128 bits for each record that stand for it, or for it and its values, to holders of the key alone.
 
-        One step of AES for the record, a second one with the value (CBC-MAC over a fixed two blocks).
+        One step of AES for the record and one for each value (CBC-MAC; `column` must tell how many they are).
         """
         purpose = "history"
         if values is None:
-            return _in_sixteens(self.staged("record").words(column, purpose))
-        second = self.staged("value").words(column, purpose)
-        second[:, 0] ^= (np.asarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+            return self.staged("record").words(column, purpose)
+        tags = self.staged("value").words(column, purpose)
         subkey = self.key.subkey(series=self.series, purpose=purpose, stage="value", column=column)
-        return _in_sixteens(words(subkey, second.view(np.uint8)))
+        for value in np.atleast_2d(np.asarray(values, dtype=np.float64).T):
+            tags[:, 0] ^= np.where(np.isnan(value), np.nan, value + 0.0).view(np.uint64)
+            tags = words(subkey, tags.view(np.uint8))
+        return tags
 
 
-def _in_sixteens(drawn: Words) -> list[bytes]:
-    whole = drawn.tobytes()
+def in_sixteens(tags: Words) -> list[bytes]:
+    """Return tags as bytes, to be looked up."""
+    whole = tags.tobytes()
     return [whole[i : i + 16] for i in range(0, len(whole), 16)]
 
 

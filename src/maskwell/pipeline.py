@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .errors import BadPlan, raise_all
-from .io import conform_raw, load
+from .errors import BadPlan, nearest, raise_all
+from .io import conform_proposed, conform_raw, load, proposal_of
 from .io.bundle import check_halves, private_bundles
 from .masking import Masking, apply
 from .masks import CorrelatedNoise
@@ -21,26 +21,21 @@ if TYPE_CHECKING:
     from .table import Table
 
 
+_NAMES_SHOWN, _LONGEST_NAME = 5, 60
+
+
 def inspect_file(source: InputPlan) -> tuple[Proposal, tuple[str, ...]]:
     """Propose a schema for a file, with what the reader found on the way."""
     from .io.hints import merged
 
     raw = _load(source)
-    proposal = _proposal(raw)
+    proposal = proposal_of(raw)
     schema, said = merged(proposal.schema, raw)
     return replace(proposal, schema=schema), (*raw.notes, *said)
 
 
 def _load(source: InputPlan) -> Raw:
     return load(source.file, format=source.format, dialect=source.dialect, encoding=source.encoding)
-
-
-def _proposal(raw: Raw) -> Proposal:
-    from .io.hints import as_categories, without_codes
-    from .io.inspect import propose
-
-    proposal = propose(without_codes(raw), decimal=raw.decimal)
-    return replace(proposal, schema=as_categories(proposal.schema, raw))
 
 
 def check_folders(plan: MaskPlan) -> None:
@@ -68,29 +63,59 @@ def unrelated_releases(plan: MaskPlan) -> list[str]:
 
 
 def _read(plan: MaskPlan) -> Table:
-    """Read the input by its schema, or by one proposed that asks nothing about the columns to be masked."""
-    from .io.inspect import taken
-
+    """Read the input by its schema, or by one proposed that leaves nothing open about what is masked or in clear."""
     schema = None if plan.input.schema is None else Schema.read(plan.input.schema)
     raw = _load(plan.input)
     if schema is not None:
-        return conform_raw(raw, schema)
-    proposal = _proposal(raw)
-    raise_all(_undecided(plan.columns, proposal), BadPlan)
-    table = conform_raw(raw, taken(proposal.schema))
-    return replace(table, notes=(*table.notes, "no schema was given: one was proposed from the data"))
+        table = conform_raw(raw, schema)
+        raise_all(_read_otherwise(plan, table.schema, raw), BadPlan)
+        return table
+    proposal = proposal_of(raw)
+    otherwise = _read_otherwise(plan, proposal.schema, raw)
+    if undecided := _undecided(plan, proposal):
+        otherwise = otherwise or proposal.schema.missing_columns(plan.columns)
+    raise_all([*otherwise, *undecided], BadPlan)
+    return conform_proposed(raw, proposal)
 
 
-def _undecided(columns: Sequence[str], proposal: Proposal) -> list[str]:
-    """Say what must be decided about columns that are to be masked but that the proposal would drop."""
-    dropped = [
-        f"column {name!r} cannot be masked as it is ({finding.text}): decide it in a schema, "
-        "which maskwell inspect proposes"
-        for name in columns
-        if name in proposal.schema and proposal.schema[name].drop
-        for finding in proposal.of(name)
-    ]
-    return [*proposal.schema.missing_columns(columns), *dropped] if dropped else []
+def _undecided(plan: MaskPlan, proposal: Proposal) -> list[str]:
+    """Say, without any value, what must be decided: dropped or coded columns to be masked, identifiers in clear."""
+    decide = "decide it in a schema, which maskwell inspect proposes"
+    masked, asked = plan.masked(proposal.schema), proposal.questions()
+    found: list[str] = []
+    for column in proposal.schema.columns:
+        of, name = proposal.of(column.name), f"column {column.name!r}"
+        if column.name in masked and column.drop:
+            found += [f"{name} cannot be masked as it is ({finding.text}): {decide}" for finding in of]
+        elif column.name in masked and any(finding.suggestion.startswith("missing") for finding in of):
+            found.append(f"{name} holds what may be codes for no value, which noise would hide: {decide}")
+        elif column.name not in masked and "an identifier?" in asked.get(column.name, ()):
+            found.append(f"{name} looks like an identifier and would leave in clear: {decide}")
+    return found
+
+
+def _read_otherwise(plan: MaskPlan, schema: Schema, raw: Raw) -> list[str]:
+    """List the columns that are not there, and how the file was read where that may be the reason."""
+    names, absent = raw.data.column_names, schema.missing_columns(plan.columns)
+    wanted = [name for name in plan.columns if name not in schema]
+    trimmed = {name.strip() for name in names if name != name.strip()}
+    if not absent or (len(names) > 1 and all(nearest(w, names) and w not in trimmed for w in wanted)):
+        return []
+    return [*absent[:-1], f"{absent[-1]}; {_how_read(names, raw)}"]
+
+
+def _how_read(names: list[str], raw: Raw) -> str:
+    """Say how the file was read, with the first names unless they look like values."""
+    how = next((f"was {note}" for note in raw.notes if note.startswith("read as ")), "was read")
+    if any(
+        re.fullmatch(r"\s*[+-]?[\d.,]*\d\s*", part) for name in names for part in re.split("[|;,\t]", name)
+    ):
+        return f"the file {how}: check that its first line holds the names of the columns"
+    listed = ", ".join(repr(name[:_LONGEST_NAME]) for name in names[:_NAMES_SHOWN])
+    more = f" and {len(names) - _NAMES_SHOWN:,} more" if len(names) > _NAMES_SHOWN else ""
+    if len(names) == 1:
+        return f"the file {how}, with the one column {listed}: if another sign separates them, give it as delimiter"
+    return f"the file {how}, with the columns {listed}{more}"
 
 
 def _earlier(target: OutputPlan) -> Masking | None:

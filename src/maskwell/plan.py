@@ -95,6 +95,12 @@ class MaskPlan:
         named = [name for mask in self.masks for name in getattr(mask, "columns", ())]
         return tuple(name for name in dict.fromkeys(named) if name != KEYS)
 
+    def masked(self, schema: Schema) -> frozenset[str]:
+        """Return the columns that the masks change in a file of this schema."""
+        masks = [mask for mask in self.masks if getattr(mask, "columns", ()) == (KEYS,)]
+        computed = [mask.column for mask in self.masks if hasattr(mask, "column")]
+        return frozenset([*self.columns, *computed, *(_keys(schema) if masks else ())])
+
     @classmethod
     def read(cls, path: str | Path) -> MaskPlan:
         """Read a plan from a TOML file, listing every problem at once."""
@@ -126,10 +132,14 @@ def _bound(mask: Any, schema: Schema) -> Any:
     """Give a mask of all key columns their names."""
     if getattr(mask, "columns", ()) != (KEYS,):
         return mask
-    chosen = tuple(name for name in schema.with_role("key") if schema[name].is_number)
+    chosen = _keys(schema)
     if not chosen:
         raise BadPlan("no number has the role key: name the columns to mask, or give the schema roles")
     return replace(mask, columns=chosen)
+
+
+def _keys(schema: Schema) -> tuple[str, ...]:
+    return tuple(name for name in schema.with_role("key") if schema[name].is_number)
 
 
 def _section(kind: Any, given: Any, where: str, folder: Path, problems: list[str]) -> Any:

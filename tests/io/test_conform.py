@@ -339,3 +339,59 @@ def test_no_records_and_all_missing_columns() -> None:
     read = table({name: pa.nulls(2) for name in "xct"}, *described)
     assert read.data.schema.types == [pa.int64(), pa.string(), pa.string()]
     assert all(read.status(name).tolist() == [1, 1] for name in "xct")
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(12, 2), pa.decimal256(40, 2), pa.float32()], ids=str)
+def test_decimals_and_single_floats_are_read_by_their_digits(kind: pa.DataType) -> None:
+    cents = np.random.default_rng(3).integers(-5_000_000, 5_000_000, 3000)
+    texts = [f"{value / 100:.2f}" for value in cents]
+    given = pa.array(texts).cast(kind)
+    table = conform(
+        pa.table({"x": given}), Schema((Column("x", "continuous", unit=0.01),)), Source(types={"x": kind})
+    )
+    assert table.values(["x"])[:, 0].tolist() == [float(text) for text in texts]
+    assert table.notes == ()
+    assert table.written("x").equals(given)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(7, 2), pa.float32()], ids=str)
+def test_a_type_that_cannot_hold_the_released_values_is_widened(kind: pa.DataType) -> None:
+    column = Column("x", "continuous", unit=0.01)
+    table = conform(
+        pa.table({"x": pa.array([1.5, 2.25]).cast(kind)}), Schema((column,)), Source(types={"x": kind})
+    )
+    values = np.array([1234567.89, 0.01])
+    masked = table.with_columns({"x": (column, values, np.zeros(2, np.uint8))}).written("x")
+    assert masked.equals(pa.array(values))
+
+
+def test_long_decimals_are_kept_as_text_exactly() -> None:
+    ids = ["12345678901234567890", "12345678901234567891"]
+    given = pa.table(
+        {
+            "ID": pa.array(ids).cast(pa.decimal128(22, 0)),
+            "C": pa.array(["1.50", "2.00"]).cast(pa.decimal128(9, 2)),
+        }
+    )
+    table = conform(
+        given, Schema((Column("ID", "text", frozenset({"id"})), Column("C", "category"))), Source()
+    )
+    assert table.array("ID").to_pylist() == ids
+    assert table.array("C").to_pylist() == ["1.5", "2"]
+    tiny = pa.table({"C": pa.array(["0", "0.00000001"]).cast(pa.decimal128(9, 8))})
+    assert conform(tiny, Schema((Column("C", "text"),)), Source()).array("C").to_pylist() == [
+        "0",
+        "0.00000001",
+    ]
+
+
+def test_a_file_without_any_name_of_the_schema_is_told_as_it_was_read() -> None:
+    with pytest.raises(
+        BadInput, match=r"is in the data \(it was read as comma-separated, decimal point\): check"
+    ):
+        conform(
+            pa.table({"id|amount": ["1|2"]}),
+            Schema((Column("zzz", "integer"),)),
+            Source(),
+            notes=("read as comma-separated, decimal point",),
+        )

@@ -237,6 +237,31 @@ def test_threshold_of_near_duplicates():
     assert len(near_duplicates(values, ["a", "b"], threshold=0.8)) == 1
 
 
+def test_columns_equal_in_half_of_the_records_are_near_duplicates():
+    rng = np.random.default_rng(22)
+    a, other = rng.normal(size=(2, 2000))
+    for share, pairs in ((0.6, 1), (0.4, 0)):
+        b = np.where(rng.random(2000) < share, a, 9 * other)
+        found = near_duplicates(holes(np.c_[a, b], 0.1), ["a", "b"])
+        assert len(found) == pairs
+        assert all(abs(pair.equal_share - share) < 4 * np.sqrt(0.25 / 1600) for pair in found)
+
+
+@pytest.mark.parametrize("common", [0.0, 1.0, 40.0])
+def test_a_value_that_most_records_have_makes_no_duplicates(common):
+    rng = np.random.default_rng(23)
+    values = np.where(rng.random((2000, 2)) < 0.05, rng.integers(100, 9000, (2000, 2)), common)
+    assert near_duplicates(values, ["a", "b"]) == ()
+
+
+def test_a_part_that_repeats_among_many_zeros_is_found_in_a_large_file():
+    rng = np.random.default_rng(24)
+    a = np.where(rng.random(200_000) < 0.02, rng.integers(1, 9000, 200_000), 0).astype(float)
+    b = np.where(rng.random(200_000) < 0.9, a, 0)
+    (pair,) = near_duplicates(np.c_[a, b], ["a", "b"], threshold=0.999)
+    assert pair.equal_share == pytest.approx(0.9, abs=4 * np.sqrt(0.09 / 4000))
+
+
 @pytest.mark.parametrize(
     ("values", "unit"),
     [

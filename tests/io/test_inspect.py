@@ -214,6 +214,27 @@ def test_strays_among_numbers_are_told_by_record_never_by_value(rng, stray):
     assert stray not in proposal.to_toml()
 
 
+def grouped(value: float, separator: str, decimal: str) -> str:
+    return f"{value:,.2f}".replace(",", "_").replace(".", decimal).replace("_", separator)
+
+
+@pytest.mark.parametrize(("separator", "sign"), [(",", "."), (".", ","), (" ", ","), ("\u2019", ".")])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_thousands_separators_are_named_with_the_remedy(rng, separator, sign, decimal):
+    values = [grouped(value, separator, sign) for value in rng.lognormal(7.5, 1, RECORDS)]
+    values[7], values[9] = None, "?"
+    proposal = proposed(decimal, amount_id=values)
+    assert proposal.schema["amount_id"] == Column("amount_id", "text", drop=True)
+    assert finding(proposal, "thousands").text.startswith(
+        "numbers with thousands separators: remove the separators in the file (or export it without)"
+    )
+
+
+def test_whole_numbers_with_separators_that_repeat_are_no_category():
+    proposal = proposed(x=["1,000", "12,500", "900"] * 100)
+    assert kinds(proposal) == ["thousands"]
+
+
 # Spikes and pile-ups.
 
 
@@ -336,6 +357,56 @@ def test_an_id_that_repeats_is_told(rng):
     assert "or have none (1)" in proposal.of("case_id")[0].text
 
 
+def labels(rng: np.random.Generator, low: int, high: int) -> np.ndarray:
+    return low + rng.permutation(high - low)[:RECORDS]
+
+
+LABELS = {
+    "eight digits": lambda rng: rng.integers(10**7, 10**8, RECORDS),
+    "six digits": lambda rng: labels(rng, 100_000, 1_000_000),
+    "thirteen digits": lambda rng: 1234567890123 + rng.integers(0, 10**8, RECORDS),
+    "a sequence with gaps": lambda rng: np.sort(rng.permutation(RECORDS * 5 // 4)[:RECORDS]) + 3,
+    "steps of ten": lambda rng: 10 * np.arange(1, RECORDS + 1),
+    "floats": lambda rng: pa.array(rng.integers(10**7, 10**8, RECORDS).astype(float)),
+    "floats as text": lambda rng: rng.integers(10**7, 10**8, RECORDS).astype(float),
+    "some missing": lambda rng: pa.array(
+        rng.integers(10**7, 10**8, RECORDS).astype(float), mask=np.arange(RECORDS) % 3 == 0
+    ),
+    "some codes": lambda rng: planted(rng.integers(10**7, 10**8, RECORDS), -9),
+}
+
+
+@pytest.mark.parametrize("make", LABELS.values(), ids=list(LABELS))
+def test_numbers_that_look_like_identifiers_are_asked_about(make, rng):
+    proposal = proposed(mrn=make(rng), x=spread(rng, 0, 90))
+    assert proposal.schema["mrn"].is_number
+    assert proposal.schema["mrn"].roles == frozenset()
+    (found,) = [found for found in proposal.of("mrn") if found.kind == "id"]
+    assert found.text.startswith("every record has its own value, as an identifier has: is it one?")
+    assert found.suggestion == "drop = true"
+    assert "an identifier?" in proposal.questions()["mrn"]
+    beside = proposed(id=[f"r{i}" for i in range(RECORDS)], mrn=make(rng))
+    assert beside.schema["mrn"] == Column("mrn", "text", drop=True)
+    assert kinds(beside, "mrn") == ["id"]
+
+
+AMOUNTS = {
+    "lognormal": lambda rng: rng.lognormal(10, 0.8, RECORDS),
+    "six digits": lambda rng: np.clip(rng.lognormal(12.7, 0.35, RECORDS), 100_000, 999_999),
+    "normal": lambda rng: rng.normal(500_000, 90_000, RECORDS),
+    "five digits": lambda rng: labels(rng, 10_000, 100_000),
+    "that repeat": lambda rng: rng.integers(100_000, 110_000, RECORDS),
+    "of both signs": lambda rng: rng.integers(10**7, 10**8, RECORDS) * rng.choice([-1, 1], RECORDS),
+}
+
+
+@pytest.mark.parametrize("make", AMOUNTS.values(), ids=list(AMOUNTS))
+def test_amounts_do_not_look_like_identifiers(make, rng):
+    proposal = proposed(x=np.rint(make(rng)).astype(int))
+    assert proposal.schema["x"].roles == {"key"}
+    assert "id" not in kinds(proposal)
+
+
 @pytest.mark.parametrize("name", ["HHID", "household", "school_nr", "schoolId", "cluster"])
 def test_groups(name, rng):
     proposal = proposed(**{name: spread(rng, 1000, 1100)})
@@ -397,6 +468,31 @@ def test_near_duplicates(rng):
     assert set(said) == {"b", "c", "m"}
     assert "is equal to 'a'" in said["c"] + proposal.of("c")[0].text
     assert finding(proposal, "identity").text.startswith("'m' = 12 x 'a'")
+
+
+def test_columns_that_are_mostly_equal(rng):
+    a = spread(rng, 100, 90_000)
+    b = np.where(rng.random(RECORDS) < 0.7, a, spread(rng, 100, 90_000))
+    found = finding(proposed(a=a, b=b), "near-duplicate")
+    assert found.column == "b"
+    assert found.text.startswith(f"is equal to 'a' in {np.mean(a == b):.0%} of the records")
+
+
+def test_open_questions_are_short_and_hold_no_value(rng):
+    values = planted(np.minimum(rng.lognormal(10, 1, RECORDS).astype(int), 50_000), -9)
+    proposal = proposed(
+        x=values,
+        mrn=labels(rng, 10**7, 10**8),
+        c=rng.choice(["NA", "DE"], RECORDS),
+        born=["2020-01-31"] * RECORDS,
+        plain=spread(rng, 0, 9000),
+    )
+    assert proposal.questions() == {
+        "x": ("codes for no value among its values?", "a top code?"),
+        "mrn": ("an identifier?",),
+        "c": ("words for no value among its categories?",),
+        "born": ("dropped for now (dates or times)",),
+    }
 
 
 def test_blocks_of_one_record():

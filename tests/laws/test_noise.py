@@ -137,3 +137,19 @@ def test_laplace_draws_have_their_sd_and_reach_both_tails():
     assert abs(np.mean(drawn**2) - 1.5**2) < 4 * error
     assert drawn.min() < -8
     assert drawn.max() > 8
+
+
+def test_equal_boxes_are_computed_once_and_change_no_bit(monkeypatch):
+    from maskwell.kernels import rectangle
+
+    noise, rng = Normal(SDS, CORRELATIONS), np.random.default_rng(6)
+    lower = rng.integers(-2, 2, size=(400, 3)).astype(float)
+    computed, original = [], rectangle.conditional_rectangle
+    monkeypatch.setattr(
+        rectangle, "conditional_rectangle", lambda *a, **k: computed.append(len(a[0])) or original(*a, **k)
+    )
+    log, error = noise.log_box(lower, lower + 1, (False, False, False))
+    assert computed == [len(np.unique(lower, axis=0))]
+    for record in range(0, 400, 40):
+        alone = noise.log_box(lower[[record]], lower[[record]] + 1, (False, False, False))
+        assert (log[record], error[record]) == (alone[0][0], alone[1][0])

@@ -119,3 +119,17 @@ def test_a_unit_small_against_the_noise_makes_points():
 @given(outlets())
 def test_plain_data_gives_the_same_outlet(outlet):
     assert Outlet.from_dict(outlet.to_dict()) == outlet
+
+
+@pytest.mark.parametrize("residual", [0.0, 2.0, 4.0, 6.0])
+def test_a_fine_unit_taken_for_exact_is_off_by_what_the_comment_says(residual):
+    from scipy.stats import norm
+
+    from maskwell.laws import Additive, Normal
+
+    law = Additive(("a",), Normal((1.0,)), (Outlet(Fraction(1, 20)),))
+    assert law.outlets[0].cell(np.array([residual]), np.zeros(1), np.ones(1)).is_point.all()
+    interval = (norm.sf(residual - 0.025) - norm.sf(residual + 0.025)) / 0.05
+    point = np.exp(law.logpdf(np.array([[residual]]), np.zeros((1, 1)))[0])
+    expected = 0.05**2 / 24 * abs(residual**2 - 1)
+    assert abs(point / interval - 1) == pytest.approx(expected, rel=0.02)

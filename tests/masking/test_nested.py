@@ -174,7 +174,8 @@ def test_rounding_alone_is_no_masking(make_amounts: MakeAmounts, study_key: Key)
     assert first.card.columns == ("A", "B")
     second = apply(independent(0.5), table, earlier=first)
     assert second.card.columns == ("A",)
-    assert second.past == {}
+    assert second.past.cells == {}
+    assert second.past.card.laws == ()
 
 
 def test_order_and_ids_are_others_in_every_release(many: Table, study_key: Key):
@@ -192,6 +193,39 @@ def test_two_releases_nested_in_one_share_no_words(many: Table, study_key: Key):
     one, two = (apply(independent(v), many, earlier=hidden) for v in (0.5, 1.0))
     increments = [(m.masked.values(["A"]) - hidden.masked.values(["A"]))[:, 0] for m in (one, two)]
     assert abs(np.corrcoef(increments)[0, 1]) < 4 / np.sqrt(len(many))
+
+
+def test_columns_first_masked_in_two_releases_share_no_words(many: Table, study_key: Key):
+    """Two laws of a column that the release they are nested in did not have: one scale must not cancel the other."""
+    first = apply(independent(1.0), many.select(["ID", "A"]), key=study_key)
+    one, two = (
+        apply(Chain((independent(1.0), IndependentNoise("B", variance=v))), many, earlier=first)
+        for v in (1.0, 0.25)
+    )
+    drawn = [noise(masking, ("B",))[:, 0] for masking in (one, two)]
+    assert abs(np.corrcoef(drawn)[0, 1]) < 4 / np.sqrt(len(many))
+    assert np.var(drawn, axis=1) == pytest.approx([1.0, 0.25], rel=4 * np.sqrt(2 / len(many)))
+    assert not any("several stages" in note for note in one.notes)
+
+
+def test_a_column_that_skips_a_release_is_nested_in_its_last_law(many: Table, study_key: Key):
+    """All three releases together tell of it what the first alone did."""
+    both = [Chain((independent(v), IndependentNoise("B", variance=v))) for v in (0.5, 1.0)]
+    first = apply(both[0], many, key=study_key)
+    second = apply(independent(0.5), many.select(["ID", "A"]), earlier=first)
+    third = apply(both[1], many, earlier=apply(independent(0.7), many.select(["ID", "A"]), earlier=second))
+    assert [law.columns for law in second.past.card.laws] == [("B",)]
+    assert third.past.card.laws == ()
+    x, z1, z3 = (part.values(["B"])[:, 0] for part in (many, first.masked, third.masked))
+    assert np.var(z3 - z1) == pytest.approx(0.5, rel=4 * np.sqrt(2 / len(many)))
+    assert abs(error_left(x, [z1], [z3]) - 1) < monte_carlo_slack(len(many), 1)
+
+
+def test_a_column_once_shown_in_clear_is_said_whenever_it_returns(many: Table, study_key: Key):
+    first = apply(independent(0.5), many, key=study_key)
+    second = apply(independent(0.5), many.select(["ID", "A"]), earlier=first)
+    third = apply(Chain((independent(0.5), IndependentNoise("B", variance=1.0))), many, earlier=second)
+    assert any("an earlier release showed B in clear" in note for note in third.notes)
 
 
 def test_a_column_may_join_the_noise_and_the_order_of_columns_is_free(

@@ -192,3 +192,47 @@ def test_smaller_samples_are_nested_in_larger_ones(make_amounts: MakeAmounts, st
     first = apply(Chain((independent(0.5), Subsample(0.5))), table, key=study_key)
     second = apply(Chain((independent(0.5), Subsample(0.3))), table, earlier=first)
     assert set(second.kept.tolist()) < set(first.kept.tolist())
+
+
+# --- columns that skipped a release
+
+ONLY_B = IndependentNoise("B", variance=1.0)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        (independent(2.0, 2.0), independent(4.0, 1.9), "smaller than the earlier one"),
+        (Chain((independent(1.0), ONLY_B)), Chain((independent(0.25), ONLY_B)), "'A' would leave on a finer unit"),
+        (Chain((independent(1.0), ONLY_B)), ONLY_B, "'A' was masked in the earlier release and would now be"),
+        (CorrelatedNoise(AB, sd_ratio=0.5), CorrelatedNoise(AB, sd_ratio=0.2), "smaller than the earlier one"),
+        (CorrelatedNoise(AB, sd_ratio=0.5), ONLY_B, "keep its groups"),
+        (CorrelatedNoise(AB, sd_ratio=0.5), Chain((independent(4.0), ONLY_B)), "keep its groups"),
+        (independent(1.0), IndependentNoise("A", variance=4.0, shape="laplace"), "of another kind"),
+        (independent(1.0), RankSwap("A", 0.1), "of another kind"),
+        (RankSwap("A", 0.1), RankSwap("A", 0.1), "left these columns out: they cannot return"),
+        (Coding("A", top=1.0), Coding("A", top=2.0), "codes further out"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("skipped", [1, 2])
+def test_what_cannot_be_nested_is_refused_after_a_release_without_the_column(
+    make_amounts: MakeAmounts, study_key: Key, before: Any, after: Any, reason: str, skipped: int
+):
+    """With the last release alone in view, the same noise would come back at another scale, and cancel."""
+    table = make_amounts(300, names="ABC")
+    release = apply(before, table, key=study_key, exact=True)
+    for _ in range(skipped):
+        plan = IndependentNoise("C", variance=1.0)
+        release = apply(plan, table.select(["ID", "C"]), earlier=release, exact=True)
+    with pytest.raises(BadPlan, match=reason):
+        apply(Chain((after, IndependentNoise("C", variance=1.0))), table, earlier=release, exact=True)
+
+
+def test_a_total_that_skipped_a_release_must_be_computed_as_before(people: Table, study_key: Key):
+    parts = IndependentNoise(("WAGE", "OTHER"), variance_ratio=0.1)
+    plan = Chain((parts, Recompute("TOTAL", ("WAGE", "OTHER"))))
+    first = apply(plan, people, key=study_key)
+    second = apply(parts, people.select([name for name in people.names if name != "TOTAL"]), earlier=first)
+    with pytest.raises(BadPlan, match="'TOTAL' was computed from its parts"):
+        apply(parts, people, earlier=second)
+    assert apply(plan, people, earlier=second).masked == first.masked

@@ -26,7 +26,7 @@ from maskwell.io.bundle import FAILPOINTS, verify_bundle
 from maskwell.io.dialect import Dialect
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply, read_release, stored
-from maskwell.masks import Chain, CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Subsample
+from maskwell.masks import Chain, CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Recompute, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -157,10 +157,34 @@ def test_a_release_is_nested_in_one_that_was_read_back(
         assert stored_one.notes == kept.notes
         assert stored_one.past == kept.past
         assert stored_one.revisions.keys() == kept.revisions.keys()
+        for name, tags in kept.revisions.items():
+            assert np.array_equal(stored_one.revisions[name], tags)
     assert any(
         "return after they were withdrawn" in note
         for note in apply(more, moved, earlier=read_at(tmp_path, 1)).notes
     )
+
+
+def test_laws_of_columns_left_out_are_read_back(make_people: MakePeople, study_key: Key, tmp_path: Path):
+    """A column that skipped a release is refused in clear, or with less noise, by a masking from disk too."""
+    income, tax = (IndependentNoise(name, variance=200.0) for name in ("INCOME", "TAX"))
+    whole = make_people()
+    parts = IndependentNoise(("WAGE", "OTHER"), variance=100.0)
+    plan = Chain((income, tax, parts, Recompute("TOTAL", ("WAGE", "OTHER"))))
+    first = apply(plan, whole, key=study_key)
+    left = apply(income, whole.select(["ID", "INCOME", "AGE"]), earlier=first)
+    again = written(left, tmp_path)
+    assert again.past == left.past
+    assert [law.columns for law in again.past.card.laws] == [("TAX",), ("WAGE", "OTHER")]
+    assert [total for total, _ in again.past.card.recomputed] == ["TOTAL"]
+    assert "AGE" in again.past.clear
+    for other, reason in (
+        (income, "'TAX' was masked"),
+        (Chain((income, replace(tax, variance=180.0))), "the new noise of TAX is smaller"),
+    ):
+        with pytest.raises(BadPlan, match=reason):
+            apply(other, whole, earlier=again)
+    assert apply(plan, whole, earlier=again).masked == first.masked
 
 
 def read_at(root: Path, step: int) -> Masking:
@@ -196,6 +220,9 @@ def test_the_private_half_is_closed_to_others_and_refused_when_open(masking: Mas
         "truth.parquet",
         "masked.parquet",
         "past.parquet",
+        "past.card.json",
+        "originals.parquet",
+        "revisions.parquet",
         "state.json",
     } <= modes.keys()
     assert stat.S_IMODE(folder.stat().st_mode) == stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
@@ -260,7 +287,7 @@ def test_a_masking_made_elsewhere_cannot_be_written_but_its_release_can(masking:
 def test_no_key_or_true_id_in_the_state(masking: Masking, tmp_path: Path):
     written(masking, tmp_path)
     state = json.loads((private_folder(tmp_path) / "state.json").read_text())
-    assert set(state) == {"number", "seeded", "mask", "notes", "revisions", "kept"}
+    assert set(state) == {"number", "seeded", "mask", "notes", "clear", "kept"}
     assert state["seeded"] is True
 
 

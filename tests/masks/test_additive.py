@@ -49,6 +49,34 @@ def test_rounded_moments_noise_moves_no_mean_by_a_hundredth_of_its_noise(table):
     assert np.all(np.abs(moved) < 0.01 * np.array(law.noise.sds))
 
 
+@pytest.mark.parametrize("count", [10, 20, 50, 200, 1000])
+@pytest.mark.parametrize("ratio", [0.1, 0.5, 3.0])
+def test_the_offset_does_not_give_the_last_record_away(count, ratio):
+    """Who knows the other records solves offset / (1 - slope) = mean: the error must be well above the noise."""
+    mask, rng, errors = CorrelatedNoise("A", sd_ratio=ratio, keep="moments"), np.random.default_rng(3), []
+    for _ in range(60):
+        x = rng.normal(1985, 20, size=count)
+        law = mask.card(plain(x[:, None])).laws[0]
+        last = count * law.offsets[0] / (1 - law.slope) - x[:-1].sum()
+        errors.append((last - x[-1]) / law.noise.sds[0])
+    least = 10 / np.sqrt(12)  # the rms of an even spread over ten sds
+    squares = np.square(errors)
+    assert squares.mean() >= least**2 - 4 * squares.std() / np.sqrt(60)
+
+
+def test_a_small_file_says_how_nearly_its_means_are_kept(table):
+    mask = CorrelatedNoise(("A", "B"), r0=0.8, keep="moments")
+    few = plain(numbers(30)[:, :2])
+    card, means = mask.card(few), few.values("AB").mean(axis=0)
+    law = card.laws[0]
+    moved = np.abs(law.slope * means + law.offsets - means) / law.noise.sds
+    kept = [float(note.split("kept up to ")[1].split(" sds")[0]) for note in card.notes]
+    assert len(kept) == 2
+    assert np.all(moved <= 1.05 * np.array(kept))
+    assert max(kept) <= 2.5 * 10 * (1 - law.slope) / 30 / 2 * 1.05
+    assert mask.card(table).notes == mask.card(few, EXACT).notes == ()
+
+
 def test_r0_says_the_same_as_sd_ratio():
     """Moore's Table 4: c = 0.4830 belongs to R0 = 0.811 (his row prints 0.590)."""
     c = CorrelatedNoise("A", sd_ratio=0.4830).noise_sd_ratio

@@ -102,32 +102,72 @@ def test_invariant_change_keeps_the_shares(setting, stay):
     moved = counts @ matrix - counts
     if setting.exact:
         assert np.abs(moved).max() < 1e-9 * counts.sum()
-    assert np.all(np.abs(moved) <= 0.5 * errors)
+    assert np.all(np.abs(moved) <= np.maximum(errors, 10))
     z = apply(Pram("Q", stay=stay, invariant=True), table, seed=1, exact=setting.exact).masked.values(["Q"])[
         :, 0
     ]
     after = np.bincount(z[~np.isnan(z)].astype(int), minlength=3)
-    assert np.all(np.abs(after - counts) <= 4 * errors)
+    assert np.all(np.abs(after - counts - moved) <= 4 * errors)
 
 
-@settings(max_examples=40)
-@given(
-    counts=st.lists(st.integers(0, 10**6), min_size=2, max_size=6).filter(lambda c: sum(c) > 0),
-    stay=st.floats(0, 0.99),
-    seed=st.integers(0, 10**6),
-)
-def test_invariant_tables_are_tables(counts, stay, seed):
-    from maskwell.masks.category import _blurred, _invariant
+COUNTS = st.lists(st.integers(0, 60) | st.integers(0, 10**6), min_size=2, max_size=6).filter(any)
 
-    given_counts, width = np.array(counts, float), len(counts)
-    base = np.random.default_rng(seed).dirichlet(np.ones(width), size=width) * (1 - stay) + stay * np.eye(
-        width
-    )
-    for shares in (given_counts / given_counts.sum(), _blurred(base, given_counts)):
-        matrix = _invariant(base, shares)
+
+def tables_with_zeros_and_ones(seed: int, width: int, stay: float) -> np.ndarray:
+    """Return a random table some rows of which are sure, and some cells of which are impossible."""
+    rng = np.random.default_rng(seed)
+    base = rng.dirichlet(np.ones(width), size=width) * (rng.random((width, width)) < 0.6)
+    base = base * (1 - stay) + (stay + 1e-3) * np.eye(width)
+    sure = rng.random(width) < 0.3
+    base[sure] = np.eye(width)[rng.integers(width, size=width)][sure]
+    return base / base.sum(axis=1, keepdims=True)
+
+
+@settings(max_examples=150)
+@given(counts=COUNTS, stay=st.floats(0, 0.99), seed=st.integers(0, 10**6))
+def test_invariant_tables_keep_the_true_shares_within_the_steps(counts, stay, seed):
+    from maskwell.masks.category import _blurred, _invariant, _steps
+
+    true, width = np.array(counts, float), len(counts)
+    base = tables_with_zeros_and_ones(seed, width, stay)
+    exact, rounded = _invariant(base, true / true.sum()), _invariant(base, _blurred(base, true))
+    for matrix in (exact, rounded):
         assert matrix.min() >= 0
         assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
-        assert np.allclose(shares @ matrix, shares, atol=1e-12)
+    assert np.allclose(true @ exact, true, atol=1e-9 * true.sum())
+    steps = _steps(base, true)
+    assert steps.min() >= 10
+    assert np.all(steps >= (1 - 1e-9) * np.sqrt(true @ np.clip(exact * (1 - exact), 0, None)))
+    assert np.all(_blurred(base, true) > 0)
+    assert np.abs(true @ rounded - true).max() <= steps.sum()
+
+
+def test_a_category_that_never_changes_keeps_its_share():
+    """A sure column has no noise of its own; its share must not be rounded away for that."""
+    table = answers(shares=(0.4, 0.4, 0.2))
+    matrix = ((0.9, 0.1, 0.0), (0.1, 0.9, 0.0), (0.0, 0.0, 1.0))
+    masking = apply(Pram("Q", matrix=matrix, invariant=True), table, seed=1)
+    assert np.allclose(masking.card.laws[0].matrix, ((0.82, 0.18, 0), (0.18, 0.82, 0), (0, 0, 1)), atol=0.01)
+    z, x = masking.masked.values(["Q"])[:, 0], table.values(["Q"])[:, 0]
+    assert np.array_equal(z == 2, x == 2)
+    error = np.sqrt(0.18 * 0.82 * np.count_nonzero(x < 2))
+    assert abs(np.count_nonzero(z == 0) - np.count_nonzero(x == 0)) <= 4 * error + 30
+
+
+def test_a_table_that_changes_nothing_is_refused(messages):
+    nothing = "it would change nothing, so every value would leave as it is; give smaller chances to stay"
+    for invariant in (False, True):
+        assert messages(lambda i=invariant: Pram("Q", matrix=np.eye(3), invariant=i)) == (
+            f"the matrix of Pram: {nothing}",
+        )
+    swapped = ((0, 1, 0), (1, 0, 0), (0, 0, 1))
+    assert messages(lambda: Pram("Q", matrix=swapped, invariant=True)) == (f"the matrix of Pram: {nothing}",)
+    assert Pram("Q", matrix=swapped).card(answers()).laws[0].matrix[0] == (0, 1, 0)
+    others = ((1, 0, 0), (0, 1, 0), (0.5, 0.5, 0))
+    table = answers(shares=(0.5, 0.5, 0.0))
+    assert messages(lambda: Pram("Q", matrix=others).card(table)) == (f"column 'Q': {nothing}",)
+    pair = table_of(Column("P", "category", categories=("a", "b")), P=["a", "b"] * 50)
+    assert messages(lambda: Pram("P", stay=0.0, invariant=True).card(pair)) == (f"column 'P': {nothing}",)
 
 
 def test_a_category_that_nobody_has_or_reaches_keeps_a_whole_row():
@@ -135,7 +175,49 @@ def test_a_category_that_nobody_has_or_reaches_keeps_a_whole_row():
     matrix = ((0.6, 0.4, 0.0), (0.4, 0.6, 0.0), (0.0, 0.0, 1.0))
     law = Pram("Q", matrix=matrix, invariant=True).card(table).laws[0]
     assert np.allclose(np.sum(law.matrix, axis=1), 1, atol=1e-15)
-    assert np.array_equal(np.array(law.matrix)[:, 2], np.zeros(3))
+    assert np.array_equal(np.array(law.matrix)[:, 2], [0, 0, 1])
+
+
+@pytest.mark.parametrize("count", [20, 100, 300, 1700, 5000])
+def test_the_card_seldom_fixes_the_category_of_the_last_record(count):
+    """Who knows all other records computes the card for each category of the last one, and compares.
+
+    A count lies at the edge of a step of ten or more in at most one file of ten for each of four categories, so two
+    given categories of the last record give the same card in at least eight files of ten.
+    """
+    mask, rng = Pram("Q", stay=0.6, invariant=True), np.random.default_rng(5)
+    column, files = Column("Q", "category", categories=tuple("abcd")), 100
+    same = np.zeros(files)
+    for file in range(files):
+        others = rng.choice(list("abcd"), size=count - 1, p=[0.4, 0.3, 0.2, 0.1]).tolist()
+        cards = [mask.card(table_of(column, Q=[*others, last])).laws[0] for last in "abcd"]
+        true = rng.choice(4, p=[0.4, 0.3, 0.2, 0.1])
+        same[file] = np.mean([cards[true] == cards[i] for i in range(4) if i != true])
+    assert same.mean() >= 0.8 - 4 * np.sqrt(0.8 * 0.2 / files)
+    assert np.median(same) == 1.0
+
+
+def test_a_category_of_one_record_does_not_show_on_the_card():
+    column = Column("Q", "category", categories=("a", "b", "c"))
+    with_one, without = ([*("ab" * 41), last] for last in "ca")
+    laws = [
+        Pram("Q", stay=0.8, invariant=True).card(table_of(column, Q=q)).laws[0] for q in (with_one, without)
+    ]
+    assert laws[0] == laws[1]
+    assert min(map(min, laws[0].matrix)) > 0
+
+
+def test_a_note_says_how_nearly_the_shares_of_a_small_file_are_kept():
+    small = Pram("Q", stay=0.5, invariant=True).card(answers(60))
+    (note,) = small.notes
+    assert "column 'Q': the shares of its categories are invariant up to " in note
+    assert note.endswith("because those in the card are rounded to steps of ten records or more")
+    true = answers(60).values(["Q"])[:, 0]
+    counts = np.bincount(true[~np.isnan(true)].astype(int), minlength=3)
+    moved = np.abs(counts @ np.array(small.laws[0].matrix) - counts).max() / counts.sum()
+    assert f"{100 * moved:.1g}%" in note
+    assert Pram("Q", stay=0.5, invariant=True).card(answers(60), EXACT).notes == ()
+    assert Pram("Q", stay=0.5, invariant=True).card(answers(200_000)).notes == ()
 
 
 def test_one_more_record_leaves_the_rounded_table_as_it_is():

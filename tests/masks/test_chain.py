@@ -162,6 +162,40 @@ def test_tables_of_categories_multiply(survey):
     assert np.isfinite(masking.card.logpdf(masking.masked, survey)).all()
 
 
+def test_three_tables_of_categories_multiply(survey):
+    other = Grouping("SEX", groups={"m": ["m"], "other": ["f", "x"]})
+    renamed = Grouping("SEX", groups={"man": ["m"], "else": ["other"]})
+    change, two = np.full((3, 3), 0.1) + 0.7 * np.eye(3), np.array([[0.8, 0.2], [0.2, 0.8]])
+    join = np.array([[1, 0], [0, 1], [0, 1]])
+    plans = {
+        (Pram("SEX", stay=0.8), other, Pram("SEX", stay=0.8)): change @ join @ two,
+        (other, renamed, Pram("SEX", stay=0.8)): join @ two,
+        (other, Pram("SEX", stay=0.8), renamed): join @ two,
+    }
+    for masks, expected in plans.items():
+        masking = apply(Chain(masks), survey, seed=1)
+        assert np.allclose(combined_of(masking.card.laws[0]).matrix, expected)
+        z, x = masking.masked.values(["SEX"])[:, 0], survey.values(["SEX"])[:, 0]
+        for code in range(3):
+            share, p = np.mean(z[x == code] == 1), expected[code, 1]
+            assert abs(share - p) <= 4 * np.sqrt(p * (1 - p) / np.count_nonzero(x == code))
+
+
+def test_invariant_change_after_grouping_keeps_the_shares_of_the_groups(survey, messages):
+    other = Grouping("SEX", groups={"other": ["f", "x"], "m": ["m"]})
+    masking = apply(Chain([other, Pram("SEX", stay=0.8, invariant=True)]), survey, seed=1)
+    matrix = np.array(combined_of(masking.card.laws[0]).matrix)
+    counts = np.bincount(survey.values(["SEX"])[:, 0].astype(int))
+    groups = np.array([counts[1:].sum(), counts[0]])
+    errors = np.sqrt(counts @ (matrix * (1 - matrix)))
+    assert np.all(np.abs(counts @ matrix - groups) <= np.maximum(errors, 10))
+    after = np.bincount(masking.masked.values(["SEX"])[:, 0].astype(int))
+    assert np.all(np.abs(after - counts @ matrix) <= 4 * errors)
+    again = Chain([Pram("SEX", stay=0.5), Pram("SEX", stay=0.8, invariant=True)])
+    (problem,) = messages(lambda: again.card(survey))
+    assert problem.startswith("column 'SEX': after a random change the shares are not known to the plan")
+
+
 @pytest.mark.parametrize(
     "masks",
     [

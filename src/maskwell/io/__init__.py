@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from ..schema import Schema
 if TYPE_CHECKING:
     from ..table import Table
     from .dialect import Dialect
+    from .inspect import Proposal
     from .raw import Raw
 
 __all__ = ["FORMATS", "load", "read", "write"]
@@ -47,6 +49,7 @@ def read(
 ) -> Table:
     """Read a file of records; without a schema (or the path of one) a schema is proposed.
 
+    What a person must decide about the columns then stands in the table's notes, one for each column.
     The format follows from the file's ending unless given. `dialect` and `encoding` are for CSV, whose dialect
     is otherwise found and said in the table's notes. `memory_limit` (bytes) replaces the memory of the machine.
     """
@@ -88,17 +91,32 @@ def load(
 def conform_raw(raw: Raw, schema: Schema | None) -> Table:
     """Make a table of raw columns by a schema, or by the one proposed for them."""
     from .conform import conform
-    from .hints import apply_cells, as_categories, merged, without_codes
+    from .hints import apply_cells, merged
 
-    notes = raw.notes
     if schema is None:
-        from .inspect import propose, taken
-
-        schema = as_categories(taken(propose(without_codes(raw), decimal=raw.decimal).schema), raw)
-        notes = (*notes, "no schema was given: one was proposed from the data")
+        return conform_proposed(raw, proposal_of(raw))
     schema, said = merged(schema, raw)
-    table = conform(raw.data, schema, raw.source, decimal=raw.decimal, notes=(*notes, *said))
+    table = conform(raw.data, schema, raw.source, decimal=raw.decimal, notes=(*raw.notes, *said))
     return apply_cells(table, raw)
+
+
+def proposal_of(raw: Raw) -> Proposal:
+    """Propose a schema for raw columns, with what the file itself says of their codes and labels."""
+    from .hints import as_categories, without_codes
+    from .inspect import propose
+
+    proposal = propose(without_codes(raw), decimal=raw.decimal)
+    return replace(proposal, schema=as_categories(proposal.schema, raw))
+
+
+def conform_proposed(raw: Raw, proposal: Proposal) -> Table:
+    """Make a table by a schema that nobody has seen; what is open stands in the notes."""
+    from .inspect import taken
+
+    table = conform_raw(raw, taken(proposal.schema))
+    asked = [f"column {name!r} is undecided: {' '.join(said)}" for name, said in proposal.questions().items()]
+    said = "no schema was given: one was proposed from the data"
+    return replace(table, notes=(*table.notes, said, *asked))
 
 
 def write(table: Table, path: str | Path, format: str | None = None) -> None:

@@ -162,7 +162,12 @@ def is_labelled(draft: Draft) -> bool:
     facts = draft.facts
     kept = ~np.isin(facts.support, draft.spikes)
     values = facts.support[kept]
-    if not facts.whole or len(values) < 20 or values[0] < 0 or len(values) < 0.99 * facts.counts[kept].sum():
+    if (
+        facts.unit != 1.0
+        or len(values) < 20
+        or values[0] < 0
+        or len(values) < 0.99 * facts.counts[kept].sum()
+    ):
         return False
     often = np.unique(np.diff(values), return_counts=True)[1].max()
     return bool(2 * often >= len(values)) or _has_fixed_length(values)

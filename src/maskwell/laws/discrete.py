@@ -49,6 +49,19 @@ class Transition:
         """Return the exact log probability."""
         return self.logpdf(z, x), np.zeros(len(z))
 
+    @property
+    def is_sure(self) -> bool:
+        """Whether nothing is random in the table: every category has one released one."""
+        return all(max(row) == 1.0 for row in self.matrix)
+
+    def likeliest(self, codes: Floats) -> Floats:
+        """Return the likeliest released code of each true one (NaN stays NaN)."""
+        best = np.argmax(np.array(self.matrix), axis=1)
+        known = ~np.isnan(codes)
+        out = np.full(len(codes), np.nan)
+        out[known] = best[codes[known].astype(np.int64)]
+        return out
+
     def released(self, column: Column) -> Column:
         """Describe the released column: only labels of categories that can occur."""
         labels = tuple(pair for pair in column.labels if pair[0] in self.released_as)

@@ -165,7 +165,21 @@ class Normal:
 def correlated_box(
     covariance: Floats, lower: Floats, upper: Floats, is_point: Sequence[bool]
 ) -> tuple[Floats, Floats]:
-    """Return the log density of points times the probability of the box given them, for correlated normals."""
+    """Return the log density of points times the probability of the box given them, for correlated normals.
+
+    Boxes without a point are costly and, on coarse units, often the same: each is computed once.
+    """
+    if not any(is_point) and len(lower) > 1:
+        boxes, member = np.unique(np.concatenate([lower, upper], axis=1), axis=0, return_inverse=True)
+        low, high = np.split(boxes, 2, axis=1)
+        log, error = _correlated_box(covariance, low, high, is_point)
+        return log[member.ravel()], error[member.ravel()]
+    return _correlated_box(covariance, lower, upper, is_point)
+
+
+def _correlated_box(
+    covariance: Floats, lower: Floats, upper: Floats, is_point: Sequence[bool]
+) -> tuple[Floats, Floats]:
     from ..kernels.rectangle import conditional_rectangle
 
     sds, correlations = standardised(covariance)

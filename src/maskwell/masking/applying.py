@@ -16,7 +16,7 @@ from ..engines.local import Local
 from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key, Stream, uniforms
 from ..laws import Additive, Law, Normal, Outlet, SkewedBias
-from ..laws.chained import Chained, combined_of
+from ..laws.chained import combined_of, stages_of
 from ..laws.outlet import beyond, on_unit
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table, coded_values
@@ -50,7 +50,8 @@ def apply(
     Never use a key twice for the same records, except through `earlier`. The same key draws the same noise for
     the same ids, so that two releases at different scales, or of changed values, would cancel it; a fresh key draws
     fresh noise, which averages out. `earlier` is the latest release of the same records: the noise is nested in its
-    noise (see `masking.nested` for what that promises, and where clamps and units weaken it).
+    noise and, for columns that it left out, in that of the last release before it that had them (see `masking.nested`
+    for what that promises, and where clamps and units weaken it). The same table and `earlier` give the same bytes.
     """
     if not isinstance(table, Table):
         raise BadPlan(
@@ -218,7 +219,7 @@ def _said(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -
     ]
     if clear:
         notes.append(f"released unmasked: {', '.join(clear)}")
-    if any(isinstance(law, Chained) for law in card.laws):
+    if any(len(stages_of(law)) > 1 for law in card.laws):
         notes.append("some columns carry noise of several stages; the card shows the law of their sum")
     if card.numbered:
         notes.append("no column identifies the records, so later releases cannot be nested in this one")

@@ -1,14 +1,19 @@
 """What earlier releases of the same records showed, cell by cell, and which noise must be drawn anew because of it.
 
-A cell (a record's value in a masked column) keeps its noise for as long as its value stays. A changed value gets fresh
-noise: the same noise would show the change exactly. Cells that are no longer there (a withdrawn record, a value
-now missing, a column left out) are remembered by keyed tags, so that they get their noise back when they return.
+A cell (a record's value in a masked column) keeps its noise for as long as its value stays. A changed value gets other
+noise (the same would show the change exactly), drawn from a keyed tag of the record and its new value: two
+corrections of one value share nothing, and a value that was released before gets the noise that it had then.
+Columns whose noise is drawn together are tagged together, by all their values, and return together. Cells that no
+earlier release had are tagged too, but for a value that becomes known beside others of its group: it joins their noise.
+
+Cells that are no longer there (a withdrawn record, a value now missing, a column left out) are remembered by keyed
+tags, so that they get their noise back when they return; so is the value that a record's first noise belongs to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +22,9 @@ import numpy.typing as npt
 from ..card import NoiseCard
 from ..engines import Part
 from ..errors import BadPlan, raise_all
-from ..keystream import Stream
+from ..keystream import Stream, Words, in_sixteens
 from ..laws import Additive, JointMixture, Normal, RotatedMixture
-from ..laws.chained import Chained, stages_of
+from ..laws.chained import Chained, combined_of, stages_of
 from ..table import Floats, Table
 
 if TYPE_CHECKING:
@@ -27,43 +32,58 @@ if TYPE_CHECKING:
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
-Revisions = Mapping[str, npt.NDArray[np.int32]]
-Past = Mapping[str, Mapping[bytes, tuple[bytes, int]]]  # column: {record's tag: (value's tag, revision)}
+Revisions = Mapping[
+    str, Words
+]  # column: for each record the tag its noise is drawn from (zeros: the record itself)
+Cells = Mapping[
+    str, Mapping[bytes, tuple[bytes, bytes]]
+]  # column: {record's tag: (value's tag, noise's tag)}
+Originals = Mapping[str, Mapping[bytes, bytes]]  # column: {record's tag: value's tag}
+
+NO_TAG = bytes(16)
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a release must remember of those before it.
+
+    `cells` are those that it does not have, `originals` the values that the first noise of revised cells belongs
+    to; `card` has the last laws and sums of columns that it leaves out, `clear` all columns ever shown in clear.
+    """
+
+    cells: Cells = field(default_factory=dict)
+    originals: Originals = field(default_factory=dict)
+    card: NoiseCard = field(default_factory=NoiseCard)
+    clear: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class History:
-    """Which release this is, and for each cell in which release its noise was last drawn anew (0: never).
+    """Which release of the series this is, which cells draw their noise from tags, and what came before.
 
-    `revisions` has an entry for those columns alone where noise was drawn anew; `past` remembers the cells of
-    earlier releases that are not in this one.
+    `revisions` has an entry for those columns alone where some noise is not that of the record itself.
     """
 
     number: int = 1
     revisions: Revisions = field(default_factory=dict)
-    past: Past = field(default_factory=dict)
+    past: Past = field(default_factory=Past)
     notes: tuple[str, ...] = ()
 
     def draw(self, law: Any, x: Floats, stream: Stream, part: Part) -> Floats:
-        """Draw each cell under the stage of its last revision."""
-        out = _draw(law, x, stream, "")
-        if law.whole_file or not self.revisions.keys() & set(law.columns):
-            return out
-        never = np.zeros(len(x), np.int32)
-        revised = np.column_stack(
-            [self.revisions[name][part] if name in self.revisions else never for name in law.columns]
-        )
-        for revision in np.unique(revised[revised > 0]):
-            here = np.flatnonzero((revised == revision).any(axis=1))
-            drawn = _draw(law, x[here], stream.at(here), f"@{revision}")
-            out[here] = np.where(revised[here] == revision, drawn, out[here])
-        return out
+        """Draw each cell from its record, or from the tag of its revision."""
+        revised = {name: self.revisions[name][part] for name in law.columns if name in self.revisions}
+        own = {name: _revised(stream, tags) for name, tags in revised.items()}
+        if own and drawn_together(law):
+            stream = replace(stream, blocks=own[law.columns[0]])
+        drawn: Floats = law.draw(x, replace(stream, stage="" if isinstance(law, Chained) else "0", own=own))
+        return drawn
 
 
-def _draw(law: Any, x: Floats, stream: Stream, suffix: str) -> Floats:
-    stage = suffix if isinstance(law, Chained) else f"0{suffix}"
-    drawn: Floats = law.draw(x, stream.staged(stage))
-    return drawn
+def _revised(stream: Stream, tags: Words) -> npt.NDArray[np.uint8]:
+    here = tags.any(axis=1)
+    blocks = stream.blocks.copy()
+    blocks[here] = tags[here].view(np.uint8)
+    return blocks
 
 
 def drawn_together(law: Any) -> bool:
@@ -78,10 +98,12 @@ def drawn_together(law: Any) -> bool:
 
 def masked_columns(card: NoiseCard) -> tuple[str, ...]:
     """Return the columns that a card hides something of: all but those that are only put on their unit."""
-    return tuple(name for law in card.laws if not _is_rounding(law) for name in law.columns)
+    return tuple(name for law in card.laws if not is_rounding(law) for name in law.columns)
 
 
-def _is_rounding(law: Any) -> bool:
+def is_rounding(law: Any) -> bool:
+    """Whether a law has neither noise nor codes."""
+    law = combined_of(law)
     return (
         isinstance(law, Additive)
         and not law.noise.covariance.any()
@@ -113,99 +135,162 @@ class Pairing:
 
 
 def history_of(earlier: Masking, table: Table, card: NoiseCard, stream: Stream) -> History:
-    """Compare the records with those of the earlier release, by id and cell by cell."""
-    pairing, number = Pairing.of(earlier.truth, table), earlier.number + 1
+    """Compare the records with those of the earlier releases, by id and cell by cell."""
+    pairing = Pairing.of(earlier.truth, table)
     raise_all(_whole_file_problems(earlier, table, card, pairing), BadPlan)
-    cells = {name: _Cells.of(earlier, table, name, pairing, stream) for name in card.columns}
-    changed = np.zeros(len(table), bool)
-    revisions: dict[str, npt.NDArray[np.int32]] = {}
+    seen = {name: _Seen.of(earlier, table, name, pairing, stream) for name in card.columns}
+    anew, revisions = np.zeros(len(table), bool), dict[str, Words]()
+    for group in _groups(card):
+        tags, fresh = _noise_tags([seen[name] for name in group], group, table, stream)
+        anew |= fresh
+        revisions |= dict.fromkeys(group, tags) if tags.any() else {}
+    returned = ~pairing.known & np.logical_or.reduce([cell.remembered for cell in seen.values()])
+    past = replace(
+        earlier.past,
+        cells=_gone_cells(earlier, table, seen, pairing),
+        originals=_originals(earlier.past.originals, seen, revisions, stream),
+    )
+    number = earlier.number + 1
+    return History(number, revisions, past, _spoken(number, pairing, anew, returned))
+
+
+def _groups(card: NoiseCard) -> Iterator[tuple[str, ...]]:
+    """Return the columns whose noise is drawn together; exchanged values have no noise of their own."""
     for law in card.laws:
-        anew = [cells[name].changed for name in law.columns]
-        found = [np.where(cells[name].changed, number, cells[name].revisions) for name in law.columns]
         if drawn_together(law):
-            found = [np.maximum.reduce(found)] * len(found)
-        changed |= np.logical_or.reduce(anew)
-        revisions |= dict(zip(law.columns, found, strict=True))
-    kept = {name: found.astype(np.int32) for name, found in revisions.items() if found.any()}
-    returned = ~pairing.known & np.logical_or.reduce([cell.remembered for cell in cells.values()])
-    past = _remembered(earlier, table, cells, pairing)
-    return History(number, kept, past, _spoken(number, pairing, changed, returned))
+            yield tuple(law.columns)
+        elif not law.whole_file:
+            yield from ((name,) for name in law.columns)
+
+
+def _noise_tags(
+    cells: Sequence[_Seen], group: Sequence[str], table: Table, stream: Stream
+) -> tuple[Words, Bools]:
+    """Return the tag that each record's noise in these columns is drawn from, and whether it is another than before."""
+    tags, held = np.zeros((len(table), 2), np.uint64), np.zeros(len(table), bool)
+    anew = np.logical_or.reduce([cell.changed for cell in cells])
+    for cell in cells:
+        anew |= held & cell.held & (cell.tags != tags).any(axis=1)
+        first = cell.held & ~held
+        tags[first] = cell.tags[first]
+        held |= cell.held
+    drawn = anew | (~held & table.is_open(group).any(axis=1))
+    tags[drawn] = _value_tags(table, group, np.flatnonzero(drawn), stream)
+    back = np.logical_or.reduce([cell.original for cell in cells])
+    back &= ~np.logical_or.reduce([cell.parted for cell in cells])
+    tags[anew & back] = 0
+    return tags, anew
+
+
+def _value_tags(table: Table, group: Sequence[str], records: Integers, stream: Stream) -> Words:
+    """Return tags of the records and all their values in some columns, in whatever order these come."""
+    group = sorted(group)
+    label = group[0] if len(group) == 1 else "\x1f".join(("", *group))
+    return stream.at(records).tags(label, table.values(group)[records])
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """One column now: which cells have another value than when last released, and their revisions until now."""
+class _Seen:
+    """What was released of one column's cells that are open now.
 
+    `held` cells were released before, with noise drawn from `tags`; `changed` ones with another value, when last
+    released. `original` ones have the value that their record's first noise belongs to, `parted` ones another.
+    `before` are the tags of the values last released.
+    """
+
+    held: Bools
     changed: Bools
-    revisions: npt.NDArray[np.int32]
+    original: Bools
+    parted: Bools
     remembered: Bools
+    tags: Words
+    before: Words
 
     @classmethod
-    def of(cls, earlier: Masking, table: Table, name: str, pairing: Pairing, stream: Stream) -> _Cells:
-        now_open = table.is_open([name])[:, 0]
-        changed, remembered = np.zeros(len(table), bool), np.zeros(len(table), bool)
-        revisions = np.zeros(len(table), np.int32)
-        values = table.values([name])[:, 0]
+    def of(cls, earlier: Masking, table: Table, name: str, pairing: Pairing, stream: Stream) -> _Seen:
+        now = np.flatnonzero(table.is_open([name])[:, 0])
+        values = np.zeros((len(table), 2), np.uint64)
+        values[now] = stream.at(now).tags(name, table.values([name])[now, 0])
+        held, remembered = np.zeros(len(table), bool), np.zeros(len(table), bool)
+        tags, before = np.zeros_like(values), np.zeros_like(values)
         if name in masked_columns(earlier.card):
-            where = pairing.where
-            both = now_open & pairing.known & earlier.truth.is_open([name])[where, 0]
-            changed = both & (earlier.truth.values([name])[where, 0] != values)
+            both = now[pairing.known[now]]
+            both = both[earlier.truth.is_open([name])[pairing.where[both], 0]]
+            held[both], there = True, pairing.where[both]
+            before[both] = stream.at(both).tags(name, earlier.truth.values([name])[there, 0])
             if name in earlier.revisions:
-                revisions[both] = earlier.revisions[name][where[both]]
-            now_open &= ~both
-        past = earlier.past.get(name)
-        if past:
-            _recall(past, np.flatnonzero(now_open), values, name, stream, (changed, revisions, remembered))
-        return cls(changed, revisions, remembered)
+                tags[both] = earlier.revisions[name][there]
+        for i, (value, noise) in _found(earlier.past.cells.get(name), now[~held[now]], name, stream):
+            held[i] = remembered[i] = True
+            before[i], tags[i] = np.frombuffer(value, np.uint64), np.frombuffer(noise, np.uint64)
+        changed = held & (before != values).any(axis=1)
+        first = held & ~tags.any(axis=1)
+        original, parted = first & ~changed, first & changed
+        for i, value in _found(earlier.past.originals.get(name), now[~first[now]], name, stream):
+            original[i] = values[i].tobytes() == value
+            parted[i] = not original[i]
+        return cls(held, changed, original, parted, remembered, tags, before)
 
 
-def _recall(
-    past: Mapping[bytes, tuple[bytes, int]],
-    records: Integers,
-    values: Floats,
-    name: str,
-    stream: Stream,
-    into: tuple[Bools, npt.NDArray[np.int32], Bools],
-) -> None:
-    """Look up cells that the earlier release did not have among those of still earlier ones."""
-    changed, revisions, remembered = into
-    part = stream.at(records)
-    tags = zip(records, part.tags(name), part.tags(name, values[records]), strict=True)
-    for i, record, value in tags:
-        if record in past:
-            before, revision = past[record]
-            remembered[i], changed[i], revisions[i] = True, before != value, revision
+def _found(
+    known: Mapping[bytes, Any] | None, records: Integers, name: str, stream: Stream
+) -> Iterator[tuple[int, Any]]:
+    """Look records up by their tags."""
+    if known:
+        for i, record in zip(records.tolist(), in_sixteens(stream.at(records).tags(name)), strict=True):
+            if record in known:
+                yield i, known[record]
 
 
-def _remembered(earlier: Masking, table: Table, cells: Mapping[str, _Cells], pairing: Pairing) -> Past:
+def _originals(
+    known: Originals, seen: Mapping[str, _Seen], revisions: Revisions, stream: Stream
+) -> Originals:
+    """Add the values of cells that had their record's first noise until now."""
+    originals = {name: dict(values) for name, values in known.items()}
+    for name, tags in revisions.items():
+        cell = seen[name]
+        left = np.flatnonzero(cell.held & ~cell.tags.any(axis=1) & tags.any(axis=1))
+        pairs = zip(in_sixteens(stream.at(left).tags(name)), in_sixteens(cell.before[left]), strict=True)
+        if len(left):
+            originals.setdefault(name, {}).update(pairs)
+    return originals
+
+
+def _gone_cells(earlier: Masking, table: Table, seen: Mapping[str, _Seen], pairing: Pairing) -> Cells:
     """Return what was remembered before (cells that returned too: they do no harm), and the cells that are gone now."""
     from .results import stream_of
 
     stream = stream_of(earlier, "")
-    past = {name: dict(known) for name, known in earlier.past.items()}
+    past = {name: dict(known) for name, known in earlier.past.cells.items()}
     for name in masked_columns(earlier.card):
         gone = earlier.truth.is_open([name])[:, 0]
-        if name in cells:
+        if name in seen:
             still = pairing.known & table.is_open([name])[:, 0]
             gone[pairing.where[still]] = False
         records = np.flatnonzero(gone)
         if len(records):
             past.setdefault(name, {}).update(_tagged(earlier, name, records, stream.at(records)))
-    return {name: known for name, known in past.items() if known}
+    return past
 
 
 def _tagged(
     earlier: Masking, name: str, records: Integers, stream: Stream
-) -> Iterable[tuple[bytes, tuple[bytes, int]]]:
-    values = earlier.truth.values([name])[records, 0]
-    revisions = earlier.revisions[name][records] if name in earlier.revisions else np.zeros(len(records))
-    tags = zip(stream.tags(name), stream.tags(name, values), revisions.tolist(), strict=True)
-    return ((record, (value, int(revision))) for record, value, revision in tags)
+) -> Iterator[tuple[bytes, tuple[bytes, bytes]]]:
+    values = stream.tags(name, earlier.truth.values([name])[records, 0])
+    revised = earlier.revisions.get(name)
+    noises = [NO_TAG] * len(records) if revised is None else in_sixteens(revised[records])
+    cells = zip(in_sixteens(values), noises, strict=True)
+    return zip(in_sixteens(stream.tags(name)), cells, strict=True)
 
 
 def _whole_file_problems(earlier: Masking, table: Table, card: NoiseCard, pairing: Pairing) -> list[str]:
     """A value exchanged with others depends on all of them: once more only among the same records and values."""
-    problems = []
+    problems = [
+        f"{law.form} of {', '.join(law.columns)} depends on the whole file, and the last release left these columns "
+        "out: they cannot return; leave them out, or mask them by noise from the start"
+        for law in card.laws
+        if law.whole_file and set(law.columns) & set(earlier.past.card.columns)
+    ]
     for law in card.laws:
         shared = [name for name in law.columns if name in earlier.card.columns]
         if law.whole_file and shared:
@@ -226,8 +311,8 @@ def _spoken(number: int, pairing: Pairing, changed: Bools, returned: Bools) -> t
     if changed.any():
         notes.append(
             f"{int(changed.sum()):,} records have changed values and get fresh noise there, and in columns whose noise "
-            "is drawn together with it (the same noise would show the change exactly); whoever holds both "
-            "releases sees what did not change in those columns twice"
+            "is drawn together with it (the same noise would show the change exactly; a value released before gets "
+            "the noise it had then); whoever holds both releases sees what did not change in those columns twice"
         )
     if returned.any():
         notes.append(f"{int(returned.sum()):,} records return after they were withdrawn")

@@ -1,8 +1,20 @@
 """Releasing the same records again: new noise is the earlier noise plus an independent increment.
 
 Fresh noise at each release would average out, and the same noise at two scales would cancel. With z2 = z1 + extra the
-second release tells nothing that the first did not. Nest each release in the one before it, in one line: two
-releases nested in one that was never published tell more together than each, though never more than that one.
+second release tells nothing that the first did not. That holds for every column that any earlier release in line
+masked, whether or not the last one had it: its last law is remembered, and a plan that leaves it in clear, takes noise
+away or breaks up the groups in which columns were masked is refused. A column whose values were exchanged over the
+whole file (a rank swap) cannot return once it was left out.
+
+It holds for values that stay. A value that changes gets noise of its own, and with it all values of its record whose
+noise is drawn together with it, so those are seen with two draws. A value that returns gets the noise it had (see
+`history`); values drawn together do only when all of them return, with the same gaps and no further column.
+
+Nest each release in the one before it, in one line: two releases nested in one that was never published tell more
+together than each, though never more than that one about what it showed. Of what it did not show (corrections, new
+records, columns masked for the first time) they draw independently where values or laws differ, so that nothing
+cancels. Two exceptions share words: a value that becomes known beside others of its group, and bias noise
+(`SkewedBias`) on columns masked for the first time.
 
 That is exact before values are clamped and rounded. A clamp or a unit hides some of x + noise in the first release, and
 the second may show some of it again, but both together never tell more than the first would without clamp and
@@ -29,7 +41,7 @@ from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
 from ..laws.chained import Chained, combined_of, stages_of, widened
 from ..laws.convolution import normal_from_covariance
 from ..table import Floats, Table
-from .history import History, history_of, masked_columns
+from .history import History, history_of, is_rounding, masked_columns
 from .plans import Mask, Setting, plan_data
 
 if TYPE_CHECKING:
@@ -43,19 +55,35 @@ def nest(
 ) -> tuple[NoiseCard, History]:
     """Resolve a plan to laws nested in those of an earlier release, and compare the records."""
     _comparable(earlier, table)
-    card = mask.card(table, setting)
+    card, known = mask.card(table, setting), last_known(earlier)
     if plan_data(mask) == plan_data(earlier.mask):
-        card = _with_earlier_laws(card, earlier.card)
-    problems = _plan_problems(earlier, table, card)
+        card = _with_earlier_laws(card, known)
+    problems = _plan_problems(known, table, card)
     laws = []
     for law in card.laws:
         try:
-            laws.append(_nested_law(earlier.card, law, earlier.number + 1))
+            laws.append(_nested_law(known, law, earlier.number + 1))
         except BadPlan as refusal:
             problems += refusal.problems
     raise_all(problems, BadPlan)
-    card = replace(card, laws=tuple(laws), notes=(*card.notes, *_clear_before(earlier, card)))
-    return card, history_of(earlier, table, card, stream)
+    clear = _ever_clear(earlier)
+    card = replace(card, laws=tuple(laws), notes=(*card.notes, *_too_late(clear, card)))
+    history = history_of(earlier, table, card, stream)
+    past = replace(history.past, card=_left_out(known, card), clear=clear)
+    return card, replace(history, past=past)
+
+
+def last_known(masking: Masking) -> NoiseCard:
+    """Return the card of a release with the last laws and sums of the columns that only releases before it had."""
+    card, past = masking.card, masking.past.card
+    return replace(card, laws=(*card.laws, *past.laws), recomputed=(*card.recomputed, *past.recomputed))
+
+
+def _left_out(known: NoiseCard, card: NoiseCard) -> NoiseCard:
+    """Return the laws and sums that the new card does not replace."""
+    laws = [law for law in known.laws if not is_rounding(law) and not set(law.columns) & set(card.columns)]
+    sums = [(total, parts) for total, parts in known.recomputed if total not in dict(card.recomputed)]
+    return NoiseCard(tuple(laws), tuple(sums))
 
 
 def _comparable(earlier: Masking, table: Table) -> None:
@@ -108,44 +136,47 @@ def _divides(unit: Fraction | None, coarser: Fraction | None) -> bool:
     return unit is None or (coarser is not None and coarser % unit == 0)
 
 
-def _plan_problems(earlier: Masking, table: Table, card: NoiseCard) -> list[str]:
-    """Say what the new release would show that the earlier one hid."""
+def _plan_problems(earlier: NoiseCard, table: Table, card: NoiseCard) -> list[str]:
+    """Say what the new release would show that earlier ones hid."""
     totals = {total for total, _ in card.recomputed}
     shown = {column.name for column in table.schema.columns if not column.drop}
     problems = [
         f"column {name!r} was masked in the earlier release and would now be "
         + ("computed from others; mask it as before" if name in totals else "released in clear")
-        for name in masked_columns(earlier.card)
+        for name in masked_columns(earlier)
         if name in shown and name not in card.columns
     ]
     problems += [
         f"column {total!r} was computed from its parts in the earlier release; compute it so again, or drop it"
-        for total, parts in earlier.card.recomputed
+        for total, parts in earlier.recomputed
         if total in shown and dict(card.recomputed).get(total) != parts
     ]
-    if earlier.card.subsampled is not None and (card.subsampled or 1.0) > earlier.card.subsampled:
+    if earlier.subsampled is not None and (card.subsampled or 1.0) > earlier.subsampled:
         problems.append(
             "the earlier release was a smaller sample: the records it left out would now be known"
         )
     return problems
 
 
-def _clear_before(earlier: Masking, card: NoiseCard) -> list[str]:
+def _ever_clear(earlier: Masking) -> tuple[str, ...]:
+    """Return the columns that the earlier release or one before it showed in clear."""
+    hidden = {*masked_columns(earlier.card), *dict(earlier.card.recomputed)}
+    shown = [column.name for column in earlier.truth.schema.columns if not column.drop]
+    return tuple(sorted({*earlier.past.clear, *(name for name in shown if name not in hidden)}))
+
+
+def _too_late(clear: tuple[str, ...], card: NoiseCard) -> list[str]:
     """Say which columns noise comes too late for."""
-    before, sums = earlier.truth.schema, dict(earlier.card.recomputed)
-    shown = [name for name in card.columns if name in before and not before[name].drop and name not in sums]
-    clear = [name for name in shown if name not in masked_columns(earlier.card)]
-    if not clear:
+    late = [name for name in card.columns if name in clear]
+    if not late:
         return []
-    return [
-        f"the earlier release showed {', '.join(clear)} in clear: noise hides nothing of its records there"
-    ]
+    return [f"an earlier release showed {', '.join(late)} in clear: noise hides nothing of its records there"]
 
 
 def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:
     before = [old for old in earlier.laws if set(old.columns) & set(law.columns)]
     if not before:
-        return law  # type: ignore[no-any-return]
+        return _first(law, number)
     if len(before) > 1 or not set(before[0].columns) <= set(law.columns):
         raise BadPlan(
             f"columns {', '.join(law.columns)} were masked in other groups in the earlier release; keep its groups"
@@ -167,8 +198,22 @@ def _chained(stages: Any, extra: Any, new: Any, number: int) -> Chained:
     """Add a stage whose label names the release and the increment, so that no two increments share words."""
     if extra is None:
         return Chained(stages, new)
-    digest = hashlib.sha256(json.dumps(extra.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
-    return Chained((*stages, (f"nested {number} {digest} ", extra)), new)
+    return Chained((*stages, (f"nested {number} {_digest(extra)} ", extra)), new)
+
+
+def _first(law: Any, number: int) -> Law:
+    """Label the noise of columns that no earlier release masked, so that no two laws nested in it share words."""
+    combined = combined_of(law)
+    if not isinstance(combined, Additive | Transition):
+        return law  # type: ignore[no-any-return]
+    digest = _digest(law)
+    return Chained(
+        tuple((f"first {number} {digest} {label} ", stage) for label, stage in stages_of(law)), combined
+    )
+
+
+def _digest(law: Any) -> str:
+    return hashlib.sha256(json.dumps(law.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _fitted(law: Any, new: Additive) -> Additive:

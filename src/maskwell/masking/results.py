@@ -53,8 +53,8 @@ class Masking:
     """A masked table with everything that ties it to the truth. It never leaves the steward.
 
     `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases.
-    `number` counts the releases of a series, `revisions` says in which of them the noise of a changed cell was
-    drawn anew, `past` remembers cells of earlier releases that are not in this one.
+    `number` counts the releases of a series, `revisions` has the tags that changed and new cells draw their noise
+    from, `past` remembers the cells, laws and sums of earlier releases that are not in this one.
     """
 
     truth: Table = field(repr=False)
@@ -64,7 +64,7 @@ class Masking:
     key: Key | None = field(default=None, repr=False)
     number: int = 1
     revisions: Revisions = field(default_factory=dict, repr=False)
-    past: Past = field(default_factory=dict, repr=False)
+    past: Past = field(default_factory=Past, repr=False)
     kept: Integers | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     given: tuple[Release, Integers] | None = field(default=None, repr=False)

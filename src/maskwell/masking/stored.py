@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ from ..io import FORMATS, read, write
 from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
 from ..io.csv import dialect_of
 from ..io.dialect import Dialect
-from ..keystream import Key
+from ..keystream import Key, in_sixteens
 from ..schema import Schema
 from ..table import Source, Table
 from .codebook import codebook
-from .history import Past
+from .history import Past, Revisions
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
 
@@ -96,7 +96,7 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "seeded": key.seeded,
         "mask": plan_data(masking.mask),
         "notes": list(masking.notes),
-        "revisions": {name: _sparse(revised) for name, revised in masking.revisions.items()},
+        "clear": list(masking.past.clear),
         "kept": None if masking.kept is None else masking.kept.tolist(),
     }
     return {
@@ -104,7 +104,10 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "links.csv": lambda path: _write_links(masking, path),
         **_table_files("truth", masking.truth),
         **_table_files("masked", masking.masked),
+        "revisions.parquet": lambda path: _write_revisions(masking, path),
         "past.parquet": lambda path: _write_past(masking, path),
+        "originals.parquet": lambda path: _write_originals(masking, path),
+        "past.card.json": lambda path: _text(path, masking.past.card.to_json()),
         "card.json": lambda path: _text(path, masking.card.to_json()),
         "state.json": lambda path: _text(path, json.dumps(state, indent=1)),
     }
@@ -123,29 +126,48 @@ def _table_files(name: str, table: Table) -> dict[str, Writer]:
     }
 
 
-def _sparse(revisions: Any) -> list[list[int]]:
-    return [[int(i), int(revisions[i])] for i in np.flatnonzero(revisions)]
-
-
 def _write_links(masking: Masking, path: Path) -> None:
     import pyarrow.csv as csv
 
     csv.write_csv(masking.links, path)
 
 
+def _write_revisions(masking: Masking, path: Path) -> None:
+    """Write the tags that cells draw their noise from, where they do not draw it from their record."""
+    rows: list[tuple[str, int, bytes]] = []
+    for column, tags in masking.revisions.items():
+        here = np.flatnonzero(tags.any(axis=1))
+        rows += zip([column] * len(here), here.tolist(), in_sixteens(tags[here]), strict=True)
+    _write_rows(path, ("column", "record", "noise"), rows)
+
+
 def _write_past(masking: Masking, path: Path) -> None:
     """Write the cells of earlier releases that are not in this one: tags, no ids and no values."""
+    cells = masking.past.cells.items()
+    rows = [(column, record, *cell) for column, known in cells for record, cell in known.items()]
+    _write_rows(path, ("column", "record", "value", "noise"), rows)
+
+
+def _write_originals(masking: Masking, path: Path) -> None:
+    """Write the values that the first noise of revised cells belongs to, as tags."""
+    originals = masking.past.originals.items()
+    rows = [(column, record, value) for column, known in originals for record, value in known.items()]
+    _write_rows(path, ("column", "record", "value"), rows)
+
+
+def _write_rows(path: Path, names: tuple[str, ...], rows: list[Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    cells = [
-        {"column": column, "record": record, "value": value, "revision": revision}
-        for column, known in masking.past.items()
-        for record, (value, revision) in known.items()
+    numbered = bool(rows) and isinstance(rows[0][1], int)
+    kinds: list[Any] = [
+        pa.string(),
+        pa.int64() if numbered else pa.binary(16),
+        *[pa.binary(16)] * (len(names) - 2),
     ]
-    tag: Any = pa.binary(16)
-    kinds = pa.schema({"column": pa.string(), "record": tag, "value": tag, "revision": pa.int32()})
-    pq.write_table(pa.Table.from_pylist(cells, kinds), path, compression="zstd")
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    pq.write_table(pa.table(dict(zip(names, arrays, strict=True))), path, compression="zstd")
 
 
 def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None) -> Release:
@@ -201,8 +223,8 @@ def read_masking(public: Path, private: Path) -> Masking:
         mask=state["mask"],
         key=Key(bytes.fromhex((folder / "key.hex").read_text(encoding="ascii")), seeded=state["seeded"]),
         number=state["number"],
-        revisions={name: _dense(pairs, len(truth)) for name, pairs in state["revisions"].items()},
-        past=_read_past(folder / "past.parquet"),
+        revisions=_read_revisions(folder, len(truth)),
+        past=_read_past(folder, state),
         kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
         notes=tuple(state["notes"]),
         given=(release, _order(folder, truth, release.table)),
@@ -218,20 +240,28 @@ def _stored(folder: Path, name: str) -> Table:
     return Table(Schema.read(folder / f"{name}.schema.toml"), data, closed, Source("parquet"))
 
 
-def _dense(pairs: list[list[int]], count: int) -> Any:
-    revisions = np.zeros(count, np.int32)
-    for record, revision in pairs:
-        revisions[record] = revision
+def _read_revisions(folder: Path, count: int) -> Revisions:
+    revisions: dict[str, Any] = {}
+    for column, record, noise in _rows(folder / "revisions.parquet"):
+        tags = revisions.setdefault(column, np.zeros((count, 2), np.uint64))
+        tags[record] = np.frombuffer(noise, np.uint64)
     return revisions
 
 
-def _read_past(path: Path) -> Past:
+def _read_past(folder: Path, state: Any) -> Past:
+    cells: dict[str, dict[bytes, tuple[bytes, bytes]]] = {}
+    for column, record, value, noise in _rows(folder / "past.parquet"):
+        cells.setdefault(column, {})[record] = (value, noise)
+    originals: dict[str, dict[bytes, bytes]] = {}
+    for column, record, value in _rows(folder / "originals.parquet"):
+        originals.setdefault(column, {})[record] = value
+    return Past(cells, originals, NoiseCard.read(folder / "past.card.json"), tuple(state["clear"]))
+
+
+def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
     import pyarrow.parquet as pq
 
-    past: dict[str, dict[bytes, tuple[bytes, int]]] = {}
-    for cell in pq.read_table(path).to_pylist():
-        past.setdefault(cell["column"], {})[cell["record"]] = (cell["value"], cell["revision"])
-    return past
+    return zip(*(column.to_pylist() for column in pq.read_table(path).columns), strict=True)
 
 
 def _order(folder: Path, truth: Table, released: Table) -> Any:

@@ -15,7 +15,6 @@ from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
     Prepared,
-    beside,
     check_means,
     check_names,
     correlations,
@@ -24,6 +23,7 @@ from .resolve import (
     frozen,
     in_range,
     names,
+    offsets,
     outlets,
     per_column,
     prepare,
@@ -88,7 +88,8 @@ class CorrelatedNoise(NoiseOptions):
 
     `sd_ratio` is Kim's c: the noise has covariance c^2 Sigma. `r0` is the same said as 1 / (1 + c^2).
     `keep="means"` adds the noise to the values, so covariances grow by (1 + c^2); `keep="moments"` also shrinks
-    the values towards the mean by sqrt(r0), so that mean and covariance stay what they were.
+    the values towards the mean by sqrt(r0), so that mean and covariance stay what they were (the mean nearly, in
+    files of few records: see `resolve.offsets`).
     """
 
     columns: tuple[str, ...]
@@ -123,14 +124,14 @@ class CorrelatedNoise(NoiseOptions):
         slope = 1.0 if self.keep == "means" else float(np.sqrt(1 / (1 + ratio**2)))
         spread, divisor = spreads(prepared, table, self, setting)
         sds = two_digits(ratio * slope * prepared.moments.sds / divisor, setting)
-        offsets = beside((1 - slope) * prepared.moments.means, sds, setting) if slope != 1.0 else ()
+        shifts, said = offsets(prepared, slope, sds, setting) if slope != 1.0 else ((), ())
         law = Additive(
             prepared.columns,
             Normal(sds, matrix if len(sds) > 1 else ()),
             outlets(table, prepared, self, np.array(sds) * divisor),
             slope=slope,
-            offsets=offsets,
+            offsets=shifts,
             spreads=spread,
             mean_corrected=self.transform == "log" and self.mean_corrected,
         )
-        return NoiseCard((law,), notes=(*prepared.notes, *notes))
+        return NoiseCard((law,), notes=(*prepared.notes, *notes, *said))

@@ -17,7 +17,12 @@ from ..laws.outlet import inside
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
-from .resolve import check_names, frozen, names, need, numeric_codes
+from .resolve import check_names, frozen, names, need, numeric_codes, step_from
+
+LEAST_STEP = 10.0  # records: the finest step to which counts behind an invariant table are rounded
+SURE = 1e-12  # a probability this near to 1 is 1
+TOLD = 0.001  # the share of records from which on a note says that shares are not quite invariant
+NOTHING_CHANGES = "it would change nothing, so every value would leave as it is; give smaller chances to stay"
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,8 @@ class Pram(Plan):
     Give the `matrix` (row: true category, column: released one), or `stay`, the probability that a category
     stays what it is (else any other is equally likely). `invariant=True` makes the table such that the
     shares of the categories are the same before and after: the table is followed by the way back, so that
-    a category then stays with about the square of `stay`.
+    a category then stays with about the square of `stay`. The shares in it are rounded to steps of at least
+    ten records (see `_blurred`), so that in small files they are the same only nearly; a note says how nearly.
     """
 
     columns: tuple[str, ...]
@@ -102,14 +108,14 @@ class Pram(Plan):
             problems.append("stay must lie from 0 to below 1")
         if self.matrix is not None:
             object.__setattr__(self, "matrix", tuple(tuple(map(float, row)) for row in self.matrix))
-            problems += _matrix_problems(self.matrix)
+            problems += _matrix_problems(self.matrix, self.invariant)
         raise_all(problems, BadPlan)
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to one table of probabilities for each column."""
         setting = setting or Setting()
         need(table, self.columns, ("category",))
-        laws, problems = [], []
+        laws, notes, problems = list[Transition](), list[str](), list[str]()
         for name in self.columns:
             categories = table.schema[name].categories
             if len(categories) < 2:
@@ -119,48 +125,81 @@ class Pram(Plan):
                     f"column {name!r} has {len(categories)} categories, the matrix {len(self.matrix)} rows"
                 )
             else:
-                laws.append(Transition((name,), categories, categories, self._matrix(table, name, setting)))
+                counts = _counts(table, name, len(categories))
+                matrix, said = self._resolved(name, counts, setting)
+                if np.any(counts) and np.all(np.diagonal(matrix)[counts > 0] >= 1 - SURE):
+                    problems.append(f"column {name!r}: {NOTHING_CHANGES}")
+                rows: Matrix = tuple(map(tuple, matrix.tolist()))
+                laws.append(Transition((name,), categories, categories, rows))
+                notes += said
         raise_all(problems, BadPlan)
-        return NoiseCard(tuple(laws))
+        return NoiseCard(tuple(laws), notes=tuple(notes))
 
-    def _matrix(self, table: Table, name: str, setting: Setting) -> Matrix:
-        count = len(table.schema[name].categories)
+    def _resolved(self, name: str, counts: Floats, setting: Setting) -> tuple[Floats, list[str]]:
+        """Return the table of probabilities, and what its rounding does to the shares."""
+        base = self._base(len(counts))
+        if not self.invariant:
+            return base, []
+        if not np.any(counts):
+            raise BadPlan(f"column {name!r} has no open value to mask; drop it from the plan")
+        if setting.exact:
+            return _invariant(base, counts / counts.sum()), []
+        matrix = _invariant(base, _blurred(base, counts))
+        moved = float(np.abs(counts @ matrix - counts).max() / counts.sum())
+        return matrix, [_said(name, moved)] if moved >= TOLD else []
+
+    def _base(self, count: int) -> Floats:
         if self.matrix is not None:
-            base = np.array(self.matrix)
-        else:
-            assert self.stay is not None
-            base = np.full((count, count), (1 - self.stay) / (count - 1))
-            np.fill_diagonal(base, self.stay)
-        if self.invariant:
-            counts = _counts(table, name, count)
-            shares = counts / counts.sum()
-            base = _invariant(base, shares if setting.exact else _blurred(base, counts))
-        return tuple(map(tuple, base.tolist()))
+            return np.array(self.matrix)
+        assert self.stay is not None
+        base = np.full((count, count), (1 - self.stay) / (count - 1))
+        np.fill_diagonal(base, self.stay)
+        return base
 
 
-def _matrix_problems(matrix: tuple[tuple[float, ...], ...]) -> list[str]:
+def _matrix_problems(matrix: tuple[tuple[float, ...], ...], invariant: bool) -> list[str]:
     if any(len(row) != len(matrix) for row in matrix):
         return ["the matrix of Pram must be square"]
     if not all(min(row) >= 0 and abs(sum(row) - 1) <= 1e-9 for row in matrix):
         return ["every row of the matrix must hold probabilities that sum to 1"]
+    whole = [row.index(max(row)) for row in matrix if max(row) >= 1 - SURE]
+    if whole == list(range(len(matrix))) or (invariant and sorted(whole) == list(range(len(matrix)))):
+        return [f"the matrix of Pram: {NOTHING_CHANGES}"]
     return []
 
 
 def _counts(table: Table, name: str, count: int) -> Floats:
     codes = table.values([name])[:, 0]
-    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=count).astype(np.float64)
-    if not counts.sum():
-        raise BadPlan(f"column {name!r} has no open value to mask; drop it from the plan")
-    return counts
+    return np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=count).astype(np.float64)
+
+
+def _said(name: str, moved: float) -> str:
+    return (
+        f"column {name!r}: the shares of its categories are invariant up to {100 * moved:.1g}% of the records, "
+        "because those in the card are rounded to steps of ten records or more"
+    )
+
+
+def _steps(base: Floats, counts: Floats) -> Floats:
+    """Return for each category the step, in records, to which its count is rounded."""
+    matrix = _invariant(base, counts / counts.sum())
+    sds = np.sqrt(counts @ np.clip(matrix * (1 - matrix), 0.0, None))
+    return np.array([float(step_from(max(LEAST_STEP, float(sd)))) for sd in sds])
 
 
 def _blurred(base: Floats, counts: Floats) -> Floats:
-    """Round the shares as coarsely as the change itself will blur them: no total moves by half its own sd."""
-    matrix, total = _invariant(base, counts / counts.sum()), counts.sum()
-    sds = np.sqrt(counts @ (matrix * (1 - matrix))) / total
-    digits = [0 if sd == 0 else -int(np.floor(np.log10(sd))) for sd in sds]
-    rounded = [round(float(c / total), digit) if c else 0.0 for c, digit in zip(counts, digits, strict=True)]
-    return np.array(rounded) / sum(rounded)
+    """Return the shares that the card may tell: counts rounded to steps of many records, whatever their number.
+
+    The step of a category is at least the sd of its released count, so that the card tells no more about a
+    count than the released file does, and at least ten records, so that who knows all the other
+    records seldom learns the category of the last one: only where a count lies at the edge of a step.
+    A category below half a step counts as half a step, also when nobody has it: else the card would tell
+    that somebody does. No rounded count is off by more than half its step, and after division by their sum
+    no expected count moves by more than the sum of all steps.
+    """
+    steps = _steps(base, counts)
+    rounded = steps * np.maximum(np.rint(counts / steps), 0.5)
+    return np.asarray(rounded / rounded.sum())
 
 
 def _invariant(base: Floats, shares: Floats) -> Floats:

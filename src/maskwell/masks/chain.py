@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
-from ..laws import Classes, RankSwapped
-from ..laws.chained import follow
+from ..laws import Classes, RankSwapped, Transition
+from ..laws.chained import combined_of, follow
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Table
@@ -86,6 +86,16 @@ def _check_again(card: NoiseCard, mask: Any) -> None:
     laws = [card.law_of(name) for name in getattr(mask, "columns", ())]
     ended = [law for law in laws if isinstance(law, Classes | RankSwapped)]
     raise_all([_refusal(mask.columns, law) for law in ended[:1]], BadPlan)
+    if getattr(mask, "invariant", False):
+        changed = [law for law in map(combined_of, laws) if isinstance(law, Transition) and not law.is_sure]
+        raise_all([_not_invariant(law.columns[0]) for law in changed], BadPlan)
+
+
+def _not_invariant(name: str) -> str:
+    return (
+        f"column {name!r}: after a random change the shares are not known to the plan, so the next change cannot be "
+        "invariant to them; make the first one invariant, or leave invariant out"
+    )
 
 
 def _sum_problems(card: NoiseCard) -> list[str]:
@@ -110,11 +120,22 @@ def _sum_problems(card: NoiseCard) -> list[str]:
 
 
 def _seen(table: Table, card: NoiseCard) -> Table:
-    """Describe the table as the next mask will find it: a grouped column has other categories."""
+    """Return the table as the next mask will find it: a grouped column has other categories, and groups as values.
+
+    What a random table of probabilities does to the values is not known yet: there only the description changes.
+    """
     changes: dict[str, Column] = {}
-    for law in card.laws:
-        if law.form == "transition":
-            changes |= {name: law.released(table.schema[name]) for name in law.columns}
+    for law in map(combined_of, card.laws):
+        if not isinstance(law, Transition):
+            continue
+        name = law.columns[0]
+        column = law.released(table.schema[name])
+        if law.is_sure:
+            table = table.with_columns(
+                {name: (column, law.likeliest(table.values([name])[:, 0]), table.status(name))}
+            )
+        else:
+            changes[name] = column
     return replace(table, schema=table.schema.changed(changes)) if changes else table
 
 

@@ -13,13 +13,15 @@ from ..engines import Moments
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
-from ..laws.outlet import beyond, inside
+from ..laws.outlet import beyond, inside, on_unit
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
 
 LARGEST = 1e150  # beyond it the variance overflows
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
+HIDDEN = 10  # sds of the noise: what the offset on a card leaves open about the last record
+MOVED = 0.01  # sds of the noise: from here on a note says that a mean may move
 REPAIR = 0.1  # the most a correlation may move when a matrix is made positive semi-definite
 
 
@@ -215,12 +217,33 @@ def two_digits(values: Floats, setting: Setting) -> Row:
     return tuple(float(f"{value:.1e}") for value in values)
 
 
-def beside(values: Floats, sds: Row, setting: Setting) -> Row:
-    """Round shifts to a hundredth of the leading digit of the noise, so that no mean moves noticeably."""
+def step_from(least: float) -> Fraction:
+    """Return the smallest of 1, 2, 5, 10, 20, 50, ... (and 0.5, 0.2, 0.1, ...) that is at least so large."""
+    decade = Fraction(10) ** int(np.floor(np.log10(least)))
+    return next(digit * decade for digit in (1, 2, 5, 10, 20) if float(digit * decade) >= least * (1 - 1e-12))
+
+
+def offsets(prepared: Prepared, slope: float, sds: Row, setting: Setting) -> tuple[Row, tuple[str, ...]]:
+    """Return (1 - slope) x mean, rounded so that it gives no record away, and what that does to the means.
+
+    Who knows all records but one solves offset / (1 - slope) = mean for the last one, with an error spread
+    evenly over n step / (1 - slope). That is to be ten sds of the noise or more (an rms error of 2.9 sds), so
+    that the card tells less about a record than the record's own release. Two decimal places below
+    the noise's first digit are the finest step; in small files the step is coarser, and means move.
+    """
+    exact = (1 - slope) * prepared.moments.means
     if setting.exact:
-        return tuple(map(float, values))
-    digits = [2 - int(np.floor(np.log10(sd))) for sd in sds]
-    return tuple(round(float(value), digit) for value, digit in zip(values, digits, strict=True))
+        return tuple(map(float, exact)), ()
+    rounded, notes = [], []
+    for name, value, sd, count in zip(prepared.columns, exact, sds, prepared.moments.counts, strict=True):
+        step = max(default_unit(sd), step_from(HIDDEN * sd * (1 - slope) / float(count)))
+        rounded.append(float(on_unit(np.array([value]), step)[0]))
+        if float(step) / 2 > MOVED * sd:
+            notes.append(
+                f"column {name!r}: its mean is kept up to {float(step) / 2 / sd:.1g} sds of the noise, because "
+                "in a file this small a finer offset would give records away"
+            )
+    return tuple(rounded), tuple(notes)
 
 
 def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[str, ...]]:
