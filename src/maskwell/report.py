@@ -76,7 +76,9 @@ def _figures(masking: Masking, figures: Sequence[ColumnFigures]) -> list[str]:
             )
         )
     clamps = "  clamped: carried by noise to a limit or a code, which moves means and keeps sds down"
+    same = "  unchanged: left as they were, because the noise is small against the unit or the ranks"
     said = [clamps] if any(item.clamped for item in figures) else []
+    said += [same] if any(item.unchanged > 0.05 * item.open for item in figures) else []
     below = [item.column for item in figures if item.negative]
     if below:
         negative = (
