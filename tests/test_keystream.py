@@ -193,7 +193,9 @@ def test_fields_cannot_run_into_each_other():
 
 
 def test_ids_of_one_length_have_the_blocks_they_have_among_others():
-    alike = pa.array([f"{number:07d}" for number in range(50)])
+    alike = pa.array(
+        [f"{number:05d}\0{number % 3}" if number % 2 else f"{number:05d}x\0" for number in range(50)]
+    )
     mixed = pa.concat_arrays([alike, pa.array(["x", "much longer than fifteen bytes"])])
     assert np.array_equal(identified(alike), identified(mixed)[:50])
     assert np.array_equal(identified(alike.slice(10, 20)), identified(alike)[10:30])

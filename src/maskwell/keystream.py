@@ -197,11 +197,12 @@ def identified(ids: pa.Array[Any]) -> Blocks:
     offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
     letters = np.frombuffer(buffers[2] or b"", np.uint8)
     lengths = np.diff(offsets)
-    blocks = np.zeros((len(ids), 16), np.uint8)
-    shortest, longest = int(lengths.min(initial=0)), int(lengths.max(initial=0))
-    if 0 < shortest == longest <= _SHORT_ID:
-        blocks[:, :longest] = letters[offsets[0] : offsets[-1]].reshape(-1, longest)
+    longest = int(lengths.max(initial=0))
+    if 0 < longest <= _SHORT_ID and longest == int(lengths.min()):
+        alike = letters[offsets[0] : offsets[-1]].view(f"S{longest}")
+        blocks = alike.astype("S16").view(np.uint8).reshape(-1, 16)
     else:
+        blocks = np.zeros((len(ids), 16), np.uint8)
         for position in range(min(longest, _SHORT_ID)):
             here = np.flatnonzero((lengths > position) & (lengths <= _SHORT_ID))
             blocks[here, position] = letters[offsets[here] + position]

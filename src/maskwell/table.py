@@ -100,6 +100,10 @@ class Table:
             out[:, j] = self._floats(self.schema[name])
         return out
 
+    def floats(self, name: str) -> Floats:
+        """Return one column of amounts or category codes, NaN unless open; not to be written to."""
+        return self._floats(self.schema[name])
+
     def _floats(self, column: Column) -> Floats:
         if column.kind == "text":
             raise BadPlan(f"column {column.name!r} is text, not a number or a category")
@@ -180,7 +184,7 @@ def to_arrow(column: Column, values: Floats, status: Statuses) -> pa.Array[Any]:
         return labels.take(codes)
     if column.kind == "integer":
         return pa.array(_whole(column, np.where(closed, 0, values)), mask=mask)
-    return pa.array(np.where(closed, 0.0, values), mask=mask)
+    return pa.array(values if mask is None else np.where(closed, 0.0, values), mask=mask)
 
 
 def _whole(column: Column, values: Floats) -> npt.NDArray[np.int64]:

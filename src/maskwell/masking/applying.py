@@ -152,33 +152,33 @@ def _draw_all(
 def _draw(
     law: Any, table: Table, stream: Stream, history: History, setting: Setting, tell: Callable[[int], None]
 ) -> Changed:
-    x, statuses = table.values(law.columns), {}
-    for j, name in enumerate(law.columns):
-        statuses[name] = _opened(table.schema[name], x[:, j], table.status(name), law)
+    opened = {name: _opened(law, table, name) for name in law.columns}
 
     def work(part: Part) -> Floats:
-        drawn = history.draw(law, x[part], stream.at(part), part)
+        x = np.array([opened[name][0][part] for name in law.columns]).T
+        drawn = history.draw(law, x, stream.at(part), part)
         tell(len(drawn))
         return drawn
 
     whole = slice(0, len(table))
     z = work(whole) if law.whole_file else setting.engine.per_record(work, len(table), len(law.columns))
     return {
-        name: _released(law, table.schema[name], z[:, j], statuses[name])
+        name: _released(law, table.schema[name], z[:, j], opened[name][1])
         for j, name in enumerate(law.columns)
     }
 
 
-def _opened(column: Column, values: Floats, status: Statuses, law: Law) -> Statuses:
-    """Give coded values their code where the law speaks of them too (classes)."""
+def _opened(law: Law, table: Table, name: str) -> tuple[Floats, Statuses]:
+    """Return values and statuses; coded values have their code where the law speaks of them too (classes)."""
+    values, status = table.floats(name), table.status(name)
     if not law.opens_codes:
-        return status
-    status = status.copy()
-    for code, literal in coded_values(column).items():
+        return values, status
+    values, status = values.copy(), status.copy()
+    for code, literal in coded_values(table.schema[name]).items():
         if code in (TOP_CODED, BOTTOM_CODED):
             here = status == code
             values[here], status[here] = float(literal), OPEN
-    return status
+    return values, status
 
 
 def _released(law: Any, column: Column, z: Floats, status: Statuses) -> tuple[Column, Floats, Statuses]:
