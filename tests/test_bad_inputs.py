@@ -159,7 +159,7 @@ class Desk:
         )
         return self.put("plan.toml", sections + masks)
 
-    def refused(
+    def assert_refused(
         self, ran: Any, before: dict[str, str], *words: str, secrets: Sequence[str] = (NUMBER, WORD)
     ) -> None:
         """Check that a run was refused with these words, said nothing it must not, and left all as it was."""
@@ -403,7 +403,7 @@ def test_file_is_refused_and_nothing_is_touched(desk: Desk, case: Case) -> None:
     if case.columns is not None:
         options += ["--columns", case.columns]
     before = states(desk.folder)
-    desk.refused(
+    desk.assert_refused(
         desk.mask(file, *options), before, *case.words, secrets=(NUMBER, WORD, "731,640,259", "2031-07")
     )
 
@@ -431,7 +431,7 @@ def test_inspect_never_falls_over(desk: Desk, case: Case) -> None:
         assert ran.err == ""
         assert states(desk.folder) == before
     else:
-        desk.refused(ran, before)
+        desk.assert_refused(ran, before)
 
 
 DATE = pa.array(np.datetime64("2031-07-19") + np.arange(RECORDS).astype("timedelta64[D]"))
@@ -466,7 +466,7 @@ def test_typed_column_is_refused(desk: Desk, row: int, what: str, tax: Any, word
     schema = desk.put("schema.toml", described(TAX=kind))
     before = states(desk.folder)
     ran = desk.mask(desk / "survey.parquet", "--schema", schema, "--variance-ratio", 0.1)
-    desk.refused(ran, before, words, secrets=("2031", str(2**62), str(2**63)))
+    desk.assert_refused(ran, before, words, secrets=("2031", str(2**62), str(2**63)))
 
 
 # Files that are fine, and that are read right.
@@ -685,7 +685,7 @@ def test_row_22_a_repair_that_moves_a_correlation_far_is_refused(desk: Desk) -> 
     file, schema = desk.put("survey.csv", three_parts(-0.9)), desk.put("schema.toml", AMOUNTS)
     before = states(desk.folder)
     words = ("smallest eigenvalue -0.8", "more than 0.1: mask these columns in separate groups")
-    desk.refused(desk.mask(file, "--schema", schema), before, *words)
+    desk.assert_refused(desk.mask(file, "--schema", schema), before, *words)
 
 
 def with_total() -> str:
@@ -701,7 +701,7 @@ def test_row_23_noises_that_contradict_an_identity_are_refused(desk: Desk, colum
     assert "'C' = 'A' + 'B', exactly" in done(desk.run("inspect", file)).out
     before = states(desk.folder)
     ran = desk.mask(file, "--schema", schema, "--columns", columns, "--variance-ratio", 0.1)
-    desk.refused(ran, before, "C = A + B exactly", "Recompute")
+    desk.assert_refused(ran, before, "C = A + B exactly", "Recompute")
 
 
 def test_row_23_the_plan_says_which_is_recomputed(desk: Desk) -> None:
@@ -723,7 +723,7 @@ def test_row_26_logarithms_of_zeros_and_negatives_are_refused_with_a_remedy(desk
     plan = desk.plan(masks)
     before = states(desk.folder)
     words = "column 'TAX' has 2 values at or below 0 (first at record 3), where the logarithm is undefined"
-    desk.refused(desk.run("mask", plan), before, words, "give a larger shift")
+    desk.assert_refused(desk.run("mask", plan), before, words, "give a larger shift")
     done(desk.run("mask", desk.plan(masks + "shift = 731640300\n")))
 
 
@@ -752,7 +752,7 @@ def test_row_29_a_file_larger_than_memory_is_refused(
         r"the file needs about [\d.]+ [kM]B of memory to be read and 3\.0 kB is available: use a machine"
     )
     for ran in (desk.mask(desk / name, "--schema", schema), desk.run("inspect", desk / name)):
-        desk.refused(ran, before)
+        desk.assert_refused(ran, before)
         assert words.search(ran.err)
     with pytest.raises(BadInput, match="needs about"):
         mw.read(desk / name, schema, memory_limit=3000)
@@ -767,7 +767,7 @@ def test_row_29_running_out_of_memory_all_the_same_is_no_crash(
     monkeypatch.setattr("maskwell.pipeline.apply", exhausted)
     file, schema = desk.put("survey.csv", LINES), desk.put("schema.toml", SCHEMA)
     before = states(desk.folder)
-    desk.refused(desk.mask(file, "--schema", schema), before, "there is not enough memory")
+    desk.assert_refused(desk.mask(file, "--schema", schema), before, "there is not enough memory")
 
 
 def test_row_30_a_kill_leaves_the_earlier_release(desk: Desk) -> None:
@@ -798,7 +798,7 @@ def test_row_30_a_full_disk_leaves_the_earlier_release(desk: Desk, monkeypatch: 
     before = states(desk.folder)
     monkeypatch.setattr(bundle.os, "fsync", full)
     words = ("No space left on device", "free some space or choose a folder on another disk")
-    desk.refused(desk.mask(file, "--schema", schema), before, *words)
+    desk.assert_refused(desk.mask(file, "--schema", schema), before, *words)
 
 
 def unread(*_: object, **__: object) -> None:
@@ -813,7 +813,9 @@ def test_row_31_missing_folders_are_refused_before_any_work(
     before = states(desk.folder)
     for release, private in (("no/out", "inside"), ("new", "no/inside")):
         ran = desk.mask(file, release=release, private=private)
-        desk.refused(ran, before, f"the folder {desk / 'no'} does not exist", "create it or choose another")
+        desk.assert_refused(
+            ran, before, f"the folder {desk / 'no'} does not exist", "create it or choose another"
+        )
 
 
 def test_row_31_read_only_folders_are_refused_before_any_work(
@@ -824,9 +826,9 @@ def test_row_31_read_only_folders_are_refused_before_any_work(
     before = states(desk.folder)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere
     ran = desk.mask(file, release="new")
-    desk.refused(ran, before, "is not writable; choose another or change its permissions")
+    desk.assert_refused(ran, before, "is not writable; choose another or change its permissions")
     ran = desk.run("inspect", file, "--write", desk / "new.toml")
-    desk.refused(ran, before, f"the folder '{desk.folder}' does not exist or is not writable")
+    desk.assert_refused(ran, before, f"the folder '{desk.folder}' does not exist or is not writable")
 
 
 @pytest.mark.parametrize("link", ["the same", "a symbolic link", "a hard link", "the folder of the input"])
@@ -842,14 +844,14 @@ def test_row_32_output_equal_to_input_is_refused(desk: Desk, link: str) -> None:
     else:
         output = file
     before = states(desk.folder)
-    desk.refused(desk.mask(file, release=output.name), before, f"would overwrite the input {file}")
+    desk.assert_refused(desk.mask(file, release=output.name), before, f"would overwrite the input {file}")
 
 
 def test_row_32_a_release_is_not_masked_into_itself(desk: Desk) -> None:
     (desk / "link.csv").symlink_to(desk / "out" / "data.csv")
     before = states(desk.folder)
     for source in (desk / "out" / "data.csv", desk / "link.csv"):
-        desk.refused(
+        desk.assert_refused(
             desk.mask(source), before, f"the output {desk / 'out'} would overwrite the input {source}"
         )
 
@@ -908,7 +910,7 @@ def test_row_34_every_error_of_a_plan_is_listed_at_once(desk: Desk) -> None:
         "mask 2 (CorrelatedNoise): r0 must be a number",
         "mask 2 (CorrelatedNoise): unknown key 'kep' (did you mean 'keep'?)",
     )
-    desk.refused(desk.run("mask", plan), before, "8 problems", *words)
+    desk.assert_refused(desk.run("mask", plan), before, "8 problems", *words)
 
 
 @pytest.mark.parametrize("schema", [None, SCHEMA], ids=["proposed", "given"])
@@ -924,7 +926,7 @@ def test_row_34_every_column_that_is_not_there_is_listed(desk: Desk, schema: str
     before = states(desk.folder)
     words = [f"there is no column '{a}' (did you mean '{b}'?)" for a, b in
              (("INCOM", "INCOME"), ("TAXES", "TAX"), ("Sex", "SEX"))]  # fmt: skip
-    desk.refused(desk.run("mask", plan), before, "3 problems", *words)
+    desk.assert_refused(desk.run("mask", plan), before, "3 problems", *words)
 
 
 def test_row_34_columns_of_the_schema_and_the_file_differ(desk: Desk) -> None:
@@ -935,7 +937,7 @@ def test_row_34_columns_of_the_schema_and_the_file_differ(desk: Desk) -> None:
         "column 'INCOME' of the schema is not in the data (did you mean 'INCOMES'?)",
         "column 'INCOMES' is not in the schema (did you mean 'INCOME'?)",
     )
-    desk.refused(desk.mask(file, "--schema", schema), before, *words)
+    desk.assert_refused(desk.mask(file, "--schema", schema), before, *words)
 
 
 def private_folder(desk: Desk) -> Path:
@@ -950,7 +952,7 @@ def test_row_35_private_files_open_to_others_are_refused(desk: Desk, name: str) 
     opened.chmod(0o755 if name == "" else 0o644)
     before = states(desk.folder)
     ran = desk.mask(file, "--schema", schema, "--earlier", desk / "out", release="second")
-    desk.refused(ran, before, f"{opened} is open to others", "chmod 700 folders, 600 files")
+    desk.assert_refused(ran, before, f"{opened} is open to others", "chmod 700 folders, 600 files")
     with pytest.raises(BadBundle, match="is open to others"):
         mw.Masking.read(release=desk / "out", private=desk / "inside")
     opened.chmod(0o700 if name == "" else 0o600)
@@ -1002,7 +1004,7 @@ def test_row_36_bad_cards_are_refused_with_the_reason(desk: Desk, what: str) -> 
         words = "the card belongs to another release"
     before = states(desk.folder)
     ran = desk.mask(file, "--schema", schema, "--earlier", desk / "out", release="second")
-    desk.refused(ran, before, words)
+    desk.assert_refused(ran, before, words)
     with pytest.raises(BadBundle) as refusal:
         mw.read_release(desk / "out")
     assert words in str(refusal.value)
@@ -1015,7 +1017,9 @@ def test_row_36_a_private_half_of_another_release_is_refused(desk: Desk) -> None
     ran = desk.mask(
         file, "--schema", schema, "--earlier", desk / "out", release="second", private="elsewhere"
     )
-    desk.refused(ran, before, "the private half of this release is not in", "give the folder that has it")
+    desk.assert_refused(
+        ran, before, "the private half of this release is not in", "give the folder that has it"
+    )
 
 
 def test_every_row_of_the_table_has_a_test() -> None:

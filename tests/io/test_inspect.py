@@ -491,7 +491,7 @@ def test_open_questions_are_short_and_hold_no_value(rng):
         "x": ("codes for no value among its values?", "a top code?"),
         "mrn": ("an identifier?",),
         "c": ("words for no value among its categories?",),
-        "born": ("dropped for now (dates or times)",),
+        "born": ("dropped until a schema decides (dates or times)",),
     }
 
 

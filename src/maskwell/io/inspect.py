@@ -76,7 +76,7 @@ class Proposal:
         """A finding that was not applied as a question, or that its column is dropped."""
         column = self.schema[finding.column or ""]
         if column.drop:
-            return f"dropped for now ({_DROPPED.get(finding.kind, finding.kind)})"
+            return f"dropped until a schema decides ({_DROPPED.get(finding.kind, finding.kind)})"
         if finding.kind == "id":
             return "" if "id" in column.roles else "an identifier?"
         if finding.kind == "pile-up":
