@@ -1,6 +1,6 @@
 """The inner loops: scalar densities, normal rectangles, order-independent sums; plain arrays in and out.
 
-Importing `maskwell.kernels` loads no compiler. `densities` and `exchange` import numba, so they are imported inside
+Importing `maskwell.kernels` loads no compiler. Modules with loops import numba, so they are imported inside
 functions; their machine code is kept beside them and made once.
 """
 
@@ -21,7 +21,7 @@ def compile_all() -> None:
     """Compile every loop now, so that no first use has to wait."""
     import numpy as np
 
-    from . import densities, exchange
+    from . import densities, exchange, latent, pairs
 
     one, three = np.ones(1), np.ones(3) / 3
     densities.normal_logpdf(one, one)
@@ -33,3 +33,10 @@ def compile_all() -> None:
     densities.bias_lognormal_logpdf(one, one, 0.1, one)
     densities.bias_lognormal_log_interval(one, 2 * one, one, 0.1, one)
     exchange.exchange_within(three, 1)
+    bounds, found, where = np.ones((1, 2)), np.ones((2, 1)), np.zeros(1, np.int64)
+    side, counts = (bounds, bounds, found), np.zeros(4, np.int64)
+    pairs.count_patterns(*side, where, where + 1, counts, np.zeros((1, 1), np.uint64))
+    pairs.best_links(*side, where, where + 1, counts, *(where.copy() for _ in range(5)))
+    pairs.all_patterns(*side, 0, 1)
+    pairs.paired_patterns(*side, where)
+    latent.climb(where, one, 0.8 * three, 0.1 * three, 0.5, 1, 0.0, 1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ..card import NoiseCard
 from ..engines import Engine
@@ -30,13 +30,17 @@ class Mask(Protocol):
 
 
 class Plan:
-    """A frozen dataclass that can be written as plain data: its name and what differs from the defaults."""
+    """A frozen dataclass that can be written as plain data: its name and what differs from the defaults.
+
+    `word` says what the plan is: the key under which its name is written.
+    """
 
     __slots__ = ()
+    word: ClassVar[str] = "mask"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, defaults left out."""
-        out: dict[str, Any] = {"mask": type(self).__name__}
+        out: dict[str, Any] = {self.word: type(self).__name__}
         for item in fields(self):  # type: ignore[arg-type]
             value = getattr(self, item.name)
             if item.default is MISSING or value != item.default:

@@ -98,7 +98,7 @@ class Masking:
         import pyarrow as pa
 
         return pa.table(
-            {"truth_id": _labels(self.truth, self.order), "released_id": _labels(self.release.table)}
+            {"truth_id": labels_of(self.truth, self.order), "released_id": labels_of(self.release.table)}
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,7 +154,8 @@ def stream_of(masking: Masking, stage: str) -> Stream:
     return Stream(masking.key, masking.truth.schema.series, stage, masking.blocks)
 
 
-def _labels(table: Table, order: Integers | None = None) -> Any:
+def labels_of(table: Table, order: Integers | None = None) -> Any:
+    """Return the ids of some records, or their numbers from 1 on where they have none."""
     import pyarrow as pa
 
     records = np.arange(len(table)) if order is None else order

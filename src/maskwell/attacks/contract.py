@@ -1,0 +1,112 @@
+"""What an intruder holds, what he answers, and how the answer is marked.
+
+A plan's `guess(known, release, order_of)` answers without any link; `mark` compares the answer with the links
+afterwards. Permuting the links therefore changes what is correct and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..masking import Release
+from ..table import Floats, Table
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+OrderOf = Callable[[Table], Ints]
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the intruder holds: the true records of his targets.
+
+    `population` is the steward's whole truth. Only plans that say so read it, and only as the distribution of true
+    values: they then give an upper bound on what an outsider can do.
+    """
+
+    targets: Table
+    population: Table
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """An intruder's answer: one row for each record that searches, all arrays of one length.
+
+    `to_masked`: an intruder's record searches among the released ones, else a released record among the intruder's.
+    `searcher` and `found` are record numbers on those sides (`found` and `second` are -1 where nobody is a candidate);
+    `ties` counts the candidates that are as good as the one found, `candidates` all of them; `claimed` marks the links
+    the intruder stands by, `kind` the class of each row (an index into `kinds`).
+
+    `is_tied(rows, found)` tells whether candidates are among the best of their rows. `partners(known)` lists
+    released records in the block of one of the intruder's that he would not claim for it, most similar first: for
+    swapping.
+    `figures` are the attack's own, by the names that `Risk` gives them.
+    """
+
+    searcher: Ints
+    found: Ints
+    score: Floats
+    ties: Ints
+    candidates: Ints
+    claimed: Bools
+    kind: Ints
+    kinds: tuple[str, ...]
+    is_tied: Callable[[Ints, Ints], Bools]
+    partners: Callable[[int], Ints]
+    to_masked: bool = True
+    second: Ints | None = None
+    second_score: Floats | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.searcher)
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """A marked answer: the true counterpart of each searcher (-1: none), and how right the row is.
+
+    `correct` is about the link drawn among ties, `share` its expectation over them.
+    """
+
+    counterpart: Ints
+    correct: Bools
+    share: Floats
+
+
+class Attack(Protocol):
+    """A frozen plan of an intruder."""
+
+    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+        """Answer who is who, without links; `order_of` puts records in a keyed order, to decide between ties."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+
+
+def mark(guess: Guess, numbers: Ints, order: Ints) -> Marks:
+    """Mark an answer: `numbers` has the record number in the truth of each of the intruder's records (-1: not in
+    it), `order` that of each released record.
+    """
+    count = int(max(numbers.max(initial=NOBODY), order.max(initial=NOBODY))) + 1
+    here, there = (numbers, order) if guess.to_masked else (order, numbers)
+    place = np.full(count + 1, NOBODY, np.int64)
+    place[there[there >= 0]] = np.flatnonzero(there >= 0)
+    place[count] = NOBODY
+    counterpart = place[here[guess.searcher]]
+    correct = (guess.found >= 0) & (guess.found == counterpart)
+    share = np.zeros(len(guess))
+    rows = np.flatnonzero((counterpart >= 0) & (guess.found >= 0))
+    tied = guess.is_tied(rows, counterpart[rows])
+    share[rows[tied]] = 1.0 / guess.ties[rows[tied]]
+    return Marks(counterpart, correct, share)

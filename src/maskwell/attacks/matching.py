@@ -1,0 +1,203 @@
+"""Winkler's matcher: patterns counted once and weighed, each searcher linked to its best candidate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..table import Floats
+from .arranging import SAME_SCORE, Arranged, Best, arrange, best_of, best_seen, count_pairs, ranks
+from .assignment import assign
+from .contract import NOBODY, Bools, Guess, Ints
+from .latent import Fit
+from .remarks import remarks
+
+if TYPE_CHECKING:
+    from .agreement import Compared
+    from .linkage import Linkage
+
+KINDS = RE_IDENTIFICATION, QUESTIONABLE, FALSE, NO_CANDIDATE = (
+    "re-identification",
+    "questionable",
+    "false",
+    "no candidate",
+)
+
+IsTied = Callable[[Ints, Ints], Bools]
+
+
+def match(
+    plan: Linkage, compared: Compared, blocks: tuple[Ints, Ints], orders: tuple[Ints, Ints], notes: list[str]
+) -> Guess:
+    """Count the patterns, weigh them, and link every searcher to its best candidate.
+
+    `orders` are keyed orders of the intruder's and of the released records, for ties.
+    """
+    sides = [compared.known, compared.released]
+    near, far = (0, 1) if plan.to_masked else (1, 0)
+    arranged = arrange(
+        compared.bounds(sides[near]), sides[far], (blocks[near], blocks[far]), (orders[near], orders[far])
+    )
+    thrifty = plan.links == "re-identified" and plan.assignment == "best"
+    counts, seen = count_pairs(arranged, marked=thrifty)
+    weighed = Weighed.by(plan, counts, arranged)
+    notes = notes + remarks(compared, arranged, counts)
+    best, is_tied = (
+        assign(arranged, weighed.scores)
+        if plan.assignment == "one-to-one"
+        else _best(weighed, arranged, seen)
+    )
+    partners = Partners(
+        weighed,
+        arranged
+        if plan.to_masked
+        else arrange(compared.bounds(compared.known), compared.released, blocks, orders),
+    )
+    answer = _Answer(weighed, arranged, best, np.argsort(arranged.searchers, kind="stable"))
+    figures = {
+        "fields": compared.fields,
+        "counts": counts,
+        "fit": weighed.fit,
+        "patterns_of": answer.patterns_of,
+    }
+    return answer.guess(is_tied, partners, figures, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """The patterns with their scores and ranks, and the classes that the plan makes of them."""
+
+    plan: Linkage
+    fit: Fit
+    scores: Floats
+    rank: Ints
+
+    @classmethod
+    def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> Weighed:
+        """Weigh the patterns as the plan says."""
+        fit = plan.weights.fit(counts, int(np.count_nonzero(arranged.candidates)))
+        scores = fit.scores()
+        return cls(plan, fit, scores, ranks(scores))
+
+    def kinds(self, pattern: Ints) -> Ints:
+        """Return the class of links with these patterns: an index into KINDS."""
+        if self.plan.cut_offs is not None:
+            scores, (first, second) = self.scores[pattern], self.plan.cut_offs
+            return np.where(scores >= first, 0, np.where(scores >= second, 1, 2))
+        return np.minimum(len(self.fit.m) - agreeing(pattern), 2)
+
+    def pattern_of_rank(self) -> Ints:
+        """Return a pattern of each rank: the one with most agreements."""
+        out = np.zeros(int(self.rank.max()) + 1, np.int64)
+        order = np.argsort(agreeing(np.arange(len(self.rank))), kind="stable")
+        out[self.rank[order]] = order
+        return out
+
+
+def agreeing(pattern: Ints) -> Ints:
+    """Return how many fields agree in each pattern."""
+    return np.bitwise_count(pattern.astype(np.uint32)).astype(np.int64)
+
+
+def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
+    from ..kernels.pairs import paired_patterns
+
+    if seen.shape[1]:
+        top = best_seen(seen, weighed.rank)
+        again = np.flatnonzero((top >= 0) & (weighed.kinds(weighed.pattern_of_rank()[top]) == 0))
+        best = best_of(arranged, weighed.rank, again)
+        best = Best(top, best.ties, best.place, best.next_rank, best.next_place)
+    else:
+        best = best_of(arranged, weighed.rank)
+
+    def is_tied(rows: Ints, places: Ints) -> Bools:
+        inside = (places >= arranged.start[rows]) & (places < arranged.stop[rows])
+        pattern = paired_patterns(arranged.low[rows], arranged.high[rows], arranged.found, places)
+        return np.asarray(inside & (weighed.rank[pattern] == best.rank[rows]))
+
+    return best, is_tied
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The best links in sorted order, to be told in the order of the searchers (`back`)."""
+
+    weighed: Weighed
+    arranged: Arranged
+    best: Best
+    back: Ints
+
+    def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[str]) -> Guess:
+        """Return the answer in the order of the searchers."""
+        plan, a, best, back = self.weighed.plan, self.arranged, self.best, self.back
+        pattern, linked, known = self._patterns(), best.place >= 0, best.rank >= 0
+        kind = np.where(known, self.weighed.kinds(pattern), KINDS.index(NO_CANDIDATE))
+        claimed = linked & ((kind == 0) | (plan.claims == "all links"))
+        return Guess(
+            searcher=a.searchers[back],
+            found=self._numbers(best.place),
+            score=np.where(known, self.weighed.scores[pattern], np.nan)[back],
+            ties=best.ties[back],
+            candidates=a.candidates[back],
+            claimed=claimed[back],
+            kind=kind[back],
+            kinds=KINDS,
+            is_tied=lambda rows, found: is_tied(back[rows], a.place_of[found]),
+            partners=partners,
+            to_masked=plan.to_masked,
+            second=self._numbers(best.next_place),
+            second_score=self._runner_up()[back],
+            columns={"agreeing": np.where(known, agreeing(pattern), 0)[back]},
+            figures=figures,
+            notes=tuple(notes),
+        )
+
+    def _patterns(self) -> Ints:
+        """Return the pattern of each best link; where nobody was looked up, that of its rank."""
+        from ..kernels.pairs import paired_patterns
+
+        a, linked = self.arranged, self.best.place >= 0
+        pattern = self.weighed.pattern_of_rank()[self.best.rank]
+        pattern[linked] = paired_patterns(a.low[linked], a.high[linked], a.found, self.best.place[linked])
+        return pattern
+
+    def _numbers(self, places: Ints) -> Ints:
+        return np.where(places >= 0, self.arranged.places[places], NOBODY)[self.back]
+
+    def _runner_up(self) -> Floats:
+        by_rank = self.weighed.scores[self.weighed.pattern_of_rank()]
+        return np.where(self.best.next_place >= 0, by_rank[self.best.next_rank], np.nan)
+
+    def patterns_of(self, rows: Ints, found: Ints) -> tuple[Ints, Bools]:
+        """Return the pattern of searchers with given candidates, and whether they share a block."""
+        from ..kernels.pairs import paired_patterns
+
+        a, here, places = self.arranged, self.back[rows], self.arranged.place_of[found]
+        comparable = (places >= a.start[here]) & (places < a.stop[here])
+        return paired_patterns(a.low[here], a.high[here], a.found, places).astype(np.int64), comparable
+
+
+class Partners:
+    """Released records in the block of one of the intruder's that he would not claim for it, most similar first."""
+
+    def __init__(self, weighed: Weighed, arranged: Arranged) -> None:
+        self._weighed, self._arranged = weighed, arranged
+        self._row = np.argsort(arranged.searchers, kind="stable")
+
+    def __call__(self, known: int) -> Ints:
+        """Return the numbers of the released records."""
+        from ..kernels.pairs import all_patterns
+
+        a, row = self._arranged, int(self._row[known])
+        begin, end = int(a.start[row]), int(a.stop[row])
+        here = slice(row, row + 1)
+        pattern = all_patterns(a.low[here], a.high[here], a.found, begin, end)[0].astype(np.int64)
+        scores = self._weighed.scores[pattern]
+        allowed = (self._weighed.kinds(pattern) > 0) & (pattern != (1 << a.fields) - 1)
+        if self._weighed.plan.claims == "all links" and len(scores):
+            allowed &= scores < scores.max() - SAME_SCORE
+        order = np.argsort(-scores, kind="stable")
+        return np.asarray(a.places[begin + order[allowed[order]]])

@@ -1,0 +1,194 @@
+"""What an attack found: flat figures, one table, and one screen of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..table import Floats
+from .latent import Fit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCount:
+    """The links of one class; `correct` is about the links drawn among ties, `expected_correct` over all ties."""
+
+    name: str
+    links: int
+    correct: int
+    expected_correct: float
+
+    @property
+    def incorrect(self) -> int:
+        """The links that are wrong."""
+        return self.links - self.correct
+
+
+@dataclass(frozen=True)
+class Risk:
+    """What one intruder achieves on one release. It never leaves the steward: its table is a table of links.
+
+    `targets` counts the intruder's records; of the links he stands by, `correct` are right as drawn among ties and
+    `expected_correct` on average over them; `rate` is the latter's share of the targets, exact for this release.
+    `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
+    `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
+    are those of record linkage, `true_m` what the m really are.
+    """
+
+    attack: Any
+    targets: int
+    claims: int
+    correct: int
+    expected_correct: float
+    baseline: float
+    classes: tuple[ClassCount, ...]
+    table: pa.Table = field(repr=False, compare=False)
+    best_correct: float = 0.0
+    fields: tuple[str, ...] = ()
+    fit: Fit | None = field(default=None, repr=False, compare=False)
+    patterns: pa.Table | None = field(default=None, repr=False, compare=False)
+    true_m: Floats | None = field(default=None, repr=False, compare=False)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """The share of the targets that the intruder links correctly, ties shared."""
+        return self.expected_correct / self.targets
+
+    @property
+    def expected_incorrect(self) -> float:
+        """How many of the links the intruder stands by are wrong, ties shared."""
+        return self.claims - self.expected_correct
+
+    @property
+    def name(self) -> str:
+        """The attack's name."""
+        return type(self.attack).__name__
+
+    @property
+    def m(self) -> dict[str, float] | None:
+        """The estimated probability that each field agrees in a match."""
+        return None if self.fit is None else dict(zip(self.fields, map(float, self.fit.m), strict=True))
+
+    @property
+    def u(self) -> dict[str, float] | None:
+        """The estimated probability that each field agrees in a pair that is no match."""
+        return None if self.fit is None else dict(zip(self.fields, map(float, self.fit.u), strict=True))
+
+    @property
+    def p(self) -> float | None:
+        """The estimated share of pairs that are matches."""
+        return None if self.fit is None else self.fit.p
+
+    def class_of(self, name: str) -> ClassCount:
+        """Return the counts of one class."""
+        return next(one for one in self.classes if one.name == name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only: no record."""
+        out: dict[str, Any] = {"attack": self.attack.to_dict()}
+        for name in ("targets", "claims", "correct", "expected_correct", "rate", "baseline", "best_correct"):
+            out[name] = getattr(self, name)
+        out["classes"] = {
+            one.name: {"links": one.links, "correct": one.correct, "expected_correct": one.expected_correct}
+            for one in self.classes
+        }
+        if self.fit is not None:
+            out |= {"m": self.m, "u": self.u, "p": self.p, "converged": self.fit.converged}
+        if self.patterns is not None:
+            out["patterns"] = self.patterns.to_pylist()
+        out["notes"] = list(self.notes)
+        return out
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return what fits on one screen."""
+        lines = [f"{self.name}: {self.targets:,} targets, {self.claims:,} links claimed"]
+        lines.append(
+            f"  correct {self.expected_correct:,.1f} (ties shared; {self.correct:,} as drawn): rate {self.rate:.1%}, "
+            f"guessing within blocks {self.baseline:.1%}"
+        )
+        if self.classes:
+            lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
+            lines += [
+                f"  {one.name:<20}{one.links:>8,}{one.correct:>10,}{one.incorrect:>11,}{one.expected_correct:>18,.1f}"
+                for one in self.classes
+            ]
+        lines += self._fit_lines()
+        lines += ["", *(f"  - {note}" for note in self.notes)] if self.notes else []
+        return lines
+
+    def _fit_lines(self) -> list[str]:
+        if self.fit is None:
+            return []
+        true = self.true_m if self.true_m is not None else np.full(len(self.fields), np.nan)
+        width = max(len(name) for name in self.fields)
+        head = f"  {'':<{width}}  {'m':>7}  {'u':>7}  {'m in truth':>10}  {'agree':>7}  {'disagree':>8}"
+        agree, disagree = self.fit.weights
+        rows = [
+            f"  {name:<{width}}  {m:>7.4f}  {u:>7.4f}  {t:>10.4f}  {a:>7.2f}  {d:>8.2f}"
+            for name, m, u, t, a, d in zip(
+                self.fields, self.fit.m, self.fit.u, true, agree, disagree, strict=True
+            )
+        ]
+        how = f"  weights {self.fit.how}, p = {self.fit.p:.3g}"
+        if self.fit.starts:
+            ended = f"converged in {self.fit.iterations:,} steps" if self.fit.converged else "NOT CONVERGED"
+            how += f", {ended} from the best of {self.fit.starts} starts"
+        return ["", head, *rows, how]
+
+
+class Risks(Mapping[str, Risk]):
+    """Several intruders side by side: a mapping from their names to what each achieves."""
+
+    def __init__(self, risks: Mapping[str, Risk]) -> None:
+        self._risks = dict(risks)
+
+    def __getitem__(self, name: str) -> Risk:
+        return self._risks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._risks)
+
+    def __len__(self) -> int:
+        return len(self._risks)
+
+    @property
+    def largest(self) -> Risk:
+        """The intruder with the highest rate."""
+        return max(self._risks.values(), key=lambda risk: risk.rate)
+
+    @property
+    def found_by_any(self) -> int:
+        """How many of the intruder's records some intruder links correctly, as drawn among ties."""
+        import pyarrow.compute as pc
+
+        found: set[Any] = set()
+        for risk in self._risks.values():
+            right = risk.table.filter(pc.and_(risk.table["correct"], risk.table["claimed"]))
+            found |= set(right["target_id" if risk.attack.to_masked else "linked_id"].to_pylist())
+        return len(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only."""
+        return {
+            "intruders": {name: risk.to_dict() for name, risk in self.items()},
+            "found_by_any": self.found_by_any,
+        }
+
+    def __repr__(self) -> str:
+        width = max(len(name) for name in self)
+        heads = f"{'targets':>8}  {'claims':>8}  {'correct':>9}  {'rate':>7}  {'guessing':>8}"
+        lines = [f"{'':<{width}}  {heads}"]
+        for name, risk in self.items():
+            counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {risk.expected_correct:>9,.1f}"
+            lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.baseline:>8.1%}")
+        return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])

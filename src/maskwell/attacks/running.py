@@ -1,0 +1,106 @@
+"""`attack`: the intruder answers without links, and is marked afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadInput, BadPlan
+from ..keystream import Key, Stream
+from ..masking import Masking
+from ..masking.results import record_blocks
+from ..table import Table
+from .contract import NOBODY, Attack, Guess, Ints, Known, Marks, mark
+from .risk import Risk, Risks
+from .scoring import score
+
+
+def attack(plan: Any, masking: Masking, *, targets: Table | None = None) -> Any:
+    """Attack a release as the plan's intruder would, and return his `Risk`; of several plans their `Risks`.
+
+    `targets` is a file the intruder holds; without it he holds true records, those that the plan calls targets. Its
+    ids tell which of them are in the truth, and are read only to mark his answer.
+    """
+    if isinstance(plan, Sequence | dict):
+        return _side_by_side(plan, masking, targets)
+    return attack_by(plan, masking, targets)[0]
+
+
+def attack_by(
+    plan: Attack, masking: Masking, targets: Table | None = None
+) -> tuple[Risk, Guess, Marks, Ints]:
+    """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
+    _check(plan, masking)
+    table, numbers = held(plan, masking, targets)
+    known = Known(table, masking.truth)
+    guess = plan.guess(known, masking.release, order_of(masking))
+    marks = mark(guess, numbers, masking.order)
+    return score(plan, guess, marks, table, masking.release.table), guess, marks, numbers
+
+
+def _check(plan: Any, masking: Any) -> None:
+    if not isinstance(masking, Masking):
+        raise BadPlan(
+            f"attack needs a Masking, not a {type(masking).__name__}: only the steward can mark an answer"
+        )
+    if not hasattr(plan, "guess"):
+        raise BadPlan(
+            f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
+        )
+
+
+def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Ints]:
+    """Return the intruder's records and their numbers in the truth (-1: not in it)."""
+    if targets is None:
+        records = plan.target_records(masking.truth)
+        everybody = len(records) == len(masking.truth)
+        return (masking.truth if everybody else masking.truth.take(records)), records
+    if getattr(plan, "largest_target_block", None) is not None:
+        raise BadPlan("give either a target file or largest_target_block, not both")
+    return targets, _numbers(targets, masking.truth)
+
+
+def _numbers(targets: Table, truth: Table) -> Ints:
+    import pyarrow.compute as pc
+
+    if not len(targets):
+        raise BadInput("the target file has no records")
+    if targets.ids is None or truth.ids is None:
+        raise BadInput(
+            "the target file and the truth both need an id column: without one nobody can say which links are right"
+        )
+    if len(pc.unique(targets.ids)) < len(targets):
+        raise BadInput("the target file names an id twice")
+    found = pc.index_in(targets.ids, value_set=truth.ids).fill_null(NOBODY)
+    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def order_of(masking: Masking) -> Callable[[Table], Ints]:
+    """Return a function that puts records in an order which the masking's key decides: ties go by it.
+
+    A masking made elsewhere has no key; its ties go by a fixed one, which knows as little of the order of its files.
+    """
+    key = masking.key or Key.from_seed(0)
+
+    def order(table: Table) -> Ints:
+        return Stream(key, masking.truth.schema.series, "attack", record_blocks(table)).order("", "ties")
+
+    return order
+
+
+def _side_by_side(plans: Any, masking: Masking, targets: Table | None) -> Risks:
+    named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
+    if not named:
+        raise BadPlan("there is no plan in the list")
+    return Risks({name: attack_by(plan, masking, targets)[0] for name, plan in named.items()})
+
+
+def _names(plans: Sequence[Any]) -> list[str]:
+    """Name plans by their kind, with a number where a kind comes twice."""
+    names: list[str] = []
+    kinds = [type(plan).__name__ for plan in plans]
+    for i, kind in enumerate(kinds):
+        names.append(kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}")
+    return names

@@ -1,0 +1,139 @@
+"""From a marked answer to a `Risk`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..masking.results import labels_of
+from ..table import Floats, Table
+from .contract import Guess, Ints, Marks
+from .latent import Fit, pattern_bits
+from .risk import ClassCount, Risk
+
+
+def score(plan: Any, guess: Guess, marks: Marks, known: Table, released: Table) -> Risk:
+    """Sum a marked answer up."""
+    sides = (known, released) if guess.to_masked else (released, known)
+    claimed = guess.claimed
+    fit = guess.figures.get("fit")
+    true_m = _true_agreement(guess, marks) if fit is not None else None
+    notes = [*guess.notes, *(_doubts(fit, guess, true_m) if fit is not None else [])]
+    return Risk(
+        attack=plan,
+        targets=len(known),
+        claims=int(claimed.sum()),
+        correct=int((marks.correct & claimed).sum()),
+        expected_correct=float(marks.share[claimed].sum()),
+        baseline=float((1.0 / guess.candidates[guess.candidates > 0]).sum()) / len(known),
+        classes=_classes(guess, marks),
+        table=_table(guess, marks, *sides),
+        best_correct=float(marks.share.sum()),
+        fields=tuple(guess.figures.get("fields", ())),
+        fit=fit,
+        patterns=_patterns(guess.figures["counts"], fit) if fit is not None else None,
+        true_m=true_m,
+        notes=tuple(notes),
+    )
+
+
+def _classes(guess: Guess, marks: Marks) -> tuple[ClassCount, ...]:
+    out = []
+    for i, name in enumerate(guess.kinds):
+        here = guess.kind == i
+        counts = int(here.sum()), int(marks.correct[here].sum()), float(marks.share[here].sum())
+        out.append(ClassCount(name, *counts))
+    return tuple(out)
+
+
+def _table(guess: Guess, marks: Marks, near: Table, far: Table) -> Any:
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {
+        "target_id": labels_of(near, guess.searcher),
+        "linked_id": _named(far, guess.found),
+        "score": pa.array(guess.score, from_pandas=True),
+        "class": pa.array(np.array(guess.kinds, dtype=object)[guess.kind], pa.string()),
+        "claimed": pa.array(guess.claimed),
+        "correct": pa.array(marks.correct),
+        "expected_correct": pa.array(marks.share),
+        "ties": pa.array(guess.ties),
+        "candidates": pa.array(guess.candidates),
+    }
+    if guess.second is not None:
+        columns["second_id"] = _named(far, guess.second)
+        columns["second_score"] = pa.array(np.asarray(guess.second_score), from_pandas=True)
+    return pa.table(columns | {name: pa.array(values) for name, values in guess.columns.items()})
+
+
+def _named(table: Table, records: Ints) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    names = labels_of(table, np.maximum(records, 0))
+    return pc.if_else(pa.array(records >= 0), names, pa.scalar(None, names.type))
+
+
+def _patterns(counts: Ints, fit: Fit) -> Any:
+    """Return the patterns that occur, best score first."""
+    import pyarrow as pa
+
+    scores, chance, expected = fit.scores(), fit.posterior(), fit.expected(int(counts.sum()))
+    used = np.flatnonzero(counts)
+    used = used[np.argsort(-scores[used], kind="stable")]
+    bits = pattern_bits(len(fit.m))[used]
+    written = ["".join("1" if bit else "0" for bit in row) for row in bits]
+    columns: dict[str, Any] = {
+        "pattern": written,
+        "agreeing": bits.sum(axis=1),
+        "pairs": counts[used],
+        "expected": expected[used],
+        "score": scores[used],
+        "probability": chance[used],
+    }
+    return pa.table(columns)
+
+
+def _true_agreement(guess: Guess, marks: Marks) -> Floats | None:
+    """Return in what share of the true pairs each field agrees."""
+    patterns_of = guess.figures["patterns_of"]
+    rows = np.flatnonzero(marks.counterpart >= 0)
+    if not len(rows):
+        return None
+    pattern, comparable = patterns_of(rows, marks.counterpart[rows])
+    if not comparable.any():
+        return None
+    width = len(guess.figures["fields"])
+    return np.asarray(pattern_bits(width)[pattern[comparable]].mean(axis=0))
+
+
+def _doubts(fit: Fit, guess: Guess, true_m: Floats | None) -> list[str]:
+    """Say whether the latent class that EM found looks like matches at all."""
+    if not fit.starts:
+        return []
+    names, pairs = guess.figures["fields"], int(guess.figures["counts"].sum())
+    searchers, size = int((guess.candidates > 0).sum()), fit.p * pairs
+    doubts = []
+    if not 0.5 * searchers <= size <= 1.5 * searchers:
+        doubts.append(f"it holds {size:,.0f} pairs where {searchers:,} can be matches")
+    against = [name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m <= u]
+    if against:
+        doubts.append(f"agreement on {', '.join(against)} counts against it")
+    if true_m is not None:
+        far = [n for n, m, t in zip(names, fit.m, true_m, strict=True) if abs(m - t) > 0.1]
+        if far:
+            doubts.append(f"its m is more than 0.1 off the true agreement on {', '.join(far)}")
+    said = (
+        []
+        if fit.converged
+        else [f"EM had not converged after {fit.iterations:,} steps: m, u and p are where it stopped"]
+    )
+    if fit.optima > 1:
+        said.append(f"{fit.optima - 1} of {fit.starts} starts of EM ended in another, worse optimum")
+    if doubts:
+        return [*said, f"the class that EM found does not look like matches: {'; '.join(doubts)}"]
+    return [
+        *said,
+        f"the class that EM found looks like matches: {size:,.0f} pairs for {searchers:,} searching records",
+    ]

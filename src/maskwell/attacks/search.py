@@ -1,0 +1,149 @@
+"""What all intruders who search for records share: their targets, the blocks they search in, and the direction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import BadInput, BadPlan, nearest, raise_all
+from ..masking.plans import Plan
+from ..schema import OPEN, Schema
+from ..table import Table
+from .agreement import CLOSED, CLOSED_STEP
+from .contract import Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(Plan):
+    """Targets, blocks and direction of an intruder who searches.
+
+    `largest_target_block`: the targets are the records in blocks of at most so many, by `target_blocks` (the schema's
+    block columns); without it all records are targets. `match_blocks` are the columns on which the intruder relies
+    without doubt: he compares records within them only (the schema's block columns; `()`: no blocks).
+    `direction="to_masked"`: his record looks for its masked one; "to_original": the masked for its original.
+    """
+
+    word: ClassVar[str] = "attack"
+
+    largest_target_block: int | None = None
+    target_blocks: tuple[str, ...] | None = None
+    match_blocks: tuple[str, ...] | None = None
+    direction: str = "to_masked"
+
+    def search_problems(self) -> list[str]:
+        """List what is wrong with these options, and freeze the lists among them."""
+        for name in ("target_blocks", "match_blocks"):
+            given = getattr(self, name)
+            if given is not None:
+                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
+        problems = []
+        if self.direction not in ("to_masked", "to_original"):
+            problems.append(f"direction must be 'to_masked' or 'to_original', not {self.direction!r}")
+        if self.largest_target_block is not None and self.largest_target_block < 1:
+            problems.append(f"largest_target_block must be at least 1, not {self.largest_target_block!r}")
+        if self.target_blocks is not None and self.largest_target_block is None:
+            problems.append("target_blocks needs largest_target_block: how small is small?")
+        return problems
+
+    @property
+    def to_masked(self) -> bool:
+        """Whether the intruder's records search among the masked ones."""
+        return self.direction == "to_masked"
+
+    def target_records(self, truth: Table) -> Ints:
+        """Return the numbers of the records that are targets."""
+        if self.largest_target_block is None:
+            return np.arange(len(truth))
+        columns = self.target_blocks if self.target_blocks is not None else truth.schema.with_role("block")
+        raise_all(truth.schema.missing_columns(columns), BadPlan)
+        if not columns:
+            raise BadPlan("no column has the role block, so no block is small: name target_blocks")
+        codes, _ = block_codes(truth, truth, columns)
+        sizes = np.bincount(codes)
+        targets = np.flatnonzero(sizes[codes] <= self.largest_target_block)
+        if not len(targets):
+            raise BadPlan(
+                f"no block of {', '.join(columns)} has at most {self.largest_target_block} records: nobody is a target"
+            )
+        return targets
+
+    def blocks_of(self, known: Table, released: Table) -> tuple[Ints, Ints]:
+        """Return the block of each of the intruder's and of each released record, numbered alike."""
+        columns = self.match_columns(released.schema)
+        problems = [f"{p} among the intruder's records" for p in known.schema.missing_columns(columns)]
+        problems += [f"{p} in the release" for p in released.schema.missing_columns(columns)]
+        raise_all(problems, BadInput)
+        ours, theirs = block_codes(known, released, columns)
+        if not np.isin(ours, theirs).any():
+            raise BadInput(
+                f"no target shares a block ({', '.join(columns)}) with a released record: are the columns coded alike?"
+            )
+        return ours, theirs
+
+    def match_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns that define matching blocks."""
+        return self.match_blocks if self.match_blocks is not None else tuple(schema.with_role("block"))
+
+
+def block_codes(known: Table, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints]:
+    """Number the combinations of some columns, alike in both tables; a missing value is a value of its own."""
+    import pyarrow as pa
+
+    total = len(known) + len(released)
+    codes, size = np.zeros(total, np.int64), 1
+    for name in columns:
+        these, count = _column_codes(known, released, name)
+        if size * count >= 2**62:
+            codes, size = _numbered(pa.array(codes))
+        codes, size = codes * count + these, size * count
+    codes, _ = _numbered(pa.array(codes))
+    return codes[: len(known)], codes[len(known) :]
+
+
+def _column_codes(known: Table, released: Table, name: str) -> tuple[Ints, int]:
+    import pyarrow as pa
+
+    by_number = known.schema[name].is_number and released.schema[name].is_number
+    values = _values if by_number else _texts
+    return _numbered(pa.concat_arrays([values(table, name) for table in (known, released)]))
+
+
+def _values(table: Table, name: str) -> Any:
+    import pyarrow as pa
+
+    status = table.status(name)
+    values = np.where(status == OPEN, table.floats(name), CLOSED + status * CLOSED_STEP)
+    return pa.array(values + 0.0)
+
+
+def _texts(table: Table, name: str) -> Any:
+    """Return labels as text; a closed value is a text that no label can be."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array, status = table.array(name).cast(pa.string()), table.status(name)
+    if not status.any():
+        return array
+    closed: Any = pa.array(status)
+    codes: Any = pa.array([f"\x00{code}" for code in range(256)]).take(closed)
+    return pc.if_else(pa.array(status == OPEN), array, codes)
+
+
+def _numbered(values: Any) -> tuple[Ints, int]:
+    encoded = values.dictionary_encode()
+    return np.asarray(encoded.indices.to_numpy(), dtype=np.int64), len(encoded.dictionary)
+
+
+def check_fields(names: Sequence[str], known: Table, released: Table) -> None:
+    """Refuse fields that one side does not have, all of them at once."""
+    problems = []
+    for name in names:
+        if name not in known.schema:
+            hint = nearest(name, known.schema.names)
+            problems.append(f"the intruder's records have no column {name!r}{hint}")
+        if name not in released.schema:
+            problems.append(f"the release has no column {name!r}{nearest(name, released.schema.names)}")
+    raise_all(problems, BadInput)
