@@ -32,40 +32,67 @@ _WHERE = {
     "Subsample": "masks",
     "Recompute": "masks",
     "Chain": "masks",
+    "attack": "attacks",
+    "ATTACKS": "attacks",
+    "Linkage": "attacks",
+    "EM": "attacks",
+    "Fixed": "attacks",
+    "Relative": "attacks",
+    "Absolute": "attacks",
+    "Exact": "attacks",
+    "Risk": "attacks",
+    "Risks": "attacks",
+    "MaxRate": "tolerances",
+    "Ratio": "tolerances",
+    "SwapShare": "tolerances",
     "Step": "laws",
     "Power": "laws",
     "MaskwellError": "errors",
     "MaskwellWarning": "errors",
 }
-_MODULES = ("datasets", "errors", "io", "laws", "masks", "schema", "table")
+_MODULES = ("attacks", "datasets", "errors", "io", "laws", "masks", "schema", "table", "tolerances")
 
 __all__ = [
+    "ATTACKS",
+    "EM",
     "MASKS",
+    "Absolute",
     "BiasNoise",
     "Chain",
     "CodeNoise",
     "Coding",
     "Column",
     "CorrelatedNoise",
+    "Exact",
+    "Fixed",
     "Grouping",
     "IndependentNoise",
     "Key",
+    "Linkage",
     "Masking",
     "MaskwellError",
     "MaskwellWarning",
+    "MaxRate",
     "MixtureNoise",
     "NoiseCard",
     "Power",
     "Pram",
     "RankSwap",
+    "Ratio",
     "Recompute",
+    "Relative",
     "Release",
+    "Risk",
+    "Risks",
     "Schema",
     "Step",
     "Subsample",
+    "SwapShare",
     "Table",
     "__version__",
     "apply",
+    "attack",
+    "attacks",
     "datasets",
     "errors",
     "io",
@@ -75,11 +102,13 @@ __all__ = [
     "read_release",
     "schema",
     "table",
+    "tolerances",
     "write",
 ]
 
 if TYPE_CHECKING:
-    from . import datasets, errors, io, laws, masks, schema, table
+    from . import attacks, datasets, errors, io, laws, masks, schema, table, tolerances
+    from .attacks import ATTACKS, EM, Absolute, Exact, Fixed, Linkage, Relative, Risk, Risks, attack
     from .card import NoiseCard
     from .errors import MaskwellError, MaskwellWarning
     from .io import read, write
@@ -103,6 +132,7 @@ if TYPE_CHECKING:
     )
     from .schema import Column, Schema
     from .table import Table
+    from .tolerances import MaxRate, Ratio, SwapShare
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,78 @@
+"""What risk a steward tolerates."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .errors import BadPlan
+
+
+@dataclass(frozen=True, slots=True)
+class MaxRate:
+    """At most this share of the targets may be linked correctly (Moore's conjecture 5: 0.15)."""
+
+    max_rate: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_rate <= 1:
+            raise BadPlan(f"MaxRate takes a share between 0 and 1, not {self.max_rate!r}")
+
+    def met(self, correct: float, incorrect: float, targets: int) -> bool:
+        """Return whether so many correct and incorrect links of so many targets are tolerated."""
+        return correct <= self.max_rate * targets + 1e-9
+
+    def needed(self, correct: float, incorrect: float, targets: int) -> int:
+        """Return how many correct links must go, if each goes without becoming an incorrect one."""
+        return max(0, math.ceil(correct - self.max_rate * targets - 1e-9))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the tolerance as plain data."""
+        return {"max_rate": self.max_rate}
+
+    def __str__(self) -> str:
+        return f"at most {self.max_rate:.4g} of the targets linked correctly"
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """At most so many correct links to one incorrect (Moore's conjecture 6: 2.0)."""
+
+    max_ratio: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.max_ratio < math.inf:
+            raise BadPlan(f"Ratio takes a number from 0 on, not {self.max_ratio!r}")
+
+    def met(self, correct: float, incorrect: float, targets: int) -> bool:
+        """Return whether so many correct and incorrect links of so many targets are tolerated."""
+        return correct <= self.max_ratio * incorrect + 1e-9
+
+    def needed(self, correct: float, incorrect: float, targets: int) -> int:
+        """Return how many correct links must become incorrect ones."""
+        return max(0, math.ceil((correct - self.max_ratio * incorrect) / (1 + self.max_ratio) - 1e-9))
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the tolerance as plain data."""
+        return {"max_ratio": self.max_ratio}
+
+    def __str__(self) -> str:
+        return f"at most {self.max_ratio:.4g} correct links to one incorrect"
+
+
+@dataclass(frozen=True, slots=True)
+class SwapShare:
+    """Not a tolerance but an amount: swap this share of the correctly linked records (Moore's p)."""
+
+    share: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.share <= 1:
+            raise BadPlan(f"SwapShare takes a share between 0 and 1, not {self.share!r}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the amount as plain data."""
+        return {"swap_share": self.share}
+
+    def __str__(self) -> str:
+        return f"{self.share:.4g} of the correctly linked records swapped"
