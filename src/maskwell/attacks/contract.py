@@ -19,7 +19,7 @@ from ..table import Floats, Table
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-OrderOf = Callable[[Table], Ints]
+OrderOf = Callable[..., Ints]
 
 NOBODY = -1
 
@@ -88,7 +88,7 @@ class Attack(Protocol):
     """A frozen plan of an intruder."""
 
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
-        """Answer who is who, without links; `order_of` puts records in a keyed order, to decide between ties."""
+        """Answer who is who, without links; `order_of(table, side)` is a keyed order of records, for ties."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""

@@ -76,7 +76,7 @@ class Linkage(Search):
         if not self.match_columns(release.table.schema):
             pairs = len(known.targets) * len(release)
             notes.append(f"no matching blocks: every record was compared with every other ({pairs:,} pairs)")
-        orders = order_of(known.targets), order_of(release.table)
+        orders = order_of(known.targets, "known"), order_of(release.table, "released")
         return match(self, compared, blocks, orders, notes)
 
     def compared(self, known: Table, released: Table) -> tuple[Compared, list[str]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import MaskwellWarning
 from ..table import Floats
 from .arranging import SAME_SCORE, Arranged, Best, arrange, best_of, best_seen, count_pairs, ranks
 from .assignment import assign
@@ -79,6 +81,8 @@ class Weighed:
     def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> Weighed:
         """Weigh the patterns as the plan says."""
         fit = plan.weights.fit(counts, int(np.count_nonzero(arranged.candidates)))
+        if not fit.converged:
+            warnings.warn(f"EM has not converged in {fit.iterations:,} steps", MaskwellWarning, stacklevel=2)
         scores = fit.scores()
         return cls(plan, fit, scores, ranks(scores))
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import MaskwellWarning
-from .agreement import CLOSED, Compared, Exact
+from ..table import Floats, Table
+from .agreement import CLOSED, Compared
 from .arranging import Arranged
 from .contract import Ints
 from .latent import pattern_bits
@@ -45,29 +46,32 @@ def _on_agreement(fields: Sequence[str], counts: Ints) -> list[str]:
 
 def _on_values(compared: Compared) -> list[str]:
     said = []
-    for f, (name, rule) in enumerate(zip(compared.fields, compared.rules, strict=True)):
-        sides = {"intruder's records": compared.known[f], "release": compared.released[f]}
+    for name, known, released in zip(compared.fields, compared.known, compared.released, strict=True):
+        sides = {"intruder's records": known, "release": released}
         empty = [side for side, values in sides.items() if not (values < CLOSED).any()]
-        if empty:
-            said.append(f"{name} has no open value in the {' and the '.join(empty)}")
-        elif not isinstance(rule, Exact):
-            said += _other_units(name, *(_typical(values) for values in sides.values()))
+        said += [f"{name} has no open value in the {' and the '.join(empty)}"] if empty else []
     return said
 
 
-def _typical(values: np.typing.NDArray[np.float64]) -> float:
-    sizes = np.abs(values[values < CLOSED])
+def other_units(targets: Table, truth: Table) -> list[str]:
+    """Ask about units where the typical size of a column in the target file is far from that in the truth."""
+    said = []
+    for column in truth.schema.columns:
+        name = column.name
+        if not column.is_number or name not in targets.schema or not targets.schema[name].is_number:
+            continue
+        ours, theirs = _typical(targets.floats(name)), _typical(truth.floats(name))
+        if ours and theirs and not 1 / OTHER_UNITS < ours / theirs < OTHER_UNITS:
+            factor = f"{ours / theirs:,.4g} times" if ours > theirs else f"1/{theirs / ours:,.4g} of"
+            said.append(
+                f"the typical {name} of the target file is {factor} that of the truth: is it in other units?"
+            )
+    for text in said:
+        warnings.warn(text, MaskwellWarning, stacklevel=4)
+    return said
+
+
+def _typical(values: Floats) -> float:
+    sizes = np.abs(values)
     sizes = sizes[sizes > 0]
     return float(np.median(sizes)) if len(sizes) else 0.0
-
-
-def _other_units(name: str, ours: float, theirs: float) -> list[str]:
-    """Ask about units where the typical sizes of the two sides are far apart."""
-    if not ours or not theirs or 1 / OTHER_UNITS < ours / theirs < OTHER_UNITS:
-        return []
-    factor = f"{ours / theirs:,.4g} times" if ours > theirs else f"1/{theirs / ours:,.4g} of"
-    text = (
-        f"the typical {name} of the intruder's records is {factor} that of the release: is it in other units?"
-    )
-    warnings.warn(text, MaskwellWarning, stacklevel=2)
-    return [text]

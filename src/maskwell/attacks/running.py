@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..masking import Masking
 from ..masking.results import record_blocks
 from ..table import Table
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marks, mark
+from .remarks import other_units
 from .risk import Risk, Risks
 from .scoring import score
 
@@ -37,7 +39,10 @@ def attack_by(
     known = Known(table, masking.truth)
     guess = plan.guess(known, masking.release, order_of(masking))
     marks = mark(guess, numbers, masking.order)
-    return score(plan, guess, marks, table, masking.release.table), guess, marks, numbers
+    risk = score(plan, guess, marks, table, masking.release.table)
+    if targets is not None:
+        risk = replace(risk, notes=(*other_units(targets, masking.truth), *risk.notes))
+    return risk, guess, marks, numbers
 
 
 def _check(plan: Any, masking: Any) -> None:
@@ -84,8 +89,8 @@ def order_of(masking: Masking) -> Callable[[Table], Ints]:
     """
     key = masking.key or Key.from_seed(0)
 
-    def order(table: Table) -> Ints:
-        return Stream(key, masking.truth.schema.series, "attack", record_blocks(table)).order("", "ties")
+    def order(table: Table, side: str = "released") -> Ints:
+        return Stream(key, masking.truth.schema.series, "attack", record_blocks(table)).order(side, "ties")
 
     return order
 
