@@ -213,5 +213,21 @@ def identified(ids: pa.Array[Any]) -> Blocks:
     return blocks
 
 
+def of_one_length(ids: pa.Array[Any]) -> npt.NDArray[np.uint8] | None:
+    """Return the letters of text ids as records x letters, or nothing where they differ in length."""
+    import pyarrow as pa
+
+    if ids.null_count or not len(ids):
+        return None
+    ids = ids.cast(pa.large_binary())
+    buffers: list[Any] = ids.buffers()
+    offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
+    lengths = np.diff(offsets)
+    if lengths[0] == 0 or np.any(lengths != lengths[0]):
+        return None
+    letters = np.frombuffer(buffers[2], np.uint8)[offsets[0] : offsets[-1]]
+    return letters.reshape(len(ids), int(lengths[0]))
+
+
 def _hashed(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=15, person=b"maskwell id").digest()

@@ -26,6 +26,7 @@ CLOSED, CLOSED_STEP = (
     1e300,
 )  # a status is CLOSED + status x CLOSED_STEP; open values stay below 1e308
 LARGEST = 1e308
+MOST_STEPS = 8  # bounds are computed to a few units in the last place
 UNKNOWN_CODES = 200  # statuses of the intruder's own missing codes that the release does not have
 
 
@@ -119,13 +120,27 @@ def rule_from_dict(data: Mapping[str, Any]) -> Rule:
 
 def _exactly(agrees: Callable[[Floats, Floats], Bools], values: Floats, low: Floats, high: Floats) -> Bounds:
     """Move bounds by single steps of a double until they say just what the rule says."""
-    for _ in range(4):
-        low = np.where(agrees(values, low), low, np.nextafter(low, values))
-        high = np.where(agrees(values, high), high, np.nextafter(high, values))
-    for _ in range(4):
-        below, above = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
-        low, high = np.where(agrees(values, below), below, low), np.where(agrees(values, above), above, high)
-    return low, high
+    sides = (low, -np.inf), (high, np.inf)
+    return tuple(_settled(agrees, values, bound, away) for bound, away in sides)  # type: ignore[return-value]
+
+
+def _settled(agrees: Callable[[Floats, Floats], Bools], values: Floats, bound: Floats, away: float) -> Floats:
+    """Step towards the value while the bound disagrees, then away from it while the next number still agrees."""
+    bound, rows = bound.copy(), np.arange(len(values))
+    for _ in range(MOST_STEPS):
+        rows = rows[~agrees(values[rows], bound[rows])]
+        if not len(rows):
+            break
+        bound[rows] = np.nextafter(bound[rows], values[rows])
+    rows = np.arange(len(values))
+    for _ in range(MOST_STEPS):
+        beyond = np.nextafter(bound[rows], away)
+        further = agrees(values[rows], beyond)
+        rows, beyond = rows[further], beyond[further]
+        if not len(rows):
+            break
+        bound[rows] = beyond
+    return bound
 
 
 @dataclass(frozen=True, slots=True)

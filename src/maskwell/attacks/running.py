@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadInput, BadPlan
-from ..keystream import Key, Stream
+from ..keystream import Key, Stream, of_one_length, words
 from ..masking import Masking
 from ..masking.results import record_blocks
 from ..table import Table
@@ -17,6 +17,8 @@ from .contract import NOBODY, Attack, Guess, Ints, Known, Marks, mark
 from .remarks import other_units
 from .risk import Risk, Risks
 from .scoring import score
+
+LONGEST_OPTION = 30
 
 
 def attack(plan: Any, masking: Masking, *, targets: Table | None = None) -> Any:
@@ -87,12 +89,26 @@ def order_of(masking: Masking) -> Callable[[Table], Ints]:
 
     A masking made elsewhere has no key; its ties go by a fixed one, which knows as little of the order of its files.
     """
-    key = masking.key or Key.from_seed(0)
+    key, series = masking.key or Key.from_seed(0), masking.truth.schema.series
 
     def order(table: Table, side: str = "released") -> Ints:
-        return Stream(key, masking.truth.schema.series, "attack", record_blocks(table)).order(side, "ties")
+        subkey = key.subkey(series=series, purpose="ties", stage="ids", column=side)
+        return Stream(key, series, "attack", _blocks(table, subkey)).order(side, "ties")
 
     return order
+
+
+def _blocks(table: Table, subkey: bytes) -> Any:
+    """Return 128 bits for each record: ids of one length are packed by AES, 16 letters a step (CBC-MAC)."""
+    letters = None if table.ids is None else of_one_length(table.ids)
+    if letters is None:
+        return record_blocks(table)
+    blocks = np.zeros((len(letters), 16), np.uint8)
+    for start in range(0, letters.shape[1], 16):
+        part = letters[:, start : start + 16]
+        blocks[:, : part.shape[1]] ^= part
+        blocks = words(subkey, blocks).view(np.uint8)
+    return blocks
 
 
 def _side_by_side(plans: Any, masking: Masking, targets: Table | None) -> Risks:
@@ -103,9 +119,27 @@ def _side_by_side(plans: Any, masking: Masking, targets: Table | None) -> Risks:
 
 
 def _names(plans: Sequence[Any]) -> list[str]:
-    """Name plans by their kind, with a number where a kind comes twice."""
-    names: list[str] = []
+    """Name plans by their kind, by what tells those of one kind apart, and by a number where nothing does."""
     kinds = [type(plan).__name__ for plan in plans]
-    for i, kind in enumerate(kinds):
-        names.append(kind if kinds.count(kind) == 1 else f"{kind} {kinds[: i + 1].count(kind)}")
-    return names
+    options = [dict(plan.to_dict()) if hasattr(plan, "to_dict") else {} for plan in plans]
+    names = []
+    for kind, own in zip(kinds, options, strict=True):
+        alike = [other for other, name in zip(options, kinds, strict=True) if name == kind]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        names.append(" ".join([kind, *(_said(key, own[key]) for key in differing)]))
+    return [
+        name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}"
+        for i, name in enumerate(names)
+    ]
+
+
+def _said(key: str, value: Any) -> str:
+    """Say an option in a word or two; what is long by its name alone."""
+    if isinstance(value, dict):
+        return str(value.get(key, key))
+    if isinstance(value, list):
+        value = ",".join(map(str, value)) or "none"
+    if isinstance(value, str) and key in ("assignment", "direction"):
+        return value
+    said = f"{key}={value}"
+    return said if len(said) <= LONGEST_OPTION else key
