@@ -17,6 +17,7 @@ announce(__file__)
 TILE = 512
 WORD = 64
 NONE = -1
+PLACE_BITS = 32
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -66,6 +67,12 @@ def count_patterns(
             seen[i, 0] |= mask
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _place(ranked: int, end: int) -> int:
+    """Return the place of a candidate from its rank and the number of candidates after it; -1 of -1."""
+    return NONE if ranked < 0 else end - 1 - (ranked & ((1 << PLACE_BITS) - 1))
+
+
 @njit(cache=True, nogil=True)
 def best_links(
     low: Floats,
@@ -84,26 +91,26 @@ def best_links(
 
     `rank` orders the patterns; `first` and `second` are places among the candidates, -1 where there is none.
     """
-    pattern = np.empty(TILE, np.uint32)
+    pattern, ranked = np.empty(TILE, np.uint32), np.empty(TILE, np.int64)
     for i in range(len(low)):
-        top, count_top, place, next_rank, next_place = NONE, 0, NONE, NONE, NONE
-        for begin in range(start[i], stop[i], TILE):
-            count = min(TILE, stop[i] - begin)
+        end, top, tied = stop[i], NONE, 0
+        # A rank with the number of candidates after it is one number, larger for better and then for earlier ones: the
+        # two largest are found without a branch, which in small blocks costs more than the comparison.
+        largest, next_one = NONE, NONE
+        for begin in range(start[i], end, TILE):
+            count = min(TILE, end - begin)
             _compare(low[i], high[i], found, begin, count, pattern)
             for j in range(count):
-                this = rank[pattern[j]]
-                if this <= next_rank and this < top:
-                    continue
-                if this > top:
-                    next_rank, next_place = top, place
-                    top, count_top, place = this, 1, begin + j
-                elif this == top:
-                    count_top += 1
-                    if next_rank < top:
-                        next_rank, next_place = this, begin + j
-                else:
-                    next_rank, next_place = this, begin + j
-        best[i], ties[i], first[i], runner_up[i], second[i] = top, count_top, place, next_rank, next_place
+                ranked[j] = rank[pattern[j]]
+                this = (ranked[j] << PLACE_BITS) | (end - begin - j - 1)
+                next_one = max(next_one, min(largest, this))
+                largest = max(largest, this)
+            if largest >> PLACE_BITS > top:
+                top, tied = largest >> PLACE_BITS, 0
+            for j in range(count):
+                tied += ranked[j] == top
+        best[i], ties[i], first[i] = top, tied, _place(largest, end)
+        runner_up[i], second[i] = next_one >> PLACE_BITS, _place(next_one, end)
 
 
 @njit(cache=True, nogil=True)
@@ -117,11 +124,12 @@ def all_patterns(low: Floats, high: Floats, found: Floats, begin: int, end: int)
 
 
 @njit(cache=True, nogil=True)
-def paired_patterns(low: Floats, high: Floats, found: Floats, candidate: Ints) -> Patterns:
-    """Return the pattern of each searcher with one candidate."""
-    out = np.zeros(len(low), np.uint32)
-    for i in range(len(low)):
+def paired_patterns(low: Floats, high: Floats, found: Floats, searchers: Ints, candidates: Ints) -> Patterns:
+    """Return the pattern of each of some searchers with one candidate."""
+    out = np.zeros(len(searchers), np.uint32)
+    for n in range(len(searchers)):
+        i, j = searchers[n], candidates[n]
         for f in range(low.shape[1]):
-            value = found[f, candidate[i]]
-            out[i] |= np.uint32((value >= low[i, f]) & (value <= high[i, f])) << np.uint32(f)
+            value = found[f, j]
+            out[n] |= np.uint32((value >= low[i, f]) & (value <= high[i, f])) << np.uint32(f)
     return out
