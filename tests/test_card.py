@@ -188,11 +188,17 @@ def test_swapped_records_mix_the_law_with_the_block(table):
     background = np.linspace(-30, -5, len(table))
     mixed = card.logpdf(masking.masked, table, log_background=background)
     assert np.allclose(np.exp(mixed), 0.9 * np.exp(plain) + 0.1 * np.exp(background), rtol=1e-12)
-    with pytest.raises(NoLaw, match="log_background"):
-        card.logpdf(masking.masked, table)
+    small = table.take(np.arange(60))
+    z = masking.masked.take(np.arange(60))
+    pairs = [masking.card.logpdf(z, small.take(np.full(60, m))) for m in range(60)]
+    alone = masking.card.logpdf(z, small)
+    expected = 0.9 * np.exp(alone) + 0.1 * np.exp(pairs).mean(axis=0)
+    assert np.allclose(np.exp(card.logpdf(z, small)), expected, rtol=1e-12)
     none = replace(card, swapped=Swapped(0.0, ("INCOME",)))
     assert np.array_equal(none.logpdf(masking.masked, table), plain)
-    assert NoiseCard.from_json(card.to_json()).swapped == card.swapped
+    for swapped in (card.swapped, Swapped(0.01, ("AGE",), ("SAT",))):
+        assert NoiseCard.from_json(replace(card, swapped=swapped).to_json()).swapped == swapped
+    assert Swapped.from_dict({"share": 0.1, "columns": ["AGE"]}) == Swapped(0.1, ("AGE",))
 
 
 def test_recomputed_columns_carry_no_law():

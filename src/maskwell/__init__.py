@@ -35,6 +35,8 @@ _WHERE = {
     "attack": "attacks",
     "ATTACKS": "attacks",
     "Linkage": "attacks",
+    "NearestRecord": "attacks",
+    "BayesIntruder": "attacks",
     "EM": "attacks",
     "Fixed": "attacks",
     "Relative": "attacks",
@@ -45,18 +47,37 @@ _WHERE = {
     "MaxRate": "tolerances",
     "Ratio": "tolerances",
     "SwapShare": "tolerances",
+    "swap": "protect",
+    "kim_winkler": "protect",
+    "supervised_weights": "attacks",
+    "critical_noise": "calibration",
+    "agreement_curve": "calibration",
+    "relaxed_code": "calibration",
+    "Swapping": "masking",
     "Step": "laws",
     "Power": "laws",
     "MaskwellError": "errors",
     "MaskwellWarning": "errors",
 }
-_MODULES = ("attacks", "datasets", "errors", "io", "laws", "masks", "schema", "table", "tolerances")
+_MODULES = (
+    "attacks",
+    "calibration",
+    "datasets",
+    "errors",
+    "io",
+    "laws",
+    "masks",
+    "schema",
+    "table",
+    "tolerances",
+)
 
 __all__ = [
     "ATTACKS",
     "EM",
     "MASKS",
     "Absolute",
+    "BayesIntruder",
     "BiasNoise",
     "Chain",
     "CodeNoise",
@@ -74,6 +95,7 @@ __all__ = [
     "MaskwellWarning",
     "MaxRate",
     "MixtureNoise",
+    "NearestRecord",
     "NoiseCard",
     "Power",
     "Pram",
@@ -88,33 +110,56 @@ __all__ = [
     "Step",
     "Subsample",
     "SwapShare",
+    "Swapping",
     "Table",
     "__version__",
+    "agreement_curve",
     "apply",
     "attack",
     "attacks",
+    "calibration",
+    "critical_noise",
     "datasets",
     "errors",
     "io",
+    "kim_winkler",
     "laws",
     "masks",
     "read",
     "read_release",
+    "relaxed_code",
     "schema",
+    "supervised_weights",
+    "swap",
     "table",
     "tolerances",
     "write",
 ]
 
 if TYPE_CHECKING:
-    from . import attacks, datasets, errors, io, laws, masks, schema, table, tolerances
-    from .attacks import ATTACKS, EM, Absolute, Exact, Fixed, Linkage, Relative, Risk, Risks, attack
+    from . import attacks, calibration, datasets, errors, io, laws, masks, schema, table, tolerances
+    from .attacks import (
+        ATTACKS,
+        EM,
+        Absolute,
+        BayesIntruder,
+        Exact,
+        Fixed,
+        Linkage,
+        NearestRecord,
+        Relative,
+        Risk,
+        Risks,
+        attack,
+        supervised_weights,
+    )
+    from .calibration import agreement_curve, critical_noise, relaxed_code
     from .card import NoiseCard
     from .errors import MaskwellError, MaskwellWarning
     from .io import read, write
     from .keystream import Key
     from .laws import Power, Step
-    from .masking import Masking, Release, apply, read_release
+    from .masking import Masking, Release, Swapping, apply, read_release
     from .masks import (
         MASKS,
         BiasNoise,
@@ -130,6 +175,7 @@ if TYPE_CHECKING:
         Recompute,
         Subsample,
     )
+    from .protect import kim_winkler, swap
     from .schema import Column, Schema
     from .table import Table
     from .tolerances import MaxRate, Ratio, SwapShare

@@ -11,21 +11,37 @@ from typing import Any
 
 import numpy as np
 
-from .errors import BadBundle, BadPlan, NoLaw
-from .laws import Additive, Law, SkewedBias, Transition, law_from_dict
+from .background import Sides, log_background, own_masses
+from .errors import BadBundle, BadPlan
+from .laws import Law, Transition, law_from_dict
 from .laws.chained import combined_of, only_rounds
-from .schema import BOTTOM_CODED, OPEN, TOP_CODED
-from .table import Floats, Statuses, Table, coded_values
+from .table import Floats, Table
 
 FORMAT, VERSION = "maskwell noise card", 1
 
 
 @dataclass(frozen=True, slots=True)
 class Swapped:
-    """Directed swapping after the noise: the share of records whose values were exchanged within blocks."""
+    """Swapping after the noise: the share of records whose values in `columns` were exchanged within blocks.
+
+    A block is the records that are the same in the columns `blocks` (all records without any). The share is over the
+    whole file. Swaps are directed at records at risk, with partners like them, and which these are is not told: for a
+    record picked at random the share is the chance that it was exchanged, while in small blocks it is larger.
+    """
 
     share: float
     columns: tuple[str, ...]
+    blocks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        out: dict[str, Any] = {"share": self.share, "columns": list(self.columns)}
+        return out | ({"blocks": list(self.blocks)} if self.blocks else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Swapped:
+        """Build it from plain data."""
+        return cls(data["share"], tuple(data["columns"]), tuple(data.get("blocks", ())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +82,10 @@ class NoiseCard:
         """Return log p(z | x) for each record of two tables in the same order.
 
         Values at a clamp or a code enter as probabilities, others as densities. Records whose statuses the
-        masks cannot have produced get minus infinity. On a release with swapped records, `log_background`
-        is the log density of each z in its block: the law is (1 - share) p(z | x) + share f(z).
+        masks cannot have produced get minus infinity. On a release with swapped records the law is
+        (1 - share) p(z | x) + share f(z), times the laws of columns that were not swapped. f is the mean of p(z | x)
+        over all records x of the block, so the tables must hold whole blocks; `log_background` is its log where
+        the caller knows it better.
         """
         return self.logpdf_with_error(z, x, log_background=log_background)[0]
 
@@ -77,22 +95,34 @@ class NoiseCard:
         """Return log p(z | x) and the absolute error of the rectangle probabilities inside it."""
         if len(z) != len(x):
             raise BadPlan(f"the two tables have {len(z):,} and {len(x):,} records; they must be paired")
-        total, error = np.zeros(len(z)), np.zeros(len(z))
+        everybody = np.arange(len(z))
+        kept, moved, error = np.zeros(len(z)), np.zeros(len(z)), np.zeros(len(z))
         for law in self.laws:
-            logs, this = _law_logpdf(law, z, x)
-            total += logs
+            logs, this = Sides.of(law, z, x).logpdf(everybody, everybody)
+            into = moved if self._moves(law) else kept
+            into += logs
             error = np.maximum(error, this)
-        return self._with_swaps(total, log_background), error
-
-    def _with_swaps(self, logs: Floats, log_background: Floats | None) -> Floats:
         if self.swapped is None or self.swapped.share == 0:
-            return logs
-        if log_background is None:
-            raise NoLaw(
-                "records of this release were swapped: give log_background, the density of z in its block"
-            )
-        share = self.swapped.share
-        return np.asarray(np.logaddexp(np.log1p(-share) + logs, np.log(share) + log_background))
+            return kept + moved, error
+        mixed, further = self._mixed(moved, z, x, log_background)
+        return kept + mixed, np.maximum(error, further)
+
+    def _moves(self, law: Law) -> bool:
+        """Whether the columns of a law were swapped (they move together)."""
+        return self.swapped is not None and not set(law.columns).isdisjoint(self.swapped.columns)
+
+    def _mixed(self, logs: Floats, z: Table, x: Table, background: Floats | None) -> tuple[Floats, Floats]:
+        """Mix the density of a record's own values with that of values from anywhere in its block."""
+        assert self.swapped is not None
+        share, error = self.swapped.share, np.zeros(len(z))
+        spoken_of = {*self.columns, *(total for total, _ in self.recomputed)}
+        clear = [name for name in self.swapped.columns if name not in spoken_of]
+        if background is None:
+            laws = [law for law in self.laws if self._moves(law)]
+            background, error = log_background(laws, clear, z, x, self.swapped.blocks)
+        with np.errstate(divide="ignore"):
+            own = np.log1p(-share) + logs + own_masses(clear, z, x)
+        return np.logaddexp(own, np.log(share) + background), error
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as plain data: what is written to card.json."""
@@ -101,7 +131,7 @@ class NoiseCard:
         if self.recomputed:
             out["recomputed"] = {total: dict(parts) for total, parts in self.recomputed}
         if self.swapped is not None:
-            out["swapped"] = {"share": self.swapped.share, "columns": list(self.swapped.columns)}
+            out["swapped"] = self.swapped.to_dict()
         for name in ("subsampled", "records"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name)
@@ -136,7 +166,7 @@ class NoiseCard:
             laws=tuple(law_from_dict(law) for law in data["laws"]),
             recomputed=recomputed,
             subsampled=data.get("subsampled"),
-            swapped=None if swapped is None else Swapped(swapped["share"], tuple(swapped["columns"])),
+            swapped=None if swapped is None else Swapped.from_dict(swapped),
             numbered=data.get("numbered", False),
             seeded=data.get("seeded", False),
             records=data.get("records"),
@@ -204,41 +234,3 @@ def _written(value: Any, indent: str = "") -> str:
         entries = [f"{json.dumps(k, ensure_ascii=False)}: {_written(v, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}}}"
     return "[\n" + ",\n".join(inner + _written(entry, inner) for entry in value) + f"\n{indent}]"
-
-
-def _law_logpdf(law: Any, z: Table, x: Table) -> tuple[Floats, Floats]:
-    """Return one law's log density, statuses included."""
-    if not law.has_density:
-        names = ", ".join(map(repr, law.columns))
-        raise NoLaw(f"{law.form} of {names} has no law p(z | x): nothing can be computed from one")
-    true, released = x.values(law.columns), z.values(law.columns)
-    possible = np.ones(len(z), bool)
-    for j, name in enumerate(law.columns):
-        status_x, status_z = x.status(name), z.status(name).copy()
-        if law.opens_codes:
-            status_x = _opened(x, name, true[:, j], status_x)
-        _at_codes(combined_of(law), j, released[:, j], status_z, status_x)
-        possible &= status_x == status_z
-        true[status_x != status_z, j] = np.nan
-    logs, error = law.logpdf_with_error(released, true)
-    return np.where(possible, logs, -np.inf), np.where(possible, error, 0.0)
-
-
-def _opened(table: Table, name: str, values: Floats, status: Statuses) -> Statuses:
-    """Give coded values their code as value: the law speaks of them too."""
-    opened = status.copy()
-    for code, literal in coded_values(table.schema[name]).items():
-        if code in (TOP_CODED, BOTTOM_CODED):
-            values[status == code] = float(literal)
-            opened[status == code] = OPEN
-    return opened
-
-
-def _at_codes(law: Any, j: int, released: Floats, status_z: Statuses, status_x: Statuses) -> None:
-    """A value coded by the mask itself stands at its limit."""
-    bottom, top = law.outlets[j].codes if isinstance(law, Additive | SkewedBias) else (None, None)
-    for code, limit in ((TOP_CODED, top), (BOTTOM_CODED, bottom)):
-        here = (status_z == code) & (status_x == OPEN)
-        if limit is not None:
-            released[here] = limit
-            status_z[here] = OPEN

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .errors import BadPlan
 
@@ -70,9 +72,22 @@ class SwapShare:
         if not 0 <= self.share <= 1:
             raise BadPlan(f"SwapShare takes a share between 0 and 1, not {self.share!r}")
 
+    def swaps(self, at_risk: int) -> int:
+        """Return how many swaps that is where so many records are linked correctly."""
+        return math.ceil(self.share * at_risk - 1e-9)
+
     def to_dict(self) -> dict[str, float]:
         """Return the amount as plain data."""
         return {"swap_share": self.share}
 
     def __str__(self) -> str:
         return f"{self.share:.4g} of the correctly linked records swapped"
+
+
+TOLERANCES: dict[str, Any] = {"max_rate": MaxRate, "max_ratio": Ratio, "swap_share": SwapShare}
+
+
+def tolerance_from_dict(data: Mapping[str, Any]) -> Any:
+    """Build a tolerance from plain data."""
+    ((name, value),) = data.items()
+    return TOLERANCES[name](value)

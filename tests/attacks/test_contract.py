@@ -26,6 +26,14 @@ EXAMPLES = {
         ),
         mw.Linkage(fields=AMOUNTS, match_blocks=(), cut_offs=(3.0, 0.0), weights=mw.EM(starts=2)),
     ],
+    "NearestRecord": [
+        mw.NearestRecord(match_blocks=("REGION",)),
+        mw.NearestRecord(fields=AMOUNTS, match_blocks=(), direction="to_original", assignment="one-to-one"),
+    ],
+    "BayesIntruder": [
+        mw.BayesIntruder(match_blocks=("REGION",)),
+        mw.BayesIntruder(fields=AMOUNTS, match_blocks=(), direction="to_original", assignment="one-to-one"),
+    ],
 }
 
 

@@ -98,6 +98,14 @@ def test_cut_offs_make_the_classes_by_score(masking):
     assert risk.class_of("false").links == np.sum(scores < low)
 
 
+def test_clear_links_are_those_without_ties(masking):
+    every = mw.attack(mw.Linkage(match_blocks=("TOWN",), claims="all links"), masking)
+    clear = mw.attack(mw.Linkage(match_blocks=("TOWN",), claims="clear links"), masking)
+    alone = np.asarray(every.table["ties"]) == 1
+    assert clear.claims == alone.sum() < every.claims
+    assert clear.expected_correct == clear.correct == np.asarray(every.table["correct"])[alone].sum()
+
+
 def test_looking_up_re_identifications_alone_gives_the_same_classes_and_rate(masking):
     plan = mw.Linkage(match_blocks=("TOWN",))
     whole, thrifty = (mw.attack(p, masking) for p in (plan, replace(plan, links="re-identified")))

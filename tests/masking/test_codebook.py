@@ -68,7 +68,10 @@ def test_the_recipient_is_told_of_samples_seeds_and_swaps(release: Release):
     assert "each was released with probability 0.5" in text
     assert "not for release" in text
     swapped = replace(release, card=replace(release.card, swapped=Swapped(0.125, ("AGE",)), seeded=False))
-    assert "12.5% of the records had AGE exchanged with another of their block." in codebook(swapped)
+    assert "12.5% of the records had AGE exchanged with another of them." in codebook(swapped)
+    blocks = replace(swapped.card, swapped=Swapped(0.00012, ("AGE",), ("REGION", "SEX")))
+    said = "0.012% of the records had AGE exchanged with another of their block (REGION, SEX)."
+    assert said in codebook(replace(swapped, card=blocks))
     assert "not for release" not in codebook(swapped)
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from ..errors import BadPlan, nearest
 from .agreement import Absolute, Exact, Relative, rule_from_dict
+from .bayes import BayesIntruder
 from .latent import EM, WEIGHTS, Fixed
 from .linkage import Linkage
+from .nearest import NearestRecord
 from .risk import Risk, Risks
 from .running import attack
 from .supervised import supervised_weights
@@ -17,9 +19,11 @@ __all__ = [
     "ATTACKS",
     "EM",
     "Absolute",
+    "BayesIntruder",
     "Exact",
     "Fixed",
     "Linkage",
+    "NearestRecord",
     "Relative",
     "Risk",
     "Risks",
@@ -28,7 +32,7 @@ __all__ = [
     "supervised_weights",
 ]
 
-ATTACKS: dict[str, Any] = {"Linkage": Linkage}
+ATTACKS: dict[str, Any] = {"Linkage": Linkage, "NearestRecord": NearestRecord, "BayesIntruder": BayesIntruder}
 
 
 def attack_from_dict(data: Mapping[str, Any]) -> Any:

@@ -19,6 +19,7 @@ from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 Bounds = tuple[Floats, Floats]
 
 CLOSED, CLOSED_STEP = (
@@ -125,22 +126,48 @@ def _exactly(agrees: Callable[[Floats, Floats], Bools], values: Floats, low: Flo
 
 
 def _settled(agrees: Callable[[Floats, Floats], Bools], values: Floats, bound: Floats, away: float) -> Floats:
-    """Step towards the value while the bound disagrees, then away from it while the next number still agrees."""
-    bound, rows = bound.copy(), np.arange(len(values))
+    """Step towards the value while the bound disagrees, then away from it while the next number still agrees.
+
+    Where the bound is much smaller than the value its own steps are too fine: there the place is found by halving.
+    """
+    bound = bound.copy()
+    rows = np.flatnonzero(~agrees(values, bound))
     for _ in range(MOST_STEPS):
-        rows = rows[~agrees(values[rows], bound[rows])]
         if not len(rows):
             break
         bound[rows] = np.nextafter(bound[rows], values[rows])
-    rows = np.arange(len(values))
+        rows = rows[~agrees(values[rows], bound[rows])]
+    bound[rows] = values[rows]
+    rows = np.flatnonzero(agrees(values, np.nextafter(bound, away)))
     for _ in range(MOST_STEPS):
-        beyond = np.nextafter(bound[rows], away)
-        further = agrees(values[rows], beyond)
-        rows, beyond = rows[further], beyond[further]
         if not len(rows):
-            break
-        bound[rows] = beyond
+            return bound
+        bound[rows] = np.nextafter(bound[rows], away)
+        rows = rows[agrees(values[rows], np.nextafter(bound[rows], away))]
+    bound[rows] = _halved(agrees, values[rows], bound[rows], away)
     return bound
+
+
+def _halved(agrees: Callable[[Floats, Floats], Bools], values: Floats, near: Floats, away: float) -> Floats:
+    """Return the last number that agrees, by halving the numbers between one that does and one that does not."""
+    reach = 1e-12 * np.maximum(np.abs(values), np.abs(near - values))  # further off than rounding can be
+    good, bad = _places(near), _places(near + np.copysign(reach, away))
+    while (np.abs(bad - good) > 1).any():
+        middle = good + (bad - good) // 2
+        middle = np.where((middle == good) & (bad != good), good + np.sign(bad - good), middle)
+        agree = agrees(values, _numbers(middle))
+        good, bad = np.where(agree, middle, good), np.where(agree, bad, middle)
+    return _numbers(good)
+
+
+def _places(numbers: Floats) -> Ints:
+    """Return whole numbers in the order of the doubles, without gaps."""
+    bits = numbers.view(np.int64)
+    return np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+
+
+def _numbers(places: Ints) -> Floats:
+    return np.where(places < 0, np.iinfo(np.int64).min - places, places).view(np.float64)
 
 
 @dataclass(frozen=True, slots=True)

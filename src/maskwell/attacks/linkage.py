@@ -29,7 +29,8 @@ class Linkage(Search):
 
     The class of a link is by the number of agreeing fields: all (re-identification), all but one (questionable), fewer
     (false); or by `cut_offs`, two scores (re-identification from the first on, questionable from the second).
-    `claims`: the intruder stands by "re-identifications" only, or by "all links". `links="re-identified"` looks up
+    `claims`: the intruder stands by "re-identifications" only, by "all links", or by "clear links", those where no
+    other candidate is as good. `links="re-identified"` looks up
     who is linked for re-identifications only (one pass over the pairs instead of two): classes and rate are the same,
     but the links of the other classes are not named or marked.
     """
@@ -54,8 +55,10 @@ class Linkage(Search):
         rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
         object.__setattr__(self, "rules", tuple((name, rule) for name, rule in rules))
         problems += _choice("assignment", self.assignment, ("best", "one-to-one"))
-        problems += _choice("claims", self.claims, ("re-identifications", "all links"))
+        problems += _choice("claims", self.claims, ("re-identifications", "all links", "clear links"))
         problems += _choice("links", self.links, ("all", "re-identified"))
+        if self.links == "re-identified" and self.claims != "re-identifications":
+            problems.append(f"claims={self.claims!r} needs every link: leave links='re-identified' out")
         problems += self._cut_off_problems()
         raise_all(problems, BadPlan)
 

@@ -93,6 +93,16 @@ class Weighed:
             return np.where(scores >= first, 0, np.where(scores >= second, 1, 2))
         return np.minimum(len(self.fit.m) - agreeing(pattern), 2)
 
+    def may_be_found(self) -> Bools:
+        """Return for each rank whether links of that rank are re-identifications, or some of them are."""
+        kinds = self.kinds(np.arange(len(self.rank)))
+        found = np.zeros(int(self.rank.max()) + 1, bool)
+        found[self.rank[kinds == 0]] = True
+        least, most = np.full(len(found), 9), np.zeros(len(found), np.int64)
+        np.minimum.at(least, self.rank, kinds)
+        np.maximum.at(most, self.rank, kinds)
+        return np.asarray(found | (least != most))
+
     def pattern_of_rank(self) -> Ints:
         """Return a pattern of each rank: the one with most agreements."""
         out = np.zeros(int(self.rank.max()) + 1, np.int64)
@@ -111,7 +121,7 @@ def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied
 
     if seen.shape[1]:
         top = best_seen(seen, weighed.rank)
-        again = np.flatnonzero((top >= 0) & (weighed.kinds(weighed.pattern_of_rank()[top]) == 0))
+        again = np.flatnonzero((top >= 0) & weighed.may_be_found()[top])
         best = best_of(arranged, weighed.rank, again)
         best = Best(top, best.ties, best.place, best.next_rank, best.next_place)
     else:
@@ -119,7 +129,7 @@ def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied
 
     def is_tied(rows: Ints, places: Ints) -> Bools:
         inside = (places >= arranged.start[rows]) & (places < arranged.stop[rows])
-        pattern = paired_patterns(arranged.low[rows], arranged.high[rows], arranged.found, places)
+        pattern = paired_patterns(arranged.low, arranged.high, arranged.found, rows, places)
         return np.asarray(inside & (weighed.rank[pattern] == best.rank[rows]))
 
     return best, is_tied
@@ -139,7 +149,7 @@ class _Answer:
         plan, a, best, back = self.weighed.plan, self.arranged, self.best, self.back
         pattern, linked, known = self._patterns(), best.place >= 0, best.rank >= 0
         kind = np.where(known, self.weighed.kinds(pattern), KINDS.index(NO_CANDIDATE))
-        claimed = linked & ((kind == 0) | (plan.claims == "all links"))
+        claimed = linked & {"all links": True, "clear links": best.ties == 1}.get(plan.claims, kind == 0)
         return Guess(
             searcher=a.searchers[back],
             found=self._numbers(best.place),
@@ -163,9 +173,9 @@ class _Answer:
         """Return the pattern of each best link; where nobody was looked up, that of its rank."""
         from ..kernels.pairs import paired_patterns
 
-        a, linked = self.arranged, self.best.place >= 0
+        a, linked = self.arranged, np.flatnonzero(self.best.place >= 0)
         pattern = self.weighed.pattern_of_rank()[self.best.rank]
-        pattern[linked] = paired_patterns(a.low[linked], a.high[linked], a.found, self.best.place[linked])
+        pattern[linked] = paired_patterns(a.low, a.high, a.found, linked, self.best.place[linked])
         return pattern
 
     def _numbers(self, places: Ints) -> Ints:
@@ -181,7 +191,7 @@ class _Answer:
 
         a, here, places = self.arranged, self.back[rows], self.arranged.place_of[found]
         comparable = (places >= a.start[here]) & (places < a.stop[here])
-        return paired_patterns(a.low[here], a.high[here], a.found, places).astype(np.int64), comparable
+        return paired_patterns(a.low, a.high, a.found, here, places).astype(np.int64), comparable
 
 
 class Partners:
@@ -201,7 +211,7 @@ class Partners:
         pattern = all_patterns(a.low[here], a.high[here], a.found, begin, end)[0].astype(np.int64)
         scores = self._weighed.scores[pattern]
         allowed = (self._weighed.kinds(pattern) > 0) & (pattern != (1 << a.fields) - 1)
-        if self._weighed.plan.claims == "all links" and len(scores):
+        if self._weighed.plan.claims != "re-identifications" and len(scores):
             allowed &= scores < scores.max() - SAME_SCORE
         order = np.argsort(-scores, kind="stable")
         return np.asarray(a.places[begin + order[allowed[order]]])

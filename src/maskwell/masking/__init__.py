@@ -6,5 +6,6 @@ from .applying import apply
 from .plans import Mask, Plan, Setting
 from .results import Masking, Release
 from .stored import read_release
+from .swapping import Swapping
 
-__all__ = ["Mask", "Masking", "Plan", "Release", "Setting", "apply", "read_release"]
+__all__ = ["Mask", "Masking", "Plan", "Release", "Setting", "Swapping", "apply", "read_release"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..card import Swapped
 from ..laws import Additive, Classes, Multiplicative, Outlet, RankSwapped, SkewedBias, Transition
 from ..laws.chained import combined_of
 from ..schema import Column
@@ -24,11 +25,7 @@ def codebook(release: Release) -> str:
             f"The records are a random sample: each was released with probability {card.subsampled:g}.",
         ]
     if card.swapped is not None:
-        said = ", ".join(card.swapped.columns)
-        lines += [
-            "",
-            f"{card.swapped.share:.1%} of the records had {said} exchanged with another of their block.",
-        ]
+        lines += ["", _swapped(card.swapped)]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
         cells = (column.name, _what(column), _codes(column), _masking(release, column))
@@ -36,6 +33,12 @@ def codebook(release: Release) -> str:
     for column in schema.columns:
         lines += _labels(column) or _categories(release, column)
     return "\n".join([*lines, *_advice(release)]) + "\n"
+
+
+def _swapped(swapped: Swapped) -> str:
+    blocks = f"their block ({', '.join(swapped.blocks)})" if swapped.blocks else "them"
+    said = ", ".join(swapped.columns)
+    return f"{100 * swapped.share:.3g}% of the records had {said} exchanged with another of {blocks}."
 
 
 def _cell(text: str) -> str:
@@ -84,14 +87,21 @@ def _categories(release: Release, column: Column) -> list[str]:
 
 
 def _masking(release: Release, column: Column) -> str:
-    sums = dict(release.card.recomputed)
-    if column.name in sums:
-        parts = " + ".join(n if c == 1 else f"{c:g} {n}" for n, c in sums[column.name])
-        return f"recomputed as {parts}"
     if "id" in column.roles:
         return "new random ids"
     if "group" in column.roles:
         return "groups numbered anew"
+    swapped, said = release.card.swapped, _noise(release, column)
+    if swapped is None or column.name not in swapped.columns:
+        return said
+    return f"{said}; {100 * swapped.share:.3g}% of the values exchanged"
+
+
+def _noise(release: Release, column: Column) -> str:
+    sums = dict(release.card.recomputed)
+    if column.name in sums:
+        parts = " + ".join(n if c == 1 else f"{c:g} {n}" for n, c in sums[column.name])
+        return f"recomputed as {parts}"
     law = release.card.law_of(column.name)
     return "as collected" if law is None else describe(law, column.name)
 

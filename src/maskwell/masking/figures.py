@@ -36,13 +36,16 @@ class ColumnFigures:
 
 
 def column_figures(masking: Masking) -> list[ColumnFigures]:
-    """Return figures for every masked column that is a number in the release (codes by their numbers)."""
+    """Return figures for every masked column that is a number in the release (codes by their numbers).
+
+    They are about the noise: records that were exchanged afterwards are compared as they were before.
+    """
     totals = [total for total, _ in masking.card.recomputed]
     names = [name for name in (*masking.card.columns, *totals) if masking.masked.schema[name].is_number]
     if not names:
         return []
     kept = slice(None) if masking.kept is None else masking.kept
-    x, z = masking.truth.values(names)[kept], masking.masked.values(names)[kept]
+    x, z = masking.truth.values(names)[kept], masking.unswapped.values(names)[kept]
     before, after = Local().moments(x), Local().moments(z)
     return [
         ColumnFigures(

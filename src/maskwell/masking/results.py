@@ -16,6 +16,7 @@ from ..keystream import Blocks, Key, Stream, identified, numbered
 from ..schema import Schema
 from ..table import Table
 from .history import Past, Revisions
+from .swapping import Swapping, exchange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +55,8 @@ class Masking:
 
     `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases.
     `number` counts the releases of a series, `revisions` has the tags that changed and new cells draw their noise
-    from, `past` remembers the cells, laws and sums of earlier releases that are not in this one.
+    from, `past` remembers the cells, laws and sums of earlier releases that are not in this one. `swapping` says what
+    `swap` exchanged: `masked` has the values as they were exchanged, links follow the record.
     """
 
     truth: Table = field(repr=False)
@@ -68,6 +70,7 @@ class Masking:
     kept: Integers | None = field(default=None, repr=False)
     notes: tuple[str, ...] = field(default=(), repr=False)
     given: tuple[Release, Integers] | None = field(default=None, repr=False)
+    swapping: Swapping | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         columns = ", ".join(self.card.masked) or "none"
@@ -77,6 +80,13 @@ class Masking:
     def blocks(self) -> Blocks:
         """The 128-bit ids of the records."""
         return record_blocks(self.truth)
+
+    @property
+    def unswapped(self) -> Table:
+        """The masked values, in the order of `truth`, as they were before any exchange."""
+        if self.swapping is None or not self.swapping.swaps:
+            return self.masked
+        return exchange(self.masked, self.swapping.columns, self.swapping.pairs)
 
     @cached_property
     def order(self) -> Integers:
@@ -103,7 +113,7 @@ class Masking:
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: counts and columns, no record."""
-        return {
+        figures = {
             "records": len(self.truth),
             "released": len(self.order),
             "masked": list(self.card.masked),
@@ -111,6 +121,7 @@ class Masking:
             "number": self.number,
             "notes": list(self.notes),
         }
+        return figures if self.swapping is None else {**figures, "swapping": self.swapping.to_dict()}
 
     def write(self, *, release: str | Path, private: str | Path, format: str | None = None) -> str:
         """Write both halves: the public bundle, and the key, links and truth to the private folder."""

@@ -24,8 +24,10 @@ from .codebook import codebook
 from .history import Past, Revisions
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
+from .swapping import Swapping
 
 CARD, SCHEMA, CODEBOOK = "card.json", "schema.toml", "codebook.md"
+SWAPPING = "swapping.json"
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "sav": "sav", "dta": "dta", "xpt": "xpt"}
 
 Writer = Callable[[Path], None]
@@ -99,6 +101,10 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "clear": list(masking.past.clear),
         "kept": None if masking.kept is None else masking.kept.tolist(),
     }
+    swapping = masking.swapping
+    exchanged: dict[str, Writer] = (
+        {} if swapping is None else {SWAPPING: lambda path: _text(path, swapping.to_json())}
+    )
     return {
         "key.hex": lambda path: _text(path, key.secret.hex() + "\n"),
         "links.csv": lambda path: _write_links(masking, path),
@@ -110,6 +116,7 @@ def private_files(masking: Masking) -> dict[str, Writer]:
         "past.card.json": lambda path: _text(path, masking.past.card.to_json()),
         "card.json": lambda path: _text(path, masking.card.to_json()),
         "state.json": lambda path: _text(path, json.dumps(state, indent=1)),
+        **exchanged,
     }
 
 
@@ -228,7 +235,12 @@ def read_masking(public: Path, private: Path) -> Masking:
         kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
         notes=tuple(state["notes"]),
         given=(release, _order(folder, truth, release.table)),
+        swapping=_read_swapping(folder / SWAPPING),
     )
+
+
+def _read_swapping(path: Path) -> Swapping | None:
+    return Swapping.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def _stored(folder: Path, name: str) -> Table:

@@ -93,16 +93,12 @@ def check_identities(table: Table, card: NoiseCard) -> None:
     noised = {
         n for law in card.laws if law.form in ("additive", "lognormal bias", "chained") for n in law.columns
     }
-    names = [
-        column.name
-        for column in table.schema.columns
-        if column.is_number and not column.drop and not column.roles & {"weight", "id", "group"}
-    ]
+    names = amounts(table)
     noised &= set(names)
     if not noised or len(names) < 3:
         return
     problems = []
-    for identity in _identities(table, names):
+    for identity in exact_identities(table, names):
         members = (identity.total, *(part for part, _ in identity.parts))
         if (
             noised.intersection(members)
@@ -113,7 +109,16 @@ def check_identities(table: Table, card: NoiseCard) -> None:
     raise_all(problems, BadPlan)
 
 
-def _identities(table: Table, names: list[str]) -> Any:
+def amounts(table: Table) -> list[str]:
+    """Return the released columns that hold amounts."""
+    return [
+        column.name
+        for column in table.schema.columns
+        if column.is_number and not column.drop and not column.roles & {"weight", "id", "group"}
+    ]
+
+
+def exact_identities(table: Table, names: list[str]) -> Any:
     """Find exact identities; a long file without gaps is searched whole only where a part of it has one."""
     from ..io.identities import find_identities
 

@@ -1,0 +1,301 @@
+"""Intruders who score every candidate of a block: from scores of pairs, a batch at a time, to an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import BadPlan
+from ..table import Floats
+from .assignment import _check_size, _interchangeable
+from .contract import NOBODY, Bools, Guess, Ints
+
+KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
+SAME_SCORE = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
+ASSIGNMENTS = ("best", "one-to-one")
+PAIRS_AT_ONCE = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Scores between the intruder's records of a block and some of its released ones: minus infinity is impossible."""
+
+    known: Ints
+    released: Ints
+    scores: Floats
+
+
+class Scorer(Protocol):
+    """What an intruder brings who scores candidates; higher is likelier."""
+
+    def batches(self) -> Iterator[Batch]:
+        """Score all pairs within blocks, the records of each side in a keyed order."""
+
+    def pairs(self, known: Ints, released: Ints) -> Floats:
+        """Score listed pairs, after `batches` has been exhausted."""
+
+
+def option_problems(plan: Any) -> list[str]:
+    """List what is wrong with `fields` and `assignment`, and freeze the fields."""
+    problems = []
+    if plan.fields is not None:
+        names = (plan.fields,) if isinstance(plan.fields, str) else tuple(plan.fields)
+        object.__setattr__(plan, "fields", names)
+        problems += [] if names else ["name at least one field"]
+        problems += [f"field {n!r} is named twice" for n in sorted({n for n in names if names.count(n) > 1})]
+    if plan.assignment not in ASSIGNMENTS:
+        problems.append(f"assignment must be 'best' or 'one-to-one', not {plan.assignment!r}")
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The block of every record on both sides, and keyed orders in which they are looked at."""
+
+    known: Ints
+    released: Ints
+    orders: tuple[Ints, Ints]
+
+    def __iter__(self) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield each block that both sides share, with its records in keyed order."""
+        ours, theirs = members(self.known, self.orders[0]), members(self.released, self.orders[1])
+        return ((block, records, theirs[block]) for block, records in ours.items() if block in theirs)
+
+    def sizes(self, *, released: bool) -> Ints:
+        """Return how many records of the other side share the block of each record of one side."""
+        here, there = (self.released, self.known) if released else (self.known, self.released)
+        counts = np.bincount(there, minlength=int(max(here.max(initial=0), there.max(initial=0))) + 1)
+        return np.asarray(counts[here])
+
+    def released_with(self, known: int) -> Ints:
+        """Return the released records in the block of one of the intruder's, in keyed order."""
+        order = self.orders[1]
+        return np.asarray(order[self.released[order] == self.known[known]])
+
+
+def members(blocks: Ints, order: Ints) -> dict[int, Ints]:
+    """Return the records of each block, in a given order."""
+    ordered = order[np.argsort(blocks[order], kind="stable")]
+    numbers, starts = np.unique(blocks[ordered], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(ordered, starts[1:]), strict=True))
+
+
+def in_runs(records: Ints, width: int) -> Iterator[Ints]:
+    """Cut records into runs that make about as many pairs with `width` others as are scored at once."""
+    length = max(1, PAIRS_AT_ONCE // max(width, 1))
+    return (records[begin : begin + length] for begin in range(0, len(records), length))
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """For each searcher its best score, how many candidates have it, the first of them, and the next best.
+
+    `log_total` is the log of the summed exponentials of all its scores.
+    """
+
+    score: Floats
+    ties: Ints
+    place: Ints
+    second_score: Floats
+    second: Ints
+    log_total: Floats
+
+    @classmethod
+    def nothing(cls, count: int) -> Best:
+        """Start with no candidate for anybody."""
+        low, nobody = np.full(count, -np.inf), np.full(count, NOBODY, np.int64)
+        return cls(low, np.zeros(count, np.int64), nobody, low.copy(), nobody.copy(), low.copy())
+
+    def add(self, rows: Ints, candidates: Ints, scores: Floats) -> None:
+        """Take scores of further candidates in: rows x candidates, those that come first win ties."""
+        new = _two_best(scores)
+        places = [self.place[rows], self.second[rows], candidates[new[1]], candidates[new[3]]]
+        values = np.stack([self.score[rows], self.second_score[rows], new[0], new[2]])
+        at = np.arange(len(rows))
+        top, first = _first_best(values)
+        counts = np.stack([self.ties[rows], new[4]])
+        self.ties[rows] = (counts * (values[::2] >= _lowest(top))).sum(axis=0)
+        self.score[rows], self.place[rows] = top, np.stack(places)[first, at]
+        values[first, at] = -np.inf
+        self.second_score[rows], then = _first_best(values)
+        self.second[rows] = np.stack(places)[then, at]
+        self.log_total[rows] = np.logaddexp(self.log_total[rows], log_sum(scores, axis=1))
+
+
+def _two_best(scores: Floats) -> tuple[Floats, Ints, Floats, Ints, Ints]:
+    """Return the best score of each row and its place, those of the next best, and how many are as good as the best."""
+    scores = scores.T.copy()
+    top, first = _first_best(scores)
+    ties = (scores >= _lowest(top)).sum(axis=0)
+    scores[first, np.arange(len(first))] = -np.inf
+    second, then = _first_best(scores)
+    return top, first, second, then, ties
+
+
+def _first_best(values: Floats) -> tuple[Floats, Ints]:
+    """Return the largest value of each column and the first place that has it but for rounding."""
+    top = values.max(axis=0)
+    return top, np.asarray((values >= _lowest(top)).argmax(axis=0))
+
+
+def _lowest(top: Floats) -> Floats:
+    """Return the lowest score that is as good as the best one."""
+    size = np.where(np.isfinite(top), np.maximum(np.abs(top), 1.0), 0.0)
+    return np.asarray(top - SAME_SCORE * size)
+
+
+def log_sum(logs: Floats, axis: int) -> Floats:
+    """Return the log of summed exponentials, minus infinity where all are."""
+    top = logs.max(axis=axis, initial=-np.inf, keepdims=True)
+    shift = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(logs - shift).sum(axis=axis)) + shift.squeeze(axis))
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """One-to-one links of largest total score; `alike` numbers the candidates that are interchangeable."""
+
+    best: Best
+    alike: Ints = field(repr=False)
+
+
+def assigned(whole: Iterable[Batch], counts: tuple[int, int], to_masked: bool) -> Assigned:
+    """Assign candidates to searchers, each at most once, in each block: first as many links as are possible at all,
+    then the largest total score. Candidates with the same score for every searcher are the ties.
+    """
+    searchers, candidates = counts if to_masked else counts[::-1]
+    best, alike = Best.nothing(searchers), np.arange(candidates)
+    for batch in whole:
+        near, far, scores = _turned(batch, to_masked)
+        best.log_total[near] = log_sum(scores, axis=1)
+        same = _interchangeable(scores)
+        alike[far] = far[same]
+        rows, columns = _solved(scores)
+        best.place[near[rows]], best.score[near[rows]] = far[columns], scores[rows, columns]
+        best.ties[near[rows]] = np.bincount(same, minlength=len(far))[same[columns]]
+    return Assigned(best, alike)
+
+
+def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats]:
+    if to_masked:
+        return batch.known, batch.released, batch.scores
+    return batch.released, batch.known, np.ascontiguousarray(batch.scores.T)
+
+
+def _solved(scores: Floats) -> tuple[Ints, Ints]:
+    """Return rows and columns of the best assignment, without the impossible pairs it could not avoid."""
+    from scipy.optimize import linear_sum_assignment
+
+    possible = np.isfinite(scores)
+    if not possible.any():
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    low, high = scores[possible].min(), scores[possible].max()
+    penalty = low - (high - low + 1.0) * (min(scores.shape) + 1)
+    rows, columns = linear_sum_assignment(np.where(possible, scores, penalty), maximize=True)
+    kept = possible[rows, columns]
+    return np.asarray(rows[kept], dtype=np.int64), np.asarray(columns[kept], dtype=np.int64)
+
+
+def whole_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Join the batches of a block; they come one after the other."""
+    parts: list[Batch] = []
+    for batch in batches:
+        if parts and parts[0].known is not batch.known:
+            yield _joined(parts)
+            parts = []
+        parts.append(batch)
+        _check_size(len(batch.known), sum(len(part.released) for part in parts))
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: Sequence[Batch]) -> Batch:
+    released = np.concatenate([part.released for part in parts])
+    return Batch(parts[0].known, released, np.concatenate([part.scores for part in parts], axis=1))
+
+
+def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) -> tuple[Best, Any]:
+    """Link every searcher; return the links and a function that tells whether candidates tie with them."""
+    counts = len(blocks.known), len(blocks.released)
+    if assignment == "one-to-one":
+        links = assigned(whole_blocks(scorer.batches()), counts, to_masked)
+        return links.best, lambda rows, found: links.alike[found] == links.alike[links.best.place[rows]]
+    best = Best.nothing(counts[0] if to_masked else counts[1])
+    for batch in scorer.batches():
+        best.add(*_turned(batch, to_masked))
+    best.ties[np.isneginf(best.score)] = 0
+    best.place[np.isneginf(best.score)] = NOBODY
+    best.second[np.isneginf(best.second_score)] = NOBODY
+
+    def is_tied(rows: Ints, found: Ints) -> Bools:
+        known, released = (rows, found) if to_masked else (found, rows)
+        inside = blocks.known[known] == blocks.released[released]
+        tied = np.zeros(len(rows), bool)
+        scores = scorer.pairs(known[inside], released[inside])
+        tied[inside] = scores >= _lowest(best.score[rows[inside]])
+        return tied
+
+    return best, is_tied
+
+
+def partners_of(scorer: Scorer, blocks: Blocks, best: Best, *, to_masked: bool) -> Callable[[int], Ints]:
+    """Return a function that lists the released records an intruder would not claim for one of his, likeliest first."""
+
+    def partners(known: int) -> Ints:
+        released = blocks.released_with(known)
+        if not len(released):
+            return released
+        scores = scorer.pairs(np.full(len(released), known), released)
+        if to_masked:
+            claimed = (released == best.place[known]) | (scores >= _lowest(scores.max(keepdims=True)))
+        else:
+            theirs = best.score[released]
+            claimed = (best.place[released] == known) | (np.isfinite(theirs) & (scores >= _lowest(theirs)))
+        order = np.argsort(-scores, kind="stable")
+        return np.asarray(released[order[~(claimed & np.isfinite(scores))[order]]])
+
+    return partners
+
+
+def answered(
+    plan: Any,
+    blocks: Blocks,
+    best: Best,
+    is_tied: Callable[[Ints, Ints], Bools],
+    partners: Callable[[int], Ints],
+    *,
+    scores: tuple[Floats, Floats],
+    columns: dict[str, Any],
+    fields: tuple[str, ...],
+    notes: Sequence[str] = (),
+) -> Guess:
+    """Put links into the form in which all intruders answer; `scores` are those shown of the best and the second."""
+    linked = best.place >= 0
+    return Guess(
+        searcher=np.arange(len(best.place)),
+        found=best.place,
+        score=np.where(linked, scores[0], np.nan),
+        ties=best.ties,
+        candidates=blocks.sizes(released=not plan.to_masked),
+        claimed=linked,
+        kind=np.where(linked, 0, 1),
+        kinds=KINDS,
+        is_tied=is_tied,
+        partners=partners,
+        to_masked=plan.to_masked,
+        second=best.second,
+        second_score=np.where(best.second >= 0, scores[1], np.nan),
+        columns=columns,
+        figures={"fields": fields},
+        notes=tuple(notes),
+    )
+
+
+def check_fields_named(fields: Sequence[str], remedy: str) -> None:
+    """Refuse an intruder who compares nothing."""
+    if not fields:
+        raise BadPlan(f"the release has no column that the intruder can compare: {remedy}")

@@ -1,0 +1,269 @@
+"""What directed swapping did to a masking: who was exchanged, why no more, and what it cost. It stays inside."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..table import Table
+from ..tolerances import SwapShare, tolerance_from_dict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Integers = npt.NDArray[np.int64]
+
+COVARIANCES = {
+    "column": "string",
+    "other": "string",
+    "both_swapped": "bool",
+    "before": "double",
+    "after": "double",
+    "correlation_before": "double",
+    "correlation_after": "double",
+}
+DOMAINS = {
+    "domain": "string",
+    "value": "string",
+    "records": "int64",
+    "column": "string",
+    "open_before": "int64",
+    "open_after": "int64",
+    "mean_before": "double",
+    "mean_after": "double",
+    "shift_in_sds": "double",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the intruder achieves at one moment: `expected_correct` shares ties, `correct` is as drawn among them."""
+
+    targets: int
+    claims: int
+    correct: int
+    expected_correct: float
+
+    @property
+    def expected_incorrect(self) -> float:
+        """How many of the links claimed are wrong, ties shared."""
+        return self.claims - self.expected_correct
+
+    @property
+    def rate(self) -> float:
+        """The share of the targets linked correctly, ties shared."""
+        return self.expected_correct / self.targets
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One attack on a masking with so many swaps, and whether the tolerance held."""
+
+    swaps: int
+    expected_correct: float
+    expected_incorrect: float
+    met: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """A record at risk that could not be exchanged: its number in the truth, from 0, and why.
+
+    `after` counts the swaps that came before it in the keyed order.
+    """
+
+    record: int
+    reason: str
+    after: int
+
+
+@dataclass(frozen=True)
+class Swapping:
+    """The record of directed swapping, for the steward: `pairs` are links.
+
+    `pairs` has two record numbers of the truth, from 0, for each swap: the record at risk and its partner. `at_risk`
+    counts the records that the intruder linked correctly, or had among the tied best; `needed` is Moore's number,
+    which supposes that each swap turns one link. `trace` has every attack that was made, in order. `covariances` and
+    `domains` compare the masked values before and after the exchange: pairwise covariances (sds over all open values
+    times the correlation where both are open) of swapped columns, and means by sub-domain.
+    """
+
+    attack: Mapping[str, Any]
+    tolerance: Any
+    columns: tuple[str, ...]
+    fields: tuple[str, ...]
+    blocks: tuple[str, ...]
+    released: int
+    at_risk: int
+    needed: int
+    met: bool
+    before: Standing
+    after: Standing
+    pairs: Integers = field(repr=False, compare=False)
+    stuck: tuple[Stuck, ...] = field(default=(), repr=False)
+    trace: tuple[Tried, ...] = field(default=(), repr=False)
+    covariances: pa.Table | None = field(default=None, repr=False, compare=False)
+    domains: pa.Table | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def swaps(self) -> int:
+        """How many pairs of records were exchanged."""
+        return len(self.pairs)
+
+    @property
+    def records(self) -> int:
+        """How many records carry the values of another."""
+        return 2 * len(self.pairs)
+
+    @property
+    def share(self) -> float:
+        """The share of the released records that carry the values of another."""
+        return self.records / self.released
+
+    @property
+    def widened(self) -> tuple[str, ...]:
+        """The columns that moved beside the fields that the intruder compares."""
+        return tuple(name for name in self.columns if name not in self.fields)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """How many records were stuck, by reason."""
+        return dict(Counter(one.reason for one in self.stuck).most_common())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only: no record, no pair."""
+        out: dict[str, Any] = {"attack": dict(self.attack), "tolerance": self.tolerance.to_dict()}
+        for name in ("columns", "fields", "blocks"):
+            out[name] = list(getattr(self, name))
+        for name in ("released", "at_risk", "needed", "swaps", "records", "share", "met"):
+            out[name] = getattr(self, name)
+        out["stuck"] = self.reasons
+        for name in ("before", "after"):
+            moment: Standing = getattr(self, name)
+            out[name] = asdict(moment) | {"rate": moment.rate}
+        out["trace"] = [asdict(one) for one in self.trace]
+        out["largest_domain_shift_in_sds"] = self.largest_domain_shift[0]
+        out["largest_correlation_change"] = self.largest_correlation_change[0]
+        return out
+
+    @property
+    def largest_domain_shift(self) -> tuple[float, str]:
+        """The largest change of a sub-domain's mean, in sds of the column, and where."""
+        return _largest(self.domains, lambda row: row["shift_in_sds"], ("domain", "column"))
+
+    @property
+    def largest_correlation_change(self) -> tuple[float, str]:
+        """The largest change of a correlation with an unswapped column, and which."""
+        change = ("correlation_after", "correlation_before")
+        return _largest(self.covariances, lambda row: row[change[0]] - row[change[1]], ("column", "other"))
+
+    def said(self) -> str:
+        """Say in one sentence what was exchanged."""
+        if not self.swaps:
+            return "no record was exchanged"
+        within = f"blocks of {', '.join(self.blocks)}" if self.blocks else "the whole file"
+        return (
+            f"{self.records:,} records ({100 * self.share:.2g}%) exchanged within {within}: "
+            f"{', '.join(self.columns)} of {self.swaps:,} pair{'s' if self.swaps > 1 else ''}"
+        )
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        answer = "met" if self.met else "NOT MET"
+        lines = [f"Swapping against {self.attack.get('attack', 'an attack')}, {self.tolerance}: {answer}"]
+        lines += _wrapped(self.said())
+        moments = (self.before, self.after)
+        rows = [
+            ("links claimed", *(f"{one.claims:,}" for one in moments)),
+            ("correct, ties shared", *(f"{one.expected_correct:,.1f}" for one in moments)),
+            ("rate", *(f"{one.rate:.1%}" for one in moments)),
+        ]
+        lines += ["", f"  {'':<22}{'before':>10}{'after':>10}"]
+        lines += [f"  {name:<22}{before:>10}{after:>10}" for name, before, after in rows]
+        what = "asked for" if isinstance(self.tolerance, SwapShare) else "needed if each turns one link"
+        lines += ["", *_wrapped(f"at risk {self.at_risk:,}; swaps {what} {self.needed:,}")]
+        if self.stuck:
+            why = "; ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
+            lines += _wrapped(f"could not be exchanged: {why}")
+        lines += _wrapped(f"tried: {', '.join(f'{one.swaps:,}' for one in self.trace)} swaps")
+        for what, (size, where) in (
+            ("a domain's mean (in sds)", self.largest_domain_shift),
+            ("a correlation with an unswapped column", self.largest_correlation_change),
+        ):
+            lines += _wrapped(f"largest change of {what}: {size:.2g} ({where})") if where else []
+        return lines
+
+    def to_json(self) -> str:
+        """Write everything, pairs too: for the private half."""
+        out = {name: getattr(self, name) for name in ("columns", "fields", "blocks", "released", "at_risk")}
+        out |= {"needed": self.needed, "met": self.met, "attack": dict(self.attack)}
+        out |= {"tolerance": self.tolerance.to_dict(), "pairs": self.pairs.tolist()}
+        out |= {"before": asdict(self.before), "after": asdict(self.after)}
+        out |= {name: [asdict(one) for one in getattr(self, name)] for name in ("stuck", "trace")}
+        for name in ("covariances", "domains"):
+            table = getattr(self, name)
+            out[name] = None if table is None else table.to_pydict()
+        return json.dumps(out, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str) -> Swapping:
+        """Read what `to_json` wrote."""
+        data: dict[str, Any] = json.loads(text)
+        for name in ("columns", "fields", "blocks"):
+            data[name] = tuple(data[name])
+        data["tolerance"] = tolerance_from_dict(data["tolerance"])
+        data["pairs"] = np.array(data["pairs"], np.int64).reshape(-1, 2)
+        data |= {name: Standing(**data[name]) for name in ("before", "after")}
+        data["stuck"] = tuple(Stuck(**one) for one in data["stuck"])
+        data["trace"] = tuple(Tried(**one) for one in data["trace"])
+        for name, kinds in (("covariances", COVARIANCES), ("domains", DOMAINS)):
+            data[name] = None if data[name] is None else figures_table(kinds, data[name])
+        return cls(**data)
+
+
+def figures_table(kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]]) -> pa.Table:
+    """Make an Arrow table of some columns in the types that `kinds` says."""
+    import pyarrow as pa
+
+    types: dict[str, Any] = {"string": pa.string(), "bool": pa.bool_(), "int64": pa.int64()}
+    types["double"] = pa.float64()
+    return pa.table({name: pa.array(columns[name], types[kind]) for name, kind in kinds.items()})
+
+
+def exchange(table: Table, columns: Sequence[str], pairs: Integers) -> Table:
+    """Return the table with values and statuses of some columns exchanged between pairs of records.
+
+    Pairs share no record, so exchanging twice changes nothing.
+    """
+    names = [name for name in columns if name in table.schema]
+    other = np.arange(len(table))
+    other[pairs[:, 0]], other[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
+    moved = table.select(names).take(other)
+    data = table.data
+    for name in names:
+        data = data.set_column(data.schema.get_field_index(name), name, moved.array(name))
+    stay = {name: status for name, status in table.closed.items() if name not in names}
+    return replace(table, data=data, closed={**stay, **moved.closed})
+
+
+def _largest(table: Any, change: Any, names: tuple[str, ...]) -> tuple[float, str]:
+    """Return the largest figure of a table without its sign, and the names in its row."""
+    best, where = 0.0, ""
+    for row in table.to_pylist() if table is not None else ():
+        size = abs(change(row)) if not row.get("both_swapped") else 0.0
+        if size > best:
+            best, where = size, " and ".join(row[name] for name in names)
+    return best, where
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, 100, initial_indent="  ", subsequent_indent="      ")

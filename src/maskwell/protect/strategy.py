@@ -1,0 +1,70 @@
+"""`kim_winkler`: as much noise as is tolerable or useful, then as few swaps as the tolerance needs (Moore, XIII)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..attacks import Linkage
+from ..calibration import critical_noise
+from ..calibration.situation import make_situation
+from ..errors import BadPlan, raise_all
+from ..keystream import Key
+from ..masking import Masking, apply
+from ..masks import CorrelatedNoise
+from ..table import Table
+from .directed import swap
+from .effects import Domain
+
+DIGITS = 3  # of the critical noise: more would say nothing
+
+
+def kim_winkler(
+    table: Table,
+    attack: Linkage,
+    tolerance: Any,
+    *,
+    r0: float | None = None,
+    epsilon: float | None = 0.01,
+    columns: Sequence[str] | None = None,
+    domains: Sequence[Domain] | str | None = None,
+    key: Key | None = None,
+    seed: int | None = None,
+) -> Masking:
+    """Mask a table by Kim's noise and swap what is still re-identifiable until the tolerance holds.
+
+    The noise is as strong as is tolerable (`r0`, the lowest non-distortion factor; None: no limit) or as is useful
+    (beyond the critical noise more saves at most `epsilon` of the targets; None: no limit), whichever is less. Then
+    `swap` makes as few swaps as the tolerance needs. `columns` are noised (the number fields of the attack).
+    """
+    size, said = _noise(table, attack, r0, epsilon)
+    names = _columns(table, attack) if columns is None else tuple(columns)
+    masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
+    masking = replace(masking, notes=(*masking.notes, said))
+    return swap(masking, attack, tolerance, domains=domains)
+
+
+def _noise(table: Table, attack: Linkage, r0: float | None, epsilon: float | None) -> tuple[float, str]:
+    """Return Kim's c and why it is that."""
+    if r0 is None and epsilon is None:
+        raise BadPlan("say how much noise: the lowest tolerable r0, epsilon of the critical noise, or both")
+    tolerable = None if r0 is None else CorrelatedNoise(("x",), r0=r0).noise_sd_ratio
+    if epsilon is None:
+        assert tolerable is not None
+        return tolerable, f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g})"
+    useful = float(f"{critical_noise(table, attack=attack, epsilon=epsilon).critical_sd_ratio:.{DIGITS}g}")
+    if not useful:
+        raise BadPlan("no target has an open value that noise could protect: only swapping is left")
+    if tolerable is not None and tolerable < useful:
+        return tolerable, (
+            f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g}); up to c = {useful:g} more would help"
+        )
+    return useful, f"noise of c = {useful:g}: more would save at most {epsilon:.1%} of the targets"
+
+
+def _columns(table: Table, attack: Linkage) -> tuple[str, ...]:
+    """Return the number fields of the attack: what noise can be added to."""
+    names = tuple(name for name in make_situation(table, attack, None).fields if table.schema[name].is_number)
+    raise_all([] if names else ["the attack compares no numbers: there is nothing to add noise to"], BadPlan)
+    return names

@@ -1,0 +1,79 @@
+"""The walk along the records at risk: who exchanges with whom, each at most once, in an order that the key decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..attacks.contract import Guess, Marks
+from ..background import block_numbers
+from ..keystream import Key, Stream
+from ..masking import Masking
+from ..masking.results import Integers
+from ..masking.swapping import Stuck
+from ..table import Floats
+
+ALONE = "alone in its block"
+LIKE_ALL = "with no other in its block that the intruder would not claim for it"
+NONE_LEFT = "whose partners had all moved"
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """All swaps that can be made, in order, and the records passed over.
+
+    `pairs` are record numbers of the truth: the record at risk, and its partner. `relief` is how many correct links,
+    ties shared, each swap takes away if the intruder finds nothing new.
+    """
+
+    at_risk: int
+    pairs: Integers
+    relief: Floats
+    stuck: tuple[Stuck, ...]
+
+
+def walk_along(masking: Masking, guess: Guess, marks: Marks, blocks: tuple[str, ...], key: Key) -> Walk:
+    """Give each record at risk the most similar partner that has not moved, in the order of the key.
+
+    At risk is a record whose true link the intruder claims, or has among the tied best of a link he claims. One that
+    moved as another's partner is not moved again.
+    """
+    known, places, shares = _at_risk(masking, guess, marks, key)
+    sizes = _block_sizes(masking, blocks)
+    moved, danger = np.zeros(len(masking.order), bool), np.zeros(len(masking.order))
+    danger[places] = shares
+    pairs, stuck = list[tuple[int, int]](), list[Stuck]()
+    for mine, place in zip(known, places, strict=True):
+        if moved[place]:
+            continue
+        partners = guess.partners(int(mine))
+        partners = partners[partners != place]
+        free = partners[~moved[partners]]
+        if len(free):
+            pairs.append((place, free[0]))
+            moved[[place, free[0]]] = True
+        else:
+            reason = NONE_LEFT if len(partners) else ALONE if sizes[place] == 1 else LIKE_ALL
+            stuck.append(Stuck(int(masking.order[place]), reason, len(pairs)))
+    swaps = np.array(pairs, np.int64).reshape(-1, 2)
+    return Walk(len(known), masking.order[swaps], danger[swaps].sum(axis=1), tuple(stuck))
+
+
+def _at_risk(masking: Masking, guess: Guess, marks: Marks, key: Key) -> tuple[Integers, Integers, Floats]:
+    """Return the intruder's and the released number of each record at risk, in the order of the key, and how right
+    his link is.
+    """
+    rows = np.flatnonzero(guess.claimed & (marks.share > 0))
+    both = guess.searcher[rows], marks.counterpart[rows]
+    known, places = both if guess.to_masked else both[::-1]
+    stream = Stream(key, masking.truth.schema.series, "directed swapping", masking.blocks)
+    rank = np.empty(len(masking.truth), np.int64)
+    rank[stream.order("", "swap")] = np.arange(len(rank))
+    order = np.argsort(rank[masking.order[places]], kind="stable")
+    return known[order], places[order], marks.share[rows][order]
+
+
+def _block_sizes(masking: Masking, blocks: tuple[str, ...]) -> Integers:
+    numbers = block_numbers(masking.release.table, blocks)
+    return np.bincount(numbers)[numbers]

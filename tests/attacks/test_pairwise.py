@@ -1,0 +1,150 @@
+"""Pairs of records under a card: the same figures as the card gives for two tables laid side by side."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+import maskwell as mw
+from maskwell.attacks.pairwise import law_terms, laws_on, pair_logs, summed_logs
+from maskwell.errors import BadInput, NoLaw
+
+AMOUNTS = ("INCOME", "TAX", "AGE")
+MASKS = {
+    "correlated, clamped and rounded": mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.5),
+    "independent": mw.IndependentNoise(AMOUNTS, variance_ratio=0.3),
+    "mixture": mw.MixtureNoise(AMOUNTS, variance_ratio=0.3, within_variance_ratio=0.02),
+    "joint mixture": mw.MixtureNoise(
+        AMOUNTS, variance_ratio=0.3, within_variance_ratio=0.02, components=4, correlated=True
+    ),
+    "turned mixture": mw.MixtureNoise(
+        AMOUNTS, variance_ratio=0.3, within_variance_ratio=0.02, components=2, correlated=True
+    ),
+    "bias": mw.BiasNoise(AMOUNTS, bias_sd=0.2, sd_ratio=0.1),
+    "lognormal bias": mw.BiasNoise(AMOUNTS, bias_sd=0.2, sd_ratio=0.1, shape="lognormal"),
+    "laplace": mw.IndependentNoise(("WAGE",), variance_ratio=0.2, shape="laplace"),
+    "log scale": mw.IndependentNoise(("WAGE", "OTHER"), variance_ratio=0.1, transform="log", shift=1.0),
+    "steps": mw.IndependentNoise(("WAGE",), variance_ratio=0.2, spread=mw.Step((1000.0,), (0.5, 2.0))),
+    "codes": mw.CodeNoise(("SEX",), variance=0.3),
+    "rounded codes": mw.CodeNoise(("SEX",), variance=0.3, rounded=True),
+    "pram": mw.Pram(("EDU",), stay=0.7),
+    "grouping": mw.Grouping(("AGE",), breaks=(30, 50, 70)),
+    "coding": mw.Coding(("WAGE",), top=4000, bottom=500),
+    "chain": mw.Chain(
+        (
+            mw.CorrelatedNoise(("WAGE", "OTHER"), sd_ratio=0.3),
+            mw.Coding(("WAGE",), top=4000, bottom=500),
+            mw.Pram(("EDU",), stay=0.7),
+        )
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def people(make_people):
+    """Records with every kind of column, without the total that would forbid masking its parts."""
+    table = make_people(120)
+    return table.select([name for name in table.names if name != "TOTAL"])
+
+
+def masked(mask, table, **rest):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        return mw.apply(mask, table, seed=3, **rest)
+
+
+def some_pairs(masking, count=1500, seed=1):
+    """Pairs at random, and all true ones."""
+    rng = np.random.default_rng(seed)
+    z = np.concatenate([rng.integers(0, len(masking.order), count), np.arange(len(masking.order))])
+    x = np.concatenate([rng.integers(0, len(masking.truth), count), masking.order])
+    return z, x
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_pairs_have_the_density_that_the_card_gives_two_tables(name, people):
+    masking = masked(MASKS[name], people)
+    card, released = masking.release.card, masking.release.table
+    z, x = some_pairs(masking)
+    ours = pair_logs(card, released, people, z, x)
+    np.testing.assert_allclose(ours, card.logpdf(released.take(z), people.take(x)), rtol=1e-12, atol=1e-12)
+    assert np.isfinite(ours[-len(released) :]).all(), "what was drawn is possible"
+
+
+def test_statuses_decide_which_pairs_are_possible(people):
+    masking = masked(MASKS["correlated, clamped and rounded"], people)
+    z, x = some_pairs(masking, 3000)
+    logs = pair_logs(masking.release.card, masking.release.table, people, z, x)
+    same = np.ones(len(z), bool)
+    for name in AMOUNTS:
+        same &= masking.release.table.status(name)[z] == people.status(name)[x]
+    np.testing.assert_array_equal(np.isfinite(logs), same)
+    assert 0 < same.sum() < len(same)
+
+
+def test_long_lists_are_cut_into_runs(people, monkeypatch):
+    masking = masked(MASKS["chain"], people)
+    z, x = some_pairs(masking)
+    args = masking.release.card, masking.release.table, people, z, x
+    whole = pair_logs(*args)
+    monkeypatch.setattr("maskwell.attacks.pairwise.PAIRS_AT_ONCE", 77)
+    np.testing.assert_array_equal(pair_logs(*args), whole)
+
+
+def test_no_pairs_give_no_figures(people):
+    masking = masked(MASKS["pram"], people)
+    nobody = np.empty(0, np.int64)
+    assert pair_logs(masking.release.card, masking.release.table, people, nobody, nobody).shape == (0,)
+
+
+def test_the_law_of_some_columns_is_the_marginal_law(make_amounts):
+    table = make_amounts(60, "ABC")
+    masking = masked(mw.CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5), table, exact=True)
+    (law,) = laws_on(masking.release.card, ["A", "C"])
+    released, order = masking.release.table, masking.order
+    ours = summed_logs(law_terms([law], released, table), np.arange(60), order)
+    whole = masking.release.card.laws[0].noise.covariance
+    residual = released.values(["A", "C"]) - table.values(["A", "C"])[order]
+    expected = multivariate_normal(np.zeros(2), whole[np.ix_([0, 2], [0, 2])]).logpdf(residual)
+    np.testing.assert_allclose(ours, expected, rtol=1e-10)
+
+
+def test_the_marginal_of_lognormal_bias_keeps_its_own_column(people):
+    masking = masked(mw.BiasNoise(AMOUNTS, bias_sd=0.2, sd_ratio=0.1, shape="lognormal"), people)
+    card, released = masking.release.card, masking.release.table
+    z, x = some_pairs(masking, 300)
+    one = [summed_logs(law_terms(laws_on(card, [name]), released, people), z, x) for name in AMOUNTS]
+    np.testing.assert_allclose(sum(one), pair_logs(card, released, people, z, x), rtol=1e-12)
+
+
+def test_columns_without_a_law_are_left_out(people):
+    card = masked(MASKS["independent"], people).release.card
+    assert laws_on(card, ["SEX"]) == []
+
+
+def test_independent_noise_is_a_normal_density_by_hand(make_amounts):
+    table = make_amounts(20, "A")
+    masking = masked(mw.IndependentNoise(("A",), variance=0.25), table, exact=True)
+    z, x = masking.release.table.floats("A"), table.floats("A")
+    pairs = np.arange(20), np.arange(20)[::-1].copy()
+    ours = pair_logs(masking.release.card, masking.release.table, table, *pairs)
+    np.testing.assert_allclose(ours, norm(0, 0.5).logpdf(z[pairs[0]] - x[pairs[1]]), rtol=1e-12)
+
+
+def test_an_exchange_has_no_law(people):
+    masking = masked(mw.RankSwap(("TAX",), window_ratio=0.1), people)
+    with pytest.raises(NoLaw, match="rank swap of 'TAX' has no law"):
+        pair_logs(masking.release.card, masking.release.table, people, np.arange(2), np.arange(2))
+
+
+def test_categories_that_are_not_the_cards_are_refused(people):
+    masking = masked(MASKS["pram"], people)
+    column = people.schema["EDU"]
+    other = people.schema.changed({"EDU": replace(column, categories=("high", "low"))})
+    released = masking.release.table
+    with pytest.raises(BadInput, match="column 'EDU' has other categories than its card"):
+        pair_logs(masking.release.card, replace(released, schema=other), people, np.arange(2), np.arange(2))
