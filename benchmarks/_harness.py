@@ -74,7 +74,7 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions that the figures depend on."""
-    named = ("maskwell", "numpy", "scipy", "numba", "pyarrow", "cryptography")
+    named = ("maskwell", "numpy", "scipy", "numba", "pyarrow", "cryptography", "duckdb", "splink")
     return {"python": platform.python_version(), **{name: version(name) for name in named}}
 
 

@@ -1,11 +1,12 @@
 """How Sphinx builds the documentation: offline, with pages that load nothing from elsewhere."""
 
+import runpy
 import tomllib
 from pathlib import Path
 
-_PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))[
-    "project"
-]
+_ROOT = Path(__file__).parents[1]
+_PROJECT = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_TABLES = runpy.run_path(str(_ROOT / "benchmarks" / "_tables.py"))
 
 project = "maskwell"
 author = "The maskwell authors"
@@ -19,6 +20,8 @@ default_role = "code"  # in docstrings, `name` is code
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 3
+myst_enable_extensions = ["substitution"]
+myst_substitutions = {"linkage_results": _TABLES["linkage"]()}
 
 html_theme = "furo"
 html_title = f"maskwell {release}"
