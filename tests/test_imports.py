@@ -41,7 +41,7 @@ def test_importing_loads_nothing_heavy(code: str):
     assert loaded_by(code) == []
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["mask", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["mask", "--help"], ["study"]])
 def test_help_loads_nothing_heavy(arguments: list[str]):
     assert loaded_by(HELP.format(arguments=arguments)) == []
 

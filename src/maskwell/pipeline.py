@@ -6,13 +6,16 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from .attacks import Linkage, Risk, attack
 from .errors import BadPlan, nearest, raise_all
 from .io import conform_proposed, conform_raw, load, proposal_of
 from .io.bundle import check_halves, private_bundles
 from .masking import Masking, apply
 from .masks import CorrelatedNoise
 from .plan import InputPlan, MaskPlan, OutputPlan
+from .protect import swap
 from .schema import Schema
+from .tolerances import MaxRate
 
 if TYPE_CHECKING:
     from .io.inspect import Proposal
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
 
 
 _NAMES_SHOWN, _LONGEST_NAME = 5, 60
+
+# Moore's intruder, on light noise: more of it would leave the demo nothing to swap.
+DEMO_R0, DEMO_TOLERANCE = 0.995, MaxRate(0.15)
+DEMO_INTRUDER = Linkage(largest_target_block=7, match_blocks=("BEDROOMS", "BATHS", "YR_BLT"))
 
 
 def inspect_file(source: InputPlan) -> tuple[Proposal, tuple[str, ...]]:
@@ -124,7 +131,14 @@ def _earlier(target: OutputPlan) -> Masking | None:
     return Masking.read(release=target.earlier, private=target.earlier_private or target.private)
 
 
-def demo_masking(survey: Table, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
-    """Mask the five amounts of the built-in survey by Kim's noise."""
+def demo_job(
+    survey: Table, *, seed: int | None = None, progress: Progress | None = None
+) -> tuple[Masking, Risk, Risk]:
+    """Mask the five amounts of the built-in survey, attack it as Winkler would, and swap until 15% are found at most.
+
+    Returns the masking with what the intruder achieves before and after the swaps.
+    """
     amounts = tuple(name for name in survey.schema.with_role("key") if survey.schema[name].is_number)
-    return apply(CorrelatedNoise(amounts, r0=0.97), survey, seed=seed, progress=progress)
+    masking = apply(CorrelatedNoise(amounts, r0=DEMO_R0), survey, seed=seed, progress=progress)
+    swapped = swap(masking, DEMO_INTRUDER, DEMO_TOLERANCE)
+    return swapped, attack(DEMO_INTRUDER, masking), attack(DEMO_INTRUDER, swapped)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning
+from ..errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning
+from ..studies.command import study
+from .intruders import attack, swap
 
 if TYPE_CHECKING:
-    from .masking import Masking
-    from .plan import MaskPlan
+    from ..masking import Masking
+    from ..plan import MaskPlan
 
 LONG = 300_000  # records from which on a progress bar is shown
 LONG_BYTES = 20_000_000
@@ -54,7 +56,7 @@ SeedOption = Annotated[int | None, typer.Option(help="For studies only: the rele
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from . import __version__
+        from .. import __version__
 
         typer.echo(f"maskwell {__version__}")
         raise typer.Exit
@@ -85,8 +87,8 @@ def inspect(
 
     Example: `maskwell inspect survey.csv --write survey.schema.toml`
     """
-    from .pipeline import inspect_file
-    from .plan import InputPlan
+    from ..pipeline import inspect_file
+    from ..plan import InputPlan
 
     if write is not None:
         _check_new(write)
@@ -167,7 +169,7 @@ def mask(
 
     - `maskwell mask survey.csv --columns INCOME,TAXES --r0 0.97 --release out --private inside`
     """
-    from .plan import MaskPlan
+    from ..plan import MaskPlan
 
     ratios = _given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
     output = _given(release=release, private=private, earlier=earlier, format=format)
@@ -190,7 +192,7 @@ def _refuse_options(given: dict[str, Any]) -> None:
 def _plan_of_options(
     source: dict[str, Any], output: dict[str, Any], columns: str | None, ratios: dict[str, float]
 ) -> MaskPlan:
-    from .plan import KEYS, MaskPlan
+    from ..plan import KEYS, MaskPlan
 
     problems = [f"--{name} is needed: a folder" for name in ("release", "private") if name not in output]
     if len(ratios) != 1:
@@ -207,7 +209,7 @@ def _plan_of_options(
 
 
 def _run(plan: MaskPlan, seed: int | None) -> None:
-    from .pipeline import check_folders, mask_by_plan, unrelated_releases
+    from ..pipeline import check_folders, mask_by_plan, unrelated_releases
 
     check_folders(plan)
     beside = unrelated_releases(plan) if seed is None else []
@@ -220,7 +222,7 @@ def _run(plan: MaskPlan, seed: int | None) -> None:
 
 def _written(masking: Masking, release: Path, private: Path, format: str | None) -> str:
     """Write both halves and return the summary, which is made first: it cannot fail after the writing."""
-    from .report import masking_summary
+    from ..report import masking_summary
 
     summary = masking_summary(masking, release, private)
     masking.write(release=release, private=private, format=format)
@@ -266,31 +268,37 @@ def demo(
     records: Annotated[int, typer.Option(min=1000, help="The size of the survey.")] = 64_998,
     seed: SeedOption = None,
 ) -> None:
-    """Make the built-in housing survey, mask it by Kim's noise and write the release.
+    """Make the built-in housing survey, mask it by Kim's noise, attack it, swap what is found, write the release.
 
     Example: `maskwell demo --folder demo`
     """
-    from .datasets import housing
-    from .pipeline import demo_masking
+    from ..datasets import housing
+    from ..pipeline import DEMO_R0, demo_job
+    from ..report import attack_summary
 
-    _make_folder(folder)
-    typer.echo(
-        f"The built-in housing survey ({records:,} records), masked by Kim's correlated noise with R0 = 0.97.\n"
-    )
+    make_folder(folder)
+    noise = f"Kim's correlated noise with R0 = {DEMO_R0}"
+    typer.echo(f"The built-in housing survey ({records:,} records), masked by {noise}, then attacked.\n")
     with _warnings_told() as told, _progress() as show:
-        masking = demo_masking(housing(records), seed=seed, progress=show)
+        masking, before, after = demo_job(housing(records), seed=seed, progress=show)
         told.extend(masking.notes)
         summary = _written(masking, folder / "release", folder / "private", "csv")
-    typer.echo(summary)
+    typer.echo(attack_summary(masking, before, after))
+    typer.echo(f"\n{summary}")
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder to write into, or refuse."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotWrite(
             f"the folder {str(folder)!r} cannot be made: {error.strerror}; choose another"
         ) from None
+
+
+for command in (attack, swap, study):
+    app.command()(command)
 
 
 def main() -> None:

@@ -1,0 +1,1 @@
+"""Hawala, Simulation Study of the Effectiveness of Masking Microdata with Mixtures of Multivariate Normals."""

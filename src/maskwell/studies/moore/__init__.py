@@ -1,0 +1,1 @@
+"""Moore, Analysis of the Kim-Winkler Algorithm for Masking Microdata Files."""

@@ -1,0 +1,89 @@
+"""Moore's study: his tables on the built-in survey, his examples of swapping, and his open questions answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ...calibration import FINE_R0
+from ..results import ExpectedTable, Study, expected
+from .critical import EPSILONS, RELAXED, critical, relaxed, sweep, table_5
+from .matching import C_UNCODED, factors, published_shape, rows_of_table_4, shape, table_4, uncoded
+from .moments import moments, table_1, table_2, table_3
+from .simulation import Draws, Simulation
+from .statements import notes
+from .swaps import TOLERANCES, examples, swapping
+
+REPLICATES = 6
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a table is computed, and the attacks it takes: for each replicate, and once."""
+
+    cells: Callable[[Simulation], Draws]
+    each: int = 0
+    once: int = 0
+
+    def steps(self, replicates: int) -> int:
+        """Return how many steps the table takes; 1 for being written down."""
+        return 1 + self.each * replicates + self.once
+
+
+ROWS = len(rows_of_table_4())
+TABLES = {
+    "1": Plan(table_1),
+    "2": Plan(table_2),
+    "3": Plan(table_3),
+    "moments": Plan(moments),
+    "4": Plan(table_4, each=ROWS),
+    "shape": Plan(shape, each=ROWS),
+    "factors": Plan(factors),
+    "5": Plan(table_5),
+    "critical": Plan(critical, each=4 + 2 * len(EPSILONS), once=2 * len(EPSILONS)),
+    "sweep": Plan(sweep, each=len(FINE_R0)),
+    "uncoded": Plan(uncoded, each=2 * len(C_UNCODED)),
+    "relaxed": Plan(relaxed, once=len(RELAXED)),
+    "examples": Plan(examples),
+    "swapping": Plan(swapping, each=len(TOLERANCES)),
+}
+EXACT = {"1", "factors", "5", "relaxed", "examples"}
+
+
+@dataclass(slots=True)
+class Steps:
+    """Counts steps and tells of them."""
+
+    total: int
+    progress: Progress
+    done: int = field(default=0)
+
+    def __call__(self) -> None:
+        """Count one step."""
+        self.done += 1
+        self.progress(self.done, self.total)
+
+
+def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:
+    """Run some tables; a table's figures do not depend on which others are run."""
+    steps = Steps(sum(TABLES[name].steps(replicates) for name in tables), progress)
+    simulation = Simulation(replicates, seed, steps)
+    draws = {}
+    for name in tables:
+        draws[name] = TABLES[name].cells(simulation)
+        steps()
+    written = tuple(_published(name).table(values) for name, values in draws.items())
+    return Study("moore", written, (_drawn(tables, replicates, seed), *notes(draws)), expected("moore").paper)
+
+
+def _drawn(tables: Sequence[str], replicates: int, seed: int) -> str:
+    if set(tables) <= EXACT:
+        return "ours: computed; nothing is drawn at random"
+    drawn = f"{replicates} draw{'s' if replicates > 1 else ''} of the noise, from seed {seed}"
+    return f"ours: the mean over {drawn}; the survey is always the same"
+
+
+def _published(name: str) -> ExpectedTable:
+    return published_shape() if name == "shape" else expected("moore")[name]

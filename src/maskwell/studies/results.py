@@ -1,0 +1,296 @@
+"""What a study gives back: published figures beside ours, as text and as plain data.
+
+Published figures are in the study's `expected.toml` and nowhere else. There a table has a `title`, and where needed a
+`source`, a `unit`, the `digits` to print, a `note`, and `compare`, which says when ours agrees with what was published:
+
+- `"band"`: the published figure lies within the 5-95% band of our replicates;
+- `{ points = 3 }`: ours, the mean of the replicates, is at most so far from it, in the table's unit;
+- `{ exact = 4 }`: they are the same to so many decimals;
+- `"shape"`: the levels are not compared.
+
+`[tables.NAME.cells]` gives each cell its published figure, or `{ published = 5, compare = "band" }` where a cell is
+compared in another way. A cell is named `row` or `row | column`; cells that are not listed have nothing published.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from textwrap import wrap
+from typing import Any
+
+from ..errors import BadPlan
+
+BETWEEN = " | "  # separates the row from the column in the name of a cell
+LOW, HIGH = 0.05, 0.95
+WIDTH = 110
+
+Comparison = str | Mapping[str, float]
+Draws = Mapping[str, Sequence[float]]  # for each cell a figure from every replicate
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One figure: published (None: nowhere), ours, its 5-95% band over replicates, and whether the two agree."""
+
+    cell: str
+    published: float | None
+    ours: float
+    low: float | None = None
+    high: float | None = None
+    within: bool | None = None
+
+    @property
+    def row(self) -> str:
+        """The row of the table that the cell stands in."""
+        return self.cell.partition(BETWEEN)[0]
+
+    @property
+    def column(self) -> str:
+        """The column of the table that the cell stands in; none where the table has one only."""
+        return self.cell.partition(BETWEEN)[2]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the cell as plain data."""
+        names = ("cell", "published", "ours", "low", "high", "within")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class StudyTable:
+    """A table of a study. `note` is what a reader must know about it; `unit` and `digits` are for printing."""
+
+    name: str
+    cells: tuple[Cell, ...]
+    note: str = ""
+    title: str = ""
+    source: str = ""
+    unit: str = ""
+    digits: int = 1
+
+    def __getitem__(self, cell: str) -> Cell:
+        return next(one for one in self.cells if one.cell == cell)
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows, in order."""
+        return tuple(dict.fromkeys(one.row for one in self.cells))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns, in order."""
+        return tuple(dict.fromkeys(one.column for one in self.cells))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the table as plain data."""
+        return {"name": self.name, "cells": [one.to_dict() for one in self.cells]}
+
+    def lines(self) -> list[str]:
+        """Return the table as text: published beside ours, laid out by rows and columns."""
+        said = [self.title, *([self.unit] if self.unit else []), *([self.source] if self.source else [])]
+        blocks = _side_by_side(_labels(self), [_block(self, column) for column in self.columns])
+        note = _wrapped(self.note, "  ")
+        return [*_wrapped(f"table {self.name}: {'; '.join(said)}", ""), *blocks, *note]
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What a run of a study gave."""
+
+    study: str
+    tables: tuple[StudyTable, ...]
+    notes: tuple[str, ...] = ()
+    title: str = ""
+
+    def __getitem__(self, table: str) -> StudyTable:
+        return next(one for one in self.tables if one.name == table)
+
+    def __contains__(self, table: str) -> bool:
+        return any(one.name == table for one in self.tables)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data; what the tables say of themselves stands among the notes."""
+        said = [f"table {one.name}: {text}" for one in self.tables for text in _told(one)]
+        return {
+            "study": self.study,
+            "tables": [one.to_dict() for one in self.tables],
+            "notes": [*said, *self.notes],
+        }
+
+    def text(self) -> str:
+        """Return the study as a page of text."""
+        parts = [[self.title or self.study], *(one.lines() for one in self.tables)]
+        notes = [line for note in self.notes for line in _wrapped(note, "- ")]
+        return "\n\n".join("\n".join(part) for part in [*parts, notes] if part)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+
+def _told(table: StudyTable) -> list[str]:
+    unit = f"in {table.unit}" if table.unit else ""
+    return [text for text in ("; ".join(part for part in (table.title, unit) if part), table.note) if text]
+
+
+# Text.
+
+
+def _wrapped(text: str, first: str) -> list[str]:
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
+
+
+def _labels(table: StudyTable) -> list[str]:
+    lines = ["", "", *table.rows] if table.columns != ("",) else ["", *table.rows]
+    width = max(map(len, lines))
+    return ["  " + line.ljust(width) for line in lines]
+
+
+def _block(table: StudyTable, column: str) -> list[str]:
+    """Return one column of the table as lines: published, ours, the band, and whether they agree."""
+    by_row = {one.row: one for one in table.cells if one.column == column}
+    cells = [by_row.get(row) for row in table.rows]
+    parts = [_figures(name, cells, table.digits) for name in ("published", "ours")]
+    parts += [_bands(cells, table.digits), _marks(cells)]
+    shown = [part for part in parts if any(part[1:])]
+    lines = ["  ".join(pieces) for pieces in zip(*map(_right, shown), strict=True)]
+    if table.columns == ("",):
+        return lines
+    width = max(len(column), *map(len, lines))
+    return [column.center(width), *(line.rjust(width) for line in lines)]
+
+
+def _right(part: Sequence[str]) -> list[str]:
+    width = max(map(len, part))
+    return [text.rjust(width) for text in part]
+
+
+def _figures(name: str, cells: Sequence[Cell | None], digits: int) -> list[str]:
+    values = [None if one is None else getattr(one, name) for one in cells]
+    written = ["" if v is None else f"{v:,g}" if name == "published" else f"{v:,.{digits}f}" for v in values]
+    return [name, *written]
+
+
+def _bands(cells: Sequence[Cell | None], digits: int) -> list[str]:
+    written = [
+        "" if one is None or one.low is None else f"{one.low:,.{digits}f} to {one.high:,.{digits}f}"
+        for one in cells
+    ]
+    return ["5-95%", *written]
+
+
+def _marks(cells: Sequence[Cell | None]) -> list[str]:
+    words = {True: "yes", False: "NO", None: ""}
+    return ["agree", *(words[None if one is None else one.within] for one in cells)]
+
+
+def _side_by_side(labels: list[str], blocks: list[list[str]]) -> list[str]:
+    """Put blocks beside the labels, as many as fit; the others go below, with the labels again."""
+    out: list[str] = []
+    lines = labels
+    for block in blocks:
+        wider = [f"{line}    {more}" for line, more in zip(lines, block, strict=True)]
+        if lines is not labels and len(wider[0]) > WIDTH:
+            out += [*lines, ""]
+            wider = [f"{line}    {more}" for line, more in zip(labels, block, strict=True)]
+        lines = wider
+    return [line.rstrip() for line in [*out, *lines]]
+
+
+# What was published.
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTable:
+    """What was published in one table, and by what ours is compared with it."""
+
+    name: str
+    title: str
+    source: str = ""
+    unit: str = ""
+    digits: int = 1
+    compare: Comparison = "shape"
+    note: str = ""
+    cells: Mapping[str, Any] = field(default_factory=dict)
+
+    def published(self, cell: str) -> float | None:
+        """Return the published figure of a cell, if there is one."""
+        given = self.cells.get(cell)
+        return given["published"] if isinstance(given, Mapping) else given
+
+    def comparison(self, cell: str) -> Comparison:
+        """Return by what a cell is compared."""
+        given = self.cells.get(cell)
+        compare: Comparison = (
+            given.get("compare", self.compare) if isinstance(given, Mapping) else self.compare
+        )
+        return compare
+
+    def table(self, draws: Draws, note: str = "") -> StudyTable:
+        """Put our figures, one for each replicate of each cell, beside the published ones.
+
+        `note` is what the run has to say, after what expected.toml says about the table.
+        """
+        absent = [cell for cell in self.cells if cell not in draws]
+        if absent:
+            raise BadPlan(
+                f"table {self.name} of expected.toml names cells that the study has not: {', '.join(absent)}"
+            )
+        cells = tuple(self._cell(cell, list(map(float, values))) for cell, values in draws.items())
+        said = " ".join(text for text in (self.note, note) if text)
+        return StudyTable(self.name, cells, said, self.title, self.source, self.unit, self.digits)
+
+    def _cell(self, name: str, values: list[float]) -> Cell:
+        ours = math.fsum(values) / len(values)
+        low, high = (quantile(values, LOW), quantile(values, HIGH)) if len(values) > 1 else (None, None)
+        published = self.published(name)
+        within = None if published is None else agree(self.comparison(name), published, ours, low, high)
+        return Cell(name, published, ours, low, high, within)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """Everything that a study's expected.toml says."""
+
+    paper: str
+    tables: Mapping[str, ExpectedTable]
+
+    def __getitem__(self, table: str) -> ExpectedTable:
+        return self.tables[table]
+
+
+@cache
+def expected(study: str) -> Expected:
+    """Read what was published, from the study's own folder."""
+    text = files(__package__).joinpath(study, "expected.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    tables = {name: ExpectedTable(name, **given) for name, given in data["tables"].items()}
+    return Expected(data["paper"], tables)
+
+
+def agree(
+    compare: Comparison, published: float, ours: float, low: float | None, high: float | None
+) -> bool | None:
+    """Return whether ours agrees with what was published; None where that is not asked or cannot be said."""
+    if compare == "shape":
+        return None
+    if compare == "band":
+        return None if low is None or high is None else low <= published <= high
+    if isinstance(compare, Mapping) and len(compare) == 1:
+        (kind, size), apart = next(iter(compare.items())), abs(ours - published)
+        if kind == "points":
+            return apart <= size
+        if kind == "exact":
+            return bool(apart <= 0.5 * 10.0**-size * (1 + 1e-9))
+    raise BadPlan(f"expected.toml compares by band, points, exact or shape, not by {compare!r}")
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return a quantile, linear between the ordered values."""
+    ordered = sorted(values)
+    place = share * (len(ordered) - 1)
+    below = min(math.floor(place), len(ordered) - 2)
+    return ordered[below] + (place - below) * (ordered[below + 1] - ordered[below])
