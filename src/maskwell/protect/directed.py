@@ -235,11 +235,13 @@ def _recorded(
 
 
 def _unmet(swapping: Swapping) -> str:
-    asked = f"{swapping.tolerance} is not reached: after all {swapping.swaps:,} possible swaps "
-    left = (
-        f"{swapping.after.expected_correct:,.1f} of {swapping.after.targets:,} targets are linked correctly"
+    after, stuck = swapping.after, len(swapping.stuck)
+    who = "1 record at risk has" if stuck == 1 else f"{stuck:,} records at risk have"
+    return (
+        f"{swapping.tolerance} is not reached: after all {swapping.swaps:,} possible swaps "
+        f"{after.expected_correct:,.1f} of {after.targets:,} targets are linked correctly, and {who} no partner; "
+        "mask with more noise first"
     )
-    return f"{asked}{left}, and {len(swapping.stuck):,} records at risk have no partner; mask with more noise first"
 
 
 def _notes(swapping: Swapping) -> list[str]:
