@@ -13,7 +13,7 @@ BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 .PHONY: help demo test check lint types docs bench clean .venv
 
 help:
-	@echo "make demo    mask the built-in survey and write the release"
+	@echo "make demo    mask the built-in survey, attack it, repair it, write the release"
 	@echo "make test    all tests"
 	@echo "make check   style, types, documentation"
 	@echo "make bench   benchmarks (QUICK=1: within a minute each)"

@@ -62,14 +62,14 @@ def test_version_is_printed(run: Run) -> None:
     assert done(run("--version")) == f"maskwell {mw.__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["inspect", "mask", "demo"])
+@pytest.mark.parametrize("command", ["inspect", "mask", "demo", "attack", "swap", "study"])
 def test_help_of_each_command_has_an_example(run: Run, command: str) -> None:
     text = re.sub(r"\s+", " ", done(run(command, "--help")))
     assert re.search(rf"Examples?:( •)? maskwell {command} ", text)
 
 
 def test_help_of_the_whole_lists_the_commands(run: Run) -> None:
-    assert {"inspect", "mask", "demo"} <= set(done(run("--help")).split())
+    assert {"inspect", "mask", "demo", "attack", "swap", "study"} <= set(done(run("--help")).split())
 
 
 def test_help_and_import_load_nothing_heavy() -> None:
@@ -77,7 +77,7 @@ def test_help_and_import_load_nothing_heavy() -> None:
 import sys, maskwell
 from maskwell import cli
 from maskwell.errors import CannotWrite
-for words in (["--help"], ["--version"], ["inspect", "--help"], ["mask", "--help"], ["demo", "--help"]):
+for words in (["--help"], ["--version"], ["inspect", "--help"], ["mask", "--help"], ["attack", "--help"]):
     sys.argv = ["maskwell", *words]
     try:
         cli.main()
@@ -481,8 +481,11 @@ def test_long_work_shows_a_bar_at_a_terminal(run: Run, folder: Path, monkeypatch
 def test_demo_writes_a_release_and_can_be_repeated(run: Run, folder: Path) -> None:
     first = done(run("demo", "--records", 2000, "--seed", 1, "--folder", "a/demo"))
     assert first.startswith(
-        "The built-in housing survey (2,000 records), masked by Kim's correlated noise with R0 = 0.97.\n\n2,000 records"
+        "The built-in housing survey (2,000 records), masked by Kim's correlated noise with R0 = 0.995, then"
     )
+    before, after = map(float, re.findall(r"([\d.]+)%(?: of the targets|\n)", first)[:2])
+    assert before > 15 >= after
+    assert "tolerated (at most 0.15 of the targets linked correctly): met" in first
     data = (folder / "a/demo/release/data.csv").read_bytes()
     assert done(run("demo", "--records", 2000, "--seed", 1, "--folder", "a/demo")) == first
     assert (folder / "a/demo/release/data.csv").read_bytes() == data

@@ -135,7 +135,7 @@ def test_the_misprint_of_table_4_is_told_once():
 def test_the_shape_of_table_4_holds():
     study = ran("4", "shape")
     statements = [note for note in study.notes if note.startswith("the paper: ")]
-    assert len(statements) == 4
+    assert len(statements) == 4  # correct, incorrect, questionable, the floor
     assert all("It holds here" in note for note in statements)
 
 

@@ -33,11 +33,11 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, In
     alike = np.arange(len(arranged.places))
     for rows in _blocks(arranged):
         begin, end = int(arranged.start[rows.start]), int(arranged.stop[rows.start])
-        _check_size(rows.stop - rows.start, end - begin)
+        check_size(rows.stop - rows.start, end - begin)
         pattern = all_patterns(arranged.low[rows], arranged.high[rows], arranged.found, begin, end)
         chosen, found = _solved(scores[pattern])
         here = rows.start + chosen
-        alike[begin:end] = begin + _interchangeable(pattern)
+        alike[begin:end] = begin + interchangeable(pattern)
         place[here], top[here] = begin + found, rank[pattern[chosen, found]]
     linked = place >= 0
     sizes = np.bincount(alike, minlength=len(alike))
@@ -63,7 +63,8 @@ def _blocks(arranged: Arranged) -> list[slice]:
     return kept
 
 
-def _check_size(rows: int, columns: int) -> None:
+def check_size(rows: int, columns: int) -> None:
+    """Refuse an assignment that would take too much memory."""
     if rows * columns > MOST_CELLS:
         raise BadPlan(
             f"one-to-one assignment of {rows:,} records to {columns:,} in one block is too large: "
@@ -78,7 +79,7 @@ def _solved(scores: Floats) -> tuple[Ints, Ints]:
     return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
 
 
-def _interchangeable(pattern: Any) -> Ints:
+def interchangeable(pattern: Any) -> Ints:
     """Return for each candidate the first one that has its patterns."""
     columns = np.ascontiguousarray(pattern.T).view(np.dtype((np.void, pattern.dtype.itemsize * len(pattern))))
     _, first, inverse = np.unique(columns.ravel(), return_index=True, return_inverse=True)

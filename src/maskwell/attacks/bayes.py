@@ -12,7 +12,7 @@ from ..errors import BadInput, BadPlan, NoLaw, raise_all
 from ..masking import Release
 from ..table import Floats, Table
 from .agreement import is_comparable
-from .contract import Guess, Ints, Known, OrderOf
+from .contract import Bools, Guess, Ints, Known, OrderOf
 from .pairwise import Same, Term, law_terms, laws_on, summed_logs
 from .ranking import (
     PAIRS_AT_ONCE,
@@ -63,7 +63,7 @@ class BayesIntruder(Search):
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         fields, notes = self._fields(known, release)
-        orders = order_of(known.targets), order_of(release.table)
+        orders = order_of(known.targets, "known"), order_of(release.table, "released")
         blocks = Blocks(*self.blocks_of(known.targets, release.table), orders)
         columns = self.match_columns(release.table.schema)
         odds = Odds.of(known, release, fields, columns, orders, order_of(known.population))
@@ -212,7 +212,8 @@ class Odds:
         fine, true = _refined(known, released, (*columns, *clear), orders)
         ours, theirs = block_codes(population, released, columns)
         total, nothing = _counted(ours, theirs), np.full(len(released), -np.inf)
-        moved = _log_moved(truth, card, released, population, true_order) if truth.share else nothing
+        wanted = np.isin(fine.released, fine.known)
+        moved = _log_moved(truth, card, released, population, true_order, wanted) if truth.share else nothing
         unreleased = np.maximum(total - _counted(theirs, theirs), 0)
         return cls(truth, targets, fine, members(true, true_order), total, unreleased, nothing.copy(), moved)
 
@@ -269,13 +270,15 @@ class Odds:
         return out
 
 
-def _log_moved(pairing: Pairing, card: NoiseCard, released: Table, population: Table, order: Ints) -> Floats:
-    """Return for each released record the log density of its swapped columns over the true records of its block."""
+def _log_moved(
+    pairing: Pairing, card: NoiseCard, released: Table, population: Table, order: Ints, wanted: Bools
+) -> Floats:
+    """Return for each wanted released record the log density of its swapped columns over its block's true records."""
     assert card.swapped is not None
     true, theirs = block_codes(population, released, card.swapped.blocks)
     total, out = _counted(true, theirs), np.full(len(released), -np.inf)
     for _, records, block in Blocks(true, theirs, (order, np.arange(len(theirs)))):
-        for run in in_runs(block, len(records)):
+        for run in in_runs(block[wanted[block]], len(records)):
             logs = summed_logs(pairing.moved, *_listed([(records, run)]))
             out[run] = _log_mean(logs.reshape(len(records), len(run)), total[run])
     return out

@@ -49,7 +49,7 @@ class NearestRecord(Search):
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         fields, notes = self._fields(known.targets, release.table)
-        orders = order_of(known.targets), order_of(release.table)
+        orders = order_of(known.targets, "known"), order_of(release.table, "released")
         blocks = Blocks(*self.blocks_of(known.targets, release.table), orders)
         distances = Distances.of(known.targets, release.table, fields, blocks)
         best, is_tied = search(distances, blocks, to_masked=self.to_masked, assignment=self.assignment)

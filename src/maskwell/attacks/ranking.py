@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..table import Floats
-from .assignment import _check_size, _interchangeable
+from .assignment import check_size, interchangeable
 from .contract import NOBODY, Bools, Guess, Ints
 
 KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
@@ -172,7 +172,7 @@ def assigned(whole: Iterable[Batch], counts: tuple[int, int], to_masked: bool) -
     for batch in whole:
         near, far, scores = _turned(batch, to_masked)
         best.log_total[near] = log_sum(scores, axis=1)
-        same = _interchangeable(scores)
+        same = interchangeable(scores)
         alike[far] = far[same]
         rows, columns = _solved(scores)
         best.place[near[rows]], best.score[near[rows]] = far[columns], scores[rows, columns]
@@ -208,7 +208,7 @@ def whole_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
             yield _joined(parts)
             parts = []
         parts.append(batch)
-        _check_size(len(batch.known), sum(len(part.released) for part in parts))
+        check_size(len(batch.known), sum(len(part.released) for part in parts))
     if parts:
         yield _joined(parts)
 

@@ -74,7 +74,7 @@ class Links:
 class Simulation:
     """The survey, and one seed of the noise for each replicate; what was simulated once is kept.
 
-    The same seed draws the same standard normals at every c, as Moore's "random start" did.
+    The same seed draws the same standard normals at every c.
     """
 
     replicates: int

@@ -101,12 +101,14 @@ def _best_links(draws: Draws) -> list[str]:
 def _rises(draws: Draws) -> list[str]:
     """Tell how far correct links rise between neighbouring rows where they should fall."""
     published, rows = [row["correct"] for row in published_rows().values()], list(rows_of_table_4())
-    where = max(range(1, len(rows)), key=lambda i: published[i] - published[i - 1])
-    runs = zip(*(draws[f"{row}{BETWEEN}correct"] for row in rows_of_table_4()), strict=True)
-    ours = fmean(_largest_rise(run) for run in runs)
+    where = rows[max(range(1, len(rows)), key=lambda i: published[i] - published[i - 1])]
+    runs = zip(*(draws[f"{row}{BETWEEN}correct"] for row in rows), strict=True)
+    ours, here = fmean(_largest_rise(run) for run in runs), draws[f"{where}{BETWEEN}correct"]
+    scatter = f", which scatters by {stdev(here):.1f} there" if len(here) > 1 else ""
     return [
-        f"the paper is surprised that correct re-identifications rise by {_largest_rise(published):g} at "
-        f"{rows[where]}: in our draws of the noise the largest rise from a row to the next is {ours:.1f} on average"
+        f"the paper is surprised that correct re-identifications rise by {_largest_rise(published):g} at {where}. Our "
+        f"rows share their draws of the noise, and the largest such rise is {ours:.1f} on average: his had probably "
+        f"noise of their own{scatter}"
     ]
 
 
@@ -172,10 +174,10 @@ def _critical(draws: Draws) -> list[str]:
         for words in ("all agree", "one may disagree")
     ]
     return [
-        f"the paper: above its c noise gains little. Beyond {his} larger noise still takes away {left[0]} of the targets "
-        f"in the simulation, and {left[1]} where one field may disagree",
-        f"exactly, no more than {shares} is to gain from c = {exact[0]} on, and from c = {exact[1]} where one field may "
-        "disagree",
+        f"the paper: above its c noise gains little. Beyond {his} larger noise still takes away {left[0]} of the "
+        f"targets in the simulation, and {left[1]} where one field may disagree",
+        f"exactly, no more than {shares} is to gain from c = {exact[0]} on, and from c = {exact[1]} where one field "
+        "may disagree",
     ]
 
 

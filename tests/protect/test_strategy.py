@@ -1,0 +1,58 @@
+"""Kim and Winkler in one call: noise as tolerable or useful, then as few swaps as are needed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+import maskwell as mw
+from maskwell.errors import BadPlan
+
+WINKLER = mw.Linkage(largest_target_block=7, match_blocks=("BEDROOMS", "BATHS", "YR_BLT"))
+AMOUNTS = ("INCOME", "HOME_VAL", "MORTGAGE", "MAINTAIN", "TAXES")
+
+
+@pytest.fixture(scope="module")
+def survey() -> Any:
+    return mw.datasets.housing(5000)
+
+
+def kim_winkler(survey: Any, tolerance: Any, **options: Any) -> mw.Masking:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        return mw.kim_winkler(survey, WINKLER, tolerance, seed=1, **options)
+
+
+def test_noise_is_what_is_tolerable_where_that_is_less(survey: Any) -> None:
+    masking = kim_winkler(survey, mw.MaxRate(0.2), r0=0.99)
+    assert masking.mask.noise_sd_ratio == pytest.approx((0.01 / 0.99) ** 0.5)
+    assert masking.card.columns == AMOUNTS
+    assert any("as much as is tolerable" in note for note in masking.notes)
+
+
+def test_noise_is_what_is_useful_where_that_is_less(survey: Any) -> None:
+    masking = kim_winkler(survey, mw.MaxRate(0.2), r0=0.1, epsilon=0.02)
+    useful = mw.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
+    assert masking.mask.sd_ratio == pytest.approx(useful, rel=0.005)
+    assert any("would save at most 2.0%" in note for note in masking.notes)
+
+
+def test_the_tolerance_holds_afterwards_and_one_swap_less_would_not_do(survey: Any) -> None:
+    masking = kim_winkler(survey, mw.MaxRate(0.15), r0=0.97, epsilon=None)
+    assert mw.attack(WINKLER, masking).rate <= 0.15
+    assert masking.swapping.swaps > 0
+    tried = {one.swaps: one.met for one in masking.swapping.trace}
+    assert tried[masking.swapping.swaps]
+    assert not tried[masking.swapping.swaps - 1]
+
+
+def test_how_much_noise_must_be_said(survey: Any) -> None:
+    with pytest.raises(BadPlan, match="say how much noise"):
+        kim_winkler(survey, mw.MaxRate(0.15), epsilon=None)
+
+
+def test_other_columns_may_be_noised_too(survey: Any) -> None:
+    masking = kim_winkler(survey, mw.MaxRate(0.5), r0=0.97, epsilon=None, columns=("INCOME", "TAXES"))
+    assert masking.card.columns == ("INCOME", "TAXES")

@@ -1,0 +1,107 @@
+"""`maskwell attack` and `maskwell swap` on a written release."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import maskwell as mw
+
+HALVES = ("--release", "out", "--private", "inside")
+WHERE = ("--match-blocks", "REGION", "--fields", "INCOME,TAX,AGE")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, people: Any, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a release of the people by light noise, and 40 of them in a file."""
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.1), people, seed=5)
+    masking.write(release="out", private="inside")
+    mw.write(people.take(np.arange(40)), tmp_path / "held.csv")
+    return tmp_path
+
+
+def test_attack_prints_what_the_library_says(run: Any, folder: Path) -> None:
+    ran = run("attack", *HALVES, *WHERE)
+    masking = mw.Masking.read(release="out", private="inside")
+    risk = mw.attack(mw.Linkage(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE")), masking)
+    assert (ran.code, ran.out) == (0, f"{risk!r}\n")
+
+
+def test_attack_says_no_where_the_tolerance_is_not_met(run: Any, folder: Path) -> None:
+    assert run("attack", *HALVES, *WHERE, "--max-rate", 0.01).code == 1
+    assert run("attack", *HALVES, *WHERE, "--max-ratio", 0.1).code == 1
+    ran = run("attack", *HALVES, *WHERE, "--max-rate", 1)
+    assert ran.code == 0
+    assert ran.out.endswith("tolerance (at most 1 of the targets linked correctly): met\n")
+
+
+def test_attack_as_json_has_figures_and_no_record(run: Any, folder: Path) -> None:
+    said = json.loads(run("attack", *HALVES, *WHERE, "--json").out)
+    assert said["targets"] == 240
+    assert set(said["classes"]) == {"re-identification", "questionable", "false", "no candidate"}
+    assert "person 0" not in json.dumps(said)
+
+
+def test_attack_by_all_sets_four_intruders_side_by_side(run: Any, folder: Path) -> None:
+    ran = run("attack", *HALVES, *WHERE, "--all")
+    assert ran.code == 0
+    rows = [re.split(r"  +", line)[0] for line in ran.out.splitlines()[1:5]]
+    assert rows == ["Winkler's matcher", "nearest record", "knows the law", "knows the law, one-to-one"]
+
+
+def test_attack_with_a_file_that_the_intruder_holds(run: Any, folder: Path) -> None:
+    ran = run("attack", *HALVES, *WHERE, "--targets", "held.csv")
+    assert ran.code == 0
+    assert ran.out.startswith("Linkage: 40 targets")
+
+
+def test_swap_writes_a_release_that_meets_the_tolerance(run: Any, folder: Path) -> None:
+    words = ("--to-release", "repaired", "--to-private", "inside")
+    ran = run("swap", *HALVES, *WHERE, "--max-rate", 0.2, *words)
+    assert ran.code == 0
+    repaired = ("--release", "repaired", "--private", "inside")
+    assert run("attack", *repaired, *WHERE, "--max-rate", 0.2).code == 0
+    assert run("attack", *HALVES, *WHERE, "--max-rate", 0.2).code == 1
+    again = run("swap", *repaired, *WHERE, "--max-rate", 0.1, "--to-release", "x", "--to-private", "y")
+    assert (again.code, "exchanged already" in again.err) == (2, True)
+
+
+def test_swap_that_cannot_meet_the_tolerance_writes_nothing(run: Any, folder: Path) -> None:
+    alone = ("--match-blocks", "REGION,WEIGHT", "--fields", "INCOME,TAX,AGE", "--within", 0.3)
+    ran = run("swap", *HALVES, *alone, "--max-rate", 0.1, "--to-release", "x", "--to-private", "y")
+    assert ran.code == 1
+    assert "alone in" in ran.out
+    assert not (folder / "x").exists()
+    assert not (folder / "y").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("attack", *HALVES, "--max-rate", 0.1, "--max-ratio", 2),
+            "exactly one of --max-rate and --max-ratio",
+        ),
+        (("swap", *HALVES, "--to-release", "x", "--to-private", "y"), "exactly one of --max-rate"),
+        (("attack", *HALVES, "--fields", "INCOM"), "did you mean 'INCOME'?"),
+        (("attack", *HALVES, "--within", -1), "ratio must be"),
+        (("attack", "--release", "nowhere", "--private", "inside"), "nowhere"),
+        (("attack", *HALVES, "--targets", "nobody.csv"), "nobody.csv"),
+    ],
+)
+def test_bad_input_is_refused_in_a_sentence(
+    run: Any, folder: Path, words: tuple[Any, ...], said: str
+) -> None:
+    ran = run(*words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err
