@@ -17,6 +17,7 @@ import typer
 from ..errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning
 from ..studies.command import study
 from .intruders import attack, swap
+from .telling import warnings_told
 
 if TYPE_CHECKING:
     from ..masking import Masking
@@ -93,7 +94,7 @@ def inspect(
     if write is not None:
         _check_new(write)
     given = _given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
-    with _warnings_told() as told:
+    with warnings_told() as told:
         proposal, notes = inspect_file(InputPlan(file=file, **given))
         told.extend(notes)
     if write is None:
@@ -213,7 +214,7 @@ def _run(plan: MaskPlan, seed: int | None) -> None:
 
     check_folders(plan)
     beside = unrelated_releases(plan) if seed is None else []
-    with _warnings_told() as told, _progress(plan.input.file) as show:
+    with warnings_told() as told, _progress(plan.input.file) as show:
         masking = mask_by_plan(plan, seed=seed, progress=show)
         told.extend(masking.notes)
         summary = _written(masking, plan.output.release, plan.output.private, plan.output.format)
@@ -227,21 +228,6 @@ def _written(masking: Masking, release: Path, private: Path, format: str | None)
     summary = masking_summary(masking, release, private)
     masking.write(release=release, private=private, format=format)
     return summary
-
-
-@contextmanager
-def _warnings_told() -> Iterator[list[str]]:
-    """Say warnings on standard error, but for those that are told anyway (put them into the list)."""
-    told: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MaskwellWarning)
-        try:
-            yield told
-        finally:
-            found = [str(one.message) for one in caught if issubclass(one.category, MaskwellWarning)]
-            for text in dict.fromkeys(found):
-                if text not in told:
-                    typer.echo(f"warning: {text}", err=True)
 
 
 @contextmanager
@@ -279,7 +265,7 @@ def demo(
     make_folder(folder)
     noise = f"Kim's correlated noise with R0 = {DEMO_R0}"
     typer.echo(f"The built-in housing survey ({records:,} records), masked by {noise}, then attacked.\n")
-    with _warnings_told() as told, _progress() as show:
+    with warnings_told() as told, _progress() as show:
         masking, before, after = demo_job(housing(records), seed=seed, progress=show)
         told.extend(masking.notes)
         summary = _written(masking, folder / "release", folder / "private", "csv")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import BadPlan
-
-if TYPE_CHECKING:
-    from ..masking import Masking
+from .telling import warnings_told
 
 NO = 1  # exit code: the answer is no
 
@@ -69,7 +67,9 @@ def attack(
     plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read(targets, masking.truth.schema)
-    result: Any = run(_beside(plan, masking) if everybody else plan, masking, targets=held)
+    with warnings_told() as told:
+        result: Any = run(_beside(plan) if everybody else plan, masking, targets=held)
+        told.extend(note for risk in (result.values() if everybody else [result]) for note in risk.notes)
     typer.echo(json.dumps(result.to_dict(), indent=2, default=str) if as_json else repr(result))
     worst = result.largest if everybody else result
     tolerance = _tolerance(max_rate, max_ratio, needed=False)
@@ -105,7 +105,8 @@ def swap(
     plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
     tolerance = _tolerance(max_rate, max_ratio, needed=True)
     masking = Masking.read(release=release, private=private)
-    swapped = run(masking, plan, tolerance)
+    with warnings_told():
+        swapped = run(masking, plan, tolerance)
     typer.echo(
         repr(swapped.swapping) if swapped.swapping is not None else "the tolerance holds without a swap"
     )
@@ -129,7 +130,7 @@ def _plan(
     )
 
 
-def _beside(plan: Any, masking: Masking) -> dict[str, Any]:
+def _beside(plan: Any) -> dict[str, Any]:
     """Return the intruders of one table: the same targets, blocks and fields for all."""
     from ..attacks import BayesIntruder, NearestRecord
 
