@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ..errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning
+from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
 from .intruders import attack, swap
 from .telling import warnings_told
