@@ -153,14 +153,20 @@ def _block(table: StudyTable, column: str) -> list[str]:
     """Return one column of the table as lines: published, ours, the band, and whether they agree."""
     by_row = {one.row: one for one in table.cells if one.column == column}
     cells = [by_row.get(row) for row in table.rows]
-    parts = [_figures(name, cells, table.digits) for name in ("published", "ours")]
-    parts += [_bands(cells, table.digits), _marks(cells)]
+    digits = 0 if all(map(_is_count, cells)) else table.digits
+    parts = [_figures(name, cells, digits) for name in ("published", "ours")]
+    parts += [_bands(cells, digits), _marks(cells)]
     shown = [part for part in parts if any(part[1:])]
     lines = ["  ".join(pieces) for pieces in zip(*map(_right, shown), strict=True)]
     if table.columns == ("",):
         return lines
     width = max(len(column), *map(len, lines))
     return [column.center(width), *(line.rjust(width) for line in lines)]
+
+
+def _is_count(cell: Cell | None) -> bool:
+    """Return whether a cell holds a whole number that no replicate can change."""
+    return cell is None or (cell.low is None and abs(cell.ours) >= 1 and float(cell.ours).is_integer())
 
 
 def _right(part: Sequence[str]) -> list[str]:
