@@ -32,6 +32,7 @@ from .texts import Unreadable, as_text, booleans_mixed, in_order
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_CHUNK = 16_384  # numbers that stay near the processor
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads nearby ids
 
 
@@ -368,11 +369,15 @@ def _amounts(column: Column, numbers: Numbers, status: Statuses) -> Array:
     return pa.array(np.where(closed, 0.0, numbers.values), mask=mask)
 
 
+def _off_unit(values: Floats, unit: float) -> int:
+    steps = values / unit
+    return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-9 * np.maximum(1.0, np.abs(steps))))
+
+
 def _unit_notes(column: Column, values: Floats) -> list[str]:
     if column.unit is None:
         return []
-    steps = values / column.unit
-    off = int(np.count_nonzero(np.abs(steps - np.rint(steps)) > 1e-9 * np.maximum(1.0, np.abs(steps))))
+    off = sum(_off_unit(values[i : i + _CHUNK], column.unit) for i in range(0, len(values), _CHUNK))
     if not off:
         return []
     return [f"column {column.name!r}: {off:,} values are off its unit {number_text(column.unit)}"]
