@@ -296,7 +296,7 @@ FLOORS = [  # from the ground up; a room may import rooms of its own floor and o
     {"schema", "errors", "tolerances"},
     {"kernels", "keystream"},
     {"laws", "table", "io", "datasets", "engines"},
-    {"card", "background"},
+    {"card"},
     {"masking", "seal"},
     {"masks", "attacks", "analysis"},
     {"calibration", "protect", "checks", "utility"},

@@ -12,8 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..background import Sides
-from ..card import NoiseCard
+from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Outlet, SkewedBias, Transition
 from ..laws.chained import combined_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..background import block_numbers
+from ..card import block_numbers
 from ..engines.local import Local
 from ..errors import BadPlan, raise_all
 from ..masking.results import Integers

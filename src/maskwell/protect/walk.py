@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..attacks.contract import Guess, Marks
-from ..background import block_numbers
+from ..card import block_numbers
 from ..keystream import Key, Stream
 from ..masking import Masking
 from ..masking.results import Integers

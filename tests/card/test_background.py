@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
-from maskwell import background
-from maskwell.background import block_numbers, joint_codes, log_background, pair_logpdf
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, Swapped, background
+from maskwell.card.background import block_numbers, joint_codes, log_background, pair_logpdf
 from maskwell.errors import NoLaw
 from maskwell.keystream import Key, Stream, numbered
 from maskwell.laws import Additive, Normal, Outlet, RankSwapped, Transition

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .engines.local import Local
-from .errors import NoLaw
-from .laws import Additive, Normal, SkewedBias
-from .laws.chained import combined_of
-from .schema import BOTTOM_CODED, OPEN, TOP_CODED
-from .table import Floats, Statuses, Table, coded_values
+from ..engines.local import Local
+from ..errors import NoLaw
+from ..laws import Additive, Normal, SkewedBias
+from ..laws.chained import combined_of
+from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
+from ..table import Floats, Statuses, Table, coded_values
 
 Ints = npt.NDArray[np.int64]
 

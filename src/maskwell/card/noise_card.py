@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import BadBundle, BadPlan
+from ..laws import Law, Transition, law_from_dict
+from ..laws.chained import combined_of, only_rounds
+from ..table import Floats, Table
 from .background import Sides, log_background, own_masses
-from .errors import BadBundle, BadPlan
-from .laws import Law, Transition, law_from_dict
-from .laws.chained import combined_of, only_rounds
-from .table import Floats, Table
 
 FORMAT, VERSION = "maskwell noise card", 1
 
