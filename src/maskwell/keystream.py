@@ -146,7 +146,7 @@ class Stream:
         Two records with one id would have the same noise, and the same words here: they are refused.
         """
         drawn = self.words(column, purpose)
-        first = np.argsort(drawn[:, 0], kind="stable")
+        first = np.argsort(np.ascontiguousarray(drawn[:, 0]))  # words differ, so any sort gives the same
         ranked = drawn[first, 0]
         if np.any(ranked[1:] == ranked[:-1]):
             first = np.lexsort((drawn[:, 1], drawn[:, 0]))
