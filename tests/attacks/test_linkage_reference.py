@@ -284,11 +284,11 @@ def test_figures_are_those_of_a_loop_over_all_pairs(case, direction):
         best = [j for j in patterns if score[patterns[j]] == max(score[p] for p in patterns.values())]
         expected += (true in best) / max(len(best), 1)
         correct += true >= 0 and guess.found[i] == true
-        baseline += 1 / len(patterns) if patterns else 0.0
+        baseline += 1 / len(patterns) if true in patterns else 0.0
     assert risk.targets == len(case.known)
     assert risk.expected_correct == pytest.approx(expected)
     assert risk.correct == correct
-    # A released record that searches is no target; guessing is counted over those who search, per target.
+    # Who guesses among the candidates of a searcher is right once in so many, where the right one is among them.
     assert risk.baseline == pytest.approx(baseline / len(case.known))
 
 

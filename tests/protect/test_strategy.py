@@ -48,6 +48,15 @@ def test_the_tolerance_holds_afterwards_and_one_swap_less_would_not_do(survey: A
     assert not tried[masking.swapping.swaps - 1]
 
 
+def test_what_is_useful_is_that_of_the_columns_noised(survey: Any) -> None:
+    masking = kim_winkler(survey, mw.MaxRate(0.9), epsilon=0.02, columns=("INCOME",))
+    mask = mw.CorrelatedNoise(("INCOME",), sd_ratio=1.0)
+    alone = mw.critical_noise(survey, attack=WINKLER, mask=mask, epsilon=0.02).critical_sd_ratio
+    whole = mw.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
+    assert masking.mask.sd_ratio == pytest.approx(alone, rel=0.005)
+    assert alone != pytest.approx(whole, rel=0.05)
+
+
 def test_how_much_noise_must_be_said(survey: Any) -> None:
     with pytest.raises(BadPlan, match="say how much noise"):
         kim_winkler(survey, mw.MaxRate(0.15), epsilon=None)

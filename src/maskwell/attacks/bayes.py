@@ -30,6 +30,7 @@ from .ranking import (
 )
 from .search import Search, block_codes, check_fields
 
+SURE = 1e-12  # a record from which alone a released one can have come is not weighed higher than this allows
 UPPER_BOUND = (
     "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
 )
@@ -241,7 +242,8 @@ class Odds:
         if self.targets is not self.truth:
             logs = self._logs(self.targets, [(unit.known, unit.released) for unit in units])
         for unit, block in zip(units, logs, strict=True):
-            yield Batch(unit.known, unit.released, _against(block, self.log_f[unit.released]))
+            scores = _against(block, self.log_f[unit.released])
+            yield Batch(unit.known, unit.released, scores, _against_others(scores, self.total[unit.released]))
 
     def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
@@ -260,13 +262,14 @@ class Odds:
     def probability(self, best: Best, *, to_masked: bool) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
         linked = np.flatnonzero(best.place >= 0)
-        out, total = np.full(len(best.place), np.nan), best.log_total[linked]
+        out, total, own = np.full(len(best.place), np.nan), best.log_total[linked], best.score[linked]
         if to_masked:
+            own = _against_others(own, self.total[best.place[linked]])
             with np.errstate(divide="ignore"):
                 total = np.logaddexp(total, np.log(self.unreleased[best.place[linked]]))
         else:
             total = np.maximum(total, np.log(self.total[linked]))
-        out[linked] = np.exp(best.score[linked] - total)
+        out[linked] = np.exp(own - total)
         return out
 
 
@@ -311,6 +314,18 @@ def _refined(
     number = np.full(int(max(true.max(initial=0), again.max(initial=0))) + 1, -1, np.int64)
     number[again] = theirs
     return Blocks(ours, theirs, orders), number[true]
+
+
+def _against_others(scores: Floats, count: Ints) -> Floats:
+    """Return log f(z|x) - log f'(z), f' the mean over the other true records of the block: x itself is left out.
+
+    With r = f(z|x) / f(z) and N records this is r (N - 1) / (N - r). It grows with r, so the best link is the same, but
+    only these weights make a posterior: who asks whether z is x's or another's must not find x among the others.
+    """
+    records = count.astype(np.float64)
+    share = np.minimum(np.exp(scores - np.log(records)), 1.0)
+    rest = np.maximum(1.0 - share, SURE)
+    return np.asarray(scores + np.log(np.maximum(records - 1.0, SURE) / records) - np.log(rest))
 
 
 def _against(logs: Floats, log_f: Floats) -> Floats:

@@ -45,9 +45,9 @@ class Guess:
     `ties` counts the candidates that are as good as the one found, `candidates` all of them; `claimed` marks the links
     the intruder stands by, `kind` the class of each row (an index into `kinds`).
 
-    `is_tied(rows, found)` tells whether candidates are among the best of their rows. `partners(known)` lists
-    released records in the block of one of the intruder's that he would not claim for it, most similar first: for
-    swapping.
+    `is_tied(rows, found)` tells whether candidates are among the best of their rows, `in_block(rows, found)` whether
+    they were candidates at all. `partners(known)` lists released records in the block of one of the intruder's that he
+    would not claim for it, most similar first: for swapping.
     `figures` are the attack's own, by the names that `Risk` gives them.
     """
 
@@ -60,6 +60,7 @@ class Guess:
     kind: Ints
     kinds: tuple[str, ...]
     is_tied: Callable[[Ints, Ints], Bools]
+    in_block: Callable[[Ints, Ints], Bools]
     partners: Callable[[int], Ints]
     to_masked: bool = True
     second: Ints | None = None
@@ -76,10 +77,12 @@ class Guess:
 class Marks:
     """A marked answer: the true counterpart of each searcher (-1: none), and how right the row is.
 
-    `correct` is about the link drawn among ties, `share` its expectation over them.
+    `correct` is about the link drawn among ties, `share` its expectation over them; `findable` marks the rows whose
+    counterpart was among their candidates.
     """
 
     counterpart: Ints
+    findable: Bools
     correct: Bools
     share: Floats
 
@@ -99,14 +102,16 @@ def mark(guess: Guess, numbers: Ints, order: Ints) -> Marks:
     it), `order` that of each released record.
     """
     count = int(max(numbers.max(initial=NOBODY), order.max(initial=NOBODY))) + 1
-    here, there = (numbers, order) if guess.to_masked else (order, numbers)
+    near, far = (numbers, order) if guess.to_masked else (order, numbers)
     place = np.full(count + 1, NOBODY, np.int64)
-    place[there[there >= 0]] = np.flatnonzero(there >= 0)
+    place[far[far >= 0]] = np.flatnonzero(far >= 0)
     place[count] = NOBODY
-    counterpart = place[here[guess.searcher]]
+    counterpart = place[near[guess.searcher]]
     correct = (guess.found >= 0) & (guess.found == counterpart)
-    share = np.zeros(len(guess))
-    rows = np.flatnonzero((counterpart >= 0) & (guess.found >= 0))
+    share, findable = np.zeros(len(guess)), np.zeros(len(guess), bool)
+    there = np.flatnonzero(counterpart >= 0)
+    findable[there] = guess.in_block(there, counterpart[there])
+    rows = np.flatnonzero(findable & (guess.found >= 0))
     tied = guess.is_tied(rows, counterpart[rows])
     share[rows[tied]] = 1.0 / guess.ties[rows[tied]]
-    return Marks(counterpart, correct, share)
+    return Marks(counterpart, findable, correct, share)

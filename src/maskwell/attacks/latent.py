@@ -19,7 +19,8 @@ from ..table import Floats
 from .contract import Ints
 
 SMALLEST = 1e-12  # keeps weights finite where a field always or never agrees
-SAME_OPTIMUM = 1e-6  # log-likelihoods this near to each other, in parts, are one optimum
+SAME_OPTIMUM, ROUNDING = 1e-3, 1e-12  # log-likelihoods this near, absolutely and in parts, are of one optimum
+IDENTIFYING_FIELDS = 3  # with fewer fields many m, u and p fit equally well
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Fit:
     converged: bool = True
     starts: int = 0
     optima: int = 0
+    identified: bool = True
 
     @property
     def weights(self) -> tuple[Floats, Floats]:
@@ -96,9 +98,12 @@ class EM(Plan):
         fits = [self._climb(used, n, m, u, p0) for m, u, p0 in self._starts(bits, n, p)]
         best = max(fits, key=lambda fit: fit.log_likelihood or -np.inf)
         top = best.log_likelihood or 0.0
-        near = [abs((fit.log_likelihood or 0.0) - top) <= SAME_OPTIMUM * abs(top) for fit in fits]
+        allowed = SAME_OPTIMUM + ROUNDING * abs(top)
+        near = [abs((fit.log_likelihood or 0.0) - top) <= allowed for fit in fits]
         optima = 1 + sum(not one for one in near)
-        return Fit(best.m, best.u, best.p, "EM", top, best.iterations, best.converged, len(fits), optima)
+        identified = int((bits.any(axis=0) & ~bits.all(axis=0)).sum()) >= IDENTIFYING_FIELDS
+        found = (best.m, best.u, best.p, "EM", top, best.iterations, best.converged)
+        return Fit(*found, len(fits), optima, identified)
 
     def _starts(self, bits: Any, n: Floats, p: float) -> list[tuple[Floats, Floats, float]]:
         """Return the given start and others: u from the file itself, other m, other p."""

@@ -80,7 +80,8 @@ class Weighed:
     @classmethod
     def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> Weighed:
         """Weigh the patterns as the plan says."""
-        fit = plan.weights.fit(counts, int(np.count_nonzero(arranged.candidates)))
+        matches = min(int(np.count_nonzero(arranged.candidates)), len(arranged.places))
+        fit = plan.weights.fit(counts, matches)
         if not fit.converged:
             warnings.warn(f"EM has not converged in {fit.iterations:,} steps", MaskwellWarning, stacklevel=2)
         scores = fit.scores()
@@ -160,6 +161,7 @@ class _Answer:
             kind=kind[back],
             kinds=KINDS,
             is_tied=lambda rows, found: is_tied(back[rows], a.place_of[found]),
+            in_block=lambda rows, found: self.patterns_of(rows, found)[1],
             partners=partners,
             to_masked=plan.to_masked,
             second=self._numbers(best.next_place),

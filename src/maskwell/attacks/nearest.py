@@ -24,6 +24,8 @@ from .ranking import (
 )
 from .search import Search, check_fields
 
+SCALE = 2.0**100  # lifts squared distances, exactly, to where ties are told by their digits alone
+
 
 @dataclass(frozen=True, kw_only=True)
 class NearestRecord(Search):
@@ -120,12 +122,12 @@ class Distances:
         for _, known, released in self.blocks:
             for some in in_runs(released, len(known)):
                 differing, squared = _compared(self.known[:, known, None], self.released[:, None, some])
-                yield Batch(known, some, -(differing * self.penalty + squared))
+                yield Batch(known, some, -SCALE * (differing * self.penalty + squared))
 
     def pairs(self, known: Ints, released: Ints) -> Floats:
         """Score listed pairs."""
         differing, squared = _compared(self.known[:, known], self.released[:, released])
-        return -(differing * self.penalty + squared)
+        return -SCALE * (differing * self.penalty + squared)
 
     def shown(self, found: Ints, *, to_masked: bool) -> tuple[Floats, Ints]:
         """Return minus the distance of each searcher to the candidate found, and how many statuses differ."""

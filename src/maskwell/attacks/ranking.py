@@ -21,11 +21,15 @@ PAIRS_AT_ONCE = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Scores between the intruder's records of a block and some of its released ones: minus infinity is impossible."""
+    """Scores between the intruder's records of a block and some of its released ones: minus infinity is impossible.
+
+    `log_weights` are the logs of their posterior weights where these are not the scores themselves.
+    """
 
     known: Ints
     released: Ints
     scores: Floats
+    log_weights: Floats | None = None
 
 
 class Scorer(Protocol):
@@ -93,7 +97,7 @@ def in_runs(records: Ints, width: int) -> Iterator[Ints]:
 class Best:
     """For each searcher its best score, how many candidates have it, the first of them, and the next best.
 
-    `log_total` is the log of the summed exponentials of all its scores.
+    `log_total` is the log of the sum of all its weights.
     """
 
     score: Floats
@@ -109,7 +113,7 @@ class Best:
         low, nobody = np.full(count, -np.inf), np.full(count, NOBODY, np.int64)
         return cls(low, np.zeros(count, np.int64), nobody, low.copy(), nobody.copy(), low.copy())
 
-    def add(self, rows: Ints, candidates: Ints, scores: Floats) -> None:
+    def add(self, rows: Ints, candidates: Ints, scores: Floats, log_weights: Floats) -> None:
         """Take scores of further candidates in: rows x candidates, those that come first win ties."""
         new = _two_best(scores)
         places = [self.place[rows], self.second[rows], candidates[new[1]], candidates[new[3]]]
@@ -122,7 +126,7 @@ class Best:
         values[first, at] = -np.inf
         self.second_score[rows], then = _first_best(values)
         self.second[rows] = np.stack(places)[then, at]
-        self.log_total[rows] = np.logaddexp(self.log_total[rows], log_sum(scores, axis=1))
+        self.log_total[rows] = np.logaddexp(self.log_total[rows], log_sum(log_weights, axis=1))
 
 
 def _two_best(scores: Floats) -> tuple[Floats, Ints, Floats, Ints, Ints]:
@@ -170,8 +174,8 @@ def assigned(whole: Iterable[Batch], counts: tuple[int, int], to_masked: bool) -
     searchers, candidates = counts if to_masked else counts[::-1]
     best, alike = Best.nothing(searchers), np.arange(candidates)
     for batch in whole:
-        near, far, scores = _turned(batch, to_masked)
-        best.log_total[near] = log_sum(scores, axis=1)
+        near, far, scores, log_weights = _turned(batch, to_masked)
+        best.log_total[near] = log_sum(log_weights, axis=1)
         same = interchangeable(scores)
         alike[far] = far[same]
         rows, columns = _solved(scores)
@@ -180,10 +184,13 @@ def assigned(whole: Iterable[Batch], counts: tuple[int, int], to_masked: bool) -
     return Assigned(best, alike)
 
 
-def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats]:
+def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats, Floats]:
+    """Return searchers, candidates, their scores and the logs of their weights: searchers x candidates."""
     if to_masked:
-        return batch.known, batch.released, batch.scores
-    return batch.released, batch.known, np.ascontiguousarray(batch.scores.T)
+        weights = batch.scores if batch.log_weights is None else batch.log_weights
+        return batch.known, batch.released, batch.scores, weights
+    turned = np.ascontiguousarray(batch.scores.T)
+    return batch.released, batch.known, turned, turned
 
 
 def _solved(scores: Floats) -> tuple[Ints, Ints]:
@@ -215,7 +222,11 @@ def whole_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def _joined(parts: Sequence[Batch]) -> Batch:
     released = np.concatenate([part.released for part in parts])
-    return Batch(parts[0].known, released, np.concatenate([part.scores for part in parts], axis=1))
+    scores = np.concatenate([part.scores for part in parts], axis=1)
+    if parts[0].log_weights is None:
+        return Batch(parts[0].known, released, scores)
+    weights = [part.log_weights for part in parts if part.log_weights is not None]
+    return Batch(parts[0].known, released, scores, np.concatenate(weights, axis=1))
 
 
 def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) -> tuple[Best, Any]:
@@ -233,7 +244,7 @@ def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) 
 
     def is_tied(rows: Ints, found: Ints) -> Bools:
         known, released = (rows, found) if to_masked else (found, rows)
-        inside = blocks.known[known] == blocks.released[released]
+        inside = _same_block(blocks, rows, found, to_masked=to_masked)
         tied = np.zeros(len(rows), bool)
         scores = scorer.pairs(known[inside], released[inside])
         tied[inside] = scores >= _lowest(best.score[rows[inside]])
@@ -285,6 +296,7 @@ def answered(
         kind=np.where(linked, 0, 1),
         kinds=KINDS,
         is_tied=is_tied,
+        in_block=lambda rows, found: _same_block(blocks, rows, found, to_masked=plan.to_masked),
         partners=partners,
         to_masked=plan.to_masked,
         second=best.second,
@@ -293,6 +305,11 @@ def answered(
         figures={"fields": fields},
         notes=tuple(notes),
     )
+
+
+def _same_block(blocks: Blocks, rows: Ints, found: Ints, *, to_masked: bool) -> Bools:
+    known, released = (rows, found) if to_masked else (found, rows)
+    return np.asarray(blocks.known[known] == blocks.released[released])
 
 
 def check_fields_named(fields: Sequence[str], remedy: str) -> None:

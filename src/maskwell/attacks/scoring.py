@@ -19,14 +19,14 @@ def score(plan: Any, guess: Guess, marks: Marks, known: Table, released: Table) 
     claimed = guess.claimed
     fit = guess.figures.get("fit")
     true_m = _true_agreement(guess, marks) if fit is not None else None
-    notes = [*guess.notes, *(_doubts(fit, guess, true_m) if fit is not None else [])]
+    notes = [*guess.notes, *(_doubts(fit, guess, marks, true_m) if fit is not None else [])]
     return Risk(
         attack=plan,
         targets=len(known),
         claims=int(claimed.sum()),
         correct=int((marks.correct & claimed).sum()),
         expected_correct=float(marks.share[claimed].sum()),
-        baseline=float((1.0 / guess.candidates[guess.candidates > 0]).sum()) / len(known),
+        baseline=float((1.0 / guess.candidates[marks.findable]).sum()) / len(known),
         classes=_classes(guess, marks),
         table=_table(guess, marks, *sides),
         best_correct=float(marks.share.sum()),
@@ -108,15 +108,15 @@ def _true_agreement(guess: Guess, marks: Marks) -> Floats | None:
     return np.asarray(pattern_bits(width)[pattern[comparable]].mean(axis=0))
 
 
-def _doubts(fit: Fit, guess: Guess, true_m: Floats | None) -> list[str]:
+def _doubts(fit: Fit, guess: Guess, marks: Marks, true_m: Floats | None) -> list[str]:
     """Say whether the latent class that EM found looks like matches at all."""
     if not fit.starts:
         return []
     names, pairs = guess.figures["fields"], int(guess.figures["counts"].sum())
-    searchers, size = int((guess.candidates > 0).sum()), fit.p * pairs
+    matches, size = int(marks.findable.sum()), fit.p * pairs
     doubts = []
-    if not 0.5 * searchers <= size <= 1.5 * searchers:
-        doubts.append(f"it holds {size:,.0f} pairs where {searchers:,} can be matches")
+    if not 0.5 * matches <= size <= 1.5 * matches:
+        doubts.append(f"it holds {size:,.0f} pairs where {matches:,} are matches")
     against = [name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m <= u]
     if against:
         doubts.append(f"agreement on {', '.join(against)} counts against it")
@@ -131,9 +131,12 @@ def _doubts(fit: Fit, guess: Guess, true_m: Floats | None) -> list[str]:
     )
     if fit.optima > 1:
         said.append(f"{fit.optima - 1} of {fit.starts} starts of EM ended in another, worse optimum")
+    if not fit.identified:
+        few = "fewer than three fields tell records apart, so the classes are not identified"
+        return [*said, f"{few}: m, u and p are where EM happened to start"]
     if doubts:
         return [*said, f"the class that EM found does not look like matches: {'; '.join(doubts)}"]
     return [
         *said,
-        f"the class that EM found looks like matches: {size:,.0f} pairs for {searchers:,} searching records",
+        f"the class that EM found looks like matches: {size:,.0f} pairs where {matches:,} are",
     ]

@@ -184,7 +184,9 @@ def _find(situation: Situation, disagreeing: int, tolerated: float, floor: float
         notes.append("beyond the critical noise agreement rises above the tolerance again")
     below = max((size for size in trace if size < enough), default=None)
     if below is None:
-        notes.append("the least noise that the units of the columns allow is enough")
+        notes.append(
+            f"the least noise tried, or that the units of the columns allow, is enough: c = {enough:g}"
+        )
         return _Found(enough, is_monotone, tuple(notes))
     return _Found(_root(agreeing, limit, below, enough), is_monotone, tuple(notes))
 

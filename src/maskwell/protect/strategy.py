@@ -38,14 +38,16 @@ def kim_winkler(
     (beyond the critical noise more saves at most `epsilon` of the targets; None: no limit), whichever is less. Then
     `swap` makes as few swaps as the tolerance needs. `columns` are noised (the number fields of the attack).
     """
-    size, said = _noise(table, attack, r0, epsilon)
     names = _columns(table, attack) if columns is None else tuple(columns)
+    size, said = _noise(table, attack, names, r0, epsilon)
     masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
     masking = replace(masking, notes=(*masking.notes, said))
     return swap(masking, attack, tolerance, domains=domains)
 
 
-def _noise(table: Table, attack: Linkage, r0: float | None, epsilon: float | None) -> tuple[float, str]:
+def _noise(
+    table: Table, attack: Linkage, names: tuple[str, ...], r0: float | None, epsilon: float | None
+) -> tuple[float, str]:
     """Return Kim's c and why it is that."""
     if r0 is None and epsilon is None:
         raise BadPlan("say how much noise: the lowest tolerable r0, epsilon of the critical noise, or both")
@@ -53,7 +55,9 @@ def _noise(table: Table, attack: Linkage, r0: float | None, epsilon: float | Non
     if epsilon is None:
         assert tolerable is not None
         return tolerable, f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g})"
-    useful = float(f"{critical_noise(table, attack=attack, epsilon=epsilon).critical_sd_ratio:.{DIGITS}g}")
+    mask = CorrelatedNoise(names, sd_ratio=1.0)
+    critical = critical_noise(table, attack=attack, mask=mask, epsilon=epsilon)
+    useful = float(f"{critical.critical_sd_ratio:.{DIGITS}g}")
     if not useful:
         raise BadPlan("no target has an open value that noise could protect: only swapping is left")
     if tolerable is not None and tolerable < useful:
