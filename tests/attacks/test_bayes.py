@@ -140,7 +140,9 @@ def test_units_that_were_not_released_take_their_share(make_people):
     masking = masked(mw.Chain((MASK, mw.Subsample(0.5))), table)
     block = same_in(masking, ["REGION"])
     logs = np.where(block & same_in(masking, ["SEX"]), law(masking), -np.inf)
-    scores = logs - logsumexp(logs, axis=0) + np.log(block.sum(axis=0))  # in the truth: who was not released too
+    scores = (
+        logs - logsumexp(logs, axis=0) + np.log(block.sum(axis=0))
+    )  # in the truth: who was not released too
     region = np.asarray(table.array("REGION"))
     absent = (region[:, None] == region).sum(axis=1) - block.sum(axis=1)
     weights = against_others(scores, (region[:, None] == region).sum(axis=0)[masking.order])

@@ -112,6 +112,10 @@ def test_looking_up_re_identifications_alone_gives_the_same_classes_and_rate(mas
     assert thrifty.expected_correct == whole.expected_correct
     assert thrifty.correct == whole.correct
     assert [one.links for one in thrifty.classes] == [one.links for one in whole.classes]
+    assert [one.correct for one in thrifty.classes[1:]] == [None] * 3
+    assert np.isnan(thrifty.best_correct)
+    assert thrifty.to_dict()["best_correct"] is None
+    assert "questionable" in repr(thrifty)
     named = [i is not None for i in thrifty.table["linked_id"].to_pylist()]
     assert named == [kind == "re-identification" for kind in whole.table["class"].to_pylist()]
 
@@ -193,6 +197,18 @@ def test_supervised_weights_are_the_true_shares(masking):
     assert np.asarray(weights.u) == pytest.approx((agree - 300 * risk.true_m) / (total - 300), abs=0.001)
 
 
+def test_who_cannot_work_does_not_sink_the_table(make_people):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.RankSwap(("INCOME", "TAX"), 0.1), make_people(), seed=1)
+    risks = mw.attack([mw.Linkage(), mw.NearestRecord(), mw.BayesIntruder()], masking)
+    assert list(risks) == ["Linkage", "NearestRecord"]
+    assert list(risks.refused) == ["BayesIntruder"]
+    assert "BayesIntruder: " in repr(risks)
+    with pytest.raises(mw.errors.NoLaw):
+        mw.attack([mw.BayesIntruder()], masking)
+
+
 # EM.
 
 
@@ -217,6 +233,17 @@ def test_em_that_stops_at_the_limit_does_not_say_it_converged(masking):
     assert not risk.fit.converged
     assert "NOT CONVERGED" in repr(risk)
     assert risk.to_dict()["converged"] is False
+
+
+@pytest.mark.parametrize("fields", [("A",), ("A", "B"), ("A", "B", "CONSTANT")])
+def test_two_fields_identify_no_class_and_it_is_said(masking, fields):
+    if "CONSTANT" in fields:
+        masking = masked(make(KIND=np.array(["p"] * 300, object)))
+        fields = ("A", "B", "KIND")
+    risk = mw.attack(mw.Linkage(fields=fields), masking)
+    assert not risk.fit.identified
+    assert any("not identified" in note for note in risk.notes)
+    assert not any("look" in note for note in risk.notes)
 
 
 def test_every_step_of_em_raises_the_likelihood(masking):
@@ -304,6 +331,26 @@ def test_a_target_file_in_other_units_is_asked_about(masking):
     assert any("C of the target file is 1/" in note for note in risk.notes)
 
 
+def test_a_target_file_of_strangers_is_refused(masking):
+    with pytest.raises(BadInput, match="no id of the target file is in the truth"):
+        mw.attack(mw.Linkage(), masking, targets=make(20, ID=[f"stranger{i}" for i in range(20)]))
+
+
+def test_who_is_not_in_the_release_is_counted_and_cannot_be_guessed():
+    table = make()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(
+            mw.Chain((mw.CorrelatedNoise(KEYS, sd_ratio=0.1), mw.Subsample(0.3))), table, seed=1
+        )
+    risk = mw.attack(mw.Linkage(match_blocks=("TOWN",)), masking)
+    released = len(masking.order)
+    assert any(f"{released} of 300 targets are in the release (300 in the truth)" in n for n in risk.notes)
+    towns = np.asarray(table.array("TOWN"))
+    held = [np.sum(towns[masking.order] == town) for town in towns[masking.order]]
+    assert risk.baseline == pytest.approx(np.sum(1 / np.array(held)) / 300)
+
+
 def test_a_target_file_without_ids_or_records_is_refused(masking):
     with pytest.raises(BadInput, match="id column"):
         mw.attack(mw.Linkage(), masking, targets=make(20).select(["TOWN", "ROOMS", *KEYS]))
@@ -339,6 +386,15 @@ def test_more_than_twenty_fields_are_refused():
         ({"claims": "some"}, "claims must be"),
         ({"links": "none"}, "links must be"),
         ({"largest_target_block": 0}, "at least 1"),
+        ({"largest_target_block": "7"}, "whole number"),
+        ({"largest_target_block": True}, "whole number"),
+        ({"match_blocks": 5}, "names of columns"),
+        ({"fields": [3]}, "names of columns"),
+        ({"rule": 0.1}, "a rule is Relative"),
+        ({"rules": {"A": 0.1}}, "a rule is Relative"),
+        ({"weights": "em"}, "weights must be"),
+        ({"cut_offs": 3.0}, "two scores"),
+        ({"claims": "all links", "links": "re-identified"}, "needs every link"),
         ({"target_blocks": ("TOWN",)}, "how small is small"),
         ({"fields": ()}, "at least one field"),
         ({"fields": ("A", "A")}, "named twice"),

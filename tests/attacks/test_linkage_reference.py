@@ -301,7 +301,7 @@ def test_one_pass_says_the_same_of_re_identifications(case, direction):
 def test_one_pass_says_the_same_where_classes_share_a_score():
     # Agreeing on X alone (false) has the score of agreeing on Y and C (questionable).
     one, other = Row("p", 10.0, 1, "a"), Row("p", 10.0, 2, "b")
-    check_one_pass(Case([other], [one], [-1], {"C": Exact()}, DOUBLED), "to_masked")
+    check_one_pass(Case([other], [one], [0], {"C": Exact()}, DOUBLED), "to_masked")
 
 
 def check_one_pass(case: Case, direction: str) -> None:

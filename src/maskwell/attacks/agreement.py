@@ -31,6 +31,11 @@ MOST_STEPS = 8  # bounds are computed to a few units in the last place
 UNKNOWN_CODES = 200  # statuses of the intruder's own missing codes that the release does not have
 
 
+def is_number(value: object) -> bool:
+    """Return whether an option is a number, which true and false are not."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True, slots=True)
 class Relative(Plan):
     """Values agree within a share of a base: the searching record's value, or the larger of the two.
@@ -47,7 +52,7 @@ class Relative(Plan):
         problems = []
         if self.base not in ("target", "larger"):
             problems.append(f"base must be 'target' or 'larger', not {self.base!r}")
-        if not 0 <= self.ratio < (1 if self.base == "larger" else np.inf):
+        if not is_number(self.ratio) or not 0 <= self.ratio < (1 if self.base == "larger" else np.inf):
             problems.append(f"ratio must be a share from 0 to below 1, such as 0.1, not {self.ratio!r}")
         raise_all(problems, BadPlan)
 
@@ -77,7 +82,7 @@ class Absolute(Plan):
     amount: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.amount < np.inf:
+        if not is_number(self.amount) or not 0 <= self.amount < np.inf:
             raise BadPlan(f"amount must be a number from 0 on, not {self.amount!r}")
 
     def agrees(self, searching: Floats, found: Floats) -> Bools:

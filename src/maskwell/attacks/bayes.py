@@ -34,6 +34,9 @@ SURE = 1e-12  # a record from which alone a released one can have come is not we
 UPPER_BOUND = (
     "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
 )
+TOO_SURE = (
+    "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +81,7 @@ class BayesIntruder(Search):
             scores=(best.score, best.second_score),
             columns={"probability": odds.probability(best, to_masked=self.to_masked)},
             fields=fields,
-            notes=[UPPER_BOUND, *notes],
+            notes=[UPPER_BOUND, *([TOO_SURE] if _swapped(release.card) else []), *notes],
         )
 
     def _fields(self, known: Known, release: Release) -> tuple[tuple[str, ...], list[str]]:

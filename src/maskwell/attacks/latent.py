@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import BadPlan, raise_all
 from ..masking.plans import Plan
 from ..table import Floats
+from .agreement import is_number
 from .contract import Ints
 
 SMALLEST = 1e-12  # keeps weights finite where a field always or never agrees
@@ -82,7 +83,7 @@ class EM(Plan):
         problems = [
             f"{name} must lie strictly between 0 and 1, not {value!r}"
             for name, value in (("m", self.m), ("u", self.u), ("p", 0.5 if self.p is None else self.p))
-            if not 0 < value < 1
+            if not is_number(value) or not 0 < value < 1
         ]
         problems += [
             f"{name} must be at least 1" for name in ("starts", "iterations") if getattr(self, name) < 1
@@ -146,10 +147,11 @@ class Fixed(Plan):
         problems = []
         for name in ("m", "u"):
             given = getattr(self, name)
-            if isinstance(given, Sequence | np.ndarray):
+            several = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+            if not all(is_number(value) and 0 <= value <= 1 for value in (given if several else [given])):
+                problems.append(f"{name} holds probabilities, from 0 to 1: one, or one for each field")
+            elif several:
                 object.__setattr__(self, name, tuple(map(float, given)))
-            if not all(0 <= value <= 1 for value in np.atleast_1d(getattr(self, name))):
-                problems.append(f"{name} holds probabilities: from 0 to 1")
         raise_all(problems, BadPlan)
 
     def fit(self, counts: Ints, matches: int) -> Fit:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..errors import BadPlan, nearest, raise_all
 from ..masking import Release
 from ..table import Table
-from .agreement import Compared, Relative, Rule, compare_tables, is_comparable
+from .agreement import Absolute, Compared, Exact, Relative, Rule, compare_tables, is_comparable
 from .contract import Guess, Known, OrderOf
-from .latent import EM, Weights
+from .latent import EM, Fixed, Weights
 from .matching import match
 from .search import Search, check_fields
 
@@ -46,14 +47,10 @@ class Linkage(Search):
 
     def __post_init__(self) -> None:
         problems = self.search_problems()
-        if self.fields is not None:
-            object.__setattr__(
-                self, "fields", (self.fields,) if isinstance(self.fields, str) else tuple(self.fields)
-            )
+        if isinstance(self.fields, tuple):
             problems += ["name at least one field"] if not self.fields else []
             problems += _twice(self.fields)
-        rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
-        object.__setattr__(self, "rules", tuple((name, rule) for name, rule in rules))
+        problems += self._rule_problems()
         problems += _choice("assignment", self.assignment, ("best", "one-to-one"))
         problems += _choice("claims", self.claims, ("re-identifications", "all links", "clear links"))
         problems += _choice("links", self.links, ("all", "re-identified"))
@@ -62,9 +59,26 @@ class Linkage(Search):
         problems += self._cut_off_problems()
         raise_all(problems, BadPlan)
 
+    def _rule_problems(self) -> list[str]:
+        problems = []
+        if isinstance(self.rules, Mapping):
+            object.__setattr__(self, "rules", tuple(self.rules.items()))
+        own: Any = self.rules
+        if not isinstance(own, tuple):
+            problems.append("rules must give columns their own rules: {'INCOME': Relative(0.2)}")
+            own = ()
+        rules = [self.rule, *(rule for _, rule in own)]
+        if not all(isinstance(rule, Relative | Absolute | Exact) for rule in rules):
+            problems.append("a rule is Relative(0.10), Absolute(5) or Exact()")
+        if not isinstance(self.weights, EM | Fixed):
+            problems.append(f"weights must be EM() or Fixed(m, u), not {self.weights!r}")
+        return problems
+
     def _cut_off_problems(self) -> list[str]:
         if self.cut_offs is None:
             return []
+        if not isinstance(self.cut_offs, Sequence) or isinstance(self.cut_offs, str):
+            return ["cut_offs are two scores"]
         object.__setattr__(self, "cut_offs", tuple(map(float, self.cut_offs)))
         if len(self.cut_offs) != 2 or not self.cut_offs[0] >= self.cut_offs[1]:
             return [

@@ -59,11 +59,12 @@ def match(
         else arrange(compared.bounds(compared.known), compared.released, blocks, orders),
     )
     answer = _Answer(weighed, arranged, best, np.argsort(arranged.searchers, kind="stable"))
-    figures = {
+    figures: dict[str, Any] = {
         "fields": compared.fields,
         "counts": counts,
         "fit": weighed.fit,
         "patterns_of": answer.patterns_of,
+        "looked_up": "re-identified" if seen.shape[1] else "all",
     }
     return answer.guess(is_tied, partners, figures, notes)
 

@@ -43,11 +43,10 @@ class Scorer(Protocol):
 
 
 def option_problems(plan: Any) -> list[str]:
-    """List what is wrong with `fields` and `assignment`, and freeze the fields."""
+    """List what is wrong with `fields` (frozen already) and `assignment`."""
     problems = []
-    if plan.fields is not None:
-        names = (plan.fields,) if isinstance(plan.fields, str) else tuple(plan.fields)
-        object.__setattr__(plan, "fields", names)
+    if isinstance(plan.fields, tuple):
+        names = plan.fields
         problems += [] if names else ["name at least one field"]
         problems += [f"field {n!r} is named twice" for n in sorted({n for n in names if names.count(n) > 1})]
     if plan.assignment not in ASSIGNMENTS:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isnan
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,17 +19,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClassCount:
-    """The links of one class; `correct` is about the links drawn among ties, `expected_correct` over all ties."""
+    """The links of one class; `correct` is about the links drawn among ties, `expected_correct` over all ties.
+
+    Of links that the plan did not look up neither is known: None and NaN.
+    """
 
     name: str
     links: int
-    correct: int
+    correct: int | None
     expected_correct: float
 
     @property
-    def incorrect(self) -> int:
+    def incorrect(self) -> int | None:
         """The links that are wrong."""
-        return self.links - self.correct
+        return None if self.correct is None else self.links - self.correct
+
+    def line(self) -> str:
+        """Return the counts as a line of text; a dash stands for what was not looked up."""
+        whole = ["-" if count is None else f"{count:,}" for count in (self.correct, self.incorrect)]
+        expected = "-" if isnan(self.expected_correct) else f"{self.expected_correct:,.1f}"
+        return f"  {self.name:<20}{self.links:>8,}{whole[0]:>10}{whole[1]:>11}{expected:>18}"
 
 
 @dataclass(frozen=True)
@@ -93,14 +104,24 @@ class Risk:
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: no record."""
         out: dict[str, Any] = {"attack": self.attack.to_dict()}
-        for name in ("targets", "claims", "correct", "expected_correct", "rate", "baseline", "best_correct"):
+        for name in ("targets", "claims", "correct", "expected_correct", "rate", "baseline"):
             out[name] = getattr(self, name)
+        out["best_correct"] = None if isnan(self.best_correct) else self.best_correct
         out["classes"] = {
-            one.name: {"links": one.links, "correct": one.correct, "expected_correct": one.expected_correct}
+            one.name: {
+                "links": one.links,
+                "correct": one.correct,
+                "incorrect": one.incorrect,
+                "expected_correct": None if one.correct is None else one.expected_correct,
+            }
             for one in self.classes
         }
         if self.fit is not None:
             out |= {"m": self.m, "u": self.u, "p": self.p, "converged": self.fit.converged}
+            out["identified"] = self.fit.identified
+            agree, disagree = ([float(w) for w in side] for side in self.fit.weights)
+            out["weights"] = {"agree": agree, "disagree": disagree}
+            out["true_m"] = None if self.true_m is None else [float(m) for m in self.true_m]
         if self.patterns is not None:
             out["patterns"] = self.patterns.to_pylist()
         out["notes"] = list(self.notes)
@@ -118,13 +139,14 @@ class Risk:
         )
         if self.classes:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
-            lines += [
-                f"  {one.name:<20}{one.links:>8,}{one.correct:>10,}{one.incorrect:>11,}{one.expected_correct:>18,.1f}"
-                for one in self.classes
-            ]
+            lines += [one.line() for one in self.classes]
         lines += self._fit_lines()
-        lines += ["", *(f"  - {note}" for note in self.notes)] if self.notes else []
-        return lines
+        notes = [
+            line
+            for note in self.notes
+            for line in wrap(note, 100, initial_indent="  - ", subsequent_indent="    ")
+        ]
+        return [*lines, "", *notes] if notes else lines
 
     def _fit_lines(self) -> list[str]:
         if self.fit is None:
@@ -147,10 +169,13 @@ class Risk:
 
 
 class Risks(Mapping[str, Risk]):
-    """Several intruders side by side: a mapping from their names to what each achieves."""
+    """Several intruders side by side: a mapping from their names to what each achieves.
 
-    def __init__(self, risks: Mapping[str, Risk]) -> None:
-        self._risks = dict(risks)
+    `refused` says of intruders who cannot work on this release why not.
+    """
+
+    def __init__(self, risks: Mapping[str, Risk], refused: Mapping[str, str] | None = None) -> None:
+        self._risks, self.refused = dict(risks), dict(refused or {})
 
     def __getitem__(self, name: str) -> Risk:
         return self._risks[name]
@@ -182,6 +207,7 @@ class Risks(Mapping[str, Risk]):
         return {
             "intruders": {name: risk.to_dict() for name, risk in self.items()},
             "found_by_any": self.found_by_any,
+            "refused": self.refused,
         }
 
     def __repr__(self) -> str:
@@ -191,4 +217,5 @@ class Risks(Mapping[str, Risk]):
         for name, risk in self.items():
             counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {risk.expected_correct:>9,.1f}"
             lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.baseline:>8.1%}")
+        lines += [f"{name}: {reason}" for name, reason in self.refused.items()]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])

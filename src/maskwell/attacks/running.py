@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadInput, BadPlan
+from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, of_one_length, words
 from ..masking import Masking
 from ..masking.results import record_blocks
@@ -27,6 +27,10 @@ def attack(plan: Any, masking: Masking, *, targets: Table | None = None) -> Any:
     `targets` is a file the intruder holds; without it he holds true records, those that the plan calls targets. Its
     ids tell which of them are in the truth, and are read only to mark his answer.
     """
+    if targets is not None and not isinstance(targets, Table):
+        raise BadPlan(
+            f"targets is a Table, not a {type(targets).__name__}: make one with read(...) or Table.from_frame(...)"
+        )
     if isinstance(plan, Sequence | dict):
         return _side_by_side(plan, masking, targets)
     return attack_by(plan, masking, targets)[0]
@@ -42,9 +46,21 @@ def attack_by(
     guess = plan.guess(known, masking.release, order_of(masking))
     marks = mark(guess, numbers, masking.order)
     risk = score(plan, guess, marks, table, masking.release.table)
-    if targets is not None:
-        risk = replace(risk, notes=(*other_units(targets, masking.truth), *risk.notes))
+    said = _on_presence(numbers, masking)
+    said += other_units(targets, masking.truth) if targets is not None else []
+    risk = replace(risk, notes=(*said, *risk.notes))
     return risk, guess, marks, numbers
+
+
+def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
+    """Say how many of the intruder's records could be found at all, where not all can."""
+    here = int(np.isin(numbers[numbers >= 0], masking.order).sum())
+    if here == len(numbers):
+        return []
+    return [
+        f"{here:,} of {len(numbers):,} targets are in the release ({int((numbers >= 0).sum()):,} in the truth): "
+        "the rate is over all of them"
+    ]
 
 
 def _check(plan: Any, masking: Any) -> None:
@@ -52,7 +68,7 @@ def _check(plan: Any, masking: Any) -> None:
         raise BadPlan(
             f"attack needs a Masking, not a {type(masking).__name__}: only the steward can mark an answer"
         )
-    if not hasattr(plan, "guess"):
+    if isinstance(plan, type) or not hasattr(plan, "guess"):
         raise BadPlan(
             f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
         )
@@ -81,7 +97,12 @@ def _numbers(targets: Table, truth: Table) -> Ints:
     if len(pc.unique(targets.ids)) < len(targets):
         raise BadInput("the target file names an id twice")
     found = pc.index_in(targets.ids, value_set=truth.ids).fill_null(NOBODY)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+    numbers = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+    if not (numbers >= 0).any():
+        raise BadInput(
+            "no id of the target file is in the truth, so no link could ever be right: are the ids written alike?"
+        )
+    return numbers
 
 
 def order_of(masking: Masking) -> Callable[[Table], Ints]:
@@ -115,7 +136,16 @@ def _side_by_side(plans: Any, masking: Masking, targets: Table | None) -> Risks:
     named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
     if not named:
         raise BadPlan("there is no plan in the list")
-    return Risks({name: attack_by(plan, masking, targets)[0] for name, plan in named.items()})
+    found: dict[str, Risk] = {}
+    refused: dict[str, str] = {}
+    for name, plan in named.items():
+        try:
+            found[name] = attack_by(plan, masking, targets)[0]
+        except NoLaw as error:
+            refused[name] = str(error)
+    if not found:
+        raise NoLaw(list(refused.values()))
+    return Risks(found, refused)
 
 
 def _names(plans: Sequence[Any]) -> list[str]:

@@ -12,6 +12,8 @@ from .contract import Guess, Ints, Marks
 from .latent import Fit, pattern_bits
 from .risk import ClassCount, Risk
 
+NOTICEABLE = 0.01  # a difference of m and u that rounding and constant fields do not make
+
 
 def score(plan: Any, guess: Guess, marks: Marks, known: Table, released: Table) -> Risk:
     """Sum a marked answer up."""
@@ -29,7 +31,7 @@ def score(plan: Any, guess: Guess, marks: Marks, known: Table, released: Table) 
         baseline=float((1.0 / guess.candidates[marks.findable]).sum()) / len(known),
         classes=_classes(guess, marks),
         table=_table(guess, marks, *sides),
-        best_correct=float(marks.share.sum()),
+        best_correct=float(marks.share.sum()) if guess.figures.get("looked_up", "all") == "all" else np.nan,
         fields=tuple(guess.figures.get("fields", ())),
         fit=fit,
         patterns=_patterns(guess.figures["counts"], fit) if fit is not None else None,
@@ -42,8 +44,13 @@ def _classes(guess: Guess, marks: Marks) -> tuple[ClassCount, ...]:
     out = []
     for i, name in enumerate(guess.kinds):
         here = guess.kind == i
-        counts = int(here.sum()), int(marks.correct[here].sum()), float(marks.share[here].sum())
-        out.append(ClassCount(name, *counts))
+        links = int(here.sum())
+        if guess.figures.get("looked_up", "all") == "all" or i == 0:
+            out.append(
+                ClassCount(name, links, int(marks.correct[here].sum()), float(marks.share[here].sum()))
+            )
+        else:
+            out.append(ClassCount(name, links, None, np.nan))
     return tuple(out)
 
 
@@ -117,7 +124,7 @@ def _doubts(fit: Fit, guess: Guess, marks: Marks, true_m: Floats | None) -> list
     doubts = []
     if not 0.5 * matches <= size <= 1.5 * matches:
         doubts.append(f"it holds {size:,.0f} pairs where {matches:,} are matches")
-    against = [name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m <= u]
+    against = [name for name, m, u in zip(names, fit.m, fit.u, strict=True) if m < u - NOTICEABLE]
     if against:
         doubts.append(f"agreement on {', '.join(against)} counts against it")
     if true_m is not None:

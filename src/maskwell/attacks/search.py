@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,15 +36,14 @@ class Search(Plan):
 
     def search_problems(self) -> list[str]:
         """List what is wrong with these options, and freeze the lists among them."""
-        for name in ("target_blocks", "match_blocks"):
-            given = getattr(self, name)
-            if given is not None:
-                object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
         problems = []
+        for name in ("target_blocks", "match_blocks", "fields"):
+            problems += frozen_names(self, name)
         if self.direction not in ("to_masked", "to_original"):
             problems.append(f"direction must be 'to_masked' or 'to_original', not {self.direction!r}")
-        if self.largest_target_block is not None and self.largest_target_block < 1:
-            problems.append(f"largest_target_block must be at least 1, not {self.largest_target_block!r}")
+        small = self.largest_target_block
+        if small is not None and (not isinstance(small, Integral) or isinstance(small, bool) or small < 1):
+            problems.append(f"largest_target_block must be a whole number of at least 1, not {small!r}")
         if self.target_blocks is not None and self.largest_target_block is None:
             problems.append("target_blocks needs largest_target_block: how small is small?")
         return problems
@@ -86,6 +86,18 @@ class Search(Plan):
     def match_columns(self, schema: Schema) -> tuple[str, ...]:
         """Return the columns that define matching blocks."""
         return self.match_blocks if self.match_blocks is not None else tuple(schema.with_role("block"))
+
+
+def frozen_names(plan: Any, name: str) -> list[str]:
+    """Make an option that lists columns a tuple of names; return what is wrong with it."""
+    given = getattr(plan, name, None)
+    if given is None:
+        return []
+    listed = (given,) if isinstance(given, str) else given
+    if not isinstance(listed, Sequence) or not all(isinstance(one, str) for one in listed):
+        return [f"{name} must be names of columns, not {type(given).__name__}"]
+    object.__setattr__(plan, name, tuple(listed))
+    return []
 
 
 def block_codes(known: Table, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadInput
+from ..errors import BadInput, BadPlan
 from ..masking import Masking
 from ..table import Table
 from .latent import Fixed, pattern_bits
@@ -23,6 +23,8 @@ def supervised_weights(plan: Linkage, masking: Masking, *, targets: Table | None
     The only function that reads links before an answer. Give the result to a plan as `weights`, to see how much EM
     misses; no outsider has it.
     """
+    if not isinstance(plan, Linkage):
+        raise BadPlan(f"only Linkage has weights, not {type(plan).__name__}")
     blind = replace(plan, weights=Fixed(), assignment="best")
     _, guess, marks, _ = attack_by(blind, masking, targets)
     rows = np.flatnonzero(marks.counterpart >= 0)
