@@ -64,6 +64,34 @@ def test_attack_with_a_file_that_the_intruder_holds(run: Any, folder: Path) -> N
     assert ran.out.startswith("Linkage: 40 targets")
 
 
+def test_every_intruder_is_held_against_the_tolerance(run: Any, folder: Path) -> None:
+    """Winkler's matcher claims little and is nearly always right: his ratio is the worst, not his rate."""
+    strict = ("--match-blocks", "REGION", "--fields", "INCOME,TAX,AGE", "--within", 0.02)
+    alone = run("attack", *HALVES, *strict, "--max-ratio", 5)
+    every = run("attack", *HALVES, *strict, "--max-ratio", 5, "--all")
+    assert (alone.code, every.code) == (1, 1)
+    assert "NOT met by Winkler's matcher" in every.out
+    said = json.loads(run("attack", *HALVES, *strict, "--max-ratio", 5, "--json").out)
+    assert (said["tolerance"], said["met"]) == ({"max_ratio": 5.0}, False)
+
+
+def test_a_file_that_the_intruder_collected_himself(run: Any, folder: Path, people: Any) -> None:
+    """Fewer columns, others of his own, amounts beyond the top code and fractions of years."""
+    import pyarrow as pa
+
+    held = people.take(np.arange(40)).to_arrow().select(["ID", "REGION", "INCOME", "AGE"])
+    amounts = held["INCOME"].to_numpy().copy()
+    amounts[0] = 250_000.0
+    held = held.set_column(2, "INCOME", pa.array(amounts)).append_column("SOURCE", pa.array(["web"] * 40))
+    held = held.set_column(3, "AGE", pa.array(held["AGE"].to_numpy() + 0.5))
+    import pyarrow.csv as csv
+
+    csv.write_csv(held, folder / "collected.csv")
+    ran = run("attack", *HALVES, "--fields", "INCOME,AGE", "--targets", "collected.csv")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Linkage: 40 targets")
+
+
 def test_swap_writes_a_release_that_meets_the_tolerance(run: Any, folder: Path) -> None:
     words = ("--to-release", "repaired", "--to-private", "inside")
     ran = run("swap", *HALVES, *WHERE, "--max-rate", 0.2, *words)
@@ -93,7 +121,13 @@ def test_swap_that_cannot_meet_the_tolerance_writes_nothing(run: Any, folder: Pa
         ),
         (("swap", *HALVES, "--to-release", "x", "--to-private", "y"), "exactly one of --max-rate"),
         (("attack", *HALVES, "--fields", "INCOM"), "did you mean 'INCOME'?"),
-        (("attack", *HALVES, "--within", -1), "ratio must be"),
+        (("attack", *HALVES, "--within", -1), "such as 0.10 for 10%"),
+        (("attack", *HALVES, "--within", 10), "such as 0.10 for 10%"),
+        (("attack", *HALVES, "--max-rate", 15), "between 0 and 1"),
+        (
+            ("swap", *HALVES, "--max-rate", 0.1, "--to-release", "x", "--to-private", "x/y"),
+            "lies in the public",
+        ),
         (("attack", "--release", "nowhere", "--private", "inside"), "nowhere"),
         (("attack", *HALVES, "--targets", "nobody.csv"), "nobody.csv"),
     ],

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .attacks import Linkage, Risk, attack
+from .attacks import BayesIntruder, Linkage, NearestRecord, Risk, Risks, attack
 from .errors import BadPlan, nearest, raise_all
 from .io import conform_proposed, conform_raw, load, proposal_of
 from .io.bundle import check_halves, private_bundles
@@ -14,7 +15,7 @@ from .masking import Masking, apply
 from .masks import CorrelatedNoise
 from .plan import InputPlan, MaskPlan, OutputPlan
 from .protect import swap
-from .schema import Schema
+from .schema import Column, Schema
 from .tolerances import MaxRate
 
 if TYPE_CHECKING:
@@ -131,14 +132,44 @@ def _earlier(target: OutputPlan) -> Masking | None:
     return Masking.read(release=target.earlier, private=target.earlier_private or target.private)
 
 
+def read_targets(path: Path, schema: Schema, plan: Linkage) -> Table:
+    """Read a file that an intruder holds: the columns he needs of it, as numbers or names without codes or units.
+
+    He has collected them himself, so amounts beyond a code and fractions are read as they are; the attack codes
+    them as the release does.
+    """
+    raw = _load(InputPlan(file=path))
+    wanted = {*plan.match_columns(schema), *(plan.fields or schema.with_role("key")), schema.id_column}
+    names = [name for name in raw.data.column_names if name in wanted and name in schema]
+    columns = tuple(_as_collected(schema[name]) for name in names)
+    return conform_raw(replace(raw, data=raw.data.select(names)), replace(schema, columns=columns))
+
+
+def _as_collected(column: Column) -> Column:
+    kind = "continuous" if column.kind == "integer" else column.kind
+    return replace(column, kind=kind, top=None, bottom=None, unit=None, drop=False)
+
+
+def intruders_beside(plan: Linkage) -> dict[str, Any]:
+    """Return the intruders of one table: the same targets, blocks and fields for all."""
+    names = ("largest_target_block", "target_blocks", "match_blocks", "fields")
+    shared: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    return {
+        "Winkler's matcher": plan,
+        "nearest record": NearestRecord(**shared),
+        "knows the law": BayesIntruder(**shared),
+        "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
+    }
+
+
 def demo_job(
     survey: Table, *, seed: int | None = None, progress: Progress | None = None
-) -> tuple[Masking, Risk, Risk]:
+) -> tuple[Masking, Risk, Risks]:
     """Mask the five amounts of the built-in survey, attack it as Winkler would, and swap until 15% are found at most.
 
-    Returns the masking with what the intruder achieves before and after the swaps.
+    Returns the masking with what that intruder achieves before the swaps, and he and others after them.
     """
     amounts = tuple(name for name in survey.schema.with_role("key") if survey.schema[name].is_number)
     masking = apply(CorrelatedNoise(amounts, r0=DEMO_R0), survey, seed=seed, progress=progress)
     swapped = swap(masking, DEMO_INTRUDER, DEMO_TOLERANCE)
-    return swapped, attack(DEMO_INTRUDER, masking), attack(DEMO_INTRUDER, swapped)
+    return swapped, attack(DEMO_INTRUDER, masking), attack(intruders_beside(DEMO_INTRUDER), swapped)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from .attacks import Risk
+from .attacks import Risk, Risks
 from .masking import Masking
 from .masking.codebook import describe
 from .masking.figures import ColumnFigures, column_figures
@@ -31,9 +31,10 @@ def masking_summary(masking: Masking, release: Path, private: Path) -> str:
     return "\n".join(lines)
 
 
-def attack_summary(masking: Masking, before: Risk, after: Risk) -> str:
-    """Return what an intruder finds before and after swapping, class by class."""
+def attack_summary(masking: Masking, before: Risk, beside: Risks) -> str:
+    """Return what an intruder finds before and after swapping, class by class, and others beside him after it."""
     plan, swapping = before.attack, masking.swapping
+    (_, after), *others = beside.items()
     blocks = ", ".join(plan.match_columns(masking.masked.schema)) or "nothing"
     lines = [f"Winkler's intruder: {before.targets:,} targets"]
     if plan.largest_target_block is not None:
@@ -51,6 +52,9 @@ def attack_summary(masking: Masking, before: Risk, after: Risk) -> str:
     )
     if swapping is not None:
         lines.append(f"  tolerated ({swapping.tolerance}): {'met' if swapping.met else 'NOT met'}")
+    lines += ["", "  on the same release, other intruders, who claim a link for every target, are right for"]
+    lines += [f"    {who:<26}{risk.rate:>6.1%} of the targets" for who, risk in others]
+    lines.append("  a tolerance holds for one intruder: believe the one who finds most")
     return "\n".join(lines)
 
 

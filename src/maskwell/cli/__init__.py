@@ -265,10 +265,10 @@ def demo(
     noise = f"Kim's correlated noise with R0 = {DEMO_R0}"
     typer.echo(f"The built-in housing survey ({records:,} records), masked by {noise}, then attacked.\n")
     with warnings_told() as told, _progress() as show:
-        masking, before, after = demo_job(housing(records), seed=seed, progress=show)
+        masking, before, beside = demo_job(housing(records), seed=seed, progress=show)
         told.extend(masking.notes)
         summary = _written(masking, folder / "release", folder / "private", "csv")
-    typer.echo(attack_summary(masking, before, after))
+    typer.echo(attack_summary(masking, before, beside))
     typer.echo(f"\n{summary}")
 
 

@@ -61,23 +61,42 @@ def attack(
     Example: `maskwell attack --release out --private inside --largest-target-block 7 --max-rate 0.15`
     """
     from ..attacks import attack as run
-    from ..io import read
     from ..masking import Masking
+    from ..pipeline import intruders_beside, read_targets
 
     plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
-    masking = Masking.read(release=release, private=private)
-    held = None if targets is None else read(targets, masking.truth.schema)
-    with warnings_told() as told:
-        result: Any = run(_beside(plan) if everybody else plan, masking, targets=held)
-        told.extend(note for risk in (result.values() if everybody else [result]) for note in risk.notes)
-    typer.echo(json.dumps(result.to_dict(), indent=2, default=str) if as_json else repr(result))
-    worst = result.largest if everybody else result
     tolerance = _tolerance(max_rate, max_ratio, needed=False)
-    if tolerance is not None:
-        met = tolerance.met(worst.expected_correct, worst.expected_incorrect, worst.targets)
-        typer.echo(f"tolerance ({tolerance}): {'met' if met else 'NOT met'}", err=as_json)
-        if not met:
-            raise typer.Exit(NO)
+    masking = Masking.read(release=release, private=private)
+    held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
+    with warnings_told() as told:
+        result: Any = run(intruders_beside(plan) if everybody else plan, masking, targets=held)
+        risks = dict(result) if everybody else {result.name: result}
+        told.extend(note for risk in risks.values() for note in risk.notes)
+    said, unmet = _judged(risks, tolerance)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
+    else:
+        typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
+    if unmet:
+        raise typer.Exit(NO)
+
+
+def _judged(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list[str]]:
+    """Hold every intruder against a tolerance, if there is one; return what to say and who exceeds it."""
+    if tolerance is None:
+        return {}, []
+    unmet = [
+        name
+        for name, risk in risks.items()
+        if not tolerance.met(risk.expected_correct, risk.expected_incorrect, risk.targets)
+    ]
+    verdict = f"NOT met by {', '.join(unmet)}" if unmet and len(risks) > 1 else "NOT met" if unmet else "met"
+    said = {
+        "tolerance": tolerance.to_dict(),
+        "met": not unmet,
+        "verdict": f"tolerance ({tolerance}): {verdict}",
+    }
+    return said, unmet
 
 
 def swap(
@@ -99,11 +118,13 @@ def swap(
 
     Example: `maskwell swap --release out --private inside --max-rate 0.15 --to-release out2 --to-private inside2`
     """
+    from ..io.bundle import check_halves
     from ..masking import Masking
     from ..protect import swap as run
 
     plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
     tolerance = _tolerance(max_rate, max_ratio, needed=True)
+    check_halves(to_release, to_private, ())
     masking = Masking.read(release=release, private=private)
     with warnings_told():
         swapped = run(masking, plan, tolerance)
@@ -121,6 +142,8 @@ def _plan(
 ) -> Any:
     from ..attacks import Linkage, Relative
 
+    if not 0 <= within < 1:
+        raise BadPlan(f"--within is a share of the value, such as 0.10 for 10%, not {within:g}")
     return Linkage(
         largest_target_block=small,
         target_blocks=_listed(targets),
@@ -128,23 +151,6 @@ def _plan(
         fields=_listed(fields),
         rule=Relative(within),
     )
-
-
-def _beside(plan: Any) -> dict[str, Any]:
-    """Return the intruders of one table: the same targets, blocks and fields for all."""
-    from ..attacks import BayesIntruder, NearestRecord
-
-    shared = {
-        name: getattr(plan, name)
-        for name in ("largest_target_block", "target_blocks", "match_blocks", "fields")
-        if getattr(plan, name) is not None
-    }
-    return {
-        "Winkler's matcher": plan,
-        "nearest record": NearestRecord(**shared),
-        "knows the law": BayesIntruder(**shared),
-        "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
-    }
 
 
 def _listed(names: str | None) -> tuple[str, ...] | None:
