@@ -41,6 +41,26 @@ def test_no_replicates_are_refused(run):
         studies.run_study("hawala", replicates=0)
 
 
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_negative_seed_is_refused(run, name):
+    ran = run("study", name, "--table", "3", "--replicates", "1", "--seed", "-4")
+    assert ran.code == 2
+    assert "fault of maskwell" not in ran.err
+    assert "--seed" in ran.err
+    for seed in (-4, 1.5, "a"):
+        with pytest.raises(studies.BadPlan, match="whole number from 0 on, not"):
+            studies.run_study(name, seed=seed)
+
+
+def test_a_table_without_a_picture_says_so(run, tmp_path):
+    words = ("study", "moore", "--table", "1", "--pictures", tmp_path / "drawn")
+    ran, as_json = run(*words), run(*words, "--json")
+    assert (ran.code, as_json.code) == (0, 0)
+    assert ran.out.splitlines()[-1] == "table 1 has no picture"
+    assert as_json.err == "table 1 has no picture\n"
+    assert json.loads(as_json.out)["study"] == "moore"
+
+
 def test_one_table_is_printed(run):
     ran = run("study", "hawala", "--table", "3", "--replicates", "1")
     assert (ran.code, ran.err) == (0, "")

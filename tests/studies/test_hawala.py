@@ -43,6 +43,9 @@ def test_a_tolerance_of_four_tenths_does_not_reproduce_table_3():
         ("mixture | informed", 93),
         ("mixture | informed, one-to-one", 99.8),
         ("normal | informed", 58),
+        ("mixture | nearest record, from the original", 43),
+        ("mixture | informed, from the original", 97.5),
+        ("normal | informed, from the original", 63),
     ],
 )
 def test_what_each_intruder_finds(cell, rate):
@@ -56,8 +59,22 @@ def test_what_each_intruder_finds(cell, rate):
 def test_only_those_who_know_nothing_of_the_noise_find_fewer_under_the_mixture():
     table = ran("intruders", 2)["intruders"]
     fewer = {name: table[f"mixture | {name}"].ours < table[f"normal | {name}"].ours for name in table.columns}
-    blind = ("Winkler's matcher", "nearest record")
+    blind = ("Winkler's matcher", "nearest record", "nearest record, from the original")
     assert fewer == {name: name in blind for name in table.columns}
+
+
+def test_the_other_direction_is_told_beside():
+    table, (note,) = ran("intruders", 2)["intruders"], [n for n in ran("intruders", 2).notes if "misses" in n]
+    both = {
+        name: [table[f"mixture | {name}{side}"].ours for side in ("", ", from the original")]
+        for name in ("nearest record", "informed")
+    }
+    assert both["nearest record"][0] > both["nearest record"][1]
+    assert both["informed"][0] < both["informed"][1]
+    assert (
+        f"the nearest record finds {both['nearest record'][1]:.0f}% and he {both['informed'][1]:.0f}%" in note
+    )
+    assert "from the original" in table.note
 
 
 def test_more_noise_between_components_hardly_hinders_the_informed_intruder():

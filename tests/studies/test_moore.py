@@ -11,7 +11,7 @@ import pytest
 
 from maskwell.calibration import FINE_R0, agreement_curve
 from maskwell.studies import draw_study, run_study, table_names
-from maskwell.studies.moore import critical, matching
+from maskwell.studies.moore import critical, matching, statements
 from maskwell.studies.moore.matching import published_rows, published_shape, rows_of_table_4
 from maskwell.studies.moore.simulation import WINKLER, Simulation
 from maskwell.studies.moore.study import TABLES
@@ -241,3 +241,20 @@ def test_pictures_are_drawn_for_the_tables_there_are(tmp_path, monkeypatch):
     assert [path.name for path in drawn] == ["table_4.png", "swapping.png", "sweep.png"]
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in drawn)
     assert draw_study(ran("1"), tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["1", "3", "5"])
+def test_tables_that_agree_by_construction_say_so(name):
+    study = ran(name)
+    sentence = "by construction: the survey is made to have these figures"
+    assert sentence in " ".join(study.text().split())
+    assert any(note.startswith(f"table {name}: ") and sentence in note for note in study.to_dict()["notes"])
+
+
+@pytest.mark.parametrize("replicates", [1, 2, 4, 5])
+def test_scatter_is_told_of_five_draws_or_more(replicates):
+    rows = list(rows_of_table_4())
+    draws = {f"{row} | correct": [100.0 - i + r for r in range(replicates)] for i, row in enumerate(rows)}
+    (note,) = statements._rises(draws)
+    assert ("scatters by 1.6 there" in note) is (replicates >= 5)
+    assert ("noise of their own" in note) is (replicates >= 5)

@@ -12,6 +12,7 @@ import pytest
 from maskwell.errors import BadPlan
 from maskwell.studies import STUDIES, table_names
 from maskwell.studies.results import (
+    BY_RANGE,
     WIDTH,
     Cell,
     ExpectedTable,
@@ -64,10 +65,38 @@ PUBLISHED = ExpectedTable(
 
 def test_our_figure_is_the_mean_and_its_band_that_of_the_replicates():
     table = PUBLISHED.table({"a | x": [5.0, 7.0, 9.0], "b | x": [1.0, 2.0], "b | y": [3.0]})
-    assert table["a | x"] == Cell("a | x", 5, 7.0, pytest.approx(5.2), pytest.approx(8.8), False)
-    assert table["b | x"].within is False
+    assert table["a | x"] == Cell("a | x", 5, 7.0, 5.0, 9.0, False, is_range=True)
+    assert table["b | x"].within is True
     assert table["b | y"] == Cell("b | y", None, 3.0, None, None, None)
     assert (table.rows, table.columns) == (("a", "b"), ("x", "y"))
+
+
+@pytest.mark.parametrize("count", [2, 6, 19, 20, 21, 100])
+def test_a_band_of_few_replicates_is_their_range(count):
+    values = list(np.random.default_rng(count).normal(size=count))
+    (cell,) = ExpectedTable("4", "a table").table({"a": values}).cells
+    few = count < 20
+    ends = (min(values), max(values)) if few else np.quantile(values, [0.05, 0.95])
+    assert (cell.low, cell.high) == pytest.approx(tuple(ends), rel=1e-12)
+    assert cell.is_range is few
+    shown = StudyTable("4", (cell,)).lines()[1].split()
+    assert shown == ["ours", "range" if few else "5-95%"]
+
+
+@pytest.mark.parametrize(("count", "within"), [(19, True), (20, False)])
+def test_a_published_figure_at_the_end_of_the_range_is_within_it_but_not_within_the_band(count, within):
+    published = ExpectedTable("4", "a table", compare="band", cells={"a": 1})
+    table = published.table({"a": [float(i) for i in range(1, count + 1)]})
+    assert table["a"].within is within
+    assert ("Compared with the range of the replicates" in table.note) is within
+    free = ExpectedTable("4", "a table", compare={"points": 1}, cells={"a": 1}).table({"a": [1.0, 2.0]})
+    assert free.note == ""
+
+
+def test_columns_are_headed_by_what_their_own_bands_are():
+    draws = {"a | x": [1.0, 2.0], "a | y": list(map(float, range(20))), "a | z": [1.5]}
+    heads = ExpectedTable("4", "a table").table(draws).lines()[2].split()
+    assert heads == ["ours", "range", "ours", "5-95%", "ours"]
 
 
 def test_a_published_cell_that_the_study_has_not_is_a_fault():
@@ -97,7 +126,10 @@ def test_the_dictionary_has_the_agreed_shape():
     assert data["notes"] == [
         "table 1: the first; in %",
         "table 1: mind the gap",
+        "table 1: low and high are the smallest and the largest replicate",
         "table 4: a table",
+        f"table 4: {BY_RANGE}",
+        "table 4: low and high are the smallest and the largest replicate",
         "a note",
     ]
     assert json.loads(json.dumps(data)) == data
@@ -107,15 +139,16 @@ def test_the_text_shows_published_beside_ours():
     assert study().text() == (
         "A Paper\n\n"
         "table 1: the first; %\n"
-        "       published  ours       5-95%  agree\n"
-        "  a            1   3.0  2.1 to 3.9    yes\n"
+        "       published  ours       range  agree\n"
+        "  a            1   3.0  2.0 to 4.0    yes\n"
         "  b                7.5  7.0 to 8.0\n"
         "  mind the gap\n\n"
         "table 4: a table\n"
         "                       x                                  y\n"
-        "       published  ours       5-95%  agree       ours               5-95%\n"
+        "       published  ours       range  agree       ours               range\n"
         "  a            5   5.5  5.0 to 6.0    yes    1,234.5  1,234.5 to 1,234.5\n"
-        "  b            1   1.5  1.1 to 1.9     NO\n\n"
+        "  b            1   1.5  1.0 to 2.0    yes\n"
+        "  Compared with the range of the replicates: fewer than 20 have no 5-95% band.\n\n"
         "- a note"
     )
 

@@ -61,6 +61,8 @@ def run_study(
     chosen = chosen_tables(name, table)
     if replicates is not None and replicates < 1:
         raise BadPlan(f"a study needs at least one replicate, not {replicates}")
+    if not isinstance(seed, int) or seed < 0:
+        raise BadPlan(f"the seed of a study is a whole number from 0 on, not {seed!r}")
     module = import_module(f".{name}.study", __name__)
     result: Study = module.run(
         chosen, replicates=replicates or module.REPLICATES, seed=seed, progress=progress or _silent

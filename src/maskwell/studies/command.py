@@ -25,7 +25,7 @@ def study(
         typer.Option(min=1, help="How often data and noise are drawn anew.", show_default="the study's"),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Where the draws start; the same seed gives the same figures.")
+        int, typer.Option(min=0, help="Where the draws start; the same seed gives the same figures.")
     ] = SEED,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     pictures: Annotated[
@@ -33,6 +33,9 @@ def study(
     ] = None,
 ) -> None:
     """Run a published study again: what was published beside what we find.
+
+    Beside our figure, the mean over replicates, stands the range from the smallest to the largest of them; from 20
+    replicates on, their 5-95% band.
 
     Examples:
 
@@ -52,8 +55,8 @@ def study(
         result = run_study(name, table=table, replicates=replicates, seed=seed, progress=show)
     typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else result.text())
     if pictures is not None:
-        for path in draw_study(result, pictures):
-            typer.echo(f"drawn: {path}", err=as_json)
+        drawn = [f"drawn: {path}" for path in draw_study(result, pictures)]
+        typer.echo("\n".join(drawn or [f"table {table} has no picture"]), err=as_json)
 
 
 def _prepare(folder: Path) -> None:

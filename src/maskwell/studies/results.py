@@ -3,20 +3,23 @@
 Published figures are in the study's `expected.toml` and nowhere else. There a table has a `title`, and where needed a
 `source`, a `unit`, the `digits` to print, a `note`, and `compare`, which says when ours agrees with what was published:
 
-- `"band"`: the published figure lies within the 5-95% band of our replicates;
+- `"band"`: the published figure lies within the band of our replicates;
 - `{ points = 3 }`: ours, the mean of the replicates, is at most so far from it, in the table's unit;
 - `{ exact = 4 }`: they are the same to so many decimals;
 - `"shape"`: the levels are not compared.
 
 `[tables.NAME.cells]` gives each cell its published figure, or `{ published = 5, compare = "band" }` where a cell is
 compared in another way. A cell is named `row` or `row | column`; cells that are not listed have nothing published.
+
+From 20 replicates on the band is that of the quantiles 0.05 and 0.95 ("5-95%"). Fewer have no such quantiles: there it
+goes from the smallest replicate to the largest ("range"), and one replicate has none.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -27,6 +30,9 @@ from ..errors import BadPlan
 
 BETWEEN = " | "  # separates the row from the column in the name of a cell
 LOW, HIGH = 0.05, 0.95
+ENOUGH = 20  # replicates from which on these quantiles lie between the second smallest and the second largest
+BAND, RANGE = "5-95%", "range"
+BY_RANGE = f"Compared with the range of the replicates: fewer than {ENOUGH} have no 5-95% band."
 WIDTH = 110
 
 Comparison = str | Mapping[str, float]
@@ -35,7 +41,10 @@ Draws = Mapping[str, Sequence[float]]  # for each cell a figure from every repli
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One figure: published (None: nowhere), ours, its 5-95% band over replicates, and whether the two agree."""
+    """One figure: published (None: nowhere), ours, its band over replicates, and whether the two agree.
+
+    `is_range`: the replicates were few, so that `low` and `high` are the smallest and the largest of them.
+    """
 
     cell: str
     published: float | None
@@ -43,6 +52,7 @@ class Cell:
     low: float | None = None
     high: float | None = None
     within: bool | None = None
+    is_range: bool = False
 
     @property
     def row(self) -> str:
@@ -133,7 +143,17 @@ class Study:
 
 def _told(table: StudyTable) -> list[str]:
     unit = f"in {table.unit}" if table.unit else ""
-    return [text for text in ("; ".join(part for part in (table.title, unit) if part), table.note) if text]
+    title = "; ".join(part for part in (table.title, unit) if part)
+    ends = (
+        "low and high are the smallest and the largest replicate" if band_name(table.cells) == RANGE else ""
+    )
+    return [text for text in (title, table.note, ends) if text]
+
+
+def band_name(cells: Iterable[Cell | None]) -> str:
+    """Return what the bands of some cells are; nothing where there are none."""
+    kinds = {one.is_range for one in cells if one is not None and one.low is not None}
+    return RANGE if True in kinds else BAND if kinds else ""
 
 
 # Text.
@@ -185,7 +205,7 @@ def _bands(cells: Sequence[Cell | None], digits: int) -> list[str]:
         "" if one is None or one.low is None else f"{one.low:,.{digits}f} to {one.high:,.{digits}f}"
         for one in cells
     ]
-    return ["5-95%", *written]
+    return [band_name(cells), *written]
 
 
 def _marks(cells: Sequence[Cell | None]) -> list[str]:
@@ -246,15 +266,19 @@ class ExpectedTable:
                 f"table {self.name} of expected.toml names cells that the study has not: {', '.join(absent)}"
             )
         cells = tuple(self._cell(cell, list(map(float, values))) for cell, values in draws.items())
-        said = " ".join(text for text in (self.note, note) if text)
+        by_range = any(one.is_range and self._is_by_band(one.cell) for one in cells)
+        said = " ".join(text for text in (self.note, note, BY_RANGE if by_range else "") if text)
         return StudyTable(self.name, cells, said, self.title, self.source, self.unit, self.digits)
+
+    def _is_by_band(self, cell: str) -> bool:
+        return self.published(cell) is not None and self.comparison(cell) == "band"
 
     def _cell(self, name: str, values: list[float]) -> Cell:
         ours = math.fsum(values) / len(values)
-        low, high = (quantile(values, LOW), quantile(values, HIGH)) if len(values) > 1 else (None, None)
+        low, high = band(values)
         published = self.published(name)
         within = None if published is None else agree(self.comparison(name), published, ours, low, high)
-        return Cell(name, published, ours, low, high, within)
+        return Cell(name, published, ours, low, high, within, is_range=1 < len(values) < ENOUGH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +316,15 @@ def agree(
         if kind == "exact":
             return bool(apart <= 0.5 * 10.0**-size * (1 + 1e-9))
     raise BadPlan(f"expected.toml compares by band, points, exact or shape, not by {compare!r}")
+
+
+def band(values: Sequence[float]) -> tuple[float, float] | tuple[None, None]:
+    """Return between which figures replicates lie: 5-95% of them, or all where they are few; one has no band."""
+    if len(values) < 2:
+        return None, None
+    if len(values) < ENOUGH:
+        return min(values), max(values)
+    return quantile(values, LOW), quantile(values, HIGH)
 
 
 def quantile(values: Sequence[float], share: float) -> float:

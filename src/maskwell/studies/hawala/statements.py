@@ -12,6 +12,7 @@ POINT = 1.0  # the paper prints whole per cents: less is no change
 
 MATCHER, NEAREST, INFORMED = "Winkler's matcher", "nearest record", "informed"
 ONE_TO_ONE, NORMAL = "informed, one-to-one", "informed, normal noise"
+NEAREST_BACK, INFORMED_BACK = f"{NEAREST}, from the original", f"{INFORMED}, from the original"
 
 
 def notes(draws: Mapping[str, Draws]) -> list[str]:
@@ -76,7 +77,9 @@ def _intruders(table: Means) -> str:
         f"what the matcher misses: of the records masked by the mixture it finds {mixed[MATCHER]:.0f}%, the nearest "
         f"record {mixed[NEAREST]:.0f}%, an intruder who knows the noise {mixed[INFORMED]:.0f}% "
         f"({mixed[ONE_TO_ONE]:.1f}% one-to-one); of those masked by plain normal noise of the same variance he finds "
-        f"{table[INFORMED]['normal']:.0f}%"
+        f"{table[INFORMED]['normal']:.0f}%. From the original for its masked record, the nearest record finds "
+        f"{mixed[NEAREST_BACK]:.0f}% and he {mixed[INFORMED_BACK]:.0f}% (normal noise: "
+        f"{table[INFORMED_BACK]['normal']:.0f}%): the risk is the largest of these, not that of one direction"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ def matcher(q: float, claims: str = "all links") -> Linkage:
 NEAREST = NearestRecord(fields=FIELDS, match_blocks=(), direction="to_original")
 INFORMED = BayesIntruder(fields=FIELDS, match_blocks=(), direction="to_original")
 ONE_TO_ONE = BayesIntruder(fields=FIELDS, match_blocks=(), direction="to_original", assignment="one-to-one")
+FROM_ORIGINAL = {
+    "nearest record, from the original": replace(NEAREST, direction="to_masked"),
+    "informed, from the original": replace(INFORMED, direction="to_masked"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,19 +118,17 @@ def _recipes() -> Cells:
 
 def _intruders() -> Cells:
     noises = {"mixture": mixture(), "normal": IndependentNoise(FIELDS, variance_ratio=D)}
-    informed = {"informed": INFORMED, "informed, one-to-one": ONE_TO_ONE}
+    others = {"informed": INFORMED, "informed, one-to-one": ONE_TO_ONE} | FROM_ORIGINAL
     return {
         _named(row, column): job
         for row, mask in noises.items()
-        for column, job in _all_intruders(mask, informed).items()
+        for column, job in _all_intruders(mask, others).items()
     }
 
 
-def _all_intruders(mask: Any, informed: dict[str, Any]) -> dict[str, Job]:
-    others = {"nearest record": NEAREST} | informed
-    return {"Winkler's matcher": winkler(mask)} | {
-        name: Job(1.0, mask, plan) for name, plan in others.items()
-    }
+def _all_intruders(mask: Any, others: dict[str, Any]) -> dict[str, Job]:
+    plans = {"nearest record": NEAREST} | others
+    return {"Winkler's matcher": winkler(mask)} | {name: Job(1.0, mask, plan) for name, plan in plans.items()}
 
 
 def _within() -> Cells:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
-from ..results import BETWEEN, Cell, Study, StudyTable, expected
+from ..results import BETWEEN, Cell, Study, StudyTable, band_name, expected
 from .matching import published_rows, rows_of_table_4
 from .simulation import FIELDS
 
@@ -41,6 +41,11 @@ def _band(axes: Axes, x: Sequence[float], cells: Sequence[Cell], color: str) -> 
         axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
 
 
+def _with_band(words: str, cells: Sequence[Cell]) -> str:
+    """Say how ours is drawn, and what its band is."""
+    return ", ".join(text for text in (words, band_name(cells)) if text)
+
+
 # Table 4.
 
 
@@ -54,7 +59,8 @@ def table_4_curves(table: StudyTable, path: Path) -> Path:
     axes[0].set_ylabel("links of the 771 targets", fontsize=8, color=INK)
     _headline(
         figure,
-        "Moore's table 4: published (dashed), and on the survey made to resemble it (solid, 5-95%)",
+        "Moore's table 4: published (dashed), and on the survey made to resemble it "
+        f"({_with_band('solid', table.cells)})",
     )
     return save(figure, path)
 
@@ -101,7 +107,9 @@ def fine_sweep(table: StudyTable, path: Path) -> Path:
     axes.plot(c, [one.ours for one in simulated], "o", color=BLUE, markersize=3.5)
     axes.plot(c, [one.ours for one in predicted], color=INK, linewidth=1.2)
     axes.plot(c, [one.ours for one in agreeing], color=GREY, linewidth=1.2)
-    ends = [("correct links: predicted (line)\nand simulated (dots, 5-95%)", predicted, BLUE)]
+    ends = [
+        (f"correct links: predicted (line)\nand simulated ({_with_band('dots', simulated)})", predicted, BLUE)
+    ]
     ends.append(("true record agrees,\nbefore ties are shared", agreeing, GREY))
     for text, cells, color in ends:
         label(axes, (c[-1], cells[-1].ours), text, color)

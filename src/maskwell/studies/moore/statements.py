@@ -18,6 +18,7 @@ from .swaps import TOLERANCES
 RECORDS = 64_998  # for which the paper drew noise
 HALF_DIGIT = 0.05  # table 2 prints one decimal
 CONSTANT = 0.1  # a count that swings by less than this share of its mean is called constant
+SCATTER = 5  # draws that it takes to say how far a count scatters
 LEAST = 0.01  # links: less is numerical error
 
 
@@ -104,11 +105,12 @@ def _rises(draws: Draws) -> list[str]:
     where = rows[max(range(1, len(rows)), key=lambda i: published[i] - published[i - 1])]
     runs = zip(*(draws[f"{row}{BETWEEN}correct"] for row in rows), strict=True)
     ours, here = fmean(_largest_rise(run) for run in runs), draws[f"{where}{BETWEEN}correct"]
-    scatter = f", which scatters by {stdev(here):.1f} there" if len(here) > 1 else ""
+    why = ""
+    if len(here) >= SCATTER:
+        why = f": his had probably noise of their own, which scatters by {stdev(here):.1f} there"
     return [
         f"the paper is surprised that correct re-identifications rise by {_largest_rise(published):g} at {where}. Our "
-        f"rows share their draws of the noise, and the largest such rise is {ours:.1f} on average: his had probably "
-        f"noise of their own{scatter}"
+        f"rows share their draws of the noise, and the largest such rise is {ours:.1f} on average{why}"
     ]
 
 
