@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from maskwell.errors import BadPlan
@@ -49,3 +50,15 @@ def test_tolerances_come_back_from_plain_data(tolerance):
 def test_what_is_no_share_is_refused(make):
     with pytest.raises(BadPlan, match=r"takes a (share|number)"):
         make()
+
+
+@pytest.mark.parametrize("kind", TOLERANCES.values())
+@pytest.mark.parametrize("value", ["0.1", None, True, [0.1], 0.1j, float("nan")], ids=repr)
+def test_what_is_no_number_is_refused_in_one_sentence(kind, value):
+    with pytest.raises(BadPlan, match=rf"^{kind.__name__} takes a (share|number) .*, not "):
+        kind(value)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert MaxRate(np.float64(0.15)) == MaxRate(0.15)
+    assert Ratio(np.int64(2)) == Ratio(2)

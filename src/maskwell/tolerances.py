@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, TypeGuard
 
 from .errors import BadPlan
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Return whether something is a number (NaN and the infinities too), and not a yes or no."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +23,7 @@ class MaxRate:
     max_rate: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_rate <= 1:
+        if not (is_real(self.max_rate) and 0 <= self.max_rate <= 1):
             raise BadPlan(f"MaxRate takes a share between 0 and 1, not {self.max_rate!r}")
 
     def met(self, correct: float, incorrect: float, targets: int) -> bool:
@@ -43,7 +49,7 @@ class Ratio:
     max_ratio: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.max_ratio < math.inf:
+        if not (is_real(self.max_ratio) and 0 <= self.max_ratio < math.inf):
             raise BadPlan(f"Ratio takes a number from 0 on, not {self.max_ratio!r}")
 
     def met(self, correct: float, incorrect: float, targets: int) -> bool:
@@ -69,7 +75,7 @@ class SwapShare:
     share: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.share <= 1:
+        if not (is_real(self.share) and 0 <= self.share <= 1):
             raise BadPlan(f"SwapShare takes a share between 0 and 1, not {self.share!r}")
 
     def swaps(self, at_risk: int) -> int:

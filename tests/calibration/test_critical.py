@@ -10,9 +10,11 @@ import pytest
 
 from maskwell.attacks import Linkage
 from maskwell.calibration import critical_noise
+from maskwell.calibration.critical import LOWEST
 from maskwell.calibration.situation import INFINITE, make_situation
 from maskwell.errors import BadPlan
 from maskwell.masks import IndependentNoise
+from maskwell.schema import Column
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +117,52 @@ def test_where_no_target_is_open_no_noise_is_needed(amounts):
     assert any("no target has open values enough" in note for note in found.notes)
 
 
-@pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan")])
+@pytest.mark.parametrize("epsilon", [0, 1, -0.1, float("nan"), "a", None, True])
 def test_a_tolerance_is_a_share(amounts, epsilon):
     with pytest.raises(BadPlan, match="between 0 and 1"):
         critical_noise(amounts(), epsilon=epsilon)
+
+
+@pytest.mark.parametrize("share", [2, -0.1, "a", None, float("nan")])
+def test_a_substantial_share_is_a_share(amounts, share):
+    with pytest.raises(BadPlan, match="substantial_share is a share of the records between 0 and 1"):
+        critical_noise(amounts(), substantial_share=share)
+
+
+@pytest.mark.parametrize("sizes", ["a", ["a"], [], [None], [True], int])
+def test_sizes_are_numbers(amounts, sizes):
+    with pytest.raises(BadPlan, match="sd_ratios must be at least one number"):
+        critical_noise(amounts(), sd_ratios=sizes)
+
+
+@pytest.mark.parametrize("size", [0, -1.0, float("inf"), float("nan")])
+def test_sizes_are_positive(amounts, size):
+    with pytest.raises(BadPlan, match="sd_ratios must be positive numbers"):
+        critical_noise(amounts(), sd_ratios=[0.1, size])
+
+
+def test_one_size_may_stand_alone(amounts, found):
+    alone = critical_noise(amounts(), epsilon=0.02, sd_ratios=0.1)
+    assert alone.curve.points == found.curve.points[:1]
+
+
+def test_where_the_least_noise_is_enough_a_note_says_so(amounts):
+    """99% may agree more than under unlimited noise, and more than 1% always agree: closed fields."""
+    whole = amounts()
+    exact = whole.with_columns(
+        {
+            name: (Column(name, "continuous", frozenset({"key"})), whole.floats(name), whole.status(name))
+            for name in "ABC"
+        }
+    )
+    coded, plain = (critical_noise(table, epsilon=0.99, sd_ratios=0.1) for table in (whole, exact))
+    said = "the least noise that was tried is enough: c = "
+    assert f"{said}0.001" in plain.notes
+    assert plain.critical_sd_ratio == LOWEST
+    size = coded.critical_sd_ratio
+    assert f"{said}{size:g} (less would be lost in the units of the columns)" in coded.notes
+    with pytest.raises(BadPlan):
+        make_situation(whole).law(LOWEST)
+    for each, table in ((coded, whole), (plain, exact)):
+        agreeing = make_situation(table).agreeing(each.critical_sd_ratio).value
+        assert agreeing <= each.floor.agreeing + 0.99 * 300

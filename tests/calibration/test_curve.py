@@ -59,6 +59,10 @@ def test_a_field_may_disagree(amounts):
         ({"disagreeing": 3}, "from 0 to 2"),
         ({"disagreeing": -1}, "from 0 to 2"),
         ({"disagreeing": 0.5}, "whole number"),
+        ({"disagreeing": True}, "whole number"),
+        ({"sd_ratios": "a"}, "at least one number"),
+        ({"r0": "a"}, "r0 must be at least one number"),
+        ({"r0": [0.9, None]}, "r0 must be at least one number"),
     ],
 )
 def test_bad_sizes_are_refused(amounts, options, words):

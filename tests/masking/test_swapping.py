@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +13,7 @@ import pytest
 import maskwell as mw
 from maskwell.masking.codebook import codebook
 from maskwell.masking.figures import column_figures
-from maskwell.masking.swapping import Swapping, exchange
+from maskwell.masking.swapping import COVARIANCES, DOMAINS, Swapping, exchange, figures_table
 from maskwell.report import masking_summary
 
 PLAN = mw.Linkage(fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"), weights=mw.Fixed())
@@ -41,6 +44,52 @@ def test_a_swapped_masking_comes_back_from_disk(swapped, tmp_path):
     assert back.swapping.domains.equals(swapped.swapping.domains)
     assert repr(back.swapping) == repr(swapped.swapping)
     assert mw.attack(PLAN, back).rate == swapped.swapping.after.rate
+
+
+def test_figures_that_there_are_not_come_back_from_strict_json(swapped):
+    """A domain without open values has no mean, and so no shift; a column without spread no correlation."""
+    domains, covariances = (
+        table.to_pydict() for table in (swapped.swapping.domains, swapped.swapping.covariances)
+    )
+    for name in ("mean_before", "mean_after", "shift_in_sds"):
+        domains[name][0] = math.nan
+    covariances["correlation_before"][1] = math.nan
+    plan = {"attack": "Linkage", "cut_offs": [math.inf, -math.inf]}
+    held = replace(
+        swapped.swapping,
+        attack=plan,
+        domains=figures_table(DOMAINS, domains),
+        covariances=figures_table(COVARIANCES, covariances),
+    )
+    text = held.to_json()
+    strict = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert strict["domains"]["mean_before"][0] is None
+    back = Swapping.from_json(text)
+    assert back == held
+    assert back.attack == plan
+    assert back.to_json() == text
+    np.testing.assert_equal(back.domains.to_pydict(), domains)
+    np.testing.assert_equal(back.covariances.to_pydict(), covariances)
+    assert back.domains.schema == held.domains.schema
+    assert back.domains["mean_before"].null_count == 0
+    assert back.largest_domain_shift == held.largest_domain_shift
+
+
+def test_records_written_before_are_still_read(swapped):
+    """Files once had a bare NaN."""
+    old = swapped.swapping.to_json().replace('"shift_in_sds": [\n', '"shift_in_sds": [\n   NaN,\n', 1)
+    data = json.loads(old)
+    data["domains"]["shift_in_sds"].pop()
+    assert math.isnan(Swapping.from_json(json.dumps(data)).domains["shift_in_sds"][0].as_py())
+
+
+def test_the_steward_is_told_to_keep_the_release_without_swaps(swapped, masking):
+    sentence = "the release as it was before the swaps must not leave as well: the two together show who was exchanged"
+    assert sentence in swapped.notes
+    assert sentence in " ".join(repr(swapped.swapping).split())
+    unmoved = mw.swap(masking, PLAN, mw.MaxRate(1.0))
+    assert sentence not in unmoved.notes
+    assert sentence not in " ".join(repr(unmoved.swapping).split())
 
 
 def test_an_empty_record_comes_back_too(masking):

@@ -100,6 +100,7 @@ class Closest:
             kind=np.zeros(len(x), np.int64),
             kinds=("closest",),
             is_tied=lambda rows, found: far[rows, found] == best[rows],
+            in_block=lambda rows, found: np.ones(len(rows), bool),
             partners=partners,
             figures={"fields": ("TAX",)},
         )

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import maskwell as mw
+from maskwell.errors import BadPlan
+from maskwell.protect.effects import domain_means
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +76,21 @@ def test_the_largest_changes_are_named_by_column(swapped):
     change, pair = swapped.swapping.largest_correlation_change
     assert 0 < change < 1
     assert pair.split(" and ")[1] in ("WAGE", "OTHER", "TOTAL")
+
+
+@pytest.mark.parametrize("domains", [3, [3], [()], [("EDU", 3)], ["EDU", ()], [None], [[["EDU"]]]], ids=repr)
+def test_domains_that_are_no_names_are_refused_in_one_sentence(masking, linkage, domains):
+    with pytest.raises(BadPlan, match="domains are names of columns"):
+        mw.swap(masking, linkage, mw.MaxRate(0.2), domains=domains)
+
+
+def test_a_constant_column_has_no_shift(masking):
+    """The mean of equal values is not always that value, to the last digit: no reason for an infinite shift."""
+    values, numbers = np.full(240, 0.1), np.arange(240) % 7
+    table = masking.masked.with_columns(
+        {"TAX": (masking.masked.schema["TAX"], values, np.zeros(240, np.uint8))}
+    )
+    shut = np.where(numbers == 0, 1, 0).astype(np.uint8)
+    after = table.with_columns({"TAX": (table.schema["TAX"], np.where(shut, np.nan, values), shut)})
+    shifts = domain_means(table, after, None, ("TAX",), [("EDU",)])["shift_in_sds"].to_numpy()
+    assert np.isnan(shifts).all()

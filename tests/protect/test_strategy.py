@@ -65,3 +65,30 @@ def test_how_much_noise_must_be_said(survey: Any) -> None:
 def test_other_columns_may_be_noised_too(survey: Any) -> None:
     masking = kim_winkler(survey, mw.MaxRate(0.5), r0=0.97, epsilon=None, columns=("INCOME", "TAXES"))
     assert masking.card.columns == ("INCOME", "TAXES")
+
+
+def test_one_column_may_be_named_alone(survey: Any) -> None:
+    alone, listed = (
+        kim_winkler(survey, mw.MaxRate(0.9), r0=0.97, epsilon=None, columns=columns)
+        for columns in ("INCOME", ("INCOME",))
+    )
+    assert alone.card == listed.card
+    assert alone.card.columns == ("INCOME",)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"r0": "a"}, "r0 is the lowest tolerable"),
+        ({"r0": True}, "r0 is the lowest tolerable"),
+        ({"r0": 1.2}, "r0 is the lowest tolerable"),
+        ({"epsilon": "a"}, "epsilon is a share"),
+        ({"columns": 3}, "columns are names"),
+        ({"columns": ()}, "columns are names"),
+        ({"columns": ("INCOME", 3)}, "columns are names"),
+    ],
+    ids=repr,
+)
+def test_wrong_types_are_refused_in_one_sentence(survey: Any, options: Any, said: str) -> None:
+    with pytest.raises(BadPlan, match=said):
+        kim_winkler(survey, mw.MaxRate(0.15), **options)

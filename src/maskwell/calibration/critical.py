@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..table import Table
+from ..tolerances import is_real
 from .agreement_chance import Sum
 from .closed_form import MooreNoise, moore_noise
 from .curve import (
@@ -21,6 +22,7 @@ from .curve import (
     check_sizes,
     curve_lines,
     curve_of,
+    listed,
     plain_floor,
     point_at,
     ratio_of,
@@ -120,7 +122,7 @@ def critical_noise(
     epsilon: float = 0.01,
     disagreeing: int = 0,
     substantial_share: float = 0.5,
-    sd_ratios: Sequence[float] | None = None,
+    sd_ratios: Sequence[float] | float | None = None,
 ) -> CriticalNoise:
     """Return how much noise is enough against an intruder who compares fields (by default `Linkage()`).
 
@@ -128,10 +130,14 @@ def critical_noise(
     number fields); its own size is not read. `disagreeing` fields may disagree. `sd_ratios` are the sizes at which
     the curve is shown.
     """
-    if not 0 < epsilon < 1:
+    if not (is_real(epsilon) and 0 < epsilon < 1):
         raise BadPlan(f"epsilon is a share of the targets between 0 and 1, such as 0.01, not {epsilon!r}")
+    if not (is_real(substantial_share) and 0 <= substantial_share <= 1):
+        raise BadPlan(
+            f"substantial_share is a share of the records between 0 and 1, not {substantial_share!r}"
+        )
+    sizes = [ratio_of(r) for r in USUAL_R0] if sd_ratios is None else listed("sd_ratios", sd_ratios)
     situation = make_situation(table, attack, mask)
-    sizes = [ratio_of(r) for r in USUAL_R0] if sd_ratios is None else list(sd_ratios)
     check_sizes(situation, sizes, disagreeing)
     curve = curve_of(situation, sizes, disagreeing)
     found = _find(situation, disagreeing, epsilon * len(situation.targets), curve.floor.agreeing)
@@ -184,9 +190,8 @@ def _find(situation: Situation, disagreeing: int, tolerated: float, floor: float
         notes.append("beyond the critical noise agreement rises above the tolerance again")
     below = max((size for size in trace if size < enough), default=None)
     if below is None:
-        notes.append(
-            f"the least noise tried, or that the units of the columns allow, is enough: c = {enough:g}"
-        )
+        why = "" if enough == LOWEST else " (less would be lost in the units of the columns)"
+        notes.append(f"the least noise that was tried is enough: c = {enough:g}{why}")
         return _Found(enough, is_monotone, tuple(notes))
     return _Found(_root(agreeing, limit, below, enough), is_monotone, tuple(notes))
 

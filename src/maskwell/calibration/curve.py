@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan
 from ..table import Table
+from ..tolerances import is_real
 from .situation import INFINITE, Situation, make_situation
 from .ties import MOST_PAIRS
 
@@ -105,8 +106,8 @@ def agreement_curve(
     attack: Any = None,
     mask: Any = None,
     disagreeing: int = 0,
-    sd_ratios: Sequence[float] | None = None,
-    r0: Sequence[float] | None = None,
+    sd_ratios: Sequence[float] | float | None = None,
+    r0: Sequence[float] | float | None = None,
 ) -> AgreementCurve:
     """Return G and the predicted correct links at some sizes of the noise, exact but for a stated numerical error.
 
@@ -115,17 +116,27 @@ def agreement_curve(
     """
     if sd_ratios is not None and r0 is not None:
         raise BadPlan("give sd_ratios or r0, not both")
-    sizes = (
-        list(sd_ratios) if sd_ratios is not None else [ratio_of(r) for r in (FINE_R0 if r0 is None else r0)]
-    )
+    factors = FINE_R0 if r0 is None else listed("r0", r0)
+    sizes = [ratio_of(r) for r in factors] if sd_ratios is None else listed("sd_ratios", sd_ratios)
     situation = make_situation(table, attack, mask)
     check_sizes(situation, sizes, disagreeing)
     return curve_of(situation, sizes, disagreeing)
 
 
+def listed(name: str, values: Any) -> list[float]:
+    """Return one number or several as a list, refusing what is no number."""
+    try:
+        found: list[float] = [values] if is_real(values) else list(values)
+    except TypeError:
+        found = []
+    if not found or not all(map(is_real, found)):
+        raise BadPlan(f"{name} must be at least one number, such as 0.1 or [0.1, 0.2], not {values!r}")
+    return found
+
+
 def ratio_of(r0: float) -> float:
     """Return Kim's c of a non-distortion factor R0 = 1 / (1 + c^2)."""
-    if not 0 < r0 < 1:
+    if not (is_real(r0) and 0 < r0 < 1):
         raise BadPlan(f"r0 must lie between 0 and 1, not {r0!r}")
     return sqrt((1 - r0) / r0)
 
@@ -133,10 +144,10 @@ def ratio_of(r0: float) -> float:
 def check_sizes(situation: Situation, sizes: Sequence[float], disagreeing: int) -> None:
     """Refuse sizes that are none, and more disagreements than there are fields."""
     wrong = [size for size in sizes if not 0 < size < INFINITE]
-    if wrong or not len(sizes):
-        raise BadPlan(f"sd_ratios must be positive numbers below {INFINITE:g}, at least one of them")
+    if wrong:
+        raise BadPlan(f"sd_ratios must be positive numbers below {INFINITE:g}, not {wrong[0]!r}")
     count = len(situation.fields)
-    if not isinstance(disagreeing, int) or not 0 <= disagreeing < count:
+    if not isinstance(disagreeing, int) or isinstance(disagreeing, bool) or not 0 <= disagreeing < count:
         raise BadPlan(f"disagreeing must be a whole number from 0 to {count - 1}: there are {count} fields")
 
 

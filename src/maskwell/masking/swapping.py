@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
+BOTH_TELL = (
+    "the release as it was before the swaps must not leave as well: the two together show who was exchanged"
+)
+INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}  # as text: JSON has no such numbers
 COVARIANCES = {
     "column": "string",
     "other": "string",
@@ -200,10 +205,10 @@ class Swapping:
             ("a correlation with an unswapped column", self.largest_correlation_change),
         ):
             lines += _wrapped(f"largest change of {what}: {size:.2g} ({where})") if where else []
-        return lines
+        return lines + (_wrapped(BOTH_TELL) if self.swaps else [])
 
     def to_json(self) -> str:
-        """Write everything, pairs too: for the private half."""
+        """Write everything, pairs too: for the private half. A figure that there is not (NaN) is null."""
         out = {name: getattr(self, name) for name in ("columns", "fields", "blocks", "released", "at_risk")}
         out |= {"needed": self.needed, "met": self.met, "attack": dict(self.attack)}
         out |= {"tolerance": self.tolerance.to_dict(), "pairs": self.pairs.tolist()}
@@ -212,7 +217,7 @@ class Swapping:
         for name in ("covariances", "domains"):
             table = getattr(self, name)
             out[name] = None if table is None else table.to_pydict()
-        return json.dumps(out, indent=1)
+        return json.dumps(_plain(out), indent=1, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Swapping:
@@ -220,6 +225,7 @@ class Swapping:
         data: dict[str, Any] = json.loads(text)
         for name in ("columns", "fields", "blocks"):
             data[name] = tuple(data[name])
+        data["attack"] = _as_given(data["attack"])
         data["tolerance"] = tolerance_from_dict(data["tolerance"])
         data["pairs"] = np.array(data["pairs"], np.int64).reshape(-1, 2)
         data |= {name: Standing(**data[name]) for name in ("before", "after")}
@@ -231,12 +237,38 @@ class Swapping:
 
 
 def figures_table(kinds: Mapping[str, str], columns: Mapping[str, Sequence[Any]]) -> pa.Table:
-    """Make an Arrow table of some columns in the types that `kinds` says."""
+    """Make an Arrow table of some columns in the types that `kinds` says; a figure that there is not is NaN."""
     import pyarrow as pa
 
     types: dict[str, Any] = {"string": pa.string(), "bool": pa.bool_(), "int64": pa.int64()}
     types["double"] = pa.float64()
-    return pa.table({name: pa.array(columns[name], types[kind]) for name, kind in kinds.items()})
+    given = {
+        name: [math.nan if one is None else one for one in columns[name]]
+        if kind == "double"
+        else columns[name]
+        for name, kind in kinds.items()
+    }
+    return pa.table({name: pa.array(given[name], types[kind]) for name, kind in kinds.items()})
+
+
+def _plain(data: Any) -> Any:
+    """Return plain data that strict JSON can hold: NaN as nothing, the infinities by name."""
+    if isinstance(data, Mapping):
+        return {name: _plain(one) for name, one in data.items()}
+    if isinstance(data, list | tuple):
+        return [_plain(one) for one in data]
+    if isinstance(data, float) and not math.isfinite(data):
+        return None if math.isnan(data) else "Infinity" if data > 0 else "-Infinity"
+    return data
+
+
+def _as_given(data: Any) -> Any:
+    """Return the plain data of an attack with the infinities that `_plain` named."""
+    if isinstance(data, Mapping):
+        return {name: _as_given(one) for name, one in data.items()}
+    if isinstance(data, list):
+        return [_as_given(one) for one in data]
+    return INFINITIES.get(data, data) if isinstance(data, str) else data
 
 
 def exchange(table: Table, columns: Sequence[str], pairs: Integers) -> Table:

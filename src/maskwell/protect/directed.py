@@ -21,7 +21,7 @@ from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
-from ..masking.swapping import Standing, Tried, exchange
+from ..masking.swapping import BOTH_TELL, Standing, Tried, exchange
 from ..tolerances import TOLERANCES, SwapShare
 from .effects import Domain, asked_domains, covariances, domain_means
 from .reach import Reach, reach_of
@@ -253,6 +253,7 @@ def _notes(swapping: Swapping) -> list[str]:
         swapping.said(),
         f"swapped against {swapping.attack.get('attack', 'an attack')} ({swapping.tolerance}): "
         f"{before.expected_correct:,.1f} correct links before, {after.expected_correct:,.1f} after, ties shared",
+        BOTH_TELL,
     ]
     if swapping.widened:
         notes.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,7 @@ def asked_domains(
     if domains is None:
         unmatched = [name for name in masked.schema.with_role("block") if name not in reach.blocks]
         return [(name,) for name in unmatched if name not in reach.columns]
-    asked = [domains] if isinstance(domains, str) else domains
-    out = [(one,) if isinstance(one, str) else tuple(one) for one in asked]
+    out = _as_tuples(domains)
     names = [name for one in out for name in one]
     problems = masked.schema.missing_columns(names)
     problems += [
@@ -35,6 +34,25 @@ def asked_domains(
     ]
     raise_all(problems, BadPlan)
     return out
+
+
+def _as_tuples(domains: Any) -> list[tuple[str, ...]]:
+    """Return domains as tuples of names, refusing what is none."""
+    out = [_as_names(one) for one in ([domains] if isinstance(domains, str) else _items(domains))]
+    if not all(one and all(isinstance(name, str) for name in one) for one in out):
+        raise BadPlan(
+            f"domains are names of columns, or tuples of names to be crossed, such as ['EDU', ('HH', 'SEX')], "
+            f"not {domains!r}"
+        )
+    return out
+
+
+def _as_names(domain: Any) -> tuple[Any, ...]:
+    return (domain,) if isinstance(domain, str) else _items(domain)
+
+
+def _items(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, Iterable) else (given,)
 
 
 def covariances(before: Table, after: Table, kept: Integers | None, columns: Sequence[str]) -> Any:
@@ -96,7 +114,7 @@ def domain_means(
     second = _swapped_values(after, columns)[1]
     first, second = first[records], second[records]
     moments = Local().moments(first)
-    sds = np.where(moments.counts > 1, moments.sds, np.nan)
+    sds = np.where((moments.counts > 1) & (moments.sds > 0), moments.sds, np.nan)
     out: dict[str, list[Any]] = {name: [] for name in DOMAINS}
     for domain in domains:
         numbers, labels = _values_of(before, domain, records)
@@ -111,8 +129,7 @@ def domain_means(
             out["open_after"] += open_after.tolist()
             out["mean_before"] += mean_before.tolist()
             out["mean_after"] += mean_after.tolist()
-            with np.errstate(divide="ignore", invalid="ignore"):
-                out["shift_in_sds"] += ((mean_after - mean_before) / sds[j]).tolist()
+            out["shift_in_sds"] += ((mean_after - mean_before) / sds[j]).tolist()
     return figures_table(DOMAINS, out)
 
 

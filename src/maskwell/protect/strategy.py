@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from ..keystream import Key
 from ..masking import Masking, apply
 from ..masks import CorrelatedNoise
 from ..table import Table
+from ..tolerances import is_real
 from .directed import swap
 from .effects import Domain
 
@@ -27,7 +28,7 @@ def kim_winkler(
     *,
     r0: float | None = None,
     epsilon: float | None = 0.01,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | str | None = None,
     domains: Sequence[Domain] | str | None = None,
     key: Key | None = None,
     seed: int | None = None,
@@ -38,7 +39,7 @@ def kim_winkler(
     (beyond the critical noise more saves at most `epsilon` of the targets; None: no limit), whichever is less. Then
     `swap` makes as few swaps as the tolerance needs. `columns` are noised (the number fields of the attack).
     """
-    names = _columns(table, attack) if columns is None else tuple(columns)
+    names = _columns(table, attack) if columns is None else _named(columns)
     size, said = _noise(table, attack, names, r0, epsilon)
     masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
     masking = replace(masking, notes=(*masking.notes, said))
@@ -51,6 +52,8 @@ def _noise(
     """Return Kim's c and why it is that."""
     if r0 is None and epsilon is None:
         raise BadPlan("say how much noise: the lowest tolerable r0, epsilon of the critical noise, or both")
+    if r0 is not None and not (is_real(r0) and 0 < r0 < 1):
+        raise BadPlan(f"r0 is the lowest tolerable non-distortion factor, between 0 and 1, not {r0!r}")
     tolerable = None if r0 is None else CorrelatedNoise(("x",), r0=r0).noise_sd_ratio
     if epsilon is None:
         assert tolerable is not None
@@ -65,6 +68,16 @@ def _noise(
             f"noise of c = {tolerable:.4g}: as much as is tolerable (R0 = {r0:g}); up to c = {useful:g} more would help"
         )
     return useful, f"noise of c = {useful:g}: more would save at most {epsilon:.1%} of the targets"
+
+
+def _named(columns: Any) -> tuple[str, ...]:
+    """Return the columns asked for; one may be named alone."""
+    names = (
+        (columns,) if isinstance(columns, str) else tuple(columns) if isinstance(columns, Iterable) else ()
+    )
+    if not names or not all(isinstance(name, str) for name in names):
+        raise BadPlan(f"columns are names, such as ('INCOME', 'TAXES'), not {columns!r}")
+    return names
 
 
 def _columns(table: Table, attack: Linkage) -> tuple[str, ...]:
