@@ -72,6 +72,7 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
     """What the rivals do: the intruder's part alone, from his file and the release; nobody marks his answer."""
     import pyarrow as pa
 
+    from maskwell.arrays import from_numpy
     from maskwell.attacks import Linkage
     from maskwell.attacks.contract import Known
     from maskwell.attacks.running import order_of
@@ -88,8 +89,8 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
         {
             "target_id": labels_of(targets, guess.searcher),
             "linked_id": labels_of(masked, guess.found),
-            "score": guess.score,
-            "ties": guess.ties,
+            "score": from_numpy(guess.score),
+            "ties": from_numpy(guess.ties),
         }
     )
     said = clock.stop()

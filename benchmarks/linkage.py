@@ -235,7 +235,7 @@ def contests(*, quick: bool) -> Iterator[dict[str, Any]]:
     if quick:
         yield from contest_of(10_000, 100_000, 50, everybody, 1)
         return
-    yield from contest_of(100_000, 1_000_000, 50, everybody, 2)
+    yield from contest_of(100_000, 1_000_000, 50, everybody, 4)
     yield from contest_of(1_000_000, 1_000_000, 20, larger, 1)
 
 

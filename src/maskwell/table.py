@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import from_numpy, to_numpy
 from .errors import BadInput, BadPlan, raise_all
 from .schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column, Schema
 
@@ -109,14 +110,14 @@ class Table:
             raise BadPlan(f"column {column.name!r} is text, not a number or a category")
         if column.kind == "category":
             return self._codes(column)
-        return np.asarray(self.array(column.name).to_numpy(zero_copy_only=False), dtype=np.float64)
+        return np.asarray(to_numpy(self.array(column.name)), dtype=np.float64)
 
     def _codes(self, column: Column) -> Floats:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         indices = pc.index_in(self.array(column.name), value_set=pa.array(column.categories, pa.string()))
-        return np.asarray(indices.cast(pa.float64()).to_numpy(zero_copy_only=False))
+        return to_numpy(indices.cast(pa.float64()))
 
     def with_columns(self, columns: Mapping[str, tuple[Column, Floats, Statuses]]) -> Table:
         """Return the table with some columns replaced by (description, values or codes, status)."""
@@ -140,7 +141,7 @@ class Table:
         """Return some records in a given order, in memory of their own (nothing of the parent is kept)."""
         import pyarrow as pa
 
-        taken = {name: _rebuilt(self.array(name).take(records)) for name in self.names}
+        taken = {name: _rebuilt(self.array(name).take(from_numpy(records))) for name in self.names}
         closed = {name: status[records] for name, status in self.closed.items()}
         closed = {name: status for name, status in closed.items() if status.any()}
         return replace(self, data=pa.table(taken), closed=closed)
@@ -177,14 +178,13 @@ def to_arrow(column: Column, values: Floats, status: Statuses) -> pa.Array[Any]:
     import pyarrow as pa
 
     closed = status != OPEN
-    mask = closed if closed.any() else None
     if column.kind == "category":
         labels = pa.array(column.categories, pa.string())
-        codes: Any = pa.array(np.where(closed, 0, values).astype(np.int32), mask=mask)
+        codes: Any = from_numpy(np.where(closed, 0, values).astype(np.int32), closed)
         return labels.take(codes)
     if column.kind == "integer":
-        return pa.array(_whole(column, np.where(closed, 0, values)), mask=mask)
-    return pa.array(values if mask is None else np.where(closed, 0.0, values), mask=mask)
+        return from_numpy(_whole(column, np.where(closed, 0, values)), closed)
+    return from_numpy(np.where(closed, 0.0, values) if closed.any() else values, closed)
 
 
 def _whole(column: Column, values: Floats) -> npt.NDArray[np.int64]:
@@ -206,7 +206,7 @@ def _with_codes(column: Column, array: pa.Array[Any], status: Statuses) -> pa.Ar
         if at.any() and not (column.is_number and isinstance(literal, str)):
             wide = pa.float64() if isinstance(literal, float) and not literal.is_integer() else array.type
             value = pa.scalar(literal if column.is_number else str(literal), wide)
-            array = pc.if_else(pa.array(at), value, array.cast(wide))
+            array = pc.if_else(from_numpy(at), value, array.cast(wide))
     return array
 
 
@@ -272,7 +272,6 @@ def _rebuilt(array: pa.Array[Any]) -> pa.Array[Any]:
         return array
     if types.is_floating(array.type) or types.is_integer(array.type):
         zeros: Any = array.fill_null(0)
-        rebuilt: pa.Array[Any] = pa.array(zeros.to_numpy(), mask=np.asarray(array.is_null()), type=array.type)
-        return rebuilt
+        return from_numpy(to_numpy(zeros), to_numpy(array.is_null()))
     whole: pa.Array[Any] = pa.array(array.to_pylist(), array.type)
     return whole

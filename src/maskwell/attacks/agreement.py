@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import to_numpy
 from ..errors import BadInput, BadPlan, raise_all
 from ..masking.plans import Plan
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column
@@ -257,7 +258,7 @@ def _labels(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:
     both: Any = pa.concat_arrays(
         [known.array(name).cast(pa.string()), released.array(name).cast(pa.string())]
     )
-    codes = both.dictionary_encode().indices.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    codes = to_numpy(both.dictionary_encode().indices.cast(pa.float64()))
     return np.asarray(codes[: len(known)]), np.asarray(codes[len(known) :])
 
 

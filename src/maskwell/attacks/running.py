@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import to_numpy
 from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, of_one_length, words
 from ..masking import Masking
@@ -96,8 +97,8 @@ def _numbers(targets: Table, truth: Table) -> Ints:
         )
     if len(pc.unique(targets.ids)) < len(targets):
         raise BadInput("the target file names an id twice")
-    found = pc.index_in(targets.ids, value_set=truth.ids).fill_null(NOBODY)
-    numbers = np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
+    found = pc.index_in(targets.ids, value_set=truth.ids)
+    numbers: Ints = np.nan_to_num(to_numpy(found), nan=NOBODY).astype(np.int64)
     if not (numbers >= 0).any():
         raise BadInput(
             "no id of the target file is in the truth, so no link could ever be right: are the ids written alike?"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import from_numpy
 from ..masking.results import labels_of
 from ..table import Floats, Table
 from .contract import Guess, Ints, Marks
@@ -57,21 +58,26 @@ def _classes(guess: Guess, marks: Marks) -> tuple[ClassCount, ...]:
 def _table(guess: Guess, marks: Marks, near: Table, far: Table) -> Any:
     import pyarrow as pa
 
+    kinds: Any = from_numpy(guess.kind)
     columns: dict[str, Any] = {
         "target_id": labels_of(near, guess.searcher),
         "linked_id": _named(far, guess.found),
-        "score": pa.array(guess.score, from_pandas=True),
-        "class": pa.array(np.array(guess.kinds, dtype=object)[guess.kind], pa.string()),
-        "claimed": pa.array(guess.claimed),
-        "correct": pa.array(marks.correct),
-        "expected_correct": pa.array(marks.share),
-        "ties": pa.array(guess.ties),
-        "candidates": pa.array(guess.candidates),
+        "score": _scores(guess.score),
+        "class": pa.array(guess.kinds, pa.string()).take(kinds),
+        "claimed": from_numpy(guess.claimed),
+        "correct": from_numpy(marks.correct),
+        "expected_correct": from_numpy(marks.share),
+        "ties": from_numpy(guess.ties),
+        "candidates": from_numpy(guess.candidates),
     }
     if guess.second is not None:
         columns["second_id"] = _named(far, guess.second)
-        columns["second_score"] = pa.array(np.asarray(guess.second_score), from_pandas=True)
-    return pa.table(columns | {name: pa.array(values) for name, values in guess.columns.items()})
+        columns["second_score"] = _scores(guess.second_score)
+    return pa.table(columns | {name: from_numpy(values) for name, values in guess.columns.items()})
+
+
+def _scores(values: Any) -> Any:
+    return from_numpy(values, np.isnan(values))
 
 
 def _named(table: Table, records: Ints) -> Any:
@@ -79,7 +85,9 @@ def _named(table: Table, records: Ints) -> Any:
     import pyarrow.compute as pc
 
     names = labels_of(table, np.maximum(records, 0))
-    return pc.if_else(pa.array(records >= 0), names, pa.scalar(None, names.type))
+    if (records >= 0).all():
+        return names
+    return pc.if_else(from_numpy(records >= 0), names, pa.scalar(None, names.type))
 
 
 def _patterns(counts: Ints, fit: Fit) -> Any:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..arrays import from_numpy, to_numpy
 from ..errors import BadInput, BadPlan, nearest, raise_all
 from ..masking.plans import Plan
 from ..schema import OPEN, Schema
@@ -102,16 +103,15 @@ def frozen_names(plan: Any, name: str) -> list[str]:
 
 def block_codes(known: Table, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints]:
     """Number the combinations of some columns, alike in both tables; a missing value is a value of its own."""
-    import pyarrow as pa
 
     total = len(known) + len(released)
     codes, size = np.zeros(total, np.int64), 1
     for name in columns:
         these, count = _column_codes(known, released, name)
         if size * count >= 2**62:
-            codes, size = _numbered(pa.array(codes))
+            codes, size = _numbered(from_numpy(codes))
         codes, size = codes * count + these, size * count
-    codes, _ = _numbered(pa.array(codes))
+    codes, _ = _numbered(from_numpy(codes))
     return codes[: len(known)], codes[len(known) :]
 
 
@@ -124,11 +124,10 @@ def _column_codes(known: Table, released: Table, name: str) -> tuple[Ints, int]:
 
 
 def _values(table: Table, name: str) -> Any:
-    import pyarrow as pa
 
     status = table.status(name)
     values = np.where(status == OPEN, table.floats(name), CLOSED + status * CLOSED_STEP)
-    return pa.array(values + 0.0)
+    return from_numpy(values + 0.0)
 
 
 def _texts(table: Table, name: str) -> Any:
@@ -139,14 +138,14 @@ def _texts(table: Table, name: str) -> Any:
     array, status = table.array(name).cast(pa.string()), table.status(name)
     if not status.any():
         return array
-    closed: Any = pa.array(status)
+    closed: Any = from_numpy(status)
     codes: Any = pa.array([f"\x00{code}" for code in range(256)]).take(closed)
-    return pc.if_else(pa.array(status == OPEN), array, codes)
+    return pc.if_else(from_numpy(status == OPEN), array, codes)
 
 
 def _numbered(values: Any) -> tuple[Ints, int]:
     encoded = values.dictionary_encode()
-    return np.asarray(encoded.indices.to_numpy(), dtype=np.int64), len(encoded.dictionary)
+    return np.asarray(to_numpy(encoded.indices), dtype=np.int64), len(encoded.dictionary)
 
 
 def check_fields(names: Sequence[str], known: Table, released: Table) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arrays import from_numpy, to_numpy
 from ..errors import BadInput, nearest, raise_all
 from ..keystream import of_one_length
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
@@ -189,7 +190,7 @@ def _surely_distinct(ids: Array) -> bool:
 
 def _codes(texts: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     indices = texts.dictionary_encode().indices.fill_null(-1)
-    return np.asarray(indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(to_numpy(indices), dtype=np.int64)
 
 
 def _fill_texts(out: Conformed, array: Array) -> None:
@@ -216,7 +217,7 @@ def _check_categories(out: Conformed, text: Array) -> None:
     known = pa.array(out.column.categories, pa.string())
     unknown = flags(pc.and_(text.is_valid(), pc.invert(pc.is_in(text, value_set=known))))
     if unknown.any():
-        distinct = len(text.filter(pa.array(unknown)).unique())
+        distinct = len(text.filter(from_numpy(unknown)).unique())
         what = f"values that are not among its categories ({distinct} different)"
         out.refuse(fault_at(unknown, what, "add them to the schema or correct them"))
     if booleans_mixed(out.column.categories):
@@ -290,7 +291,7 @@ def _typed(array: Array) -> Numbers:
         raise Unreadable.of(kind)
     if types.is_boolean(kind):
         array = array.cast(pa.uint8())
-    values = np.asarray(doubles(array).to_numpy(zero_copy_only=False))
+    values = to_numpy(doubles(array))
     remedy = "correct it, or leave it missing"
     faults = fault_at(np.isinf(values), "an infinite number", remedy)
     if types.is_integer(kind) and np.any(np.abs(values) >= EXACT_BELOW):
@@ -307,7 +308,7 @@ def _large(array: Array, values: Floats) -> Numbers:
         beyond = flags(pc.greater(array, pa.scalar(2**63 - 1, pa.uint64())))
         if beyond.any():
             return Numbers(values, faults=tuple(fault_at(beyond, *_OVERFLOW)))
-    whole = np.asarray(array.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+    whole = to_numpy(array.cast(pa.int64()).fill_null(0))
     return Numbers(values, whole)
 
 
@@ -359,14 +360,13 @@ def _weight_faults(values: Floats, status: Statuses) -> list[Fault]:
 
 def _amounts(column: Column, numbers: Numbers, status: Statuses) -> Array:
     """Make the Arrow array: int64 or float64, null and nothing beneath unless open."""
-    import pyarrow as pa
-
     closed = status != OPEN
-    mask = closed if closed.any() else None
-    if column.kind == "integer":
-        whole = numbers.values if numbers.whole is None else numbers.whole
-        return pa.array(np.where(closed, 0, whole).astype(np.int64), mask=mask)
-    return pa.array(np.where(closed, 0.0, numbers.values), mask=mask)
+    held: Any = numbers.values
+    if column.kind == "integer" and numbers.whole is not None:
+        held = numbers.whole
+    if closed.any():
+        held = np.where(closed, 0, held)
+    return from_numpy(held.astype(np.int64) if column.kind == "integer" else held, closed)
 
 
 def _off_unit(values: Floats, unit: float) -> int:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import from_numpy, to_numpy
+
 Array: TypeAlias = Any  # a pyarrow array: the stubs trail what its compute functions take and return
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -76,7 +78,7 @@ def parse(text: Array, decimal: str) -> Numbers:
         parsed = pointed.cast(pa.float64())
     except pa.ArrowInvalid:
         return Numbers(np.empty(0), faults=_faults(text, pointed))
-    values = _to_floats(parsed)
+    values = to_numpy(parsed)
     undefined = ~np.isfinite(values) & flags(text.is_valid())
     if undefined.any():
         return Numbers(values, faults=tuple(fault_at(undefined, _UNDEFINED, _REMEDIES[_UNDEFINED])))
@@ -99,7 +101,7 @@ def _whole(text: Array, values: Floats) -> Integers | None:
     if not np.any(np.abs(values) >= EXACT_BELOW):
         return None
     try:
-        return np.asarray(text.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False))
+        return to_numpy(text.cast(pa.int64()).fill_null(0))
     except pa.ArrowInvalid:
         return None
 
@@ -125,10 +127,6 @@ def _kind(field: str) -> str:
     return _OTHER_SIGN if _OTHER_DECIMAL.fullmatch(field) else _TEXT
 
 
-def _to_floats(array: Array) -> Floats:
-    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=np.float64)
-
-
 def doubles(array: Array) -> Array:
     """Return numbers as float64: decimals and single floats by their shortest text, so that 0.1 stays 0.1."""
     import pyarrow as pa
@@ -141,7 +139,7 @@ def doubles(array: Array) -> Array:
 
 def flags(array: Array) -> Flags:
     """Return a column of booleans in numpy, false where null."""
-    return np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)
+    return to_numpy(array)
 
 
 def is_word(text: Array, word: str) -> Flags:
@@ -149,6 +147,8 @@ def is_word(text: Array, word: str) -> Flags:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if not word:
+        return np.asarray(to_numpy(pc.binary_length(text)) == 0)  # several times as fast
     return flags(pc.equal(text, pa.scalar(word)))
 
 
@@ -157,7 +157,7 @@ def nulled(array: Array, at: Flags) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.if_else(pa.array(at), pa.scalar(None, array.type), array) if at.any() else array
+    return pc.if_else(from_numpy(at), pa.scalar(None, array.type), array) if at.any() else array
 
 
 def to_text(array: Array, decimal: str = ".") -> Array:
@@ -182,9 +182,9 @@ def _plain(text: Array) -> Array:
     if not scientific.any():
         return text
     plain = pa.array(
-        [number_text(float(field)) for field in text.filter(pa.array(scientific)).to_pylist()], pa.string()
+        [number_text(float(field)) for field in text.filter(from_numpy(scientific)).to_pylist()], pa.string()
     )
-    return pc.replace_with_mask(text, pa.array(scientific), plain)
+    return pc.replace_with_mask(text, from_numpy(scientific), plain)
 
 
 def number_text(number: float, decimal: str = ".") -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import from_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, raise_all
 from ..io import load, read
@@ -43,7 +44,7 @@ def _aligned(released: Table, order: Integers, count: int) -> Table:
     place = np.full(count, -1, np.int64)
     place[order] = np.arange(len(order))
     absent = place < 0
-    at: Any = pa.array(place, mask=absent)
+    at: Any = from_numpy(place, absent)
     data = pa.table({name: released.array(name).take(at) for name in released.names})
     statuses = {
         name: np.where(absent, MISSING, released.status(name)[place]).astype(np.uint8)
@@ -58,7 +59,7 @@ def _ids(table: Table) -> Any:
 
     if table.ids is not None:
         return table.ids
-    return pa.array(np.arange(1, len(table) + 1)).cast(pa.string())
+    return from_numpy(np.arange(1, len(table) + 1)).cast(pa.string())
 
 
 def _links(links: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import from_numpy, to_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan
 from ..keystream import Blocks, Key, Stream, identified, numbered
@@ -171,8 +172,9 @@ def labels_of(table: Table, order: Integers | None = None) -> Any:
 
     records = np.arange(len(table)) if order is None else order
     if table.ids is None:
-        return pa.array((records + 1).astype(np.int64)).cast(pa.string())
-    return table.ids.take(records)
+        return from_numpy((records + 1).astype(np.int64)).cast(pa.string())
+    at: Any = from_numpy(records)
+    return table.ids.take(at)
 
 
 def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:
@@ -185,4 +187,4 @@ def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:
         raise BadInput(
             f"{what}: {found.null_count:,} ids are not in the file (first at line {first + 1} of the links)"
         )
-    return np.asarray(found.to_numpy(), dtype=np.int64)
+    return np.asarray(to_numpy(found), dtype=np.int64)
