@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from maskwell.errors import BadPlan
-from maskwell.tolerances import TOLERANCES, MaxRate, Ratio, SwapShare, tolerance_from_dict
+from maskwell.tolerances import (
+    TOLERANCES,
+    ExpectedH,
+    MaxRate,
+    ProbH,
+    Ratio,
+    SwapShare,
+    tolerance_from_dict,
+)
 
 
 def test_moores_examples():
@@ -38,7 +46,9 @@ def test_a_share_is_of_the_records_at_risk():
     assert SwapShare(0.1).swaps(110) == 11
 
 
-@pytest.mark.parametrize("tolerance", [MaxRate(0.15), Ratio(2.0), SwapShare(0.1)], ids=str)
+@pytest.mark.parametrize(
+    "tolerance", [MaxRate(0.15), Ratio(2.0), SwapShare(0.1), ExpectedH(3), ProbH(3, 0.1)], ids=str
+)
 def test_tolerances_come_back_from_plain_data(tolerance):
     assert tolerance_from_dict(tolerance.to_dict()) == tolerance
     assert type(tolerance) in TOLERANCES.values()
@@ -52,7 +62,7 @@ def test_what_is_no_share_is_refused(make):
         make()
 
 
-@pytest.mark.parametrize("kind", TOLERANCES.values())
+@pytest.mark.parametrize("kind", [MaxRate, Ratio, SwapShare, ExpectedH])
 @pytest.mark.parametrize("value", ["0.1", None, True, [0.1], 0.1j, float("nan")], ids=repr)
 def test_what_is_no_number_is_refused_in_one_sentence(kind, value):
     with pytest.raises(BadPlan, match=rf"^{kind.__name__} takes a (share|number) .*, not "):
@@ -62,3 +72,11 @@ def test_what_is_no_number_is_refused_in_one_sentence(kind, value):
 def test_numbers_of_numpy_are_numbers():
     assert MaxRate(np.float64(0.15)) == MaxRate(0.15)
     assert Ratio(np.int64(2)) == Ratio(2)
+
+
+@pytest.mark.parametrize(
+    ("below", "at_most"), [(0, 0.1), (2.5, 0.1), (True, 0.1), (3, 1.5), (3, "0.1"), (3, None)]
+)
+def test_a_chance_of_h_needs_a_count_and_a_share(below, at_most):
+    with pytest.raises(BadPlan, match=r"^ProbH takes a (whole number|share) "):
+        ProbH(below, at_most)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, TypeGuard
 
 from .errors import BadPlan
@@ -90,10 +90,59 @@ class SwapShare:
         return f"{self.share:.4g} of the correctly linked records swapped"
 
 
-TOLERANCES: dict[str, Any] = {"max_rate": MaxRate, "max_ratio": Ratio, "swap_share": SwapShare}
+@dataclass(frozen=True, slots=True)
+class ExpectedH:
+    """The h-index must be at least this on average (Goldstein and Shlomo: 3).
+
+    An average hides: it can hold while nearly half of the records are found (h = 0). `ProbH` does not.
+    """
+
+    at_least: float
+
+    def __post_init__(self) -> None:
+        if not (is_real(self.at_least) and 0 <= self.at_least < math.inf):
+            raise BadPlan(f"ExpectedH takes a number from 0 on, not {self.at_least!r}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the tolerance as plain data."""
+        return {"expected_h": self.at_least}
+
+    def __str__(self) -> str:
+        return f"a mean h of at least {self.at_least:.4g}"
+
+
+@dataclass(frozen=True, slots=True)
+class ProbH:
+    """At most the share `at_most` of the records may have an h-index below `below` (Goldstein and Shlomo: 3, 0.1)."""
+
+    below: int
+    at_most: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.below, Integral) or isinstance(self.below, bool) or self.below < 1:
+            raise BadPlan(f"ProbH takes a whole number of at least 1 for below, not {self.below!r}")
+        if not (is_real(self.at_most) and 0 <= self.at_most <= 1):
+            raise BadPlan(f"ProbH takes a share between 0 and 1 for at_most, not {self.at_most!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tolerance as plain data."""
+        return {"prob_h": {"below": int(self.below), "at_most": self.at_most}}
+
+    def __str__(self) -> str:
+        return f"an h below {self.below} for at most {self.at_most:.4g} of the records"
+
+
+TOLERANCES: dict[str, Any] = {
+    "max_rate": MaxRate,
+    "max_ratio": Ratio,
+    "swap_share": SwapShare,
+    "expected_h": ExpectedH,
+    "prob_h": ProbH,
+}
+SWAPPED_TO = (MaxRate, Ratio, SwapShare)  # what swapping can be asked for
 
 
 def tolerance_from_dict(data: Mapping[str, Any]) -> Any:
     """Build a tolerance from plain data."""
     ((name, value),) = data.items()
-    return TOLERANCES[name](value)
+    return TOLERANCES[name](**value) if isinstance(value, Mapping) else TOLERANCES[name](value)

@@ -14,6 +14,7 @@ from .nearest import NearestRecord
 from .risk import Risk, Risks
 from .running import attack
 from .supervised import supervised_weights
+from .targets import Quantiles, Sample, choice_from_dict
 
 __all__ = [
     "ATTACKS",
@@ -24,9 +25,11 @@ __all__ = [
     "Fixed",
     "Linkage",
     "NearestRecord",
+    "Quantiles",
     "Relative",
     "Risk",
     "Risks",
+    "Sample",
     "attack",
     "attack_from_dict",
     "supervised_weights",
@@ -50,6 +53,8 @@ def _rebuilt(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "rule" in value:
             return rule_from_dict(value)
+        if "at" in value or "sample" in value:
+            return choice_from_dict(value)
         if "weights" in value:
             given = {key: _rebuilt(item) for key, item in value.items() if key != "weights"}
             return WEIGHTS[value["weights"]](**given)

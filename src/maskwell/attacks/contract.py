@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..masking import Release
+from ..masking import Masking, Release
 from ..table import Floats, Table
 
 Ints = npt.NDArray[np.int64]
@@ -87,8 +87,26 @@ class Marks:
     share: Floats
 
 
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A marked answer with all that the steward holds, for plans that measure more than who was found.
+
+    `known` are the intruder's records, `numbers` their numbers in the truth (-1: not in it).
+    """
+
+    guess: Guess
+    marks: Marks
+    known: Table
+    numbers: Ints
+    masking: Masking
+
+
 class Attack(Protocol):
-    """A frozen plan of an intruder."""
+    """A frozen plan of an intruder.
+
+    A plan may also have `assessed(risk, marked)`, which adds to the `Risk` what only this attack measures, and
+    `on_tables = True` where it makes sense on a table before any noise.
+    """
 
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
         """Answer who is who, without links; `order_of(table, side)` is a keyed order of records, for ties."""

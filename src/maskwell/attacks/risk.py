@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..table import Floats
+from .h_index import HIndex
 from .latent import Fit
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Risk:
     `expected_correct` on average over them; `rate` is the latter's share of the targets, exact for this release.
     `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
-    are those of record linkage, `true_m` what the m really are.
+    are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder.
     """
 
     attack: Any
@@ -65,6 +66,7 @@ class Risk:
     fit: Fit | None = field(default=None, repr=False, compare=False)
     patterns: pa.Table | None = field(default=None, repr=False, compare=False)
     true_m: Floats | None = field(default=None, repr=False, compare=False)
+    h: HIndex | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
 
     @property

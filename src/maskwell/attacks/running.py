@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from ..arrays import to_numpy
+from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, of_one_length, words
-from ..masking import Masking
+from ..masking import Masking, Release
 from ..masking.results import record_blocks
 from ..table import Table
-from .contract import NOBODY, Attack, Guess, Ints, Known, Marks, mark
+from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
 from .risk import Risk, Risks
 from .scoring import score
@@ -22,9 +23,10 @@ from .scoring import score
 LONGEST_OPTION = 30
 
 
-def attack(plan: Any, masking: Masking, *, targets: Table | None = None) -> Any:
+def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None) -> Any:
     """Attack a release as the plan's intruder would, and return his `Risk`; of several plans their `Risks`.
 
+    `masking` may be a plain `Table` for plans that look at what no noise protects (`Fingerprint`).
     `targets` is a file the intruder holds; without it he holds true records, those that the plan calls targets. Its
     ids tell which of them are in the truth, and are read only to mark his answer.
     """
@@ -38,10 +40,10 @@ def attack(plan: Any, masking: Masking, *, targets: Table | None = None) -> Any:
 
 
 def attack_by(
-    plan: Attack, masking: Masking, targets: Table | None = None
+    plan: Attack, attacked: Masking | Table, targets: Table | None = None
 ) -> tuple[Risk, Guess, Marks, Ints]:
     """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
-    _check(plan, masking)
+    masking = _checked(plan, attacked)
     table, numbers = held(plan, masking, targets)
     known = Known(table, masking.truth)
     guess = plan.guess(known, masking.release, order_of(masking))
@@ -50,7 +52,15 @@ def attack_by(
     said = _on_presence(numbers, masking)
     said += other_units(targets, masking.truth) if targets is not None else []
     risk = replace(risk, notes=(*said, *risk.notes))
+    if hasattr(plan, "assessed"):
+        risk = plan.assessed(risk, Marked(guess, marks, table, numbers, masking))
     return risk, guess, marks, numbers
+
+
+def _bare(table: Table) -> Masking:
+    """Return a masking without any noise."""
+    card = NoiseCard(records=len(table))
+    return Masking(table, table, card, given=(Release(table, card), np.arange(len(table))))
 
 
 def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
@@ -64,26 +74,38 @@ def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
     ]
 
 
-def _check(plan: Any, masking: Any) -> None:
-    if not isinstance(masking, Masking):
-        raise BadPlan(
-            f"attack needs a Masking, not a {type(masking).__name__}: only the steward can mark an answer"
-        )
+def _checked(plan: Any, attacked: Any) -> Masking:
     if isinstance(plan, type) or not hasattr(plan, "guess"):
         raise BadPlan(
             f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
         )
+    if isinstance(attacked, Table) and getattr(plan, "on_tables", False):
+        return _bare(attacked)
+    if not isinstance(attacked, Masking):
+        raise BadPlan(
+            f"attack needs a Masking, not a {type(attacked).__name__}: only the steward can mark an answer"
+        )
+    return attacked
 
 
 def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Ints]:
     """Return the intruder's records and their numbers in the truth (-1: not in it)."""
     if targets is None:
-        records = plan.target_records(masking.truth)
+        records = _chosen(plan, masking)
         everybody = len(records) == len(masking.truth)
         return (masking.truth if everybody else masking.truth.take(records)), records
     if getattr(plan, "largest_target_block", None) is not None:
         raise BadPlan("give either a target file or largest_target_block, not both")
+    if getattr(plan, "targets", None) is not None:
+        raise BadPlan("give either a target file or targets in the plan, not both")
     return targets, _numbers(targets, masking.truth)
+
+
+def _chosen(plan: Any, masking: Masking) -> Ints:
+    if getattr(plan, "targets", None) is None:
+        return np.asarray(plan.target_records(masking.truth))
+    keyed = order_of(masking)
+    return np.asarray(plan.target_records(masking.truth, lambda truth: keyed(truth, "targets")))
 
 
 def _numbers(targets: Table, truth: Table) -> Ints:
@@ -106,7 +128,7 @@ def _numbers(targets: Table, truth: Table) -> Ints:
     return numbers
 
 
-def order_of(masking: Masking) -> Callable[[Table], Ints]:
+def order_of(masking: Masking) -> Callable[..., Ints]:
     """Return a function that puts records in an order which the masking's key decides: ties go by it.
 
     A masking made elsewhere has no key; its ties go by a fixed one, which knows as little of the order of its files.
@@ -133,7 +155,7 @@ def _blocks(table: Table, subkey: bytes) -> Any:
     return blocks
 
 
-def _side_by_side(plans: Any, masking: Masking, targets: Table | None) -> Risks:
+def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -> Risks:
     named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
     if not named:
         raise BadPlan("there is no plan in the list")

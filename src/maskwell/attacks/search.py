@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
@@ -15,7 +15,8 @@ from ..masking.plans import Plan
 from ..schema import OPEN, Schema
 from ..table import Table
 from .agreement import CLOSED, CLOSED_STEP
-from .contract import Ints
+from .contract import NOBODY, Ints
+from .targets import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,7 @@ class Search(Plan):
     block columns); without it all records are targets. `match_blocks` are the columns on which the intruder relies
     without doubt: he compares records within them only (the schema's block columns; `()`: no blocks).
     `direction="to_masked"`: his record looks for its masked one; "to_original": the masked for its original.
+    `targets` takes some of them only: a keyed `Sample`, or the records at given `Quantiles`.
     """
 
     word: ClassVar[str] = "attack"
@@ -34,6 +36,7 @@ class Search(Plan):
     target_blocks: tuple[str, ...] | None = None
     match_blocks: tuple[str, ...] | None = None
     direction: str = "to_masked"
+    targets: Choice | None = None
 
     def search_problems(self) -> list[str]:
         """List what is wrong with these options, and freeze the lists among them."""
@@ -45,6 +48,8 @@ class Search(Plan):
         small = self.largest_target_block
         if small is not None and (not isinstance(small, Integral) or isinstance(small, bool) or small < 1):
             problems.append(f"largest_target_block must be a whole number of at least 1, not {small!r}")
+        if not isinstance(self.targets, Choice | None):
+            problems.append(f"targets is a Sample or Quantiles, not a {type(self.targets).__name__}")
         if self.target_blocks is not None and self.largest_target_block is None:
             problems.append("target_blocks needs largest_target_block: how small is small?")
         return problems
@@ -54,8 +59,20 @@ class Search(Plan):
         """Whether the intruder's records search among the masked ones."""
         return self.direction == "to_masked"
 
-    def target_records(self, truth: Table) -> Ints:
-        """Return the numbers of the records that are targets."""
+    def target_records(self, truth: Table, order: Callable[[Table], Ints] | None = None) -> Ints:
+        """Return the numbers of the records that are targets; a sample goes by a keyed order (else by that given)."""
+        targets = self._in_small_blocks(truth)
+        if self.targets is None:
+            return targets
+        keyed = np.arange(len(truth)) if order is None else order(truth)
+        if len(targets) == len(truth):
+            return self.targets.records(truth, keyed)
+        place = np.full(len(truth), NOBODY, np.int64)
+        place[targets] = np.arange(len(targets))
+        among = place[keyed]
+        return np.asarray(targets[self.targets.records(truth.take(targets), among[among >= 0])])
+
+    def _in_small_blocks(self, truth: Table) -> Ints:
         if self.largest_target_block is None:
             return np.arange(len(truth))
         columns = self.target_blocks if self.target_blocks is not None else truth.schema.with_role("block")

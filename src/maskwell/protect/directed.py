@@ -22,7 +22,7 @@ from ..keystream import Key
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
 from ..masking.swapping import BOTH_TELL, Standing, Tried, exchange
-from ..tolerances import TOLERANCES, SwapShare
+from ..tolerances import SWAPPED_TO, SwapShare
 from .effects import Domain, asked_domains, covariances, domain_means
 from .reach import Reach, reach_of
 from .walk import Walk, walk_along
@@ -69,7 +69,7 @@ def _check(masking: Any, tolerance: Any) -> None:
         raise BadPlan(
             f"swap needs a Masking, not a {type(masking).__name__}: only the steward knows the links"
         )
-    if not isinstance(tolerance, tuple(TOLERANCES.values())):
+    if not isinstance(tolerance, SWAPPED_TO):
         raise BadPlan(
             f"a {type(tolerance).__name__} is no tolerance: take MaxRate(0.15), Ratio(2.0) or SwapShare(0.1)"
         )

@@ -1,0 +1,111 @@
+"""Which true records an intruder holds: all of them, some drawn by the key, or those at given quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadPlan, raise_all
+from ..schema import OPEN
+from ..table import Floats, Table
+from ..tolerances import is_real
+from .contract import Ints
+
+DISTANCE, ROW_SUM = "distance", "row sum"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """So many records, drawn without replacement by the key: the rate then has an interval."""
+
+    sample: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.sample, Integral) or isinstance(self.sample, bool) or self.sample < 1:
+            raise BadPlan(f"Sample takes a whole number of at least 1, not {self.sample!r}")
+
+    def records(self, truth: Table, order: Ints) -> Ints:
+        """Return the first so many in a keyed order, sorted."""
+        return np.sort(order[: self.sample])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as plain data."""
+        return {"sample": int(self.sample)}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """The records at given quantiles: of the distance from the centre, of the row sum, or of a column.
+
+    `at` are shares between 0 and 1; the record of quantile p is the one of rank ceil(p n) from below. `of` is
+    "distance" (Euclidean, in sds, over `columns`), "row sum" (of standardised `columns`, so that units do not
+    matter) or a column's name. `columns` are the key columns that are numbers. Records with a value that is not open
+    there have no place among the quantiles.
+    """
+
+    at: tuple[float, ...]
+    of: str = DISTANCE
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", tuple(self.at) if isinstance(self.at, Sequence) else (self.at,))
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        wrong = [p for p in self.at if not (is_real(p) and 0 < p <= 1)]
+        raise_all([f"a quantile is a share above 0 and up to 1, not {p!r}" for p in wrong], BadPlan)
+        if not self.at:
+            raise BadPlan("name at least one quantile")
+
+    def records(self, truth: Table, order: Ints) -> Ints:
+        """Return the records, one for each quantile, in the order of `at`; equal values go by the keyed order."""
+        values = self.measured(truth)
+        ranked = order[np.argsort(values[order], kind="stable")]
+        ranked = ranked[~np.isnan(values[ranked])]
+        if not len(ranked):
+            raise BadPlan("no record is open in all columns of the quantiles, so that none has a rank")
+        places = [max(int(np.ceil(p * len(ranked) - 1e-9)) - 1, 0) for p in self.at]
+        return np.asarray(ranked[places])
+
+    def measured(self, truth: Table) -> Floats:
+        """Return what the quantiles are of, NaN where a value is not open."""
+        if self.of not in (DISTANCE, ROW_SUM):
+            raise_all(truth.schema.missing_columns([self.of]), BadPlan)
+            return np.where(truth.status(self.of) == OPEN, truth.floats(self.of), np.nan)
+        columns = self.columns if self.columns is not None else number_keys(truth)
+        raise_all(truth.schema.missing_columns(columns), BadPlan)
+        if not columns:
+            raise BadPlan("no key column is a number: name the columns of the quantiles")
+        z = standardised(truth.values(columns))
+        return np.asarray(np.sqrt((z**2).sum(axis=1)) if self.of == DISTANCE else z.sum(axis=1))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as plain data."""
+        out: dict[str, Any] = {"at": list(self.at)}
+        if self.of != DISTANCE:
+            out["of"] = self.of
+        return out if self.columns is None else out | {"columns": list(self.columns)}
+
+
+Choice = Sample | Quantiles
+
+
+def choice_from_dict(data: Mapping[str, Any]) -> Choice:
+    """Build a choice of targets from plain data."""
+    return Sample(**data) if "sample" in data else Quantiles(**data)
+
+
+def number_keys(truth: Table) -> tuple[str, ...]:
+    """Return the key columns that are numbers."""
+    return tuple(c.name for c in truth.schema.columns if "key" in c.roles and c.is_number)
+
+
+def standardised(values: Floats) -> Floats:
+    """Return values less their means, in sds; a column without spread becomes zero where it is open."""
+    with np.errstate(invalid="ignore"):
+        centred = values - np.nanmean(values, axis=0, keepdims=True)
+        sds = np.nanstd(values, axis=0, ddof=1, keepdims=True)
+    return np.asarray(centred / np.where(sds > 0, sds, np.inf))
