@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.arrays import from_numpy, to_numpy
+from maskwell.arrays import codes_of, from_numpy, is_null, letters_of, of_one_length, taken, to_numpy
 
 VALUES = [
     np.array([1.5, -0.0, np.inf]),
@@ -51,8 +52,72 @@ def test_all_null() -> None:
     assert not to_numpy(pa.nulls(3, pa.bool_())).any()
 
 
+TEXTS = [
+    pa.array(["ab", "cd", "ef", "gh"]),
+    pa.array(["ab", "c", "", "gh"]),
+    pa.array(["ab", None, "ef", "gh"]),
+    pa.array(["äö", "ü1", "ñ2", "é3"]),
+    pa.array(["ab", "cd", "ef", "gh"], pa.large_string()),
+    pa.array(["ab", "cd", "ef", "gh"], pa.string_view()),
+]
+
+
+@pytest.mark.parametrize("texts", TEXTS, ids=lambda texts: str(texts.type))
+@pytest.mark.parametrize("cut", [slice(None), slice(1, 3), slice(2, 2)])
+def test_letters_and_texts(texts: pa.Array, cut: slice) -> None:
+    some = texts[cut]
+    begins, letters = letters_of(some)
+    spelled = [bytes(letters[i:j]).decode() for i, j in pairwise(begins)]
+    assert spelled == [text or "" for text in some.to_pylist()]
+    assert is_null(some).tolist() == [text is None for text in some.to_pylist()]
+    square = of_one_length(some)
+    lengths = {None if text is None else len(text.encode()) for text in some.to_pylist()}
+    assert (square is None) == (len(lengths) != 1 or lengths == {None})
+    if square is not None:
+        assert [bytes(row).decode() for row in square] == some.to_pylist()
+
+
+@pytest.mark.parametrize("texts", TEXTS[:5], ids=lambda texts: str(texts.type))
+@pytest.mark.parametrize("at", [[2, 0, 0, 3], [], [1]])
+def test_texts_are_taken_as_arrow_takes_them(texts: pa.Array, at: list[int]) -> None:
+    found = taken(texts, np.array(at, np.int64))
+    found.validate(full=True)
+    assert found.equals(texts.take(pa.array(at, pa.int64())))
+    assert taken(texts[1:], np.array([0, 2])).equals(texts[1:].take(pa.array([0, 2])))
+
+
+@pytest.mark.parametrize("at", [-1, 4])
+def test_texts_that_are_not_there_are_not_taken(at: int) -> None:
+    with pytest.raises(IndexError):
+        taken(TEXTS[0], np.array([0, at]))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([5.0, 7.0, 5.0, 6.0]),
+        np.array([-3, 4, -3, 0]),
+        np.array([1.5, 2.5, 1.5]),
+        np.array([0.0, 1e300, 0.0, -1e308, 1.7e308]),
+        np.array([2**62, 0, 2**62]),
+        np.array([10**15, 10**15 + 1, 10**15]),
+        np.array([]),
+    ],
+    ids=str,
+)
+def test_the_same_values_have_the_same_code(values: np.ndarray) -> None:
+    codes, count = codes_of(values)
+    assert sorted(set(codes.tolist())) == list(range(count))
+    assert count == len(np.unique(values))
+    assert all(
+        (codes == code).tolist() == (values == value).tolist()
+        for code, value in zip(codes, values, strict=True)
+    )
+
+
 CODE = """
 import sys
+from itertools import pairwise
 from maskwell.attacks import Linkage
 from maskwell.attacks.contract import Known
 from maskwell.card import NoiseCard

@@ -51,11 +51,61 @@ def test_attack_as_json_has_figures_and_no_record(run: Any, folder: Path) -> Non
     assert "person 0" not in json.dumps(said)
 
 
-def test_attack_by_all_sets_four_intruders_side_by_side(run: Any, folder: Path) -> None:
+def test_attack_by_all_sets_six_intruders_side_by_side(run: Any, folder: Path) -> None:
     ran = run("attack", *HALVES, *WHERE, "--all")
     assert ran.code == 0
-    rows = [re.split(r"  +", line)[0] for line in ran.out.splitlines()[1:5]]
-    assert rows == ["Winkler's matcher", "nearest record", "knows the law", "knows the law, one-to-one"]
+    rows = [re.split(r"  +", line)[0] for line in ran.out.splitlines()[1:7]]
+    nearest = ["nearest record", "nearest, informed"]
+    assert rows == [
+        "Winkler's matcher",
+        *nearest,
+        "knows the law",
+        "knows the law, one-to-one",
+        "fingerprint alone",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "plan"),
+    [
+        (
+            ("--intruder", "nearest"),
+            mw.NearestRecord(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE")),
+        ),
+        (
+            ("--intruder", "nearest", "--distance", "posterior"),
+            mw.NearestRecord(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"), distance="posterior"),
+        ),
+        (("--intruder", "law"), mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"))),
+        (
+            ("--intruder", "fingerprint", "--fields", "REGION,SEX"),
+            mw.Fingerprint(match_blocks=("REGION",), columns=("REGION", "SEX")),
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_attack_by_a_named_intruder(run: Any, folder: Path, options: tuple[str, ...], plan: Any) -> None:
+    ran = run("attack", *HALVES, *WHERE, *options)
+    assert (ran.code, ran.out) == (
+        0,
+        f"{mw.attack(plan, mw.Masking.read(release='out', private='inside'))!r}\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--intruder", "nearset"), "--intruder is one of matcher, nearest, law, fingerprint"),
+        (("--distance", "noise"), "say --intruder nearest too"),
+        (("--intruder", "nearest", "--distance", "far"), "distance"),
+        (("--intruder", "nearest", "--within", 0.1), "--within is the matcher's"),
+        (("--intruder", "nearest", "--all"), "leave --intruder out"),
+    ],
+)
+def test_options_that_do_not_go_together(run: Any, folder: Path, options: tuple[Any, ...], said: str) -> None:
+    ran = run("attack", *HALVES, *options)
+    assert ran.code == 2
+    assert said in ran.err
 
 
 def test_attack_with_a_file_that_the_intruder_holds(run: Any, folder: Path) -> None:

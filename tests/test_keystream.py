@@ -167,6 +167,18 @@ def test_order_breaks_ties_by_the_second_word(monkeypatch: pytest.MonkeyPatch):
     assert stream_of("a", "b", "c", "d").order("", "shuffle").tolist() == [1, 2, 0, 3]
 
 
+@pytest.mark.parametrize("high_bits", [4, 20, 40])
+def test_order_is_that_of_the_words(high_bits: int, monkeypatch: pytest.MonkeyPatch):
+    """However many records agree in the bits that are sorted first, their words decide."""
+    drawn = np.random.default_rng(high_bits).integers(0, 2**63, (3000, 2)).astype(np.uint64)
+    drawn[:, 0] <<= np.uint64(1)
+    drawn[:, 0] &= np.uint64(2**64 - 2 ** (64 - high_bits) + 1023)  # few high bits, and the lowest ten
+    drawn[::2, 0] |= np.uint64(1)
+    monkeypatch.setattr(Stream, "words", lambda self, *_: drawn)
+    found = stream_of(*map(str, range(3000))).order("", "shuffle")
+    assert found.tolist() == np.lexsort((drawn[:, 1], drawn[:, 0])).tolist()
+
+
 def test_two_records_with_one_id_are_refused():
     with pytest.raises(BadInput, match="two records have the same id"):
         stream_of("a", "b", "a").order("", "shuffle")

@@ -61,7 +61,7 @@ def test_without_a_schema_one_is_proposed_and_it_is_said(folder: Path) -> None:
     source = InputPlan(file=folder / "people.csv")
     proposal, notes = inspect_file(source)
     assert "read as comma-separated, decimal point" in notes
-    plan = MaskPlan(source, plan_in(folder).output, (mw.IndependentNoise("TAX", variance_ratio=0.1),))
+    plan = MaskPlan(source, (mw.IndependentNoise("TAX", variance_ratio=0.1),), plan_in(folder).output)
     masking = mask_by_plan(plan, seed=5)
     assert masking.notes[:2] == (
         "read as comma-separated, decimal point",
@@ -74,7 +74,7 @@ def test_columns_that_the_proposal_drops_are_asked_about(folder: Path) -> None:
     source = InputPlan(file=folder / "people.csv")
     noise = mw.IndependentNoise(("TAX", "SECRET", "INCOM"), variance_ratio=0.1)
     with pytest.raises(BadPlan) as refusal:
-        mask_by_plan(MaskPlan(source, plan_in(folder).output, (noise,)))
+        mask_by_plan(MaskPlan(source, (noise,), plan_in(folder).output))
     assert refusal.value.problems == (
         "there is no column 'INCOM' (did you mean 'INCOME'?)",
         "column 'SECRET' cannot be masked as it is (every record has its own value, as an id has: dropped, as "
@@ -173,7 +173,7 @@ def coded_file(folder: Path, **columns: Any) -> InputPlan:
 
 def masked_without_schema(folder: Path, source: InputPlan, *columns: str) -> Masking:
     noise = mw.IndependentNoise(columns, variance_ratio=0.1)
-    return mask_by_plan(MaskPlan(source, plan_in(folder).output, (noise,)), seed=5)
+    return mask_by_plan(MaskPlan(source, (noise,), plan_in(folder).output), seed=5)
 
 
 def test_codes_and_identifiers_are_never_guessed(folder: Path) -> None:

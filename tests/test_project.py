@@ -294,7 +294,7 @@ def test_links_and_own_files_are_no_outside_loads(html):
 
 FLOORS = [  # from the ground up; a room may import rooms of its own floor and of those below
     {"schema", "errors", "tolerances"},
-    {"kernels", "keystream", "arrays"},
+    {"kernels", "keystream", "arrays", "drawing"},
     {"laws", "table", "io", "datasets", "engines"},
     {"card"},
     {"masking", "seal"},

@@ -37,6 +37,9 @@ _WHERE = {
     "Linkage": "attacks",
     "NearestRecord": "attacks",
     "BayesIntruder": "attacks",
+    "Fingerprint": "attacks",
+    "Sample": "attacks",
+    "Quantiles": "attacks",
     "EM": "attacks",
     "Fixed": "attacks",
     "Relative": "attacks",
@@ -44,12 +47,18 @@ _WHERE = {
     "Exact": "attacks",
     "Risk": "attacks",
     "Risks": "attacks",
+    "HIndex": "attacks",
     "MaxRate": "tolerances",
     "Ratio": "tolerances",
+    "ExpectedH": "tolerances",
+    "ProbH": "tolerances",
     "SwapShare": "tolerances",
     "swap": "protect",
     "kim_winkler": "protect",
     "supervised_weights": "attacks",
+    "calibrate": "calibration",
+    "expected_risk": "calibration",
+    "frontier": "calibration",
     "critical_noise": "calibration",
     "agreement_curve": "calibration",
     "relaxed_code": "calibration",
@@ -85,8 +94,11 @@ __all__ = [
     "Column",
     "CorrelatedNoise",
     "Exact",
+    "ExpectedH",
+    "Fingerprint",
     "Fixed",
     "Grouping",
+    "HIndex",
     "IndependentNoise",
     "Key",
     "Linkage",
@@ -99,6 +111,8 @@ __all__ = [
     "NoiseCard",
     "Power",
     "Pram",
+    "ProbH",
+    "Quantiles",
     "RankSwap",
     "Ratio",
     "Recompute",
@@ -106,6 +120,7 @@ __all__ = [
     "Release",
     "Risk",
     "Risks",
+    "Sample",
     "Schema",
     "Step",
     "Subsample",
@@ -117,10 +132,13 @@ __all__ = [
     "apply",
     "attack",
     "attacks",
+    "calibrate",
     "calibration",
     "critical_noise",
     "datasets",
     "errors",
+    "expected_risk",
+    "frontier",
     "io",
     "kim_winkler",
     "laws",
@@ -144,16 +162,27 @@ if TYPE_CHECKING:
         Absolute,
         BayesIntruder,
         Exact,
+        Fingerprint,
         Fixed,
+        HIndex,
         Linkage,
         NearestRecord,
+        Quantiles,
         Relative,
         Risk,
         Risks,
+        Sample,
         attack,
         supervised_weights,
     )
-    from .calibration import agreement_curve, critical_noise, relaxed_code
+    from .calibration import (
+        agreement_curve,
+        calibrate,
+        critical_noise,
+        expected_risk,
+        frontier,
+        relaxed_code,
+    )
     from .card import NoiseCard
     from .errors import MaskwellError, MaskwellWarning
     from .io import read, write
@@ -178,7 +207,7 @@ if TYPE_CHECKING:
     from .protect import kim_winkler, swap
     from .schema import Column, Schema
     from .table import Table
-    from .tolerances import MaxRate, Ratio, SwapShare
+    from .tolerances import ExpectedH, MaxRate, ProbH, Ratio, SwapShare
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from .arrays import letters_of
 from .errors import BadInput, BadPlan
 
 if TYPE_CHECKING:
@@ -77,13 +78,11 @@ def words(subkey: bytes, blocks: Blocks) -> Words:
     """Return two 64-bit words for each record: AES-256 of its 128-bit id."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    out = np.empty((len(blocks), 2), "<u8")
+    out = np.empty((len(blocks) + 1, 2), "<u8")  # the cipher asks for room beyond what it writes
     if len(blocks):
         encryptor = Cipher(algorithms.AES(subkey), modes.ECB()).encryptor()  # noqa: S305 (a keyed permutation)
-        buffer = bytearray(blocks.size + 15)
-        encryptor.update_into(np.ascontiguousarray(blocks).data.cast("B"), buffer)
-        out[:] = np.frombuffer(buffer, "<u8", count=2 * len(blocks)).reshape(-1, 2)
-    return out
+        encryptor.update_into(np.ascontiguousarray(blocks).data.cast("B"), out.data.cast("B"))
+    return out[:-1]
 
 
 def uniforms(word: Words) -> Floats:
@@ -146,15 +145,14 @@ class Stream:
         Two records with one id would have the same noise, and the same words here: they are refused.
         """
         drawn = self.words(column, purpose)
-        first = np.argsort(np.ascontiguousarray(drawn[:, 0]))  # words differ, so any sort gives the same
-        ranked = drawn[first, 0]
-        if np.any(ranked[1:] == ranked[:-1]):
-            first = np.lexsort((drawn[:, 1], drawn[:, 0]))
-            if np.any((drawn[first[1:]] == drawn[first[:-1]]).all(axis=1)):
+        found, tied = _order(drawn[:, 0])
+        if tied:
+            found = np.lexsort((drawn[:, 1], drawn[:, 0]))
+            if np.any((drawn[found[1:]] == drawn[found[:-1]]).all(axis=1)):
                 raise BadInput(
                     "two records have the same id, so they would get the same noise: give each its own"
                 )
-        return np.asarray(first, dtype=np.int64)
+        return found
 
     def tags(self, column: str, values: Floats | None = None) -> Words:
         """Return 128 bits for each record that stand for it, or for it and its values, to holders of the key alone.
@@ -170,6 +168,25 @@ class Stream:
             tags[:, 0] ^= np.where(np.isnan(value), np.nan, value + 0.0).view(np.uint64)
             tags = words(subkey, tags.view(np.uint8))
         return tags
+
+
+def _order(word: Words) -> tuple[npt.NDArray[np.int64], bool]:
+    """Return the places of words in their order, and whether two words are the same.
+
+    Words are sorted with their places in their lower bits, which is faster than sorting places by words. The few whose
+    upper bits agree are then put in order among themselves.
+    """
+    bits = np.uint64(max(len(word) - 1, 0).bit_length())
+    carried = word >> bits << bits
+    carried |= np.arange(len(word), dtype=np.uint64)
+    carried.sort()
+    places = (carried & ((np.uint64(1) << bits) - np.uint64(1))).astype(np.int64)
+    carried >>= bits
+    alike = np.flatnonzero(carried[1:] == carried[:-1])
+    at = np.union1d(alike, alike + 1)
+    places[at] = places[at][np.argsort(word[places[at]])]
+    ranked = word[places[at]]
+    return places, bool(np.any(ranked[1:] == ranked[:-1]))
 
 
 def in_sixteens(tags: Words) -> list[bytes]:
@@ -188,19 +205,13 @@ def numbered(count: int, start: int = 0) -> Blocks:
 
 def identified(ids: pa.Array[Any]) -> Blocks:
     """Return the 128-bit form of text ids: the bytes themselves up to 15, a hash of longer ones."""
-    import pyarrow as pa
-
     if ids.null_count:
         raise BadInput("a record has no id: give each record one of its own")
-    ids = ids.cast(pa.large_binary())
-    buffers: list[Any] = ids.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    letters = np.frombuffer(buffers[2] or b"", np.uint8)
+    offsets, letters = letters_of(ids)
     lengths = np.diff(offsets)
     longest = int(lengths.max(initial=0))
     if 0 < longest <= _SHORT_ID and longest == int(lengths.min()):
-        alike = letters[offsets[0] : offsets[-1]].view(f"S{longest}")
-        blocks = alike.astype("S16").view(np.uint8).reshape(-1, 16)
+        blocks = in_blocks(letters[offsets[0] : offsets[-1]].reshape(-1, longest))
     else:
         blocks = np.zeros((len(ids), 16), np.uint8)
         for position in range(min(longest, _SHORT_ID)):
@@ -213,20 +224,9 @@ def identified(ids: pa.Array[Any]) -> Blocks:
     return blocks
 
 
-def of_one_length(ids: pa.Array[Any]) -> npt.NDArray[np.uint8] | None:
-    """Return the letters of text ids as records x letters, or nothing where they differ in length."""
-    import pyarrow as pa
-
-    if ids.null_count or not len(ids):
-        return None
-    ids = ids.cast(pa.large_binary())
-    buffers: list[Any] = ids.buffers()
-    offsets = np.frombuffer(buffers[1], np.int64)[ids.offset : ids.offset + len(ids) + 1]
-    lengths = np.diff(offsets)
-    if lengths[0] == 0 or np.any(lengths != lengths[0]):
-        return None
-    letters = np.frombuffer(buffers[2], np.uint8)[offsets[0] : offsets[-1]]
-    return letters.reshape(len(ids), int(lengths[0]))
+def in_blocks(letters: npt.NDArray[np.uint8]) -> Blocks:
+    """Return records x at most 16 letters as 128 bits for each record, zeros after the letters."""
+    return letters.view(f"S{letters.shape[1]}").astype("S16").view(np.uint8)
 
 
 def _hashed(text: bytes) -> bytes:

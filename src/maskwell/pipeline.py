@@ -7,13 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .attacks import BayesIntruder, Linkage, NearestRecord, Risk, Risks, attack
+from .attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Risk, Risks, attack
 from .errors import BadPlan, nearest, raise_all
 from .io import conform_proposed, conform_raw, load, proposal_of
 from .io.bundle import check_halves, private_bundles
 from .masking import Masking, apply
 from .masks import CorrelatedNoise
-from .plan import InputPlan, MaskPlan, OutputPlan
+from .plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
 from .protect import swap
 from .schema import Column, Schema
 from .tolerances import MaxRate
@@ -54,7 +54,7 @@ def check_folders(plan: MaskPlan) -> None:
 
 def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
     """Read the file and mask it as the plan says; nothing is written."""
-    earlier, table = _earlier(plan.output), _read(plan)
+    earlier, table = _earlier(plan.output), read_input(plan)
     return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
 
 
@@ -70,7 +70,7 @@ def unrelated_releases(plan: MaskPlan) -> list[str]:
     ]
 
 
-def _read(plan: MaskPlan) -> Table:
+def read_input(plan: NoisePlan) -> Table:
     """Read the input by its schema, or by one proposed that leaves nothing open about what is masked or in clear."""
     schema = None if plan.input.schema is None else Schema.read(plan.input.schema)
     raw = _load(plan.input)
@@ -86,7 +86,13 @@ def _read(plan: MaskPlan) -> Table:
     return conform_proposed(raw, proposal)
 
 
-def _undecided(plan: MaskPlan, proposal: Proposal) -> list[str]:
+def read_table(file: Path, schema: Path | None = None) -> Table:
+    """Read a file by its schema, or by one proposed."""
+    raw = _load(InputPlan(file=file))
+    return conform_raw(raw, None if schema is None else Schema.read(schema))
+
+
+def _undecided(plan: NoisePlan, proposal: Proposal) -> list[str]:
     """Say, without any value, what must be decided: dropped or coded columns to be masked, identifiers in clear."""
     decide = "decide it in a schema, which maskwell inspect proposes"
     masked, asked = plan.masked(proposal.schema), proposal.questions()
@@ -102,7 +108,7 @@ def _undecided(plan: MaskPlan, proposal: Proposal) -> list[str]:
     return found
 
 
-def _read_otherwise(plan: MaskPlan, schema: Schema, raw: Raw) -> list[str]:
+def _read_otherwise(plan: NoisePlan, schema: Schema, raw: Raw) -> list[str]:
     """List the columns that are not there, and how the file was read where that may be the reason."""
     names, absent = raw.data.column_names, schema.missing_columns(plan.columns)
     wanted = [name for name in plan.columns if name not in schema]
@@ -132,14 +138,15 @@ def _earlier(target: OutputPlan) -> Masking | None:
     return Masking.read(release=target.earlier, private=target.earlier_private or target.private)
 
 
-def read_targets(path: Path, schema: Schema, plan: Linkage) -> Table:
+def read_targets(path: Path, schema: Schema, plan: Any) -> Table:
     """Read a file that an intruder holds: the columns he needs of it, as numbers or names without codes or units.
 
     He has collected them himself, so amounts beyond a code and fractions are read as they are; the attack codes
     them as the release does.
     """
     raw = _load(InputPlan(file=path))
-    wanted = {*plan.match_columns(schema), *(plan.fields or schema.with_role("key")), schema.id_column}
+    compared = getattr(plan, "fields", None) or getattr(plan, "columns", None) or schema.with_role("key")
+    wanted = {*plan.match_columns(schema), *compared, schema.id_column}
     names = [name for name in raw.data.column_names if name in wanted and name in schema]
     columns = tuple(_as_collected(schema[name]) for name in names)
     return conform_raw(replace(raw, data=raw.data.select(names)), replace(schema, columns=columns))
@@ -157,8 +164,10 @@ def intruders_beside(plan: Linkage) -> dict[str, Any]:
     return {
         "Winkler's matcher": plan,
         "nearest record": NearestRecord(**shared),
+        "nearest, informed": NearestRecord(**shared, distance="posterior"),
         "knows the law": BayesIntruder(**shared),
         "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
+        "fingerprint alone": Fingerprint(**{name: shared[name] for name in names[:-1]}),
     }
 
 

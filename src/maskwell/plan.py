@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
 
 from .errors import BadPlan, MaskwellError, nearest, raise_all
 from .io import FORMATS
@@ -77,11 +77,10 @@ def _format_problems(format: str | None, known: Iterable[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class MaskPlan:
-    """A whole plan for `maskwell mask`."""
+class NoisePlan:
+    """What to read and how to mask it: the part of a plan that comes before any writing."""
 
     input: InputPlan
-    output: OutputPlan
     masks: tuple[Mask, ...]
 
     def mask(self, schema: Schema) -> Mask:
@@ -102,7 +101,7 @@ class MaskPlan:
         return frozenset([*self.columns, *computed, *(_keys(schema) if masks else ())])
 
     @classmethod
-    def read(cls, path: str | Path) -> MaskPlan:
+    def read(cls, path: str | Path) -> Self:
         """Read a plan from a TOML file, listing every problem at once."""
         file = Path(path)
         try:
@@ -116,16 +115,32 @@ class MaskPlan:
         return cls.from_dict(data, file.parent)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> MaskPlan:
+    def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
         """Build a plan from plain data."""
         problems = [
             f"unknown section [{name}]{nearest(name, _SECTIONS)}" for name in data if name not in _SECTIONS
         ]
+        parts = cls._parts(data, folder, problems)
+        raise_all(problems, BadPlan)
+        return cls(**parts)
+
+    @classmethod
+    def _parts(cls, data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
+        source = _section(InputPlan, data.get("input"), "[input]", folder, problems)
+        return {"input": source, "masks": tuple(_masks(data.get("masks"), problems))}
+
+
+@dataclass(frozen=True, slots=True)
+class MaskPlan(NoisePlan):
+    """A whole plan for `maskwell mask`: also where to write."""
+
+    output: OutputPlan
+
+    @classmethod
+    def _parts(cls, data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
         source = _section(InputPlan, data.get("input"), "[input]", folder, problems)
         target = _section(OutputPlan, data.get("output"), "[output]", folder, problems)
-        masks = _masks(data.get("masks"), problems)
-        raise_all(problems, BadPlan)
-        return cls(source, target, tuple(masks))
+        return {"input": source, "output": target, "masks": tuple(_masks(data.get("masks"), problems))}
 
 
 def _bound(mask: Any, schema: Schema) -> Any:

@@ -347,9 +347,11 @@ def largest_total(
 # All pairs at once in numpy: blocks beyond a tile of the kernel, more patterns than bits in a word, several threads.
 
 
+@pytest.mark.parametrize("few", [0, arranging.FEW_COMPARISONS], ids=["compiled", "in tiles"])
 @pytest.mark.parametrize("width", [1, 6, 8, 11])
-def test_passes_over_the_pairs_are_those_of_numpy(width, monkeypatch):
+def test_passes_over_the_pairs_are_those_of_numpy(width, few, monkeypatch):
     monkeypatch.setattr(arranging, "PAIRS_AT_ONCE", 100_000)  # else so few pairs are one run
+    monkeypatch.setattr(arranging, "FEW_COMPARISONS", few)
     rng = np.random.default_rng(width)
     sizes, blocks = (300, 1500), (3, 4)  # the last block has candidates and no searcher
     values = [rng.integers(0, 4, (width, size)).astype(float) for size in sizes]
@@ -365,6 +367,7 @@ def test_passes_over_the_pairs_are_those_of_numpy(width, monkeypatch):
     together = homes[0][:, None] == homes[1]
     counts, seen = arranging.count_pairs(arranged, marked=True)
     assert counts.tolist() == np.bincount(pattern[together], minlength=1 << width).tolist()
+    assert arranging.count_pairs(arranged, marked=False)[0].tolist() == counts.tolist()
 
     rank = rng.integers(0, 1 << (width - 1), 1 << width)  # every rank is shared by two patterns or so
     best = arranging.best_of(arranged, rank)
@@ -377,3 +380,5 @@ def test_passes_over_the_pairs_are_those_of_numpy(width, monkeypatch):
     ranked[np.arange(sizes[0]), best.place] = -1
     assert best.next_rank.tolist() == ranked.max(axis=1).tolist()
     assert best.next_place.tolist() == ranked.argmax(axis=1).tolist()
+    here = arranged.patterns(np.arange(sizes[0]), best.place)
+    assert here.tolist() == pattern[arranged.searchers, arranged.places[best.place]].tolist()

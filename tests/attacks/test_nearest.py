@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
+from maskwell.attacks import neighbours
 from maskwell.attacks.running import attack_by
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
@@ -81,10 +83,12 @@ def test_the_nearest_is_that_of_plain_numpy(direction, masking):
     np.testing.assert_array_equal(guess.second, scores.argmax(axis=1))
 
 
-def test_small_batches_give_the_same_answer(masking, monkeypatch):
-    plans = [mw.NearestRecord(), mw.NearestRecord(direction="to_original")]
+def test_the_way_of_searching_changes_nothing(masking, monkeypatch):
+    plans = [mw.NearestRecord(), mw.NearestRecord(direction="to_original", distance="posterior")]
     whole = [mw.attack(plan, masking).table for plan in plans]
-    monkeypatch.setattr("maskwell.attacks.ranking.PAIRS_AT_ONCE", 700)
+    for name in ("nearest", "closer"):
+        plain = partial(getattr(neighbours, name), how="brute")
+        monkeypatch.setattr(f"maskwell.attacks.measured.{name}", plain)
     assert [mw.attack(plan, masking).table for plan in plans] == whole
 
 
@@ -135,6 +139,27 @@ def test_ties_are_shared_and_decided_by_the_key():
     one = mw.attack(mw.NearestRecord(assignment="one-to-one"), pairs)
     assert one.expected_correct == pytest.approx(1.0)
     assert one.table["ties"].to_pylist() == [3, 3, 3]
+
+
+def test_ties_are_found_across_statuses():
+    """Both candidates differ in the status of B and lie 1 from the target in A, on different codes."""
+    codes = {"missing": (-9, -8)}
+    masking = by_hand([(0.0, 5.0), (7.0, 5.0)], [(1.0, -9.0), (-1.0, -8.0)], A={}, B=codes)
+    _, guess, _, _ = attack_by(mw.NearestRecord(), masking)
+    np.testing.assert_array_equal(guess.ties, [2, 1])
+    assert guess.found[1] == 0
+    assert guess.second[1] == 1
+    assert {guess.found[0], guess.second[0]} == {0, 1}
+    assert guess.score[0] == guess.second_score[0]
+
+
+def test_the_next_best_may_differ_in_more_statuses():
+    """Only the first candidate is open in both fields: of the others the one with fewer gaps comes next."""
+    released = [(9.0, 9.0), (None, 0.0), (None, None)]
+    _, guess, _, _ = attack_by(mw.NearestRecord(), by_hand([(0.0, 0.0)] * 3, released, A={}, B={}))
+    np.testing.assert_array_equal(guess.found, 0)
+    np.testing.assert_array_equal(guess.second, 1)
+    np.testing.assert_array_equal(guess.second_score, 0.0)
 
 
 def test_a_column_without_spread_does_not_count():

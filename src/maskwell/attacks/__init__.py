@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from ..errors import BadPlan, nearest
-from .agreement import Absolute, Exact, Relative, rule_from_dict
-from .bayes import BayesIntruder
-from .latent import EM, WEIGHTS, Fixed
-from .linkage import Linkage
-from .nearest import NearestRecord
-from .risk import Risk, Risks
-from .running import attack
-from .supervised import supervised_weights
-from .targets import Quantiles, Sample, choice_from_dict
+if TYPE_CHECKING:
+    from .agreement import Absolute, Exact, Relative
+    from .bayes import BayesIntruder
+    from .catalogue import ATTACKS, attack_from_dict
+    from .fingerprint import Fingerprint, floor_of
+    from .h_index import HIndex
+    from .latent import EM, Fixed
+    from .linkage import Linkage
+    from .nearest import NearestRecord
+    from .risk import Risk, Risks
+    from .running import attack
+    from .supervised import supervised_weights
+    from .targets import Quantiles, Sample
 
 __all__ = [
     "ATTACKS",
@@ -22,7 +25,9 @@ __all__ = [
     "Absolute",
     "BayesIntruder",
     "Exact",
+    "Fingerprint",
     "Fixed",
+    "HIndex",
     "Linkage",
     "NearestRecord",
     "Quantiles",
@@ -32,30 +37,34 @@ __all__ = [
     "Sample",
     "attack",
     "attack_from_dict",
+    "floor_of",
     "supervised_weights",
 ]
 
-ATTACKS: dict[str, Any] = {"Linkage": Linkage, "NearestRecord": NearestRecord, "BayesIntruder": BayesIntruder}
+_WHERE = {
+    "ATTACKS": "catalogue",
+    "EM": "latent",
+    "Absolute": "agreement",
+    "BayesIntruder": "bayes",
+    "Exact": "agreement",
+    "Fingerprint": "fingerprint",
+    "Fixed": "latent",
+    "HIndex": "h_index",
+    "Linkage": "linkage",
+    "NearestRecord": "nearest",
+    "Quantiles": "targets",
+    "Relative": "agreement",
+    "Risk": "risk",
+    "Risks": "risk",
+    "Sample": "targets",
+    "attack": "running",
+    "attack_from_dict": "catalogue",
+    "floor_of": "fingerprint",
+    "supervised_weights": "supervised",
+}
 
 
-def attack_from_dict(data: Mapping[str, Any]) -> Any:
-    """Build an attack from plain data."""
-    given = dict(data)
-    name = given.pop("attack", None)
-    if name not in ATTACKS:
-        raise BadPlan(
-            f"there is no attack {name!r}{nearest(str(name), ATTACKS)}; there are {', '.join(ATTACKS)}"
-        )
-    return ATTACKS[name](**{key: _rebuilt(value) for key, value in given.items()})
-
-
-def _rebuilt(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        if "rule" in value:
-            return rule_from_dict(value)
-        if "at" in value or "sample" in value:
-            return choice_from_dict(value)
-        if "weights" in value:
-            given = {key: _rebuilt(item) for key, item in value.items() if key != "weights"}
-            return WEIGHTS[value["weights"]](**given)
-    return tuple(_rebuilt(item) for item in value) if isinstance(value, list) else value
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

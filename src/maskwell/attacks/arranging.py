@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -13,24 +13,25 @@ import numpy as np
 
 from ..table import Floats
 from .contract import NOBODY, Ints
+from .tiles import Tile, best_in_tiles, count_tiles, tiles_of
 
 WORD = 64
 MOST_MARKED_FIELDS = 10  # beyond this a mask of the patterns each searcher has met is larger than it is worth
 PAIRS_AT_ONCE = 4_000_000
+FEW_COMPARISONS = 50_000_000  # numpy makes them in less time than it takes to load the compiler
 SAME_SCORE = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Arranged:
     """Searchers and candidates sorted by block, ready for the kernels.
 
-    `searchers` and `places` are the record numbers in sorted order, `place_of` the sorted place of each candidate;
-    `low` and `high` are searchers x fields, `found` fields x candidates.
+    `searchers` and `places` are the record numbers of searchers and candidates in sorted order; `low` and `high` are
+    searchers x fields, `found` fields x candidates.
     """
 
     searchers: Ints
     places: Ints
-    place_of: Ints
     low: Floats
     high: Floats
     found: Floats
@@ -47,6 +48,32 @@ class Arranged:
         """How many candidates each searcher has."""
         return np.asarray(self.stop - self.start)
 
+    @cached_property
+    def row_of(self) -> Ints:
+        """The sorted place of each searcher."""
+        return _inverse(self.searchers)
+
+    @cached_property
+    def place_of(self) -> Ints:
+        """The sorted place of each candidate."""
+        return _inverse(self.places)
+
+    @cached_property
+    def tiles(self) -> list[Tile] | None:
+        """The patterns of all pairs, where these are few; else nothing, and the pairs are passed over one by one."""
+        if int(self.candidates.sum()) * self.fields > FEW_COMPARISONS:
+            return None
+        return tiles_of(self.low, self.high, self.found, self.start, self.stop)
+
+    def patterns(self, searchers: Ints, places: Ints) -> Ints:
+        """Return the pattern of each searcher (by its sorted place) with one candidate, or of one with several."""
+        pattern = np.zeros(len(places), np.int64)
+        low, high = self.low[searchers], self.high[searchers]
+        for f, values in enumerate(self.found):
+            found = values[places]
+            pattern |= ((found >= low[:, f]) & (found <= high[:, f])).astype(np.int64) << f
+        return pattern
+
     def chunks(self, rows: Ints | None = None) -> list[Ints | slice]:
         """Cut the searchers (or some of them) into runs of about equally many pairs."""
         ends = np.cumsum(self.candidates if rows is None else self.candidates[rows])
@@ -62,31 +89,44 @@ def arrange(
 ) -> Arranged:
     """Sort both sides by block; within a block records stand in keyed orders, never in that of a file."""
     ours, theirs = blocks
-    searchers, places = (order[_sorted(side[order])] for side, order in zip(blocks, orders, strict=True))
-    place_of = np.empty(len(places), np.int64)
-    place_of[places] = np.arange(len(places))
-    sizes = np.bincount(theirs, minlength=int(max(ours.max(initial=0), theirs.max(initial=0))) + 1)
+    count = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
+    searchers, places = (_sorted(side, order) for side, order in zip(blocks, orders, strict=True))
+    sizes = np.bincount(theirs, minlength=count)
     ends = np.cumsum(sizes)
     mine = ours[searchers]
     start, stop = ends[mine] - sizes[mine], ends[mine]
     gathered = np.empty(found.shape)
     for f in range(len(found)):
-        np.take(found[f], places, out=gathered[f])
+        np.take(found[f], places, out=gathered[f], mode="clip")  # in place; "raise" would gather beside it
     low, high = (np.take(side, searchers, axis=0) for side in bounds)
-    return Arranged(searchers, places, place_of, low, high, gathered, start, stop)
+    return Arranged(searchers, places, low, high, gathered, start, stop)
 
 
-def _sorted(blocks: Ints) -> Ints:
-    """Sort block numbers, keeping the order within a block."""
-    small = blocks.astype(np.uint16) if blocks.max(initial=0) < 2**16 else blocks
-    return np.argsort(small, kind="stable")
+def _sorted(blocks: Ints, order: Ints) -> Ints:
+    """Sort records by the number of their block, keeping their order within a block.
+
+    Numbers that carry their places are sorted faster than places by numbers.
+    """
+    bits = len(order).bit_length()
+    carried = (blocks[order] << bits) | np.arange(len(order))
+    carried.sort()
+    carried &= (1 << bits) - 1
+    return np.asarray(order[carried])
+
+
+def _inverse(numbers: Ints) -> Ints:
+    places = np.empty(len(numbers), np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return places
 
 
 def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
     """Count the pairs of each pattern, and mark for each searcher the patterns it met: one pass over the pairs."""
+    width = arranged.fields
+    if not marked and arranged.tiles is not None:
+        return count_tiles(arranged.tiles, 1 << width), np.zeros((len(arranged.searchers), 0), np.uint64)
     from ..kernels.pairs import count_patterns
 
-    width = arranged.fields
     words = max(1, (1 << width) // WORD) if marked and width <= MOST_MARKED_FIELDS else 0
     seen = np.zeros((len(arranged.searchers), words), np.uint64)
 
@@ -104,6 +144,8 @@ def _threaded(work: Callable[[Any], Any], runs: list[Any]) -> list[Any]:
     threads = min(os.cpu_count() or 1, len(runs))
     if threads <= 1:
         return [work(run) for run in runs]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, runs))
 
@@ -121,6 +163,8 @@ class Best:
 
 def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> Best:
     """Find the best candidates of the searchers, or of some of them."""
+    if rows is None and arranged.tiles is not None:
+        return Best(*best_in_tiles(arranged.tiles, arranged.start, rank))
     from ..kernels.pairs import best_links
 
     count = len(arranged.searchers)

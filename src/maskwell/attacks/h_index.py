@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .contract import Ints
+from ..arrays import from_numpy
+from ..table import Floats
+from .contract import Ints, Marked
+from .measured import Measured, Records
+from .metrics import Metric
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 UNKNOWN = -1
+LAST = 20  # from here on the paper's tables, and ours, count all h together
+OUTER_SHARE = 0.05
+DECIMALS = 9  # of outlyingness: beyond these it is rounding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HIndex:
     """The h of every link: how many true records lie strictly closer to the target than the one he took for it.
 
     h = 0 is the target itself, or a record that cannot be told from it. `values` has one h for each record that
-    searched (-1 where it has none: no link, or a target that is not in the truth), `true_ranks` the rank of the right
-    candidate among all by the intruder's distance (1: the nearest; 0 where there is none), `outlyingness` how far the
-    target lies from the centre. `ranked_by` says by which distance true records are ranked. `deciles` has a row for
-    each tenth of the targets by outlyingness, the most outlying first.
+    searched (-1 where it has none: no link, or nobody in the other file whom it could be linked to rightly),
+    `true_ranks` the rank of the right candidate among all by the intruder's distance (1: the nearest; 0 where there is
+    none), `outlyingness` how far the target lies from the centre of the true records, in sds (over its open fields, as
+    though the others were like them). `searched_by` says by which distance he searched, `ranked_by` by which true
+    records are ranked. `deciles` has a row for each tenth of the targets by outlyingness, the most outlying first;
+    `outer_rate` is the share linked correctly among the 5% that lie farthest out.
     """
 
     values: Ints = field(repr=False)
     true_ranks: Ints = field(repr=False)
     ranked_by: str
     deciles: pa.Table = field(repr=False)
-    outer_rate: float = 0.0
+    outer_rate: float = float("nan")
+    outlyingness: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    searched_by: str = ""
 
     @property
     def known(self) -> Ints:
@@ -54,6 +65,176 @@ class HIndex:
         known = self.known
         return float((known < count).mean()) if len(known) else float("nan")
 
-    def to_dict(self) -> Mapping[str, Any]:
+    @property
+    def cumulative(self) -> tuple[float, ...]:
+        """Pr(h <= 0), Pr(h <= 1) ... Pr(h <= 19), and 1 for "20 and more": a column of the paper's tables."""
+        return (*(self.below(count) for count in range(1, LAST + 1)), 1.0)
+
+    @property
+    def ranks(self) -> Ints:
+        """The ranks of the right candidates, where there is one."""
+        return np.asarray(self.true_ranks[self.true_ranks > 0])
+
+    def to_dict(self) -> dict[str, Any]:
         """Return figures only: no record."""
-        raise NotImplementedError
+        ranks = self.ranks
+        return {
+            "targets": len(self.known),
+            "at_zero": _plain(self.at_zero),
+            "below_3": _plain(self.below(3)),
+            "expected": _plain(self.expected),
+            "cumulative": [_plain(share) for share in self.cumulative],
+            "true_rank": {
+                "nearest": _plain(float((ranks == 1).mean()) if len(ranks) else np.nan),
+                "median": _plain(_quantile(ranks, 0.5)),
+                "percentile_95": _plain(_quantile(ranks, 0.95)),
+            },
+            "outer_rate": _plain(self.outer_rate),
+            "searched_by": self.searched_by,
+            "ranked_by": self.ranked_by,
+            "deciles": self.deciles.to_pylist(),
+        }
+
+    def lines(self) -> list[str]:
+        """Return what a `Risk` prints of it."""
+        if not len(self.known):
+            return []
+        ranks = self.ranks
+        lines = [
+            "",
+            f"  nearest by {self.searched_by}",
+            f"  h by {self.ranked_by}:",
+            f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {self.below(3):.1%}, E(h) {self.expected:,.1f}",
+        ]
+        if len(ranks):
+            lines.append(
+                f"  the right record is nearest for {(ranks == 1).mean():.1%}, its rank is "
+                f"{_quantile(ranks, 0.5):,.0f} at the median and {_quantile(ranks, 0.95):,.0f} at the 95th percentile"
+            )
+        return lines + self._decile_lines()
+
+    def _decile_lines(self) -> list[str]:
+        rows = self.deciles.to_pylist()
+        if not rows:
+            return []
+        heads = f"{'targets':>8}{'Pr(h=0)':>9}{'linked':>9}{'E(h)':>9}{'median rank':>13}"
+        lines = ["", f"  {'tenth by outlyingness':<22}{heads}"]
+        for row in rows:
+            rank = "-" if row["median_true_rank"] is None else f"{row['median_true_rank']:,.0f}"
+            figures = (
+                f"{row['targets']:>8,}{row['at_zero']:>9.1%}{row['rate']:>9.1%}{row['expected_h']:>9,.1f}"
+            )
+            name = {1: "innermost", len(rows): "outermost"}.get(row["decile"], "")
+            lines.append(f"  {row['decile']:>4} {name:<17}{figures}{rank:>13}")
+        return [*lines, f"  of the {OUTER_SHARE:.0%} farthest out {self.outer_rate:.1%} are linked correctly"]
+
+    def on_table(self, table: pa.Table) -> pa.Table:
+        """Add h, the rank of the right candidate and outlyingness to a table of links."""
+        columns: dict[str, Any] = {
+            "h": from_numpy(self.values, self.values < 0),
+            "true_rank": from_numpy(self.true_ranks, self.true_ranks < 1),
+            "outlyingness": from_numpy(self.outlyingness, np.isnan(self.outlyingness)),
+        }
+        for name, values in columns.items():
+            table = table.append_column(name, values)
+        return table
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _quantile(values: Ints, share: float) -> float:
+    return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else float("nan")
+
+
+def measured_h(marked: Marked, compared: Sequence[Floats], metric: Metric, amounts: Sequence[str]) -> HIndex:
+    """Measure h of a marked answer: `compared` are the intruder's and the true records, `metric` ranks the latter."""
+    search: Measured = marked.guess.figures["measured"]
+    values, ranks = _ranked(marked, compared, metric), _true_ranks(marked, search)
+    outlying = _outlyingness(marked, amounts)
+    claimed = marked.marks.share * marked.guess.claimed
+    order = _outermost_first(outlying, values, ranks, claimed)
+    outer = order[: int(np.ceil(OUTER_SHARE * len(order)))]
+    return HIndex(
+        values,
+        ranks,
+        metric.said,
+        _deciles(order, values, ranks, claimed),
+        float(claimed[outer].mean()) if len(outer) else float("nan"),
+        outlying,
+        search.metric.said,
+    )
+
+
+def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric) -> Ints:
+    """Count the true records in the release that lie closer to each target than the one behind its link."""
+    guess, marks, blocks = marked.guess, marked.marks, marked.guess.figures["blocks"]
+    order = marked.masking.order
+    everybody = Records.of(compared[1], np.zeros(compared[1].shape[1], np.int64), np.empty(0, np.int64))
+    points = everybody.take(order, blocks.released)
+    held = Records.of(compared[0], blocks.known, np.arange(len(blocks.known)))
+    ranked = Measured(held if guess.to_masked else points, points, metric, (False, False))
+    links = ranked if guess.to_masked else Measured(points, held, metric, (False, False))
+    rows = np.flatnonzero((guess.found >= 0) & (marks.counterpart >= 0))
+    differing, distance = links.pairs(guess.searcher[rows], guess.found[rows])
+    h = np.full(len(guess), UNKNOWN, np.int64)
+    h[rows] = ranked.closer(guess.searcher[rows], differing, distance)
+    if (
+        guess.to_masked
+    ):  # a target whose own record fell into another block lies closest to itself all the same
+        h[rows] += ~marks.findable[rows] & ((differing > 0) | (distance > 0))
+    return h
+
+
+def _true_ranks(marked: Marked, search: Measured) -> Ints:
+    """Return 1 + how many candidates lie closer to each searcher than the right one, by the intruder's own distance."""
+    guess, marks = marked.guess, marked.marks
+    rows = np.flatnonzero(marks.findable)
+    near = search.pairs(guess.searcher[rows], marks.counterpart[rows])
+    ranks = np.zeros(len(guess), np.int64)
+    ranks[rows] = 1 + search.closer(guess.searcher[rows], *near)
+    return ranks
+
+
+def _outlyingness(marked: Marked, amounts: Sequence[str]) -> Floats:
+    """Return how far each target lies from the centre of the true records, in sds, NaN where no amount is open."""
+    from ..engines.local import Local
+
+    truth = marked.masking.truth.values(amounts)
+    targets = marked.known.values(amounts) if marked.guess.to_masked else truth[marked.masking.order]
+    moments = Local().moments(truth)
+    sds = np.where(moments.high > moments.low, moments.sds, np.inf)
+    squares = ((targets[marked.guess.searcher] - moments.means) / sds) ** 2
+    counts = (~np.isnan(squares)).sum(axis=1)
+    share = np.divide(len(amounts), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return np.asarray(np.sqrt(np.nansum(squares, axis=1) * share))
+
+
+def _outermost_first(outlying: Floats, values: Ints, ranks: Ints, share: Floats) -> Ints:
+    """Order the targets that have an h, the most outlying first; equal ones not by their order in the file."""
+    here = np.flatnonzero((values >= 0) & ~np.isnan(outlying))
+    size = np.round(outlying[here], DECIMALS)
+    return np.asarray(here[np.lexsort((ranks[here], values[here], share[here], -size))])
+
+
+def _deciles(order: Ints, values: Ints, ranks: Ints, share: Floats) -> Any:
+    """Return a row for each tenth of the targets, the outermost first."""
+    import pyarrow as pa
+
+    count = min(10, len(order))
+    tenths = np.array_split(order, count) if count else []
+    columns: dict[str, Any] = {
+        "decile": pa.array(range(count, 0, -1), pa.int64()),
+        "targets": pa.array([len(tenth) for tenth in tenths], pa.int64()),
+        "at_zero": pa.array([float((values[tenth] == 0).mean()) for tenth in tenths], pa.float64()),
+        "rate": pa.array([float(share[tenth].mean()) for tenth in tenths], pa.float64()),
+        "expected_h": pa.array([float(values[tenth].mean()) for tenth in tenths], pa.float64()),
+        "median_true_rank": pa.array([_median(ranks[tenth]) for tenth in tenths], pa.float64()),
+    }
+    return pa.table(columns)
+
+
+def _median(ranks: Ints) -> float | None:
+    known = ranks[ranks > 0]
+    return _quantile(known, 0.5) if len(known) else None

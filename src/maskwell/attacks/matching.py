@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import MaskwellWarning
 from ..table import Floats
 from .arranging import SAME_SCORE, Arranged, Best, arrange, best_of, best_seen, count_pairs, ranks
-from .assignment import assign
 from .contract import NOBODY, Bools, Guess, Ints
 from .latent import Fit
 from .remarks import remarks
@@ -47,18 +46,14 @@ def match(
     counts, seen = count_pairs(arranged, marked=thrifty)
     weighed = Weighed.by(plan, counts, arranged)
     notes = notes + remarks(compared, arranged, counts)
-    best, is_tied = (
-        assign(arranged, weighed.scores)
-        if plan.assignment == "one-to-one"
-        else _best(weighed, arranged, seen)
-    )
+    best, is_tied = (_assigned if plan.assignment == "one-to-one" else _best)(weighed, arranged, seen)
     partners = Partners(
         weighed,
         arranged
         if plan.to_masked
         else arrange(compared.bounds(compared.known), compared.released, blocks, orders),
     )
-    answer = _Answer(weighed, arranged, best, np.argsort(arranged.searchers, kind="stable"))
+    answer = _Answer(weighed, arranged, best)
     figures: dict[str, Any] = {
         "fields": compared.fields,
         "counts": counts,
@@ -118,9 +113,13 @@ def agreeing(pattern: Ints) -> Ints:
     return np.bitwise_count(pattern.astype(np.uint32)).astype(np.int64)
 
 
-def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
-    from ..kernels.pairs import paired_patterns
+def _assigned(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
+    from .assignment import assign
 
+    return assign(arranged, weighed.scores)
+
+
+def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
     if seen.shape[1]:
         top = best_seen(seen, weighed.rank)
         again = np.flatnonzero((top >= 0) & weighed.may_be_found()[top])
@@ -131,24 +130,22 @@ def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied
 
     def is_tied(rows: Ints, places: Ints) -> Bools:
         inside = (places >= arranged.start[rows]) & (places < arranged.stop[rows])
-        pattern = paired_patterns(arranged.low, arranged.high, arranged.found, rows, places)
-        return np.asarray(inside & (weighed.rank[pattern] == best.rank[rows]))
+        return np.asarray(inside & (weighed.rank[arranged.patterns(rows, places)] == best.rank[rows]))
 
     return best, is_tied
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The best links in sorted order, to be told in the order of the searchers (`back`)."""
+    """The best links in sorted order, to be told in the order of the searchers."""
 
     weighed: Weighed
     arranged: Arranged
     best: Best
-    back: Ints
 
     def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[str]) -> Guess:
         """Return the answer in the order of the searchers."""
-        plan, a, best, back = self.weighed.plan, self.arranged, self.best, self.back
+        plan, a, best, back = self.weighed.plan, self.arranged, self.best, self.arranged.row_of
         pattern, linked, known = self._patterns(), best.place >= 0, best.rank >= 0
         kind = np.where(known, self.weighed.kinds(pattern), KINDS.index(NO_CANDIDATE))
         claimed = linked & {"all links": True, "clear links": best.ties == 1}.get(plan.claims, kind == 0)
@@ -174,15 +171,13 @@ class _Answer:
 
     def _patterns(self) -> Ints:
         """Return the pattern of each best link; where nobody was looked up, that of its rank."""
-        from ..kernels.pairs import paired_patterns
-
-        a, linked = self.arranged, np.flatnonzero(self.best.place >= 0)
+        linked = np.flatnonzero(self.best.place >= 0)
         pattern = self.weighed.pattern_of_rank()[self.best.rank]
-        pattern[linked] = paired_patterns(a.low, a.high, a.found, linked, self.best.place[linked])
+        pattern[linked] = self.arranged.patterns(linked, self.best.place[linked])
         return pattern
 
     def _numbers(self, places: Ints) -> Ints:
-        return np.where(places >= 0, self.arranged.places[places], NOBODY)[self.back]
+        return np.where(places >= 0, self.arranged.places[places], NOBODY)[self.arranged.row_of]
 
     def _runner_up(self) -> Floats:
         by_rank = self.weighed.scores[self.weighed.pattern_of_rank()]
@@ -190,11 +185,9 @@ class _Answer:
 
     def patterns_of(self, rows: Ints, found: Ints) -> tuple[Ints, Bools]:
         """Return the pattern of searchers with given candidates, and whether they share a block."""
-        from ..kernels.pairs import paired_patterns
-
-        a, here, places = self.arranged, self.back[rows], self.arranged.place_of[found]
+        a, here, places = self.arranged, self.arranged.row_of[rows], self.arranged.place_of[found]
         comparable = (places >= a.start[here]) & (places < a.stop[here])
-        return paired_patterns(a.low, a.high, a.found, here, places).astype(np.int64), comparable
+        return a.patterns(here, places), comparable
 
 
 class Partners:
@@ -202,16 +195,12 @@ class Partners:
 
     def __init__(self, weighed: Weighed, arranged: Arranged) -> None:
         self._weighed, self._arranged = weighed, arranged
-        self._row = np.argsort(arranged.searchers, kind="stable")
 
     def __call__(self, known: int) -> Ints:
         """Return the numbers of the released records."""
-        from ..kernels.pairs import all_patterns
-
-        a, row = self._arranged, int(self._row[known])
+        a, row = self._arranged, int(self._arranged.row_of[known])
         begin, end = int(a.start[row]), int(a.stop[row])
-        here = slice(row, row + 1)
-        pattern = all_patterns(a.low[here], a.high[here], a.found, begin, end)[0].astype(np.int64)
+        pattern = a.patterns(np.array([row]), np.arange(begin, end))
         scores = self._weighed.scores[pattern]
         allowed = (self._weighed.kinds(pattern) > 0) & (pattern != (1 << a.fields) - 1)
         if self._weighed.plan.claims != "re-identifications" and len(scores):

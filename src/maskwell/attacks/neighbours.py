@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -10,6 +14,8 @@ from ..table import Floats
 from .contract import NOBODY, Ints
 
 SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
+LEAF = 32
+AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,8 @@ def nearest(
     others. `norm` is 2 (Euclidean) or 1 (city block). `how` is "tree", "matrix" or "brute"; by itself the quickest is
     taken, and all give the same.
     """
+    from ..kernels.trees import find_nearest
+
     count = len(searchers)
     out = Nearest(
         np.full(count, NOBODY, np.int64),
@@ -44,18 +52,16 @@ def nearest(
         np.full(count, NOBODY, np.int64),
         np.full(count, np.inf),
     )
-    for i in range(count):
-        here = np.flatnonzero(blocks[1] == blocks[0][i])
-        if not len(here):
-            continue
-        distances = _distances(searchers[i], candidates[here], norm)
-        least = distances.min()
-        tied = np.flatnonzero(distances <= least * (1 + SAME_DISTANCE))
-        out.place[i], out.distance[i], out.ties[i] = here[tied[0]], distances[tied[0]], len(tied)
-        distances[tied[0]] = np.inf
-        if len(here) > 1:
-            next_one = np.flatnonzero(distances <= distances.min() * (1 + SAME_DISTANCE))[0]
-            out.second[i], out.second_distance[i] = here[next_one], distances[next_one]
+    forest, roots, order = _planted(searchers, candidates, blocks, how)
+    columns = out.place, out.distance, out.ties, out.second, out.second_distance
+
+    def work(some: Ints) -> None:
+        mine = [column[some] for column in columns]
+        find_nearest(forest, searchers[some], roots[some], norm, 1 + SAME_DISTANCE, *mine)
+        for whole, part in zip(columns, mine, strict=True):
+            whole[some] = part
+
+    _threaded(work, order)
     return out
 
 
@@ -74,16 +80,46 @@ def closer(
     `radius` is squared for the Euclidean norm, as `Nearest.distance` is; a point counts when its distance is below
     radius (1 - SAME_DISTANCE).
     """
+    from ..kernels.trees import count_closer
+
     out = np.zeros(len(searchers), np.int64)
-    for i in range(len(searchers)):
-        here = points[blocks[1] == blocks[0][i]]
-        out[i] = np.count_nonzero(_distances(searchers[i], here, norm) < radius[i] * (1 - SAME_DISTANCE))
-    return out if most is None else np.minimum(out, most)
+    forest, roots, order = _planted(searchers, points, blocks, how)
+    limit = np.asarray(radius * (1 - SAME_DISTANCE))
+
+    def work(some: Ints) -> None:
+        mine = np.zeros(len(some), np.int64)
+        enough = len(points) if most is None else most
+        count_closer(forest, searchers[some], roots[some], limit[some], enough, norm, mine)
+        out[some] = mine
+
+    _threaded(work, order)
+    return out
 
 
-def _distances(searcher: Floats, points: Floats, norm: int) -> Floats:
-    total = np.zeros(len(points))
-    for j in range(points.shape[1]):
-        apart = points[:, j] - searcher[j]
-        total += apart * apart if norm == 2 else np.abs(apart)
-    return total
+def _planted(
+    searchers: Floats, points: Floats, blocks: tuple[Ints, Ints], how: str | None
+) -> tuple[Any, Ints, Ints]:
+    """Grow a tree for each block; return the root of each searcher (-1: none) and an order that keeps near ones together."""
+    from ..kernels.trees import locate, plant
+
+    order = np.argsort(blocks[1], kind="stable")
+    there, begin = np.unique(blocks[1][order], return_index=True)
+    end = np.append(begin[1:], len(order)).astype(np.int64)
+    leaf = len(points) + 1 if how == "brute" else LEAF
+    forest = plant(np.ascontiguousarray(points, float)[order], order, begin.astype(np.int64), end, leaf)
+    roots = np.searchsorted(there, blocks[0])
+    roots[roots == len(there)] = 0
+    roots = np.where(there[roots] == blocks[0], roots, NOBODY) if len(there) else np.full(len(roots), NOBODY)
+    near = locate(forest, np.ascontiguousarray(searchers, float), roots)
+    return forest, roots, np.argsort(near, kind="stable")
+
+
+def _threaded(work: Callable[[Ints], None], order: Ints) -> None:
+    runs = [order[k : k + AT_ONCE] for k in range(0, len(order), AT_ONCE)]
+    threads = min(os.cpu_count() or 1, len(runs))
+    if threads <= 1:
+        for run in runs:
+            work(run)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, runs))

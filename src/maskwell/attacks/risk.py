@@ -13,6 +13,7 @@ import numpy as np
 from ..table import Floats
 from .h_index import HIndex
 from .latent import Fit
+from .targets import Sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,8 @@ class Risk:
     `expected_correct` on average over them; `rate` is the latter's share of the targets, exact for this release.
     `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
-    are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder.
+    are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
+    what no noise protects. `interval` has the rate among all records where the targets are a sample of them.
     """
 
     attack: Any
@@ -67,12 +69,21 @@ class Risk:
     patterns: pa.Table | None = field(default=None, repr=False, compare=False)
     true_m: Floats | None = field(default=None, repr=False, compare=False)
     h: HIndex | None = field(default=None, repr=False, compare=False)
+    floor: Any = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
 
     @property
     def rate(self) -> float:
         """The share of the targets that the intruder links correctly, ties shared."""
         return self.expected_correct / self.targets
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Wilson's 95% interval of the rate among all records; nothing where all were targets: the rate is exact."""
+        chosen = getattr(self.attack, "targets", None)
+        if not isinstance(chosen, Sample) or self.targets < chosen.sample:
+            return None
+        return wilson(min(self.rate, 1.0), self.targets)
 
     @property
     def expected_incorrect(self) -> float:
@@ -126,6 +137,11 @@ class Risk:
             out["true_m"] = None if self.true_m is None else [float(m) for m in self.true_m]
         if self.patterns is not None:
             out["patterns"] = self.patterns.to_pylist()
+        if self.interval is not None:
+            out["interval"] = list(self.interval)
+        for name in ("h", "floor"):
+            if getattr(self, name) is not None:
+                out[name] = getattr(self, name).to_dict()
         out["notes"] = list(self.notes)
         return out
 
@@ -139,10 +155,17 @@ class Risk:
             f"  correct {self.expected_correct:,.1f} (ties shared; {self.correct:,} as drawn): rate {self.rate:.1%}, "
             f"guessing within blocks {self.baseline:.1%}"
         )
+        if self.interval is not None:
+            low, high = self.interval
+            lines.append(
+                f"  the targets are a sample: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
+            )
         if self.classes:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
             lines += [one.line() for one in self.classes]
         lines += self._fit_lines()
+        for part in (self.h, self.floor):
+            lines += [] if part is None else part.lines()
         notes = [
             line
             for note in self.notes
@@ -168,6 +191,13 @@ class Risk:
             ended = f"converged in {self.fit.iterations:,} steps" if self.fit.converged else "NOT CONVERGED"
             how += f", {ended} from the best of {self.fit.starts} starts"
         return ["", head, *rows, how]
+
+
+def wilson(rate: float, count: int, z: float = 1.959964) -> tuple[float, float]:
+    """Return Wilson's interval of a share of so many draws."""
+    centre = (rate + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * np.sqrt(rate * (1 - rate) / count + z**2 / (4 * count**2))
+    return max(float(centre - half), 0.0), min(float(centre + half), 1.0)
 
 
 class Risks(Mapping[str, Risk]):

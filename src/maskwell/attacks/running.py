@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import to_numpy
-from ..card import NoiseCard
+from ..arrays import of_one_length, to_numpy
 from ..errors import BadInput, BadPlan, NoLaw
-from ..keystream import Key, Stream, of_one_length, words
-from ..masking import Masking, Release
-from ..masking.results import record_blocks
+from ..keystream import Key, Stream, in_blocks, words
+from ..masking.results import Masking, Release, record_blocks
 from ..table import Table
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
-from .risk import Risk, Risks
-from .scoring import score
+
+if TYPE_CHECKING:
+    from .risk import Risk, Risks
 
 LONGEST_OPTION = 30
 
@@ -43,6 +42,8 @@ def attack_by(
     plan: Attack, attacked: Masking | Table, targets: Table | None = None
 ) -> tuple[Risk, Guess, Marks, Ints]:
     """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
+    from .scoring import score
+
     masking = _checked(plan, attacked)
     table, numbers = held(plan, masking, targets)
     known = Known(table, masking.truth)
@@ -59,6 +60,8 @@ def attack_by(
 
 def _bare(table: Table) -> Masking:
     """Return a masking without any noise."""
+    from ..card import NoiseCard
+
     card = NoiseCard(records=len(table))
     return Masking(table, table, card, given=(Release(table, card), np.arange(len(table))))
 
@@ -147,15 +150,16 @@ def _blocks(table: Table, subkey: bytes) -> Any:
     letters = None if table.ids is None else of_one_length(table.ids)
     if letters is None:
         return record_blocks(table)
-    blocks = np.zeros((len(letters), 16), np.uint8)
+    blocks: Any = 0
     for start in range(0, letters.shape[1], 16):
-        part = letters[:, start : start + 16]
-        blocks[:, : part.shape[1]] ^= part
-        blocks = words(subkey, blocks).view(np.uint8)
-    return blocks
+        part = in_blocks(np.ascontiguousarray(letters[:, start : start + 16])).view(np.uint64)
+        blocks = words(subkey, (part ^ blocks).view(np.uint8))
+    return blocks.view(np.uint8)
 
 
 def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -> Risks:
+    from .risk import Risks
+
     named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
     if not named:
         raise BadPlan("there is no plan in the list")

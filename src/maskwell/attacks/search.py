@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..arrays import from_numpy, to_numpy
 from ..errors import BadInput, BadPlan, nearest, raise_all
@@ -120,16 +121,19 @@ def frozen_names(plan: Any, name: str) -> list[str]:
 
 def block_codes(known: Table, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints]:
     """Number the combinations of some columns, alike in both tables; a missing value is a value of its own."""
+    parts = (_column_codes(known, released, name) for name in columns)
+    codes = joint_codes(parts, len(known) + len(released))
+    return codes[: len(known)], codes[len(known) :]
 
-    total = len(known) + len(released)
+
+def joint_codes(parts: Iterable[tuple[npt.NDArray[np.integer[Any]], int]], total: int) -> Ints:
+    """Number the combinations that occur of several codes, each given with how many there are (from 0 on)."""
     codes, size = np.zeros(total, np.int64), 1
-    for name in columns:
-        these, count = _column_codes(known, released, name)
+    for these, count in parts:
         if size * count >= 2**62:
             codes, size = _numbered(from_numpy(codes))
         codes, size = codes * count + these, size * count
-    codes, _ = _numbered(from_numpy(codes))
-    return codes[: len(known)], codes[len(known) :]
+    return _numbered(from_numpy(codes))[0]
 
 
 def _column_codes(known: Table, released: Table, name: str) -> tuple[Ints, int]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from ..errors import BadPlan, raise_all
+from ..errors import BadPlan, nearest, raise_all
 from ..schema import OPEN
 from ..table import Floats, Table
 from ..tolerances import is_real
@@ -20,7 +20,10 @@ DISTANCE, ROW_SUM = "distance", "row sum"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """So many records, drawn without replacement by the key: the rate then has an interval."""
+    """So many records, drawn without replacement by the key: the rate then has an interval.
+
+    Where there are no more records than that, all of them are taken.
+    """
 
     sample: int
 
@@ -42,9 +45,9 @@ class Quantiles:
     """The records at given quantiles: of the distance from the centre, of the row sum, or of a column.
 
     `at` are shares between 0 and 1; the record of quantile p is the one of rank ceil(p n) from below. `of` is
-    "distance" (Euclidean, in sds, over `columns`), "row sum" (of standardised `columns`, so that units do not
-    matter) or a column's name. `columns` are the key columns that are numbers. Records with a value that is not open
-    there have no place among the quantiles.
+    "distance" (Euclidean, in sds, over `columns`), "row sum" (of standardised `columns` with their signs, so that units
+    do not matter) or a column's name. `columns` are the key columns that are numbers. Categories count by their codes.
+    Records with a value that is not open there have no place among the quantiles.
     """
 
     at: tuple[float, ...]
@@ -52,13 +55,37 @@ class Quantiles:
     columns: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "at", tuple(self.at) if isinstance(self.at, Sequence) else (self.at,))
-        if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
+        given: Any = self.at
+        listed = isinstance(given, Sequence | np.ndarray) and not isinstance(given, str)
+        object.__setattr__(self, "at", tuple(given) if listed else (given,))
         wrong = [p for p in self.at if not (is_real(p) and 0 < p <= 1)]
-        raise_all([f"a quantile is a share above 0 and up to 1, not {p!r}" for p in wrong], BadPlan)
+        problems = [f"a quantile is a share above 0 and up to 1, not {p!r}" for p in wrong]
         if not self.at:
-            raise BadPlan("name at least one quantile")
+            problems.append("name at least one quantile")
+        elif not wrong:
+            object.__setattr__(self, "at", tuple(map(float, self.at)))
+            problems += [f"quantile {p:g} is named twice" for p in sorted(_twice(self.at))]
+        raise_all(problems + self._column_problems(), BadPlan)
+
+    def _column_problems(self) -> list[str]:
+        problems: list[str] = []
+        if not isinstance(self.of, str):
+            problems.append(f"of is {DISTANCE!r}, {ROW_SUM!r} or a column's name, not {self.of!r}")
+        given: Any = self.columns
+        if given is None:
+            return problems
+        listed = (given,) if isinstance(given, str) else given
+        if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+            return [*problems, f"columns must be names of columns, not {type(given).__name__}"]
+        object.__setattr__(self, "columns", tuple(listed))
+        problems += [f"column {name!r} is named twice" for name in sorted(_twice(listed))]
+        if not listed:
+            problems.append("name at least one column, or leave columns out")
+        if self.of not in (DISTANCE, ROW_SUM):
+            problems.append(
+                f"columns are for quantiles of the {DISTANCE} or of the {ROW_SUM}: leave them out"
+            )
+        return problems
 
     def records(self, truth: Table, order: Ints) -> Ints:
         """Return the records, one for each quantile, in the order of `at`; equal values go by the keyed order."""
@@ -68,6 +95,10 @@ class Quantiles:
         if not len(ranked):
             raise BadPlan("no record is open in all columns of the quantiles, so that none has a rank")
         places = [max(int(np.ceil(p * len(ranked) - 1e-9)) - 1, 0) for p in self.at]
+        if _twice(places):
+            raise BadPlan(
+                f"two of the quantiles are the same of {len(ranked):,} records: name fewer, further apart"
+            )
         return np.asarray(ranked[places])
 
     def measured(self, truth: Table) -> Floats:
@@ -95,7 +126,12 @@ Choice = Sample | Quantiles
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
     """Build a choice of targets from plain data."""
-    return Sample(**data) if "sample" in data else Quantiles(**data)
+    kind: Any = Sample if "sample" in data else Quantiles
+    allowed = [item.name for item in fields(kind)]
+    strange = [f"targets have no option {n!r}{nearest(n, allowed)}" for n in data if n not in allowed]
+    raise_all(strange, BadPlan)
+    choice: Choice = kind(**data)
+    return choice
 
 
 def number_keys(truth: Table) -> tuple[str, ...]:
@@ -105,7 +141,17 @@ def number_keys(truth: Table) -> tuple[str, ...]:
 
 def standardised(values: Floats) -> Floats:
     """Return values less their means, in sds; a column without spread becomes zero where it is open."""
-    with np.errstate(invalid="ignore"):
-        centred = values - np.nanmean(values, axis=0, keepdims=True)
-        sds = np.nanstd(values, axis=0, ddof=1, keepdims=True)
-    return np.asarray(centred / np.where(sds > 0, sds, np.inf))
+    is_open = ~np.isnan(values)
+    filled = np.where(is_open, values, 0.0)
+    size = np.abs(filled).max(axis=0, initial=0.0)
+    filled = filled / np.where(size > 0, size, 1.0)  # so that no square overflows
+    counts = is_open.sum(axis=0)
+    centred = np.where(is_open, filled - filled.sum(axis=0) / np.maximum(counts, 1), 0.0)
+    sds = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts - 1, 1))
+    spread = sds > 1e-14  # of the largest value: less is what rounding leaves of a constant
+    return np.where(is_open, centred / np.where(spread, sds, np.inf), np.nan)
+
+
+def _twice(items: Sequence[Any]) -> set[Any]:
+    """Return what is named more than once."""
+    return {item for item in items if items.count(item) > 1}

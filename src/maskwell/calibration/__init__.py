@@ -1,24 +1,46 @@
-"""How much noise: Moore's critical noise and the exact one, agreement along the noise, codes that may be relaxed."""
+"""How much noise: by closed form, exactly, and by a search for the weakest that meets a tolerance; what it costs."""
 
 from __future__ import annotations
 
+from .calibrate import calibrate
+from .calibrated import Calibration
 from .closed_form import FieldNoise, MooreNoise, uniform_agreement
 from .codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
 from .critical import CriticalNoise, critical_noise
 from .curve import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
+from .expected import ExpectedFigures, ExpectedRisk, expected_risk
+from .frontier import Frontier, FrontierPoint, frontier
+from .losses import LOSSES, il1s, total_variance_ratio
+from .scaling import scale_of, scaled
+from .trials import Estimate, Trial
 
 __all__ = [
     "FINE_R0",
+    "LOSSES",
     "AgreementCurve",
+    "Calibration",
     "CodeFigure",
     "CriticalNoise",
     "CurvePoint",
+    "Estimate",
+    "ExpectedFigures",
+    "ExpectedRisk",
     "FieldNoise",
+    "Frontier",
+    "FrontierPoint",
     "MooreNoise",
     "RelaxedCode",
+    "Trial",
     "agreement_curve",
+    "calibrate",
     "critical_noise",
+    "expected_risk",
+    "frontier",
+    "il1s",
     "relaxed_code",
+    "scale_of",
+    "scaled",
+    "total_variance_ratio",
     "uniform_agreement",
     "with_codes",
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from .background import Sides, block_numbers, joint_codes, log_background, pair_logpdf
-from .noise_card import FORMAT, VERSION, NoiseCard, Swapped
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .background import Sides, block_numbers, joint_codes, log_background, pair_logpdf
+    from .noise_card import FORMAT, VERSION, NoiseCard, Swapped
 
 __all__ = [
     "FORMAT",
@@ -16,3 +20,12 @@ __all__ = [
     "log_background",
     "pair_logpdf",
 ]
+
+_ON_THE_CARD = ("FORMAT", "VERSION", "NoiseCard", "Swapped")
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        where = "noise_card" if name in _ON_THE_CARD else "background"
+        return getattr(import_module(f".{where}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,6 +16,7 @@ import typer
 from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
 from .intruders import attack, swap
+from .sizing import calibrate, fingerprint
 from .telling import warnings_told
 
 if TYPE_CHECKING:
@@ -282,7 +283,7 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-for command in (attack, swap, study):
+for command in (attack, swap, calibrate, fingerprint, study):
     app.command()(command)
 
 

@@ -9,33 +9,24 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan
+from .choosing import (
+    Chosen,
+    DistanceOption,
+    FieldsOption,
+    MatchBlocksOption,
+    MaxRateOption,
+    MaxRatioOption,
+    SmallOption,
+    TargetBlocksOption,
+    WithinOption,
+    tolerance_of,
+)
 from .telling import warnings_told
 
 NO = 1  # exit code: the answer is no
 
 ReleaseOption = Annotated[Path, typer.Option(help="The folder that may leave.")]
 PrivateOption = Annotated[Path, typer.Option(help="The folder that stays: key, links, truth.")]
-FieldsOption = Annotated[
-    str | None, typer.Option(help="Columns the intruder compares, with commas.", show_default="role key")
-]
-WithinOption = Annotated[float, typer.Option(help="Amounts agree within this share of the target's value.")]
-SmallOption = Annotated[
-    int | None,
-    typer.Option(help="Targets are the records in blocks of at most so many.", show_default="all records"),
-]
-TargetBlocksOption = Annotated[
-    str | None, typer.Option(help="Columns that define those blocks, with commas.", show_default="role block")
-]
-MatchBlocksOption = Annotated[
-    str | None,
-    typer.Option(help="Columns the intruder relies on, with commas; '' for none.", show_default="role block"),
-]
-MaxRateOption = Annotated[
-    float | None, typer.Option(help="Tolerated: this share of the targets linked correctly, e.g. 0.15.")
-]
-MaxRatioOption = Annotated[
-    float | None, typer.Option(help="Tolerated: so many correct links to one incorrect, e.g. 2.")
-]
 
 
 def attack(
@@ -48,7 +39,9 @@ def attack(
     target_blocks: TargetBlocksOption = None,
     match_blocks: MatchBlocksOption = None,
     fields: FieldsOption = None,
-    within: WithinOption = 0.10,
+    within: WithinOption = None,
+    intruder: Annotated[str, typer.Option(help="matcher, nearest, law or fingerprint.")] = "matcher",
+    distance: DistanceOption = None,
     everybody: Annotated[
         bool, typer.Option("--all", help="Beside Winkler's matcher: nearest record, and who knows the law.")
     ] = False,
@@ -64,8 +57,11 @@ def attack(
     from ..masking import Masking
     from ..pipeline import intruders_beside, read_targets
 
-    plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
-    tolerance = _tolerance(max_rate, max_ratio, needed=False)
+    if everybody and intruder != "matcher":
+        raise BadPlan("--all sets all intruders side by side: leave --intruder out")
+    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    plan = chosen.plan(intruder)
+    tolerance = tolerance_of(max_rate, max_ratio)
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
     with warnings_told() as told:
@@ -110,7 +106,9 @@ def swap(
     target_blocks: TargetBlocksOption = None,
     match_blocks: MatchBlocksOption = None,
     fields: FieldsOption = None,
-    within: WithinOption = 0.10,
+    within: WithinOption = None,
+    intruder: Annotated[str, typer.Option(help="matcher, nearest or law.")] = "matcher",
+    distance: DistanceOption = None,
 ) -> None:
     """Exchange re-identifiable records with similar ones until the tolerance holds, and write the release.
 
@@ -122,8 +120,11 @@ def swap(
     from ..masking import Masking
     from ..protect import swap as run
 
-    plan = _plan(largest_target_block, target_blocks, match_blocks, fields, within)
-    tolerance = _tolerance(max_rate, max_ratio, needed=True)
+    if intruder == "fingerprint":
+        raise BadPlan("a fingerprint is in what was not masked: no exchange of masked values removes it")
+    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    plan = chosen.plan(intruder)
+    tolerance = tolerance_of(max_rate, max_ratio, needed=True)
     check_halves(to_release, to_private, ())
     masking = Masking.read(release=release, private=private)
     with warnings_told():
@@ -135,33 +136,3 @@ def swap(
         raise typer.Exit(NO)
     swapped.write(release=to_release, private=to_private)
     typer.echo(f"\nmay leave:     {to_release}/\nstays inside:  {to_private}/")
-
-
-def _plan(
-    small: int | None, targets: str | None, blocks: str | None, fields: str | None, within: float
-) -> Any:
-    from ..attacks import Linkage, Relative
-
-    if not 0 <= within < 1:
-        raise BadPlan(f"--within is a share of the value, such as 0.10 for 10%, not {within:g}")
-    return Linkage(
-        largest_target_block=small,
-        target_blocks=_listed(targets),
-        match_blocks=_listed(blocks),
-        fields=_listed(fields),
-        rule=Relative(within),
-    )
-
-
-def _listed(names: str | None) -> tuple[str, ...] | None:
-    return None if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
-
-
-def _tolerance(max_rate: float | None, max_ratio: float | None, *, needed: bool) -> Any:
-    from ..tolerances import MaxRate, Ratio
-
-    given: list[Any] = [MaxRate(max_rate)] if max_rate is not None else []
-    given += [Ratio(max_ratio)] if max_ratio is not None else []
-    if len(given) > 1 or (needed and not given):
-        raise BadPlan("say what is tolerated: exactly one of --max-rate and --max-ratio")
-    return given[0] if given else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -146,7 +145,7 @@ def _write_as(table: Table, target: Path, ending: str) -> None:
 
 def _write_whole(file: Path, writer: Callable[[Path], None]) -> None:
     """Write beside the target and move it into place, so that nothing partial ever stands there."""
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
+    beside = file.with_name(f".{file.name}.{os.urandom(4).hex()}.part")
     try:
         writer(beside)
         os.replace(beside, file)

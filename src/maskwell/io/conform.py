@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import from_numpy, to_numpy
+from ..arrays import from_numpy, is_null, to_numpy
 from ..errors import BadInput, nearest, raise_all
-from ..keystream import of_one_length
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Source, Statuses, Table
+from .ids import repeated
 from .numbers import (
     EXACT_BELOW,
     Array,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _CHUNK = 16_384  # numbers that stay near the processor
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads nearby ids
 
 
 @dataclass(slots=True)
@@ -143,7 +142,7 @@ def _dropped(column: Column, array: Array) -> Conformed:
     except pa.ArrowException:
         text = pa.nulls(len(array), pa.string())
     plain = Column(column.name, "text", description=column.description, drop=True)
-    return Conformed(plain, text, flags(text.is_null()).astype(np.uint8), keeps_type=False)
+    return Conformed(plain, text, is_null(text).astype(np.uint8), keeps_type=False)
 
 
 def _fill_ids(out: Conformed, array: Array) -> None:
@@ -153,51 +152,15 @@ def _fill_ids(out: Conformed, array: Array) -> None:
     if pa.types.is_floating(array.type):
         raise Unreadable("is the id and holds decimal numbers: store ids as text or as whole numbers")
     out.array = as_text(array)
-    absent = flags(out.array.is_null())
-    out.refuse(fault_at(absent, "a record without an id", "give each record an id of its own"))
-    out.problems += _repeated(out.column.name, out.array)
-
-
-def _repeated(name: str, ids: Array) -> list[str]:
-    if _surely_distinct(ids):
-        return []
-    codes = _codes(ids)
-    counts = np.bincount(codes[codes >= 0], minlength=1)
-    if counts.max() < 2:
-        return []
-    records = np.flatnonzero((codes >= 0) & (counts[codes] > 1)) + 1
-    first = ", ".join(map(str, records[:5].tolist()))
-    more = f" and {len(records) - 5:,} more" if len(records) > 5 else ""
-    return [
-        f"column {name!r}: ids that occur more than once, at records {first}{more}: give each record its own"
-    ]
-
-
-def _surely_distinct(ids: Array) -> bool:
-    """Return whether ids of one length have distinct hashes: then no two are the same, and nothing need be counted."""
-    letters = of_one_length(ids)
-    if letters is None:
-        return False
-    padded = np.zeros((len(letters), -(-letters.shape[1] // 8) * 8), np.uint8)
-    padded[:, : letters.shape[1]] = letters
-    hashed = np.zeros(len(letters), np.uint64)
-    for word in padded.view(np.uint64).T:
-        hashed = (hashed ^ word) * _ODD
-        hashed ^= hashed >> np.uint64(29)
-    hashed.sort()
-    return not bool((hashed[1:] == hashed[:-1]).any())
-
-
-def _codes(texts: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    indices = texts.dictionary_encode().indices.fill_null(-1)
-    return np.asarray(to_numpy(indices), dtype=np.int64)
+    out.refuse(fault_at(is_null(out.array), "a record without an id", "give each record an id of its own"))
+    out.problems += repeated(out.column.name, out.array)
 
 
 def _fill_texts(out: Conformed, array: Array) -> None:
     """Keep categories and other text as text, null where a missing code stands."""
 
     text = as_text(array)
-    status = flags(text.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    status = is_null(text).astype(np.uint8) * np.uint8(MISSING)
     for i, code in enumerate(out.column.missing):
         status[is_word(text, code if isinstance(code, str) else number_text(code))] = FIRST_MISSING_CODE + i
     out.array, out.status = nulled(text, status > MISSING), status
@@ -242,7 +205,10 @@ def _mixed(text: Array) -> list[Fault]:
 def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
     import pyarrow as pa
 
-    status = flags(array.is_null()).astype(np.uint8) * np.uint8(MISSING)
+    if _is_plain(out.column, array):
+        out.array, out.notes = array, _unit_notes(out.column, to_numpy(array))
+        return
+    status = is_null(array).astype(np.uint8) * np.uint8(MISSING)
     is_text = _is_text(array.type)
     out.keeps_type = not (is_text or pa.types.is_boolean(array.type))
     numbers = _parsed(out.column, array, status, decimal) if is_text else _typed(array)
@@ -256,6 +222,16 @@ def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
     if not faults:
         out.array, out.status = _amounts(out.column, numbers, status), status
         out.notes += _unit_notes(out.column, numbers.values[status == OPEN])
+
+
+def _is_plain(column: Column, array: Array) -> bool:
+    """Return whether numbers can stay as they are: in the type of a table, all open, none a code, nothing to check."""
+    import pyarrow as pa
+
+    kind = pa.int64() if column.kind == "integer" else pa.float64()
+    if array.type != kind or array.null_count or column.missing or "weight" in column.roles:
+        return False
+    return column.top is None and column.bottom is None and bool(np.isfinite(to_numpy(array)).all())
 
 
 def _is_text(kind: pa.DataType) -> bool:

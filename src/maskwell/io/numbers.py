@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy, to_numpy
+from ..arrays import from_numpy, letters_of, to_numpy
 
 Array: TypeAlias = Any  # a pyarrow array: the stubs trail what its compute functions take and return
 Floats = npt.NDArray[np.float64]
@@ -144,6 +144,8 @@ def flags(array: Array) -> Flags:
 
 def is_word(text: Array, word: str) -> Flags:
     """Return which fields of a text column are a word."""
+    if not word and not text.null_count:
+        return np.asarray(np.diff(letters_of(text)[0]) == 0)
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -154,10 +156,12 @@ def is_word(text: Array, word: str) -> Flags:
 
 def nulled(array: Array, at: Flags) -> Array:
     """Return a column with some fields made null."""
+    if not at.any():
+        return array
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return pc.if_else(from_numpy(at), pa.scalar(None, array.type), array) if at.any() else array
+    return pc.if_else(from_numpy(at), pa.scalar(None, array.type), array)
 
 
 def to_text(array: Array, decimal: str = ".") -> Array:

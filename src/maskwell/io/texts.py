@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ..arrays import to_numpy
 from .numbers import Array, doubles, is_word, nulled, to_text
 
 if TYPE_CHECKING:
@@ -30,7 +33,6 @@ class Unreadable(Exception):
 def as_text(array: Array) -> Array:
     """Return a column as text: 1 for whole numbers (1.0 too), true and false; empty text is null."""
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.types as types
 
     kind = array.type
@@ -38,12 +40,12 @@ def as_text(array: Array) -> Array:
         return _decimals_as_text(array)
     if types.is_floating(kind):
         numbers = doubles(array)
-        return to_text(pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers))
+        return to_text(nulled(numbers, np.isnan(to_numpy(numbers))))
     if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
         return array.cast(pa.string())
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         raise Unreadable.of(kind)
-    text = array.cast(pa.string())
+    text = array if types.is_string(kind) else array.cast(pa.string())
     return nulled(text, is_word(text, ""))
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, spread_out, title
 from ...masking import Setting
 from ...masks import IndependentNoise
 from ...table import Floats
-from ..drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, spread_out, title
 from ..results import BETWEEN, Study, StudyTable, expected
 from .statements import INFORMED, MATCHER, NEAREST, NORMAL
 from .study import CVS, FIELDS, C, D, mixture, simulated

@@ -1,13 +1,14 @@
-"""How the pictures of studies look: plain axes, labels at the lines, colours that everybody can tell apart."""
+"""How pictures look: plain axes, labels at the lines, colours that everybody can tell apart."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CannotWrite
+from .errors import BadPlan, CannotWrite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,13 +16,15 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours: safe for the colour-blind.
 BLUE, ORANGE, GREEN, PINK, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
-GREY, INK = "#757575", "#333333"
+GREY, INK, SHADE = "#757575", "#333333", "#F0F0F0"
 
 
 def panels(
     columns: int, *, width: float = 4.0, height: float = 3.6, share_y: bool = True
 ) -> tuple[Figure, list[Axes]]:
     """Return a figure with panels side by side, and the panels."""
+    if find_spec("matplotlib") is None:
+        raise BadPlan("pictures need matplotlib, which is not installed: pip install 'maskwell[plot]'")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width * columns, height), dpi=150, layout="constrained")
@@ -36,7 +39,7 @@ def plain(axes: Axes) -> None:
     """Leave the axes that are read, and nothing else."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.tick_params(colors=INK, labelsize=8, color=GREY)
+    axes.tick_params(which="both", colors=INK, labelsize=8, color=GREY)
 
 
 def title(axes: Axes, text: str) -> None:
@@ -61,8 +64,11 @@ def spread_out(heights: Sequence[float], apart: float) -> list[float]:
 
 def save(figure: Figure, path: Path) -> Path:
     """Write a picture; the same figure gives the same bytes."""
+    plain = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     try:
-        figure.savefig(path, metadata={"Software": None})
+        figure.savefig(path, metadata=plain.get(path.suffix.lower()))
     except OSError as error:
         raise CannotWrite(f"{str(path)!r} cannot be written: {error.strerror}") from None
+    except ValueError:
+        raise BadPlan(f"{str(path)!r} is no kind of picture: take .png, .svg or .pdf") from None
     return path

@@ -1,0 +1,61 @@
+"""The intruders by their names, and plans read back from plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from ..errors import BadPlan, nearest, raise_all
+from .agreement import rule_from_dict
+from .bayes import BayesIntruder
+from .fingerprint import Fingerprint
+from .latent import WEIGHTS
+from .linkage import Linkage
+from .nearest import NearestRecord
+from .targets import choice_from_dict
+
+ATTACKS: dict[str, Any] = {
+    "Linkage": Linkage,
+    "NearestRecord": NearestRecord,
+    "BayesIntruder": BayesIntruder,
+    "Fingerprint": Fingerprint,
+}
+
+
+def attack_from_dict(data: Mapping[str, Any]) -> Any:
+    """Build an attack from plain data."""
+    given = dict(data)
+    name = given.pop("attack", None)
+    if name not in ATTACKS:
+        raise BadPlan(
+            f"there is no attack {name!r}{nearest(str(name), ATTACKS)}; there are {', '.join(ATTACKS)}"
+        )
+    options = [item.name for item in fields(ATTACKS[name])]
+    strange = [f"{name} has no option {key!r}{nearest(key, options)}" for key in given if key not in options]
+    raise_all(strange, BadPlan)
+    return ATTACKS[name](**{key: _option(key, value) for key, value in given.items()})
+
+
+def _option(name: str, value: Any) -> Any:
+    if name == "targets" and isinstance(value, Mapping):
+        return choice_from_dict(value)
+    return _rebuilt(value)
+
+
+def _rebuilt(value: Any) -> Any:
+    """Build rules and weights from plain data, wherever they stand; lists become tuples."""
+    if isinstance(value, Mapping):
+        if isinstance(value.get("rule"), str):
+            return rule_from_dict(value)
+        if isinstance(value.get("weights"), str):
+            return _weights(value)
+        return {key: _rebuilt(item) for key, item in value.items()}
+    return tuple(_rebuilt(item) for item in value) if isinstance(value, list) else value
+
+
+def _weights(value: Mapping[str, Any]) -> Any:
+    given = {key: _rebuilt(item) for key, item in value.items() if key != "weights"}
+    if value["weights"] not in WEIGHTS:
+        raise BadPlan(f"there are no weights {value['weights']!r}; there are {', '.join(WEIGHTS)}")
+    return WEIGHTS[value["weights"]](**given)

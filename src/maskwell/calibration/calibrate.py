@@ -1,0 +1,274 @@
+"""`calibrate`: the weakest noise that meets a tolerance, confirmed on fresh terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from ..errors import BadPlan, raise_all
+from ..keystream import Key
+from ..masks import Chain
+from ..table import Table
+from ..tolerances import MaxRate, is_real
+from .calibrated import Calibration, level_of
+from .columns import ColumnScales, Pieces, spread_over_columns
+from .floors import check_floor, fingerprint_floor, floor_notes
+from .judging import measure_of
+from .losses import TOTAL_VARIANCE, loss_of
+from .scaling import check_scale, largest_factor, scaled, writable
+from .search import Found, Scales, find_weakest
+from .trials import (
+    Bench,
+    Progress,
+    Trial,
+    check_key,
+    check_over,
+    check_plans,
+    check_table,
+    replicate_problems,
+)
+
+LEVEL = 0.05
+PRECISION = 0.02
+RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
+MOST_ATTEMPTS = 12
+LITTLE_GAIN = (
+    "scales for each column saved no more than the precision of the scale: one scale for all is kept"
+)
+FLOORS = ("refuse", "report")
+FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
+
+
+def calibrate(
+    mask: Any,
+    table: Table,
+    attack: Any = None,
+    tolerance: Any = FIFTEEN_PERCENT,
+    *,
+    over: str = "all",
+    key: Key | None = None,
+    seed: int | None = None,
+    replicates: int = 20,
+    confirmations: int = 40,
+    precision: float = PRECISION,
+    level: float = LEVEL,
+    per_column: bool = False,
+    objective: Any = TOTAL_VARIANCE,
+    floor: str = "refuse",
+    exact: bool = False,
+    progress: Progress | None = None,
+) -> Calibration:
+    """Search the weakest scale of a mask at which the expected risk meets a tolerance.
+
+    The risk is that of `attack` (one plan or several: the worst in each draw counts; by default the nearest-record
+    intruder, plain and informed), over all targets or over the tenth of them that lies farthest out (`over`), on
+    average over possible noise. The scale of `mask` is where the search starts. Each scale is judged on the same
+    `replicates` draws; the one found is put to `confirmations` fresh draws and raised by 5% (then 10% more, and so on)
+    until the mean and its Monte Carlo error lie within the tolerance, at a `level` that all attempts share.
+    `precision` is that of the scale.
+    `per_column` gives each column a scale of its own that makes the `objective` small: "total variance ratio", "IL1s"
+    or a function of a masking. A tolerance below the fingerprint floor is refused; `floor="report"` only reports it.
+
+    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
+    """
+    terms = Terms.of(replicates, confirmations, level, precision)
+    trace: list[Trial] = []
+    bench = Bench(
+        table=check_table(table, "calibrate"),
+        plans=check_plans(attack),
+        key=check_key(key, seed),
+        measure=measure_of(tolerance),
+        over=check_over(over),
+        loss=loss_of(objective) if per_column else None,
+        exact=exact,
+        progress=_logged(trace, progress),
+    )
+    share = _floor(bench, mask, tolerance, floor)
+    return _calibrated(bench, terms, mask, tolerance, share, trace, per_column=per_column)
+
+
+def _calibrated(
+    bench: Bench,
+    terms: Terms,
+    mask: Any,
+    tolerance: Any,
+    floor: float,
+    trace: list[Trial],
+    *,
+    per_column: bool,
+) -> Calibration:
+    """Search, confirm, and tell."""
+    outcome = _search(bench, terms, mask, Pieces.of(mask, bench.table) if per_column else None)
+    confirmed = _confirm(bench, terms, outcome)
+    nearest = min(trace, key=lambda trial: float(trial.excess.mean()))
+    return Calibration(
+        mask=confirmed.mask,
+        given=mask,
+        tolerance=tolerance,
+        over=bench.over,
+        measure=bench.measure,
+        confirmation=confirmed.trial,
+        searched=outcome.found.trial,
+        closest=nearest if confirmed.mask is None else None,
+        floor=floor,
+        attempts=confirmed.attempts,
+        level=terms.level,
+        precision=terms.precision,
+        is_monotone=outcome.found.is_monotone,
+        trace=tuple(trace),
+        columns=outcome.columns,
+        notes=(*floor_notes(tolerance, floor), *_notes(trace[0], outcome, confirmed)),
+    )
+
+
+def _floor(bench: Bench, mask: Any, tolerance: Any, floor: str) -> float:
+    """Look at the plan and at what no noise of it protects, before any noise is drawn."""
+    if floor not in FLOORS:
+        raise BadPlan(f"floor is 'refuse' or 'report', not {floor!r}")
+    check_scale(mask)
+    bench.resolved(writable(mask))  # what is wrong with the plan is said in its own words
+    share = fingerprint_floor(bench, mask)
+    if floor == "refuse":
+        check_floor(tolerance, share)
+    return share
+
+
+def _logged(trace: list[Trial], progress: Progress | None) -> Progress:
+    def told(trial: Trial) -> None:
+        trace.append(trial)
+        if progress is not None:
+            progress(trial)
+
+    return told
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How many draws a search and a confirmation take, the level that attempts share, the precision of the scale."""
+
+    search: int
+    confirmation: int
+    level: float
+    precision: float
+
+    @classmethod
+    def of(cls, replicates: Any, confirmations: Any, level: Any, precision: Any) -> Terms:
+        """Check the terms, all at once."""
+        problems = _share("precision", precision, 1.0) + _share("level", level, 0.5)
+        problems += replicate_problems("replicates", replicates)
+        problems += replicate_problems("confirmations", confirmations)
+        raise_all(problems, BadPlan)
+        return cls(replicates, confirmations, level, precision)
+
+    def is_met(self, trial: Trial) -> bool:
+        """Whether a scale would be confirmed at the first attempt if fresh draws came out as those of the search."""
+        return trial.bound(level_of(1, self.level), self.confirmation) <= 0
+
+
+def _share(name: str, value: Any, most: float) -> list[str]:
+    if is_real(value) and 0 < value < most:
+        return []
+    return [f"{name} is a number between 0 and {most:g}, not {value!r}"]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What the search found, and the plan at each factor for confirmation to raise."""
+
+    found: Found
+    scales: Scales
+    mask_at: Callable[[float], Any]
+    largest: float
+    columns: ColumnScales | None = None
+
+
+def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None) -> _Outcome:
+    def mask_at(factor: float) -> Any:
+        return writable(scaled(mask, factor)) if pieces is None else pieces.at(factor)
+
+    largest = largest_factor(mask, bench.table)
+    scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest)
+    found = find_weakest(scales, terms.precision)
+    common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor)), largest)
+    if pieces is None or found.trial is None:
+        return common
+    best, columns = spread_over_columns(scales, found.trial, pieces, terms.precision)
+    if columns.gain <= 2 * terms.precision:
+        return replace(common, found=replace(found, notes=(*found.notes, LITTLE_GAIN)), columns=columns)
+    found = replace(found, trial=best.trial)
+    return _Outcome(found, scales, best.pieces.at, inf, columns)
+
+
+@dataclass(frozen=True)
+class _Confirmed:
+    mask: Any
+    trial: Trial | None
+    attempts: int
+    notes: tuple[str, ...] = ()
+
+
+def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
+    """Put the scale to fresh draws, raising it where it fails."""
+    if outcome.found.trial is None:
+        return _Confirmed(None, None, 0, (_out_of_reach(outcome),))
+    factor = outcome.found.trial.factor
+    mask = outcome.mask_at(factor)
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        trial = bench.run(mask, factor, f"confirmation {attempt}", terms.confirmation)
+        if trial.bound(level_of(attempt, terms.level)) <= 0:
+            raised = () if attempt == 1 else (_raised(attempt),)
+            return _Confirmed(mask, trial, attempt, raised)
+        following = min(factor * (1 + RAISED * attempt), outcome.largest)
+        try:
+            raised_mask = outcome.mask_at(following)
+            bench.resolved(raised_mask)
+        except BadPlan:
+            break
+        if following == factor:
+            break
+        mask, factor = raised_mask, following
+    note = (
+        "no scale was confirmed: fresh draws exceeded the tolerance, or came too near to it, at every attempt"
+    )
+    return _Confirmed(None, trial, attempt, (note,))
+
+
+def _out_of_reach(outcome: _Outcome) -> str:
+    """Say how far it was looked, and whether more noise would help."""
+    ends = f"no scale up to {outcome.scales.trials[-1].factor:.4g} times the given one meets the tolerance"
+    if outcome.scales.still_falls():
+        return f"{ends}; the risk still falls: start from a larger scale"
+    return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"
+
+
+def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed) -> list[str]:
+    """Say who took no part, how the scale was found and confirmed, and what to think of it."""
+    left_out = [f"{name} took no part: {why}" for name, why in first.refused.items()]
+    return [*left_out, *outcome.found.notes, *confirmed.notes, *_remarks(confirmed, outcome)]
+
+
+def _remarks(confirmed: _Confirmed, outcome: _Outcome) -> list[str]:
+    """Say what a mean h hides, and where scales for each column did not keep what they promised."""
+    trial, columns, said = confirmed.trial, outcome.columns, []
+    if trial is not None and trial.at_zero is not None and trial.measure.at_least:
+        said.append(
+            f"a mean hides: with this mean h, {trial.at_zero:.1%} of the targets are taken for themselves (h = 0); "
+            "ProbH does not hide them"
+        )
+    if columns is None or trial is None or trial.loss is None:
+        return said
+    if columns.gain > 0 and trial.loss >= columns.before and isinstance(trial.mask, Chain):
+        said.append(
+            "confirmed on fresh draws, scales for each column cost no less than one scale for all did in the search: "
+            "what they seemed to save was luck; take more replicates, or leave per_column out"
+        )
+    return said
+
+
+def _raised(attempt: int) -> str:
+    first = "the scale that the search found was not confirmed on fresh draws"
+    if attempt == 2:
+        return f"{first}: raised by {RAISED:.0%}, and confirmed on others"
+    return f"{first}: raised {attempt - 1} times, by {RAISED:.0%} first and more each time, and confirmed on others"

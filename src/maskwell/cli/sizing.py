@@ -1,0 +1,189 @@
+"""`maskwell calibrate` and `maskwell fingerprint`: how much noise, and whom none protects."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import BadPlan
+from .choosing import (
+    Chosen,
+    DistanceOption,
+    ExpectedHOption,
+    FieldsOption,
+    MatchBlocksOption,
+    MaxRateOption,
+    MaxRatioOption,
+    ProbHOption,
+    SmallOption,
+    TargetBlocksOption,
+    WithinOption,
+    listed,
+    tolerance_of,
+)
+from .telling import warnings_told
+
+NO = 1  # exit code: the answer is no
+
+SchemaOption = Annotated[Path | None, typer.Option(help="The schema (TOML).", show_default="one is proposed")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def calibrate(
+    what: Annotated[
+        Path,
+        typer.Argument(metavar="PLAN_OR_FILE", help="A plan (TOML), or a data file together with options."),
+    ],
+    columns: Annotated[
+        str | None, typer.Option(help="Columns to mask, with commas.", show_default="all numbers of role key")
+    ] = None,
+    independent: Annotated[
+        bool, typer.Option("--independent", help="Independent noise in place of correlated.")
+    ] = False,
+    schema: SchemaOption = None,
+    intruder: Annotated[
+        str | None,
+        typer.Option(
+            help="matcher, nearest, law or fingerprint; several with commas.",
+            show_default="nearest, by euclid and by posterior",
+        ),
+    ] = None,
+    distance: DistanceOption = None,
+    largest_target_block: SmallOption = None,
+    target_blocks: TargetBlocksOption = None,
+    match_blocks: MatchBlocksOption = None,
+    fields: FieldsOption = None,
+    within: WithinOption = None,
+    max_rate: MaxRateOption = None,
+    max_ratio: MaxRatioOption = None,
+    expected_h: ExpectedHOption = None,
+    prob_h: ProbHOption = None,
+    worst_decile: Annotated[
+        bool, typer.Option("--worst-decile", help="Judge the most outlying tenth of the targets.")
+    ] = False,
+    per_column: Annotated[
+        bool, typer.Option("--per-column", help="A scale for each column: least variance added in all.")
+    ] = False,
+    ignore_floor: Annotated[
+        bool, typer.Option("--ignore-floor", help="Report records that no noise protects, and go on.")
+    ] = False,
+    replicates: Annotated[int, typer.Option(help="Draws of the noise at each scale.")] = 20,
+    confirmations: Annotated[int, typer.Option(help="Fresh draws that confirm the scale.")] = 40,
+    picture: Annotated[Path | None, typer.Option(help="Draw the trace (PNG, SVG or PDF).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Repeat a calibration exactly.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search the weakest noise that meets a tolerance (15% of the targets by default); exit code 1 where none does.
+
+    Nothing is written but the picture: put the scale it finds into a plan.
+
+    Examples:
+
+    - `maskwell calibrate survey.csv --schema survey.toml --columns INCOME,TAXES --max-rate 0.15`
+
+    - `maskwell calibrate plan.toml --prob-h 3,0.1 --worst-decile --picture trace.png`
+    """
+    from ..calibration import calibrate as run
+    from ..tolerances import MaxRate
+
+    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    attacks = _attacks(chosen, intruder)
+    tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
+    mask, table = _mask_and_table(what, columns, schema, independent=independent)
+    with warnings_told():
+        found = run(
+            mask,
+            table,
+            attacks,
+            tolerance,
+            over="worst decile" if worst_decile else "all",
+            seed=seed,
+            replicates=replicates,
+            confirmations=confirmations,
+            per_column=per_column,
+            floor="report" if ignore_floor else "refuse",
+            progress=_tell if not as_json else None,
+        )
+    if picture is not None:
+        found.plot(picture)
+    typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else repr(found))
+    if not found.met:
+        raise typer.Exit(NO)
+
+
+def _attacks(chosen: Chosen, intruder: str | None) -> Any:
+    """Return the named intruders, or the nearest record by two distances: all that is known, and all that is not."""
+    if intruder is not None:
+        return [chosen.plan(kind) for kind in listed(intruder) or ()]
+    if chosen.distance is not None:
+        return [chosen.plan("nearest")]
+    return [replace(chosen, distance=one).plan("nearest") for one in ("euclid", "posterior")]
+
+
+def _mask_and_table(what: Path, columns: str | None, schema: Path | None, *, independent: bool) -> Any:
+    from ..pipeline import read_input
+    from ..plan import NoisePlan
+
+    if what.suffix.lower() == ".toml":
+        if columns is not None or schema is not None or independent:
+            raise BadPlan("a plan says it all: write columns, schema and the kind of noise into the plan")
+        plan = NoisePlan.read(what)
+    else:
+        plan = _plan_of(what, columns, schema, independent=independent)
+    with warnings_told():
+        table = read_input(plan)
+    return plan.mask(table.schema), table
+
+
+def _plan_of(what: Path, columns: str | None, schema: Path | None, *, independent: bool) -> Any:
+    from ..plan import KEYS, NoisePlan
+
+    noise: dict[str, Any] = {"mask": "CorrelatedNoise", "sd_ratio": 0.3}
+    if independent:
+        noise = {"mask": "IndependentNoise", "variance_ratio": 0.1}
+    noise["columns"] = [KEYS] if columns is None else list(listed(columns) or ())
+    source = {"file": what} if schema is None else {"file": what, "schema": schema}
+    return NoisePlan.from_dict({"input": source, "masks": [noise]})
+
+
+def _tell(trial: Any) -> None:
+    """Say each trial on standard error at a terminal, so that a long search is seen to go on."""
+    import sys
+
+    if sys.stderr.isatty():
+        typer.echo(f"{trial.round}: {trial.said}", err=True)
+
+
+def fingerprint(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A data file, before any noise.")],
+    schema: SchemaOption = None,
+    masked: Annotated[
+        str | None,
+        typer.Option(
+            help="Columns that will be masked, with commas.", show_default="all numbers of role key"
+        ),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="What the intruder knows, with commas.", show_default="every column")
+    ] = None,
+    largest_target_block: SmallOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the records that no noise protects: unique by what leaves unmasked and by what is missing or coded.
+
+    Example: `maskwell fingerprint survey.csv --schema survey.toml`
+    """
+    from ..attacks import Fingerprint, attack
+    from ..pipeline import read_table
+
+    plan = Fingerprint(
+        columns=listed(columns), masked=listed(masked), largest_target_block=largest_target_block
+    )
+    with warnings_told():
+        table = read_table(file, schema)
+        risk = attack(plan, table)
+    typer.echo(json.dumps(risk.to_dict(), indent=2, allow_nan=False) if as_json else repr(risk))
