@@ -286,6 +286,6 @@ def _notes(tolerance: Any, chosen: FrontierPoint | None) -> list[str]:
     if chosen is None:
         return [f"no point meets the tolerance ({tolerance})"]
     return [
-        f"chosen (>): least loss within the tolerance ({tolerance}); chosen because it came out well, so confirm it "
-        "by calibrate"
+        f"chosen (>): least loss within the tolerance ({tolerance}), Monte Carlo error allowed for; chosen because it "
+        "came out well, so confirm it by calibrate"
     ]
