@@ -131,15 +131,15 @@ schema = Schema((Column("ID", "text", frozenset({"id"})), Column("B", "integer",
 table = read(sys.argv[1], schema)
 release = Release(table, NoiseCard(records=len(table)))
 Linkage().guess(Known(table, table), release, lambda table, side="released": np.arange(len(table)))
-print("pandas" in sys.modules)
+print([name for name in ("numba", "pandas", "pyarrow.compute", "scipy", "maskwell.laws") if name in sys.modules])
 """
 
 
-def test_reading_and_matching_a_clean_file_loads_no_pandas(tmp_path: object) -> None:
+def test_reading_and_matching_a_clean_file_loads_little(tmp_path: object) -> None:
     import pyarrow.parquet as pq
 
     file = f"{tmp_path}/clean.parquet"
     columns = {"ID": pa.array(["a", "b"]), "B": pa.array([1, 1]), "X": pa.array([1.0, 2.0])}
     pq.write_table(pa.table(columns | {"Y": pa.array([3.0, 4.0])}), file)
     done = subprocess.run([sys.executable, "-c", CODE, file], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert done.stdout.strip() == "[]"

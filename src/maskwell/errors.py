@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class MaskwellError(Exception):
@@ -59,6 +58,8 @@ def raise_all(problems: Iterable[str], error: type[MaskwellError]) -> None:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint such as ` (did you mean 'INCOME'?)`, or nothing when no name is close."""
+    from difflib import get_close_matches
+
     candidates = list(names)
     folded = {candidate.casefold(): candidate for candidate in candidates}
     close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)

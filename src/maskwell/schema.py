@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -219,6 +218,8 @@ class Schema:
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """Read a schema from TOML text."""
+        import tomllib
+
         try:
             return cls.from_dict(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..masking import Masking, Release
 from ..table import Floats, Table
+
+if TYPE_CHECKING:
+    from ..masking import Masking, Release
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

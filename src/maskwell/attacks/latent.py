@@ -17,6 +17,7 @@ from ..errors import BadPlan, raise_all
 from ..masking.plans import Plan
 from ..table import Floats
 from .agreement import is_number
+from .climbing import climb
 from .contract import Ints
 
 SMALLEST = 1e-12  # keeps weights finite where a field always or never agrees
@@ -117,14 +118,13 @@ class EM(Plan):
             (np.full(width, 0.95), np.minimum(overall, 0.5), p / 10),
             (np.clip(1.5 * overall, 0.05, 0.95), np.clip(0.5 * overall, 1e-6, 0.5), 0.2),
         ]
-        drawn = np.random.default_rng(0)
+        if len(others) < self.starts - 1:
+            drawn = np.random.default_rng(0)
         while len(others) < self.starts - 1:
             others.append((drawn.uniform(0.3, 0.99, width), overall * drawn.uniform(0.2, 1, width), p))
         return [(flat[0], flat[1], p), *others[: self.starts - 1]]
 
     def _climb(self, used: Ints, pairs: Floats, m: Floats, u: Floats, p: float) -> Fit:
-        from ..kernels.latent import climb
-
         m, u = (np.clip(x, SMALLEST, 1 - SMALLEST) for x in (m, u))
         p, steps, converged = climb(used, pairs, m, u, p, self.iterations, self.tolerance, SMALLEST)
         m, u, p = (m, u, p) if m.sum() >= u.sum() else (u, m, 1 - p)

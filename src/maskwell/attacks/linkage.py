@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan, nearest, raise_all
-from ..masking import Release
 from ..table import Table
 from .agreement import Absolute, Compared, Exact, Relative, Rule, compare_tables, is_comparable
 from .contract import Guess, Known, OrderOf
 from .latent import EM, Fixed, Weights
 from .matching import match
 from .search import Search, check_fields
+
+if TYPE_CHECKING:
+    from ..masking import Release
 
 MOST_FIELDS = 20
 TEN_PERCENT, BY_EM = Relative(0.10), EM()

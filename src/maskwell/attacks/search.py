@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy, to_numpy
+from ..arrays import codes_of, encoded, from_numpy
 from ..errors import BadInput, BadPlan, nearest, raise_all
 from ..masking.plans import Plan
 from ..schema import OPEN, Schema
-from ..table import Table
+from ..table import Floats, Table
 from .agreement import CLOSED, CLOSED_STEP
 from .contract import NOBODY, Ints
-from .targets import Choice
+
+if TYPE_CHECKING:
+    from .targets import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +51,7 @@ class Search(Plan):
         small = self.largest_target_block
         if small is not None and (not isinstance(small, Integral) or isinstance(small, bool) or small < 1):
             problems.append(f"largest_target_block must be a whole number of at least 1, not {small!r}")
-        if not isinstance(self.targets, Choice | None):
-            problems.append(f"targets is a Sample or Quantiles, not a {type(self.targets).__name__}")
+        problems += [] if self.targets is None else _target_problems(self.targets)
         if self.target_blocks is not None and self.largest_target_block is None:
             problems.append("target_blocks needs largest_target_block: how small is small?")
         return problems
@@ -107,6 +108,14 @@ class Search(Plan):
         return self.match_blocks if self.match_blocks is not None else tuple(schema.with_role("block"))
 
 
+def _target_problems(targets: Any) -> list[str]:
+    from .targets import Choice
+
+    if isinstance(targets, Choice):
+        return []
+    return [f"targets is a Sample or Quantiles, not a {type(targets).__name__}"]
+
+
 def frozen_names(plan: Any, name: str) -> list[str]:
     """Make an option that lists columns a tuple of names; return what is wrong with it."""
     given = getattr(plan, name, None)
@@ -121,8 +130,8 @@ def frozen_names(plan: Any, name: str) -> list[str]:
 
 def block_codes(known: Table, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints]:
     """Number the combinations of some columns, alike in both tables; a missing value is a value of its own."""
-    parts = (_column_codes(known, released, name) for name in columns)
-    codes = joint_codes(parts, len(known) + len(released))
+    parts = [_column_codes(known, released, name) for name in columns]
+    codes = parts[0][0] if len(parts) == 1 else joint_codes(parts, len(known) + len(released))
     return codes[: len(known)], codes[len(known) :]
 
 
@@ -131,24 +140,25 @@ def joint_codes(parts: Iterable[tuple[npt.NDArray[np.integer[Any]], int]], total
     codes, size = np.zeros(total, np.int64), 1
     for these, count in parts:
         if size * count >= 2**62:
-            codes, size = _numbered(from_numpy(codes))
+            codes, size = codes_of(codes)
         codes, size = codes * count + these, size * count
-    return _numbered(from_numpy(codes))[0]
+    return codes_of(codes)[0]
 
 
 def _column_codes(known: Table, released: Table, name: str) -> tuple[Ints, int]:
     import pyarrow as pa
 
-    by_number = known.schema[name].is_number and released.schema[name].is_number
-    values = _values if by_number else _texts
-    return _numbered(pa.concat_arrays([values(table, name) for table in (known, released)]))
+    if known.schema[name].is_number and released.schema[name].is_number:
+        return codes_of(np.concatenate([_values(table, name) for table in (known, released)]))
+    return encoded(pa.concat_arrays([_texts(table, name) for table in (known, released)]))
 
 
-def _values(table: Table, name: str) -> Any:
-
+def _values(table: Table, name: str) -> Floats:
+    values = table.floats(name) + 0.0
+    if name not in table.closed:
+        return values
     status = table.status(name)
-    values = np.where(status == OPEN, table.floats(name), CLOSED + status * CLOSED_STEP)
-    return from_numpy(values + 0.0)
+    return np.where(status == OPEN, values, CLOSED + status * CLOSED_STEP)
 
 
 def _texts(table: Table, name: str) -> Any:
@@ -162,11 +172,6 @@ def _texts(table: Table, name: str) -> Any:
     closed: Any = from_numpy(status)
     codes: Any = pa.array([f"\x00{code}" for code in range(256)]).take(closed)
     return pc.if_else(from_numpy(status == OPEN), array, codes)
-
-
-def _numbered(values: Any) -> tuple[Ints, int]:
-    encoded = values.dictionary_encode()
-    return np.asarray(to_numpy(encoded.indices), dtype=np.int64), len(encoded.dictionary)
 
 
 def check_fields(names: Sequence[str], known: Table, released: Table) -> None:

@@ -7,15 +7,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import BadBundle, BadPlan
-from ..laws import Law, Transition, law_from_dict
-from ..laws.chained import combined_of, only_rounds
 from ..table import Floats, Table
-from .background import Sides, log_background, own_masses
+
+if TYPE_CHECKING:
+    from ..laws import Law
 
 FORMAT, VERSION = "maskwell noise card", 1
 
@@ -72,6 +72,8 @@ class NoiseCard:
     @property
     def masked(self) -> tuple[str, ...]:
         """The columns that some law changes; one that only rounds to the unit leaves a column in clear."""
+        from ..laws.chained import only_rounds
+
         return tuple(name for law in self.laws if not only_rounds(law) for name in law.columns)
 
     def law_of(self, column: str) -> Law | None:
@@ -93,6 +95,8 @@ class NoiseCard:
         self, z: Table, x: Table, *, log_background: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Return log p(z | x) and the absolute error of the rectangle probabilities inside it."""
+        from .background import Sides
+
         if len(z) != len(x):
             raise BadPlan(f"the two tables have {len(z):,} and {len(x):,} records; they must be paired")
         everybody = np.arange(len(z))
@@ -113,6 +117,8 @@ class NoiseCard:
 
     def _mixed(self, logs: Floats, z: Table, x: Table, background: Floats | None) -> tuple[Floats, Floats]:
         """Mix the density of a record's own values with that of values from anywhere in its block."""
+        from .background import log_background, own_masses
+
         assert self.swapped is not None
         share, error = self.swapped.share, np.zeros(len(z))
         spoken_of = {*self.columns, *(total for total, _ in self.recomputed)}
@@ -160,6 +166,8 @@ class NoiseCard:
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> NoiseCard:
+        from ..laws import law_from_dict
+
         swapped = data.get("swapped")
         recomputed = tuple((name, tuple(parts.items())) for name, parts in data.get("recomputed", {}).items())
         return cls(
@@ -210,6 +218,9 @@ class NoiseCard:
 
 def _public(law: Any) -> Any:
     """Return a law as its readers need it; true categories that no record can leave with lose their names."""
+    from ..laws import Transition
+    from ..laws.chained import combined_of
+
     law = combined_of(law)
     if not isinstance(law, Transition):
         return law

@@ -43,3 +43,28 @@ def compile_all() -> None:
     wide = np.ones((1, 2))
     boxes.box_chances(-wide, wide, 0.5 + 0.5 * np.eye(2), boxes.lattice(2, 2, 2), np.empty((1, 2)))
     boxes.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
+    _compile_searches()
+
+
+def _compile_searches() -> None:
+    """Compile the loops over trees and over matrix products."""
+    import numpy as np
+
+    from . import forest, sifting, trees
+
+    points, one, where = np.zeros((2, 2)), np.ones(1), np.zeros(1, np.int64)
+    planted = forest.plant(points.copy(), np.arange(2), where, where + 2, 1, 2, 1.0)
+    trees.locate(planted, points[:1], where)
+    found = where.copy(), one.copy(), where.copy(), where.copy(), one.copy()
+    trees.find_nearest(planted, points[:1], where, 2, 1.0, *found)
+    trees.count_closer(planted, points[:1], where, one, 1, 2, where.copy())
+    sides = (
+        np.zeros((2, 4), np.float32),
+        np.zeros((4, 2), np.float32),
+        planted.lengths,
+        points,
+        points[:1],
+        one,
+    )
+    sifting.sift_nearest(*sides, 1.0, 1.0, 0.5, np.ones((1, 3)), np.zeros((1, 2), np.int64))
+    sifting.sift_closer(*sides, 1.0, one, where.copy())

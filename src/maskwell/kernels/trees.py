@@ -1,337 +1,249 @@
-"""A k-d tree for each block of points: nearest points with their ties, and how many lie within a radius.
+"""Searching the trees of a forest: the nearest points with their ties, and how many lie within a radius.
 
-The points of a block stand together, and so do those of every node; a node knows the box around its points. The
-distance of a pair is always the same sum, over coordinates 0 to q - 1 in order. The bounds from a box are that very
-sum over the nearest (or furthest) sides of the box, and rounding never turns an order round: a bound holds for the
-computed distances to the last bit, and a tree finds what comparing all pairs would find.
+The bounds from boxes hold for the computed distances to the last bit, and the sieve only leaves out what cannot count:
+a tree finds what comparing all pairs finds, ties included.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from . import announce
+from .distances import distances, from_boxes, through_box
+from .forest import ALIKE, FAN, NONE, Forest
+from .sieve import TILE, Three, aimed, is_open, kept, may_lie, multiplied, must_lie, passing
 
 announce(__file__)
 
-NONE = -1
-ALIKE = -2  # instead of a child: all points of the node are the same
-DEEPEST = 128  # of the stack: a node waits at each level of a balanced tree
-TILE = 64
+DEEPEST = 512  # nodes that wait: fewer than FAN for each level of a balanced tree
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-
-
-class Forest(NamedTuple):
-    """Trees over the blocks of some points.
-
-    `points` are q x m in the order of the leaves, `number` their numbers (ascending within a leaf). A node holds
-    those from `first` to `stop`; its children are `child` and the one after it, or there are none (-1, or -2 where
-    all points of the node are the same). `low` and `high` are the sides of its box.
-    """
-
-    points: Floats
-    number: Ints
-    first: Ints
-    stop: Ints
-    child: Ints
-    low: Floats
-    high: Floats
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _swap(rows: Floats, number: Ints, i: int, j: int) -> None:
-    number[i], number[j] = number[j], number[i]
-    for k in range(rows.shape[1]):
-        rows[i, k], rows[j, k] = rows[j, k], rows[i, k]
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _median(a: float, b: float, c: float) -> float:
-    return max(min(a, b), min(max(a, b), c))
-
-
-@njit(cache=True, nogil=True)
-def _divide(rows: Floats, number: Ints, begin: int, end: int, middle: int, side: int) -> None:
-    """Move the rows with the smallest values of a side before the middle, as quickselect does."""
-    state = np.uint64(end - begin)
-    while end - begin > 1:
-        state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
-        some = begin + int((state >> np.uint64(33)) % np.uint64(end - begin))
-        pivot = _median(rows[begin, side], rows[some, side], rows[end - 1, side])
-        i, j = begin, end - 1
-        while i <= j:
-            while rows[i, side] < pivot:
-                i += 1
-            while rows[j, side] > pivot:
-                j -= 1
-            if i <= j:
-                _swap(rows, number, i, j)
-                i, j = i + 1, j - 1
-        if middle <= j:
-            end = j + 1
-        elif middle >= i:
-            begin = i
-        else:
-            return
-
-
-@njit(cache=True, nogil=True)
-def _enclose(rows: Floats, begin: int, end: int, low: Floats, high: Floats) -> int:
-    """Write the box around some rows and return its longest side, -1 when it has none."""
-    low[:], high[:] = rows[begin], rows[begin]
-    for i in range(begin + 1, end):
-        for k in range(len(low)):
-            low[k] = min(low[k], rows[i, k])
-            high[k] = max(high[k], rows[i, k])
-    longest, side = 0.0, NONE
-    for k in range(len(low)):
-        if high[k] - low[k] > longest:
-            longest, side = high[k] - low[k], k
-    return side
-
-
-@njit(cache=True, nogil=True)
-def plant(rows: Floats, number: Ints, begin: Ints, end: Ints, leaf: int) -> Forest:
-    """Grow one tree for each block of rows, from `begin` to `end`; root b belongs to block b.
-
-    Rows and their numbers are sorted in place. A node of more than `leaf` points is halved across its longest side, so
-    that leaves are full.
-    """
-    nodes = len(begin)
-    for b in range(len(begin)):
-        nodes += 2 * ((end[b] - begin[b]) // leaf)
-    first, stop, child = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64), np.full(nodes, NONE, np.int64)
-    low, high = np.zeros((nodes, rows.shape[1])), np.zeros((nodes, rows.shape[1]))
-    first[: len(begin)], stop[: len(begin)] = begin, end
-    grown, node = len(begin), 0
-    while node < grown:
-        a, b = first[node], stop[node]
-        if b > a:
-            side = _enclose(rows, a, b, low[node], high[node])
-            if side == NONE:
-                child[node] = ALIKE
-            elif b - a > leaf:
-                middle = a + leaf * (((b - a + leaf - 1) // leaf + 1) // 2)
-                _divide(rows, number, a, b, middle, side)
-                child[node] = grown
-                first[grown], stop[grown], first[grown + 1], stop[grown + 1] = a, middle, middle, b
-                grown += 2
-        node += 1
-    points = np.empty((rows.shape[1], len(rows)))
-    for node in range(grown):
-        if child[node] < 0:
-            a, b = first[node], stop[node]
-            order = a + np.argsort(number[a:b])
-            number[a:b] = number[order]
-            for k in range(rows.shape[1]):
-                for i in range(a, b):
-                    points[k, i] = rows[order[i - a], k]
-    return Forest(points, number, first[:grown], stop[:grown], child[:grown], low[:grown], high[:grown])
-
-
-# Distances.
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _distances(
-    points: Floats, begin: int, count: int, searchers: Floats, i: int, norm: int, out: Floats
-) -> None:
-    """Put the distances of some consecutive points from searcher i into `out`."""
-    start = np.uintp(begin)
-    for j in range(count):
-        out[j] = 0.0
-    for k in range(searchers.shape[1]):
-        here = searchers[i, k]
-        if norm == 2:
-            for j in range(count):
-                apart = points[k, start + np.uintp(j)] - here
-                out[j] += apart * apart
-        else:
-            for j in range(count):
-                out[j] += abs(points[k, start + np.uintp(j)] - here)
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _at_least(low: Floats, high: Floats, node: int, searchers: Floats, i: int, norm: int) -> float:
-    """Return the least distance from searcher i that a point in the box of a node can have."""
-    total = 0.0
-    for k in range(searchers.shape[1]):
-        here = searchers[i, k]
-        apart = max(max(low[node, k] - here, here - high[node, k]), 0.0)
-        total += apart * apart if norm == 2 else apart
-    return total
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _at_most(low: Floats, high: Floats, node: int, searchers: Floats, i: int, norm: int) -> float:
-    """Return the largest distance from searcher i that a point in the box of a node can have."""
-    total = 0.0
-    for k in range(searchers.shape[1]):
-        here = searchers[i, k]
-        apart = max(here - low[node, k], high[node, k] - here)
-        total += apart * apart if norm == 2 else apart
-    return total
 
 
 @njit(cache=True, nogil=True)
 def locate(forest: Forest, searchers: Floats, roots: Ints) -> Ints:
-    """Return for each searcher a place near it: the first of the leaf that is found by always going nearer."""
-    out = np.full(len(searchers), NONE, np.int64)
-    low, high, child = forest.low, forest.high, forest.child
+    """Return for each searcher a place near it (-1: no tree): the first of the leaf found by always going nearer."""
+    out, bound = np.empty(len(searchers), np.int64), np.empty(FAN)
     for i in range(len(searchers)):
         node = roots[i]
-        while node >= 0 and child[node] >= 0:
-            left = child[node]
-            one = _at_least(low, high, left, searchers, i, 2)
-            other = _at_least(low, high, left + 1, searchers, i, 2)
-            node = left + (other < one)
-        if node >= 0:
-            out[i] = forest.first[node]
+        while node >= 0 and forest.child[node] >= 0:
+            begin, count = forest.child[node], forest.end[node] - forest.child[node]
+            from_boxes(forest.boxes, begin, count, searchers, i, 2, bound)
+            node = begin
+            for j in range(1, count):
+                if bound[j] < bound[node - begin]:
+                    node = begin + j
+        out[i] = forest.first[node] if node >= 0 else NONE
     return out
 
 
-# How many lie closer.
+# How many lie closer. Arrays are taken out of the forest once: in the loops that would cost more than comparing.
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _descend(
+    children: tuple[int, int],
+    nodes: tuple[Ints, Ints, Floats, Floats],
+    searchers: Floats,
+    i: int,
+    below: float,
+    norm: int,
+    waiting: Ints,
+    height: int,
+    tile: Floats,
+) -> tuple[int, int]:
+    """Let the children wait that a ball may cut, the nearest on top; return how many nodes wait then, and how many
+    points lie in children that are wholly within.
+    """
+    begin, end = children
+    first, stop, within, boxes = nodes
+    size, count, nearest, least = end - begin, 0, NONE, np.inf
+    from_boxes(boxes, begin, size, searchers, i, norm, tile)
+    for j in range(size):
+        if tile[j] >= below:
+            continue
+        node = begin + j
+        if within[node] < below and through_box(boxes, begin, size, j, searchers, i, norm) < below:
+            count += stop[node] - first[node]
+            continue
+        waiting[height] = node
+        if tile[j] < least:
+            nearest, least = height, tile[j]
+        height += 1
+    if nearest >= 0:
+        waiting[nearest], waiting[height - 1] = waiting[height - 1], waiting[nearest]
+    return height, count
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _count_in_leaf(
+    leaf: tuple[int, int, int],
+    stored: tuple[Floats, Singles, Singles],
+    searchers: Floats,
+    i: int,
+    below: float,
+    bounds: tuple[np.float32, np.float32],
+    most: int,
+    norm: int,
+    room: tuple[Singles, Singles, Floats],
+) -> int:
+    """Count the points of a leaf, up to its last, at a distance below a limit, and stop when there are enough."""
+    first, last, size = leaf
+    points, seen, lengths = stored
+    aim, products, tile = room
+    count, begin = 0, first
+    while begin < last and count < most:
+        at, some = len(aim) * first + begin - first, min(TILE, last - begin)
+        inside, still = 0, 1
+        if norm == 2:
+            multiplied(seen, at, size, some, aim, products)
+            inside = passing(products, 0, 0, some, lengths, 1, begin, bounds[1])
+            still = passing(products, 0, 0, some, lengths, 0, begin, bounds[0]) - inside
+        if still:
+            distances(points, at, size, some, searchers, i, norm, tile)
+            inside = 0
+            for j in range(some):
+                inside += tile[j] < below
+        count, begin = count + inside, begin + TILE
+    return count
 
 
 @njit(cache=True, nogil=True)
 def count_closer(
     forest: Forest, searchers: Floats, roots: Ints, limit: Floats, most: int, norm: int, out: Ints
-) -> None:
+) -> int:
     """Count for each searcher the points of its tree at a distance below its limit, up to `most`.
 
-    Whole nodes are counted that lie within, and those outside are left; nearer nodes come first.
+    Whole nodes are counted that lie within, and those outside are left; nearer nodes come first. Returns how many
+    pairs were compared.
     """
-    low, high, child, first, stop = forest.low, forest.high, forest.child, forest.first, forest.stop
-    waiting, buffer = np.empty(DEEPEST, np.int64), np.empty(TILE)
+    first, stop, child, end = forest.first, forest.stop, forest.child, forest.end
+    nodes = first, stop, forest.within, forest.boxes
+    stored = forest.points, forest.seen, forest.lengths
+    middle, unit, fields = forest.middle, forest.unit, searchers.shape[1]
+    waiting, tile, compared = np.empty(DEEPEST, np.int64), np.empty(TILE), 0
+    aim, products = np.empty(fields, np.float32), np.empty((1, TILE), np.float32)
+    room = aim, products, tile
     for i in range(len(searchers)):
         below, count, height = limit[i], 0, 0
-        if roots[i] >= 0 and _at_least(low, high, roots[i], searchers, i, norm) < below:
+        square = aimed(searchers, i, middle, unit, aim)
+        bounds = may_lie(square, below, unit, fields), must_lie(square, below, unit, fields)
+        if roots[i] >= 0:
             waiting[0], height = roots[i], 1
         while height > 0 and count < most:
             height -= 1
             node = waiting[height]
-            if _at_most(low, high, node, searchers, i, norm) < below:
-                count += stop[node] - first[node]
-            elif child[node] >= 0:
-                left = child[node]
-                one = _at_least(low, high, left, searchers, i, norm)
-                other = _at_least(low, high, left + 1, searchers, i, norm)
-                nearer = left + (other < one)
-                if max(one, other) < below:
-                    waiting[height] = 2 * left + 1 - nearer
-                    height += 1
-                if min(one, other) < below:
-                    waiting[height] = nearer
-                    height += 1
-            else:
-                for begin in range(first[node], stop[node], TILE):
-                    size = min(TILE, stop[node] - begin)
-                    _distances(forest.points, begin, size, searchers, i, norm, buffer)
-                    for j in range(size):
-                        count += buffer[j] < below
-                    if count >= most:
-                        break
+            if child[node] >= 0:
+                children = child[node], end[node]
+                height, inside = _descend(children, nodes, searchers, i, below, norm, waiting, height, tile)
+                count += inside
+                continue
+            size, alike = stop[node] - first[node], child[node] == ALIKE
+            leaf = first[node], first[node] + 1 if alike else stop[node], size
+            inside = _count_in_leaf(leaf, stored, searchers, i, below, bounds, most - count, norm, room)
+            count += inside * size if alike else inside
+            compared += leaf[1] - leaf[0]
         out[i] = min(count, most)
+    return compared
 
 
 # The nearest.
 
 
-@njit(cache=True, nogil=True)
-def _nearest_three(
-    forest: Forest,
+@njit(cache=True, nogil=True, inline="always")
+def _nearest_in_leaf(
+    leaf: tuple[int, int, int],
+    stored: tuple[Floats, Singles, Singles],
     searchers: Floats,
     i: int,
-    root: int,
+    sight: tuple[float, float],
     norm: int,
     same: float,
-    spare: tuple[Ints, Floats, Floats],
-) -> tuple[float, float, float, int, int]:
-    """Return the three smallest distances and the places of the first two; the third where it may tie only."""
-    low, high, child, first, stop = forest.low, forest.high, forest.child, forest.first, forest.stop
-    waiting, bound, buffer = spare
-    one, two, three, place, second = np.inf, np.inf, np.inf, NONE, NONE
-    waiting[0], bound[0], height = root, 0.0, 1
-    while height > 0:
-        height -= 1
-        node, reach = waiting[height], two * same
-        if bound[height] > reach:
+    three: Three,
+    room: tuple[Singles, Singles, Floats],
+) -> Three:
+    """Keep the three smallest distances with those of the points of a leaf, up to its last."""
+    first, last, size = leaf
+    points, seen, lengths = stored
+    aim, products, tile = room
+    for begin in range(first, last, TILE):
+        at, some = len(aim) * first + begin - first, min(TILE, last - begin)
+        if norm == 2:
+            multiplied(seen, at, size, some, aim, products)
+            may = may_lie(sight[0], three.two * same, sight[1], len(aim))
+            if passing(products, 0, 0, some, lengths, 0, begin, may) == 0:
+                continue
+        distances(points, at, size, some, searchers, i, norm, tile)
+        for j in range(some):
+            if tile[j] <= three.two * same:
+                three = kept(three, tile[j], begin + j)
+    return three
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _approach(
+    children: tuple[int, int],
+    boxes: Floats,
+    searchers: Floats,
+    i: int,
+    norm: int,
+    reach: float,
+    waiting: Ints,
+    bound: Floats,
+    height: int,
+    tile: Floats,
+) -> int:
+    """Let the children wait that lie within reach, nearer ones above; return how many nodes wait."""
+    begin, bottom, size = children[0], height, children[1] - children[0]
+    from_boxes(boxes, begin, size, searchers, i, norm, tile)
+    for j in range(size):
+        if tile[j] > reach:
             continue
-        if child[node] >= 0:
-            left = child[node]
-            this = _at_least(low, high, left, searchers, i, norm)
-            that = _at_least(low, high, left + 1, searchers, i, norm)
-            nearer = left + (that < this)
-            if max(this, that) <= reach:
-                waiting[height], bound[height] = 2 * left + 1 - nearer, max(this, that)
-                height += 1
-            if min(this, that) <= reach:
-                waiting[height], bound[height] = nearer, min(this, that)
-                height += 1
-            continue
-        last = stop[node] if child[node] == NONE else min(stop[node], first[node] + 3)
-        for begin in range(first[node], last, TILE):
-            size = min(TILE, last - begin)
-            _distances(forest.points, begin, size, searchers, i, norm, buffer)
-            for j in range(size):
-                here = buffer[j]
-                if here > reach:
-                    continue
-                if here < one:
-                    three, two, one, second, place = two, one, here, place, begin + j
-                elif here < two:
-                    three, two, second = two, here, begin + j
-                elif here < three:
-                    three = here
-                reach = two * same
-    return one, two, three, place, second
+        at = height
+        while at > bottom and bound[at - 1] < tile[j]:
+            waiting[at], bound[at] = waiting[at - 1], bound[at - 1]
+            at -= 1
+        waiting[at], bound[at] = begin + j, tile[j]
+        height += 1
+    return height
 
 
 @njit(cache=True, nogil=True)
 def _lowest(
-    forest: Forest,
-    searchers: Floats,
-    i: int,
-    root: int,
-    norm: int,
-    limit: float,
-    spare: tuple[Ints, Floats, Floats],
+    forest: Forest, root: int, searchers: Floats, i: int, norm: int, limit: float, waiting: Ints, tile: Floats
 ) -> tuple[int, int, int, float, float]:
-    """Count the points within a limit and return the two of lowest number and their distances."""
-    low, high, child, first, stop = forest.low, forest.high, forest.child, forest.first, forest.stop
-    waiting, _, buffer = spare
+    """Count the points within a limit, and return the two of lowest number and their distances."""
     count, lowest, second, distance, other = 0, NONE, NONE, np.inf, np.inf
-    waiting[0], height = root, 1
+    waiting[0], height, fields = root, 1, searchers.shape[1]
     while height > 0:
         height -= 1
         node = waiting[height]
-        if _at_least(low, high, node, searchers, i, norm) > limit:
+        first, size = forest.first[node], forest.stop[node] - forest.first[node]
+        if forest.child[node] >= 0:
+            begin, children = forest.child[node], forest.end[node] - forest.child[node]
+            from_boxes(forest.boxes, begin, children, searchers, i, norm, tile)
+            for j in range(children):
+                if tile[j] <= limit:
+                    waiting[height] = begin + j
+                    height += 1
             continue
-        if child[node] >= 0:
-            waiting[height], waiting[height + 1] = child[node] + 1, child[node]
-            height += 2
-            continue
-        last = stop[node]
-        if child[node] == ALIKE:
-            last = min(last, first[node] + 2)
-            count += stop[node] - last
-        for begin in range(first[node], last, TILE):
-            size = min(TILE, last - begin)
-            _distances(forest.points, begin, size, searchers, i, norm, buffer)
-            for j in range(size):
-                if buffer[j] <= limit:
-                    count += 1
-                    number = forest.number[begin + j]
-                    if lowest == NONE or number < lowest:
-                        lowest, second, distance, other = number, lowest, buffer[j], distance
-                    elif second == NONE or number < second:
-                        second, other = number, buffer[j]
+        last = min(size, 2) if forest.child[node] == ALIKE else size
+        for begin in range(0, last, TILE):
+            some = min(TILE, last - begin)
+            distances(forest.points, fields * first + begin, size, some, searchers, i, norm, tile)
+            for j in range(some):
+                here, number = tile[j], forest.number[first + begin + j]
+                if here > limit:
+                    continue
+                count += 1 if begin + j + 1 < last else 1 + size - last
+                if lowest == NONE or number < lowest:
+                    lowest, second, distance, other = number, lowest, here, distance
+                elif second == NONE or number < second:
+                    second, other = number, here
     return count, lowest, second, distance, other
 
 
@@ -347,25 +259,46 @@ def find_nearest(
     ties: Ints,
     second: Ints,
     second_distance: Floats,
-) -> None:
+) -> int:
     """Find for each searcher the nearest point of its tree, how many are as near, and the next nearest.
 
-    Distances up to `same` times the least are as near; of those the lowest number is named.
+    Distances up to `same` times the least are as near; of those the lowest number is named. Returns how many pairs
+    were compared.
     """
-    spare = np.empty(DEEPEST, np.int64), np.empty(DEEPEST), np.empty(TILE)
+    first, stop, child, end, boxes = forest.first, forest.stop, forest.child, forest.end, forest.boxes
+    stored, middle, unit = (forest.points, forest.seen, forest.lengths), forest.middle, forest.unit
+    waiting, bound, tile = np.empty(DEEPEST, np.int64), np.empty(DEEPEST), np.empty(TILE)
+    aim, products = np.empty(searchers.shape[1], np.float32), np.empty((1, TILE), np.float32)
+    room, compared = (aim, products, tile), 0
     for i in range(len(searchers)):
-        root = roots[i]
-        if root < 0:
+        if roots[i] < 0:
             continue
-        one, two, three, first, other = _nearest_three(forest, searchers, i, root, norm, same, spare)
-        place[i], distance[i], ties[i] = forest.number[first], one, 1
-        if other >= 0:
-            second[i], second_distance[i] = forest.number[other], two
-        if other >= 0 and (two <= one * same or (three < np.inf and three <= two * same)):
+        three = Three(np.inf, np.inf, np.inf, NONE, NONE)
+        sight = aimed(searchers, i, middle, unit, aim), unit
+        waiting[0], bound[0], height = roots[i], 0.0, 1
+        while height > 0:
+            height -= 1
+            node, reach = waiting[height], three.two * same
+            if bound[height] > reach:
+                continue
+            if child[node] >= 0:
+                children = child[node], end[node]
+                height = _approach(children, boxes, searchers, i, norm, reach, waiting, bound, height, tile)
+                continue
+            last = min(stop[node], first[node] + 3) if child[node] == ALIKE else stop[node]
+            leaf = first[node], last, stop[node] - first[node]
+            three = _nearest_in_leaf(leaf, stored, searchers, i, sight, norm, same, three, room)
+            compared += last - first[node]
+        place[i], distance[i], ties[i] = forest.number[three.place], three.one, 1
+        if three.second >= 0:
+            second[i], second_distance[i] = forest.number[three.second], three.two
+        if is_open(three, same):
+            nearly = three.one * same
             ties[i], place[i], _, distance[i], _ = _lowest(
-                forest, searchers, i, root, norm, one * same, spare
+                forest, roots[i], searchers, i, norm, nearly, waiting, tile
             )
             # The one named may be further than the least by rounding: then the least is the next nearest.
-            limit = (two if distance[i] == one else one) * same
-            _, a, b, near, far = _lowest(forest, searchers, i, root, norm, limit, spare)
+            limit = (three.two if distance[i] == three.one else three.one) * same
+            _, a, b, near, far = _lowest(forest, roots[i], searchers, i, norm, limit, waiting, tile)
             second[i], second_distance[i] = (b, far) if a == place[i] else (a, near)
+    return compared

@@ -26,35 +26,14 @@ from ..keystream import Stream, Words, in_sixteens
 from ..laws import Additive, JointMixture, Normal, RotatedMixture
 from ..laws.chained import Chained, combined_of, stages_of
 from ..table import Floats, Table
+from .past import Cells, Originals, Past, Revisions
 
 if TYPE_CHECKING:
     from .results import Masking
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
-Revisions = Mapping[
-    str, Words
-]  # column: for each record the tag its noise is drawn from (zeros: the record itself)
-Cells = Mapping[
-    str, Mapping[bytes, tuple[bytes, bytes]]
-]  # column: {record's tag: (value's tag, noise's tag)}
-Originals = Mapping[str, Mapping[bytes, bytes]]  # column: {record's tag: value's tag}
-
 NO_TAG = bytes(16)
-
-
-@dataclass(frozen=True)
-class Past:
-    """What a release must remember of those before it.
-
-    `cells` are those that it does not have, `originals` the values that the first noise of revised cells belongs
-    to; `card` has the last laws and sums of columns that it leaves out, `clear` all columns ever shown in clear.
-    """
-
-    cells: Cells = field(default_factory=dict)
-    originals: Originals = field(default_factory=dict)
-    card: NoiseCard = field(default_factory=NoiseCard)
-    clear: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from ..card import NoiseCard
-from ..engines import Engine
-from ..engines.local import Local
-from ..table import Table
+if TYPE_CHECKING:
+    from ..card import NoiseCard
+    from ..engines import Engine
+    from ..table import Table
+
+
+def _local() -> Engine:
+    from ..engines.local import Local
+
+    return Local()
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
     """How plans are resolved: the engine that sums, and whether the law keeps full precision (studies only)."""
 
-    engine: Engine = field(default_factory=Local)
+    engine: Engine = field(default_factory=_local)
     exact: bool = False
 
 

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy, to_numpy
+from ..arrays import from_numpy, taken, to_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan
 from ..keystream import Blocks, Key, Stream, identified, numbered
 from ..schema import Schema
 from ..table import Table
-from .history import Past, Revisions
-from .swapping import Swapping, exchange
+from .past import Past, Revisions
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .swapping import Swapping
 
 Integers = npt.NDArray[np.int64]
 
@@ -85,6 +86,8 @@ class Masking:
     @property
     def unswapped(self) -> Table:
         """The masked values, in the order of `truth`, as they were before any exchange."""
+        from .swapping import exchange
+
         if self.swapping is None or not self.swapping.swaps:
             return self.masked
         return exchange(self.masked, self.swapping.columns, self.swapping.pairs)
@@ -173,8 +176,7 @@ def labels_of(table: Table, order: Integers | None = None) -> Any:
     records = np.arange(len(table)) if order is None else order
     if table.ids is None:
         return from_numpy((records + 1).astype(np.int64)).cast(pa.string())
-    at: Any = from_numpy(records)
-    return table.ids.take(at)
+    return taken(table.ids, records)
 
 
 def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:

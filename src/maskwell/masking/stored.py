@@ -21,7 +21,7 @@ from ..keystream import Key, in_sixteens
 from ..schema import Schema
 from ..table import Source, Table
 from .codebook import codebook
-from .history import Past, Revisions
+from .past import Past, Revisions
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
 from .swapping import Swapping
