@@ -76,6 +76,15 @@ def test_attack_by_all_sets_six_intruders_side_by_side(run: Any, folder: Path) -
             ("--intruder", "nearest", "--distance", "posterior"),
             mw.NearestRecord(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"), distance="posterior"),
         ),
+        (
+            ("--intruder", "nearest", "--direction", "to_original", "--one-to-one"),
+            mw.NearestRecord(
+                match_blocks=("REGION",),
+                fields=("INCOME", "TAX", "AGE"),
+                direction="to_original",
+                assignment="one-to-one",
+            ),
+        ),
         (("--intruder", "law"), mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"))),
         (
             ("--intruder", "fingerprint", "--fields", "REGION,SEX"),
@@ -96,10 +105,12 @@ def test_attack_by_a_named_intruder(run: Any, folder: Path, options: tuple[str, 
     ("options", "said"),
     [
         (("--intruder", "nearset"), "--intruder is one of matcher, nearest, law, fingerprint"),
+        (("--intruder", "fingerprint", "--one-to-one"), "--one-to-one is not for fingerprints"),
+        (("--direction", "back"), "direction must be"),
         (("--distance", "noise"), "say --intruder nearest too"),
         (("--intruder", "nearest", "--distance", "far"), "distance"),
         (("--intruder", "nearest", "--within", 0.1), "--within is the matcher's"),
-        (("--intruder", "nearest", "--all"), "leave --intruder out"),
+        (("--intruder", "nearest", "--all"), "leave --intruder and its options out"),
     ],
 )
 def test_options_that_do_not_go_together(run: Any, folder: Path, options: tuple[Any, ...], said: str) -> None:

@@ -62,13 +62,23 @@ def spread_out(heights: Sequence[float], apart: float) -> list[float]:
     return out
 
 
-def save(figure: Figure, path: Path) -> Path:
+KINDS = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+
+
+def check_picture(path: str | Path) -> Path:
+    """Refuse, before any work, what is no file of a picture or cannot be written."""
+    if not isinstance(path, str | Path) or Path(path).suffix.lower() not in KINDS:
+        raise BadPlan(f"a picture is a file that ends in .png, .svg or .pdf, and not {str(path)!r}")
+    if not Path(path).parent.is_dir():
+        raise CannotWrite(f"{str(path)!r} cannot be written: there is no such folder")
+    return Path(path)
+
+
+def save(figure: Figure, path: str | Path) -> Path:
     """Write a picture; the same figure gives the same bytes."""
-    plain = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    file = check_picture(path)
     try:
-        figure.savefig(path, metadata=plain.get(path.suffix.lower()))
+        figure.savefig(file, metadata=KINDS[file.suffix.lower()])
     except OSError as error:
         raise CannotWrite(f"{str(path)!r} cannot be written: {error.strerror}") from None
-    except ValueError:
-        raise BadPlan(f"{str(path)!r} is no kind of picture: take .png, .svg or .pdf") from None
-    return path
+    return file

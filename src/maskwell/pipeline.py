@@ -86,10 +86,10 @@ def read_input(plan: NoisePlan) -> Table:
     return conform_proposed(raw, proposal)
 
 
-def read_table(file: Path, schema: Path | None = None) -> Table:
+def read_table(source: InputPlan) -> Table:
     """Read a file by its schema, or by one proposed."""
-    raw = _load(InputPlan(file=file))
-    return conform_raw(raw, None if schema is None else Schema.read(schema))
+    raw = _load(source)
+    return conform_raw(raw, None if source.schema is None else Schema.read(source.schema))
 
 
 def _undecided(plan: NoisePlan, proposal: Proposal) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import warnings
 
@@ -12,6 +13,7 @@ from scipy.stats import binomtest
 
 import maskwell as mw
 from maskwell.attacks import Quantiles, Sample
+from maskwell.attacks.h_index import Outermost
 from maskwell.attacks.running import attack_by
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema
@@ -202,6 +204,56 @@ def test_deciles_are_of_outlyingness_the_outermost_first():
     assert sum(shares) / 205 == pytest.approx(risk.h.at_zero)
 
 
+def corners(order):
+    """The 256 corners of a cube in 8 dimensions, equally far from its centre, some with noise that loses them."""
+    values = np.array(list(itertools.product([-1.0, 1.0], repeat=8)))[order]
+    described = (Column("ID", "text", ID), *(Column(n, "continuous", KEY) for n in "ABCDEFGH"))
+    named = {n: values[:, j] for j, n in enumerate("ABCDEFGH")}
+    return Table.from_frame(pa.table({"ID": [f"c{i:03}" for i in order], **named}), Schema(described))
+
+
+def test_equally_outlying_targets_share_their_places_whatever_their_order():
+    rows = []
+    for order in (np.arange(256), np.random.default_rng(3).permutation(256)):
+        masking = mw.apply(mw.IndependentNoise(tuple("ABCDEFGH"), variance=0.5), corners(order), seed=1)
+        risk = mw.attack(mw.NearestRecord(), masking)
+        assert 0.2 < risk.rate < 0.8
+        assert risk.h.outer_rate == pytest.approx(risk.rate)
+        rows.append(risk.h.deciles.to_pylist())
+        for row in rows[-1]:
+            assert row["rate"] == pytest.approx(risk.rate)
+            assert row["at_zero"] == pytest.approx(risk.h.at_zero)
+            assert row["expected_h"] == pytest.approx(risk.h.expected)
+            assert row["median_true_rank"] == np.median(risk.h.ranks)
+    for one, other in zip(*rows, strict=True):
+        assert one == pytest.approx(other)
+
+
+def test_ties_that_straddle_an_edge_count_in_part_on_either_side():
+    """Places 0, then 1 to 3 shared by three, then 4; one without a place."""
+    placed = Outermost.of(np.array([2.0, 5.0, 2.0 + 1e-12, np.nan, 1.0, 2.0]))
+    assert len(placed) == 5
+    np.testing.assert_allclose(placed.weights(0, 2), [1 / 3, 1, 1 / 3, 0, 0, 1 / 3])
+    np.testing.assert_allclose(placed.weights(2, 5), [2 / 3, 0, 2 / 3, 0, 1, 2 / 3])
+    assert len(Outermost.of(np.full(3, np.nan))) == 0
+
+
+def test_targets_without_a_place_and_twins_are_told():
+    """Of ten records two have nothing open, and are twins as well; so are two others."""
+    true = [(float(i),) for i in (0, 0, 3, 5, 7, 9, 11, 13)] + [(None,), (None,)]
+    risk = mw.attack(mw.NearestRecord(), by_hand(true, true, A={}))
+    wrong = np.asarray(risk.table["h"]) == 0
+    wrong &= ~np.asarray(risk.table["correct"])
+    assert wrong.sum() == 2
+    assert (risk.h.unplaced, risk.h.twins, risk.h.at_zero) == (2, 0.2, 1.0)
+    assert "2 more targets have no place in these tenths" in repr(risk)
+    assert "Pr(h=0) has 20.0% in it that are linked to another record just like them" in repr(risk)
+    assert sum(row["targets"] for row in risk.h.deciles.to_pylist()) == 8
+    plain = repr(mw.attack(mw.NearestRecord(), by_hand(LINE, MOVED, A={})))
+    assert "no place" not in plain
+    assert "just like" not in plain
+
+
 def test_a_risk_shows_h_and_writes_figures_only(masking):
     risk = mw.attack(mw.NearestRecord(fields=AMOUNTS), masking)
     text = repr(risk)
@@ -238,8 +290,9 @@ def test_the_interval_is_wilsons_and_only_of_samples(people, masking):
     np.testing.assert_allclose(risk.interval, wanted, rtol=1e-6)
     assert risk.to_dict()["interval"] == list(risk.interval)
     assert "Wilson" in repr(risk)
-    everybody = mw.NearestRecord(fields=AMOUNTS, targets=Sample(len(people) + 1))
-    assert mw.attack(everybody, masking).interval is None
+    for size in (len(people), len(people) + 1):
+        everybody = mw.NearestRecord(fields=AMOUNTS, targets=Sample(size))
+        assert mw.attack(everybody, masking).interval is None
 
 
 ORACLE = (53.5, 46.3, 42.8, 41.5, 41.2, 40.6, 42.4, 45.9, 53.7)

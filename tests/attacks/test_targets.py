@@ -48,7 +48,7 @@ def chosen(targets, table, order=None, **options):
 
 def test_a_sample_is_drawn_by_the_key_and_not_by_the_order_of_the_file(people, masking):
     plan = replace(NEAREST, targets=mw.Sample(30))
-    drawn, numbers = held(plan, masking, None)
+    drawn, numbers, _ = held(plan, masking, None)
     assert len(set(drawn.ids.to_pylist())) == 30
     assert (np.diff(numbers) > 0).all()
     turned = mw.apply(masking.mask, people.take(np.arange(len(people))[::-1]), key=masking.key)
@@ -274,3 +274,34 @@ def test_options_written_by_hand_are_understood():
     assert attack_from_dict(weights) == mw.NearestRecord(weights={"weights": 2.0, "at": 1.0})
     rules = {"attack": "Linkage", "rules": {"INCOME": {"rule": "Absolute", "amount": 5}}}
     assert attack_from_dict(rules) == mw.Linkage(rules={"INCOME": mw.Absolute(5)})
+
+
+@pytest.mark.parametrize("options", [{"direction": "to_original"}, {"assignment": "one-to-one"}], ids=str)
+@pytest.mark.parametrize("kind", [mw.NearestRecord, mw.BayesIntruder, mw.Linkage])
+def test_some_targets_are_judged_among_all_candidates(kind, options, people):
+    """Where records compete or are searched among, choosing some of them must not make the others go away."""
+    more = {"claims": "all links"} if kind is mw.Linkage else {}
+    plan = kind(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"), **options, **more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.3), people, seed=5)
+        whole = mw.attack(plan, masking)
+        some = mw.attack(replace(plan, targets=mw.Sample(60)), masking)
+    names = "target_id" if plan.to_masked else "linked_id"
+    assert some.targets == 60
+    rows = {row["target_id"]: row for row in whole.table.to_pylist()}
+    assert 0 < some.table.num_rows <= 60
+    for row in some.table.to_pylist():
+        assert rows[row["target_id"]][names] == row[names]
+        assert rows[row["target_id"]]["expected_correct"] == row["expected_correct"]
+
+
+def test_masked_columns_are_not_among_the_blocks_by_themselves(people):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masks = mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.1), mw.Pram("REGION", stay=0.5)
+        masking = mw.apply(mw.Chain(masks), people, seed=5)
+        risk = mw.attack(mw.NearestRecord(), masking)
+    assert risk.attack.match_blocks == ()
+    assert "not among the blocks, because masked: REGION" in risk.notes
+    assert risk.rate == mw.attack(mw.NearestRecord(match_blocks=()), masking).rate > 0.05

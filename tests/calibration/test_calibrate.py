@@ -178,6 +178,7 @@ def test_of_several_intruders_the_worst_decides(table):
     assert found.confirmation.names == ("plain", "informed")
     assert found.met
     assert all(one.mean <= 0.2 for one in found.confirmation.figures.values())
+    assert "of the worst of 2 intruders in each draw" in repr(found)
 
 
 def test_an_intruder_who_needs_a_law_takes_no_part_where_there_is_none(table):
@@ -237,6 +238,7 @@ def test_figures_are_plain_and_name_no_record(table, found):
 def test_what_the_search_found_is_shown_beside_what_fresh_draws_say(found):
     shown = repr(found)
     assert "fresh draws" in shown
+    assert "worst of" not in shown  # there is one intruder
     assert "chosen because that came out well" in shown
     assert f"{found.confirmation.figure.mean:.2%}" in shown
     assert f"{found.searched.figure.mean:.2%}" in shown
@@ -253,7 +255,8 @@ class Told(Linkage):
     def assessed(self, risk, marked):
         """Put the known rate in the place of the one that was found."""
         sd = float(np.sqrt(marked.masking.card.laws[0].noise.covariance[0, 0]))
-        return replace(risk, expected_correct=risk.targets * self.rate(sd, marked.masking.key))
+        many = 10**9  # so that the rate is as good as known
+        return replace(risk, targets=many, expected_correct=many * self.rate(sd, marked.masking.key))
 
 
 def told(rate: Callable[[float, Key], float]) -> Told:
@@ -292,12 +295,20 @@ def test_a_search_that_flatters_is_put_right_by_fresh_draws(table):
 
 
 def test_a_scale_that_is_never_confirmed_is_not_given(table):
-    lucky = keys_of_search(QUICK["seed"], QUICK["replicates"])
-    plan = told(lambda sd, key: 0.1 if key.secret in lucky else 0.2)
+    """Every attempt is on draws of its own."""
+    lucky, seen = keys_of_search(QUICK["seed"], QUICK["replicates"]), []
+
+    def rate(sd: float, key: Key) -> float:
+        seen.append(key.secret)
+        return 0.1 if key.secret in lucky else 0.2
+
+    plan = told(rate)
     found = calibrate(IndependentNoise(("A",), variance=1.0), table, plan, MaxRate(0.15), **ALONE)
     assert not found.met
     assert found.mask is None
     assert found.attempts == 12
+    fresh = [secret for secret in seen if secret not in lucky]
+    assert len(fresh) == len(set(fresh)) == 12 * QUICK["confirmations"]
     assert "no scale was confirmed" in found.notes[-1]
     assert "NOT met" in repr(found)
 
@@ -358,9 +369,20 @@ def test_the_trace_is_a_picture(name, request):
     assert any("fresh draws" in text for text in words) == one.met
 
 
+@pytest.mark.parametrize(("floor", "drawn"), [(0.3, True), (30.0, False)])
+def test_a_floor_far_above_all_figures_is_only_said(found, floor, drawn):
+    plain = replace(found, floor=0.0).figure().axes
+    panels = replace(found, floor=floor).figure().axes
+    lines = [[line for line in axes.lines if set(line.get_ydata()) == {floor}] for axes in panels]
+    assert [len(one) for one in lines] == [int(drawn), 0]
+    assert any(f"{floor:.3g}" in text.get_text() for text in panels[0].get_legend().get_texts())
+    assert panels[1].get_ylim() == plain[1].get_ylim()
+    assert drawn or panels[0].get_ylim() == plain[0].get_ylim()
+
+
 def test_the_picture_is_written_alike_every_time(found, tmp_path):
     first, again = (found.plot(tmp_path / name).read_bytes() for name in ("one.png", "two.png"))
     assert first == again
     assert first.startswith(b"\x89PNG")
-    with pytest.raises(BadPlan, match="no kind of picture"):
+    with pytest.raises(BadPlan, match=r"ends in \.png, \.svg or \.pdf"):
         found.plot(tmp_path / "trace.docx")

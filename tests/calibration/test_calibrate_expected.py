@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from maskwell.attacks import Linkage, NearestRecord, attack
+from maskwell.attacks import Linkage, NearestRecord, Quantiles, attack
 from maskwell.calibration import expected_risk
 from maskwell.errors import BadPlan
 from maskwell.keystream import Key
@@ -76,6 +76,18 @@ def test_the_worst_decile_is_riskier(table):
         for over in ("all", "worst decile")
     )
     assert outer > everybody
+
+
+def test_nothing_found_is_not_nothing_to_find(table):
+    """So much noise, so few targets and draws: an interval from 0 to 0 would be a claim that nobody can make."""
+    plan = NearestRecord(fields=("A", "B"), targets=Quantiles((0.5,), of="A"))
+    strong = CorrelatedNoise(("A", "B"), sd_ratio=50)
+    found = expected_risk(strong, table, plan, replicates=4, seed=2)["NearestRecord"]
+    assert found.rate.mean == found.rate.se == found.rate.low == 0
+    assert found.rate.high == pytest.approx(1 - 0.025**0.25)
+    shares = (found.rate, found.at_zero, found.below)
+    assert all(0 <= one.low <= one.mean <= one.high <= 1 and one.low < one.high for one in shares)
+    assert 0 <= found.expected_h.low < found.expected_h.mean < found.expected_h.high
 
 
 def test_the_same_key_gives_the_same_figures(table):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 from maskwell.attacks import Linkage, NearestRecord
 from maskwell.calibration import calibrate
+from maskwell.calibration.floors import fingerprint_floor
+from maskwell.calibration.judging import measure_of
+from maskwell.calibration.trials import Bench
 from maskwell.errors import BadPlan
 from maskwell.keystream import Key
 from maskwell.masks import Coding, CorrelatedNoise, IndependentNoise, Subsample
@@ -87,6 +91,20 @@ def test_the_floor_is_that_of_the_records_judged(table):
     assert found.floor == pytest.approx(0.15)
     with pytest.raises(BadPlan, match=r"100\.00% of the records judged"):
         calibrate(noise(sd_ratio=0.5), given, NearestRecord(), MaxRate(0.4), over="worst decile", **QUICK)
+
+
+def test_the_tenth_of_the_floor_is_the_one_that_is_judged(table):
+    """Who is alone with a job lies far out by B, which the attack does not look at: that is not the judged tenth."""
+    far, jobs = np.arange(len(table)) < 6, [f"job {i}" for i in range(6)] + ["none"] * (len(table) - 6)
+    values = {"A": np.where(far, 0.0, table.floats("A")), "B": np.where(far, 50.0, table.floats("B"))}
+    job = Column("JOB", "category", categories=tuple(dict.fromkeys(jobs)))
+    given = table_of({"JOB": jobs, **values}, JOB=job)
+    for fields, floor in ((("A",), 0.0), (("B",), 1.0), (None, 1.0)):
+        plans = [NearestRecord(fields=fields)]
+        bench = Bench(given, plans, Key.from_seed(1), measure_of(MaxRate(0.4)), over="worst decile")
+        assert fingerprint_floor(bench, noise(sd_ratio=0.5)) == pytest.approx(floor)
+        both = replace(bench, plans=[*plans, NearestRecord()])
+        assert fingerprint_floor(both, noise(sd_ratio=0.5)) == pytest.approx(1.0)
 
 
 # Bad input.

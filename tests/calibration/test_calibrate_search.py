@@ -38,8 +38,8 @@ class KnownRisk:
         self.ran.append(factor)
         errors = self.error * np.random.default_rng(1).standard_normal(replicates)
         rates = (self.rate(mask.sd_ratio) + errors)[:, None]
-        ones, nothing = np.ones_like(rates), np.full_like(rates, np.nan)
-        return Trial(mask, factor, round, rate_measure(LIMIT), ("known",), rates, ones, nothing)
+        ones, nothing, many = np.ones_like(rates), np.full_like(rates, np.nan), np.full_like(rates, 1e6)
+        return Trial(mask, factor, round, rate_measure(LIMIT), ("known",), rates, ones, nothing, many)
 
 
 def scales_of(bench: Any, start: float = 1.0, **options: Any) -> Scales:

@@ -6,12 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from maskwell.attacks import Linkage, NearestRecord, attack
+from maskwell.calibration import Trial
+from maskwell.calibration.estimates import Estimate, share_above, share_below
 from maskwell.calibration.judging import ALL, WORST_DECILE, counted, measure_of
 from maskwell.calibration.losses import il1s, loss_of, total_variance_ratio
 from maskwell.calibration.outlying import outlyingness_of, worst_tenth
-from maskwell.calibration.trials import Bench, Estimate, Trial, check_plans, trace_table
+from maskwell.calibration.trials import Bench, check_plans, trace_table
 from maskwell.errors import BadPlan
 from maskwell.keystream import Key
 from maskwell.masking import apply
@@ -196,12 +199,92 @@ def test_estimates_are_means_with_standard_errors():
     assert Estimate.of(np.zeros(2), np.zeros(2)).mean == 0
 
 
+def trial_of(tolerance, tops, bottoms=1.0, *, targets):
+    """A trial with known figures of one intruder."""
+    tops = np.asarray(tops, dtype=float)[:, None]
+    bottoms, judged = np.full_like(tops, bottoms), np.full_like(tops, targets)
+    return Trial(noise(1), 1.0, "search", measure_of(tolerance), ("a",), tops, bottoms, tops, judged)
+
+
 def test_the_bound_lies_t_errors_above_the_mean():
-    rates = np.array([[0.1], [0.12], [0.14]])
-    trial = Trial(noise(1), 1.0, "search", measure_of(MaxRate(0.15)), ("a",), rates, np.ones((3, 1)), rates)
+    trial = trial_of(MaxRate(0.15), [0.1, 0.12, 0.14], targets=10_000)
     assert trial.bound(0.05) == pytest.approx(-0.03 + 2.919986 * 0.02 / np.sqrt(3), rel=1e-5)
     assert trial.bound(0.05, 30) < trial.bound(0.05)
     assert trial.figure_bound(0.05) == pytest.approx(trial.bound(0.05) + 0.15)
+
+
+@pytest.mark.parametrize(("count", "judged"), [(0, 7), (3, 40), (39, 40), (40, 40)])
+def test_bounds_on_shares_are_exact(count, judged):
+    """At the bound, a count as far off as the one seen has a chance of just the level."""
+    high, low = share_above(count, judged, 0.03), share_below(count, judged, 0.03)
+    assert high == 1 if count == judged else binom.cdf(count, judged, high) == pytest.approx(0.03)
+    assert low == 0 if count == 0 else binom.sf(count - 1, judged, low) == pytest.approx(0.03)
+
+
+@pytest.mark.parametrize(
+    ("targets", "draws", "limit"), [(1, 10, 0.1), (1, 40, 0.3), (4, 10, 0.15), (10, 10, 0.02), (10, 40, 0.02)]
+)
+@pytest.mark.parametrize("kind", ["rate", "share of small h", "ratio"])
+def test_few_targets_are_confirmed_no_more_often_than_the_level_says(targets, draws, limit, kind):
+    """A rate just above what is tolerated, found by so few targets that their draws are often alike."""
+    tolerances = {
+        "rate": MaxRate(limit),
+        "share of small h": ProbH(3, limit),
+        "ratio": Ratio(limit / (1 - limit)),
+    }
+    level, repeats, rng = 0.05, 1500, np.random.default_rng(5)
+    found = rng.binomial(targets, 1.01 * limit, (repeats, draws)) / targets
+    confirmed = []
+    for rates in found:
+        wrong = (1 - rates)[:, None] if kind == "ratio" else 1.0
+        confirmed.append(trial_of(tolerances[kind], rates, wrong, targets=targets).bound(level) <= 0)
+    assert np.mean(confirmed) <= level + 3 * np.sqrt(level * (1 - level) / repeats)
+
+
+def test_many_targets_are_not_judged_more_strictly_than_need_be():
+    """With a rate a few errors below the limit nearly all are confirmed, and the bound is hardly above Student's."""
+    rng, draws, targets = np.random.default_rng(6), 20, 1000
+    sd = np.sqrt(0.15 * 0.85 / (draws * targets))
+    trials = [
+        trial_of(MaxRate(0.15), rng.binomial(targets, 0.15 - 5 * sd, draws) / targets, targets=targets)
+        for _ in range(300)
+    ]
+    assert np.mean([trial.bound(0.05) <= 0 for trial in trials]) > 0.98
+    plain = [trial.figure.mean + 1.729133 * trial.figure.se for trial in trials]  # Student's t, 19 degrees
+    assert np.mean([trial.figure_bound(0.05) for trial in trials]) < np.mean(plain) + 0.25 * sd
+
+
+@pytest.mark.parametrize(("share", "targets"), [(0.7, 1), (0.95, 4)])
+def test_a_mean_h_that_all_draws_share_is_no_proof(share, targets):
+    """h is 10 but for some targets, who are found: the true mean lies just below what is asked for."""
+    level, repeats, rng = 0.05, 1500, np.random.default_rng(7)
+    h = 10 * rng.binomial(targets, share, (repeats, 8)) / targets
+    wanted = ExpectedH(10 * share * 1.01)
+    confirmed = [trial_of(wanted, means, targets=targets).bound(level) <= 0 for means in h]
+    assert np.mean(confirmed) <= level + 3 * np.sqrt(level * (1 - level) / repeats)
+    alike = trial_of(wanted, np.full(8, 10.0), targets=targets)
+    assert alike.figure_bound(level) == pytest.approx(10 * level ** (1 / (8 * targets)))
+    assert alike.figure.low < 10 < alike.figure.high
+
+
+def test_draws_that_are_all_alike_are_said_to_be():
+    nothing = trial_of(MaxRate(0.1), np.zeros(10), targets=2)
+    assert nothing.bound(0.05) > 0  # 0 of 20 is not yet below a tenth
+    assert nothing.bound(0.05, 30) < 0
+    assert nothing.figure_bound(0.05) == pytest.approx(1 - 0.05 ** (1 / 20))
+    assert nothing.said == "0.00% in every draw"
+    assert (nothing.figure.low, nothing.figure.high) == (0, pytest.approx(1 - 0.025 ** (1 / 20)))
+    everybody = trial_of(MaxRate(0.1), np.ones(10), targets=2).figure
+    assert (everybody.low, everybody.high) == (pytest.approx(0.025 ** (1 / 20)), 1)
+
+
+def test_who_claims_nothing_has_no_ratio():
+    nobody = trial_of(Ratio(2), np.zeros(5), 0.0, targets=9)
+    assert nobody.bound(0.05) == nobody.figure_bound(0.05) == nobody.figure.mean == 0
+    wrong = trial_of(Ratio(2), np.zeros(5), 1 / 9, targets=9)  # five claims, all wrong
+    share = 1 - 0.05 ** (1 / 5)
+    assert wrong.figure_bound(0.05) == pytest.approx(share / (1 - share))
+    assert wrong.bound(0.05) <= 0
 
 
 def test_losses_are_what_they_say(people, study_key):

@@ -75,6 +75,7 @@ def test_the_chosen_point_is_the_cheapest_that_meets_the_tolerance(found):
     assert found.table["chosen"].to_pylist().count(True) == 1
     assert "confirm it by calibrate" in repr(found)
     assert "  >" in repr(found)
+    assert "of the worst intruder in each draw" in repr(found)
 
 
 def test_nothing_is_chosen_where_nothing_meets_the_tolerance(table):

@@ -13,6 +13,7 @@ from ..card import NoiseCard
 from ..errors import NoLaw, raise_all
 from ..laws import Additive, SkewedBias
 from ..laws.chained import combined_of
+from ..laws.spread import Multiplicative
 from ..masking.totals import in_order
 from ..table import Floats, Table
 from .pairwise import laws_on
@@ -106,7 +107,8 @@ class _Collected:
         varying = [name for j, name in enumerate(law.columns) if _varies(law, j)]
         if varying:
             self.notes.append(
-                f"the noise of {', '.join(varying)} depends on the value: he takes its mean square over the release"
+                f"the noise of {', '.join(varying)} depends on the value, and this distance takes its mean square over "
+                "the release: who knows the law can do far better, so look at BayesIntruder"
             )
 
     def add_sum(self, total: str, parts: Sequence[tuple[str, float]]) -> None:
@@ -162,15 +164,20 @@ def _varies(law: Any, j: int) -> bool:
 
 
 def _scale(law: Any, j: int, released: Table) -> float:
-    """Return by what the noise of a column is multiplied: in the mean square, over the released values."""
+    """Return by what the noise of a column is multiplied: in the mean square, over the released values.
+
+    Of multiplicative noise, z = theta x + e, the mean square of the true values follows: E z^2 = (1 + b^2) E x^2 + s^2.
+    """
     if not _varies(law, j):
         return 1.0
     values = released.floats(law.columns[j])
     values = values[~np.isnan(values)]
     if isinstance(law, SkewedBias):
-        squares = law.sds[j] ** 2 + (law.bias_sd * values) ** 2
+        squares = (law.sds[j] ** 2 + (law.bias_sd * values) ** 2) / (1 + law.bias_sd**2)
     else:
         squares = law.spreads[j].factor(values) ** 2
+        if isinstance(law.spreads[j], Multiplicative):
+            squares /= 1 + law.spreads[j].bias_sd ** 2
     return float(np.sqrt(squares.mean())) if len(values) else 0.0
 
 

@@ -7,7 +7,7 @@ afterwards. Permuting the links therefore changes what is correct and nothing el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -73,6 +73,37 @@ class Guess:
 
     def __len__(self) -> int:
         return len(self.searcher)
+
+    def only(self, rows: Bools) -> Guess:
+        """Return the answer for some of the records that searched."""
+        at = np.flatnonzero(rows)
+        arrays = (
+            "searcher",
+            "found",
+            "score",
+            "ties",
+            "candidates",
+            "claimed",
+            "kind",
+            "second",
+            "second_score",
+        )
+        some = {name: value[at] for name in arrays if (value := getattr(self, name)) is not None}
+        return replace(
+            self,
+            **some,
+            is_tied=lambda rows, found: self.is_tied(at[rows], found),
+            in_block=lambda rows, found: self.in_block(at[rows], found),
+            columns={name: values[at] for name, values in self.columns.items()},
+            figures={**self.figures, **_rows_of(self.figures, at)},
+        )
+
+
+def _rows_of(figures: Mapping[str, Any], at: Ints) -> dict[str, Any]:
+    """Return what looks pairs up by row, for some of the rows."""
+    if "patterns_of" not in figures:
+        return {}
+    return {"patterns_of": lambda rows, found: figures["patterns_of"](at[rows], found)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ the noise of that mask, an intruder with the same targets who uses all that show
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -13,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..card import NoiseCard
-from ..errors import BadInput, BadPlan, raise_all
+from ..errors import BadInput, BadPlan, MaskwellWarning, raise_all
+from ..keystream import Key
 from ..masking import Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
@@ -23,11 +25,25 @@ from .ranking import Blocks
 from .risk import Risk
 from .running import attack_by
 from .search import Search, check_fields, frozen_names, joint_codes
-from .surviving import NOISY, PATTERN, VALUES, Fate, Trait, comparable, fates, settled, trait_of, units_of
+from .spared import MOST_STRAYS, on_spared, on_unchanged
+from .surviving import (
+    NOISY,
+    PATTERN,
+    SPARED,
+    VALUES,
+    Fate,
+    Trait,
+    comparable,
+    fates,
+    settled,
+    trait_of,
+    units_of,
+)
 from .targets import Quantiles, number_keys
 
 KINDS = ("unique", "pair", "3 to 5 alike", "more alike", "none alike")
 LARGEST = (1, 2, 5)  # groups of the first kinds have at most so many records
+DRAWS = 5  # of the noise, to see how many come to lie there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +52,12 @@ class Fingerprint(Search):
 
     A fingerprint has the values of every column that leaves without noise (blocks and weights too, as they leave:
     rounded, coded, grouped) and what is missing, top- or bottom-coded in every other, as far as the noise cannot
-    change that. `columns` says what he knows of it; without it, all. He claims a link where one of his records and one
-    released record have the same fingerprint and nobody else has. `rate` is the floor under every noise, and the
-    `floor` of the risk says where these records are and what would remove them.
+    change that. Values that the noise of their column spares count too: zeros under multiplicative noise, a range
+    without noise. There he is nearly sure: he errs where another value comes to lie there, by its noise or by
+    rounding, which the marks show; columns where more than half of the others do are left out.
+    `columns` says what he knows of it; without it, all. He claims a link where one of his records and one released
+    record have the same fingerprint and nobody else has. `rate` is the floor under every noise, and the `floor` of the
+    risk says where these records are and what would remove them.
 
     On a release its card tells what is masked. On a table before any noise, or a release without a card, `masked`
     names those columns; on a table they are else the key columns that are numbers. Columns exchanged between some
@@ -91,16 +110,16 @@ class Fingerprint(Search):
         """Link the intruder's records with the released ones, without any link."""
         bare = release.table is known.population
         masked, notes = self._masked(release, bare)
-        counted = self._counted(known.targets, release, masked)
+        counted, said = _weighed(self._counted(known.targets, release, masked), known.population, release)
         units = units_of(release.table, release.card, planned=bare)
         ours = settled(known.targets, release.card, units)
         theirs = release.table
         if bare:
             theirs = ours if known.targets is theirs else settled(theirs, release.card, units)
-        traits = [trait_of(name, fate, ours, theirs) for name, fate in counted.items()]
+        traits = _reconciled([trait_of(name, fate, ours, theirs) for name, fate in counted.items()])
         prints = fingerprints(traits, self._block_columns(traits, release.table.schema))
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
-        return _answered(self, prints, orders, notes + _notes(counted, release))
+        return _answered(self, prints, orders, notes + said + _notes(counted, release))
 
     def _masked(self, release: Release, bare: bool) -> tuple[tuple[str, ...], list[str]]:
         """Return the columns that are masked beside what the card says, and what to say about them."""
@@ -160,8 +179,13 @@ class Fingerprint(Search):
 
     def assessed(self, risk: Risk, marked: Marked) -> Risk:
         """Add the floor: who is alone, in which blocks, and what would remove them."""
-        prints = marked.guess.figures["prints"]
-        return replace(risk, floor=floor(prints, marked.masking.release.table, risk.targets))
+        prints, masking = marked.guess.figures["prints"], marked.masking
+        return replace(
+            risk,
+            floor=floor(prints, masking.release.table, risk.targets),
+            records=len(masking.truth),
+            notes=(*risk.notes, *on_unchanged(masking)),
+        )
 
 
 def floor_of(
@@ -171,7 +195,9 @@ def floor_of(
 
     The targets are those of the attack `targets_of` (all records without one, and where it draws a sample of them). He
     knows every unmasked column, or `columns`. Where the mask releases a sample of the records, the correct links are
-    those expected over samples; all other figures are about the whole file.
+    those expected over samples; all other figures are about the whole file. Where values that the noise spares count,
+    the noise of this mask is drawn 5 times by keys of its own: the correct links are their mean, all else is about the
+    first draw. Of these alone another scale may leave more or fewer.
     """
     card = mask.card(table)
     plan = Fingerprint(**_targets_of(targets_of), columns=None if columns is None else tuple(columns))
@@ -179,13 +205,26 @@ def floor_of(
     masking = Masking(table, table, card, mask, given=(release, np.arange(len(table))))
     risk, guess, _, _ = attack_by(plan, masking)
     if card.subsampled is None:
-        return risk
+        return _over_draws(plan, mask, table) if risk.floor.spared else risk
     chance = card.subsampled * (1 - card.subsampled) ** (guess.ties - 1.0)
     found = float(chance[guess.columns["own_alike"] == 1].sum())
     said = (
         f"each record is released with probability {card.subsampled:g}: the correct links are those expected"
     )
     return replace(risk, expected_correct=found, notes=(said, *risk.notes))
+
+
+def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
+    """Return what is found on average over some draws of the noise."""
+    from ..masking import apply
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        keys = [Key.from_seed(seed) for seed in range(DRAWS)]
+        found = [attack_by(plan, apply(mask, table, key=key))[0] for key in keys]
+    mean = float(np.mean([one.expected_correct for one in found]))
+    said = f"the correct links are the mean of {DRAWS} draws of the noise"
+    return replace(found[0], expected_correct=mean, notes=(said, *found[0].notes))
 
 
 def _targets_of(attack: Any) -> dict[str, Any]:
@@ -228,6 +267,44 @@ def _notes(counted: Mapping[str, Fate], release: Release) -> list[str]:
     if groups := release.table.schema.with_role("group"):
         said.append(f"that records share a {' or '.join(groups)} shows in a release too, and is not counted")
     return said
+
+
+def _weighed(counted: dict[str, Fate], truth: Table, release: Release) -> tuple[dict[str, Fate], list[str]]:
+    """Leave spared values out where too many others come to lie among them; say which count and which do not.
+
+    The intruder sees it: more released values lie there than true ones, of which he knows how they are distributed.
+    """
+    found, weighed = list[tuple[str, float, float]](), dict(counted)
+    for name, fate in counted.items():
+        if fate.spared is None or name not in truth.schema or not truth.schema[name].is_number:
+            continue
+        for spared in (fate.spared, replace(fate.spared, inner=True)):
+            true, strays = spared.straying(truth.floats(name), release.table.floats(name))
+            if strays <= MOST_STRAYS:
+                break
+        weighed[name] = replace(fate, spared=spared if strays <= MOST_STRAYS else None)
+        found += [(name, true, strays)] if true > 0 else []
+    return weighed, on_spared(found)
+
+
+def _reconciled(traits: list[Trait]) -> list[Trait]:
+    """Let pairs that are alone by what is sure agree on spared values too, so that no stray value parts them."""
+    if not any(trait.what == SPARED and trait.known is not trait.released for trait in traits):
+        return traits
+    pairs = fingerprints([_sure(trait) for trait in traits], ()).pairs
+    return [_agreeing(trait, pairs) if trait.what == SPARED else trait for trait in traits]
+
+
+def _sure(trait: Trait) -> Trait:
+    if trait.what != SPARED or trait.pattern is None:
+        return trait
+    return replace(trait, known=trait.pattern[0], released=trait.pattern[1])
+
+
+def _agreeing(trait: Trait, pairs: tuple[Ints, Ints]) -> Trait:
+    released = trait.released.copy()
+    released[pairs[1]] = trait.known[pairs[0]]
+    return replace(trait, released=released)
 
 
 def fingerprints(traits: Sequence[Trait], block_columns: tuple[str, ...]) -> Prints:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..table import Table
 from .contract import Bools, Ints
-from .surviving import PATTERN, VALUES, Codes, Trait
+from .surviving import PATTERN, SPARED, VALUES, Codes, Trait
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,10 +28,11 @@ Words = npt.NDArray[np.uint64]
 class Floor:
     """Records that are alone with their fingerprint, on both sides: noise of any size leaves them to be found.
 
-    `values` are the columns whose values count, `patterns` those of which only what is missing or coded does.
+    `values` are the columns whose values count, `patterns` those of which only what is missing or coded does, and
+    `spared` those that have noise and yet leave some values as they are, zeros for example.
     `blocks` has the values of the blocks with most of them (at most 20 of `block_count`), with their numbers.
-    `without` says how many remain when one column alone no longer shows: left out ("values"), its values hidden by
-    noise while missing and coded cells still show ("values, pattern left"), or those imputed or recoded ("pattern").
+    `without` says how many remain when one column alone no longer shows: left out ("values", "spared values"), hidden
+    by noise while missing and coded cells still show ("values, pattern left"), or those imputed or recoded ("pattern").
     Coarser classes of a column remove at most as many as leaving it out. `steps` takes columns away one after the
     other, always the one that leaves fewest, until none remains.
     """
@@ -40,6 +41,7 @@ class Floor:
     targets: int
     values: tuple[str, ...]
     patterns: tuple[str, ...]
+    spared: tuple[str, ...]
     block_columns: tuple[str, ...]
     block_count: int
     blocks: pa.Table = field(repr=False, compare=False)
@@ -58,6 +60,7 @@ class Floor:
             "rate": self.rate,
             "values": list(self.values),
             "patterns": list(self.patterns),
+            "spared": list(self.spared),
             "blocks": {"columns": list(self.block_columns), "with_unique": self.block_count},
             "without": self.without.to_pylist(),
             "steps": self.steps.to_pylist(),
@@ -87,6 +90,7 @@ class Floor:
     def _by(self) -> str:
         by = [", ".join(self.values)] if self.values else []
         by += [f"what is missing or coded in {', '.join(self.patterns)}"] if self.patterns else []
+        by += [f"the values without noise in {', '.join(self.spared)}"] if self.spared else []
         return f"unique by {' and by '.join(by)}" if by else "nothing that leaves tells records apart"
 
     def _remedies(self) -> list[str]:
@@ -114,7 +118,9 @@ def remedy(column: str, part: str) -> str:
     """Say in words what hides a column, or a part of it."""
     if part == PATTERN:
         return f"impute or recode what is missing or coded in {column}"
-    return f"leave out {column}" if part == VALUES else f"mask {column} (missing and coded cells still show)"
+    if part in (VALUES, SPARED):
+        return f"leave out {column}"
+    return f"mask every value of {column} (missing and coded cells still show)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +147,7 @@ def floor(prints: Prints, released: Table, targets: int) -> Floor:
         targets=targets,
         values=tuple(trait.column for trait in speaking if trait.what == VALUES),
         patterns=tuple(trait.column for trait in speaking if trait.what == PATTERN),
+        spared=tuple(trait.column for trait in speaking if trait.what == SPARED),
         block_columns=prints.block_columns,
         block_count=count,
         blocks=blocks,

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 UNKNOWN = -1
 LAST = 20  # from here on the paper's tables, and ours, count all h together
 OUTER_SHARE = 0.05
-DECIMALS = 9  # of outlyingness: beyond these it is rounding
+SAME = 1e-9  # targets whose outlyingness differs by less are equally outlying
+NOTABLE = 0.01  # from this share of twins on a word explains why Pr(h=0) lies above the rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +34,10 @@ class HIndex:
     none), `outlyingness` how far the target lies from the centre of the true records, in sds (over its open fields, as
     though the others were like them). `searched_by` says by which distance he searched, `ranked_by` by which true
     records are ranked. `deciles` has a row for each tenth of the targets by outlyingness, the most outlying first;
-    `outer_rate` is the share linked correctly among the 5% that lie farthest out.
+    `outer_rate` is the share linked correctly among the 5% that lie farthest out. Targets that lie equally far out
+    and straddle the edge of a tenth count in part on either side, all alike. `unplaced` counts targets with an h that
+    have no place there: no amount of theirs is open. `twins` is the share of targets with h = 0 whose link is another
+    record that cannot be told from them: a duplicate, or one with all fields coded alike.
     """
 
     values: Ints = field(repr=False)
@@ -43,6 +47,7 @@ class HIndex:
     outer_rate: float = float("nan")
     outlyingness: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     searched_by: str = ""
+    twins: float = 0.0
 
     @property
     def known(self) -> Ints:
@@ -59,6 +64,11 @@ class HIndex:
         """E(h); never to be read without `at_zero`."""
         known = self.known
         return float(known.mean()) if len(known) else float("nan")
+
+    @property
+    def unplaced(self) -> int:
+        """How many targets have an h and no outlyingness."""
+        return int(np.isnan(self.outlyingness[self.values >= 0]).sum()) if len(self.outlyingness) else 0
 
     def below(self, count: int) -> float:
         """Pr(h < count)."""
@@ -82,6 +92,7 @@ class HIndex:
             "targets": len(self.known),
             "at_zero": _plain(self.at_zero),
             "below_3": _plain(self.below(3)),
+            "twins": _plain(self.twins),
             "expected": _plain(self.expected),
             "cumulative": [_plain(share) for share in self.cumulative],
             "true_rank": {
@@ -90,6 +101,7 @@ class HIndex:
                 "percentile_95": _plain(_quantile(ranks, 0.95)),
             },
             "outer_rate": _plain(self.outer_rate),
+            "unplaced": self.unplaced,
             "searched_by": self.searched_by,
             "ranked_by": self.ranked_by,
             "deciles": self.deciles.to_pylist(),
@@ -106,6 +118,10 @@ class HIndex:
             f"  h by {self.ranked_by}:",
             f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {self.below(3):.1%}, E(h) {self.expected:,.1f}",
         ]
+        if self.twins >= NOTABLE:
+            lines.append(
+                f"  Pr(h=0) has {self.twins:.1%} in it that are linked to another record just like them"
+            )
         if len(ranks):
             lines.append(
                 f"  the right record is nearest for {(ranks == 1).mean():.1%}, its rank is "
@@ -126,7 +142,12 @@ class HIndex:
             )
             name = {1: "innermost", len(rows): "outermost"}.get(row["decile"], "")
             lines.append(f"  {row['decile']:>4} {name:<17}{figures}{rank:>13}")
-        return [*lines, f"  of the {OUTER_SHARE:.0%} farthest out {self.outer_rate:.1%} are linked correctly"]
+        lines.append(f"  of the {OUTER_SHARE:.0%} farthest out {self.outer_rate:.1%} are linked correctly")
+        if self.unplaced:
+            lines.append(
+                f"  {self.unplaced:,} more targets have no place in these tenths: no amount of theirs is open"
+            )
+        return lines
 
     def on_table(self, table: pa.Table) -> pa.Table:
         """Add h, the rank of the right candidate and outlyingness to a table of links."""
@@ -154,16 +175,19 @@ def measured_h(marked: Marked, compared: Sequence[Floats], metric: Metric, amoun
     values, ranks = _ranked(marked, compared, metric), _true_ranks(marked, search)
     outlying = _outlyingness(marked, amounts)
     claimed = marked.marks.share * marked.guess.claimed
-    order = _outermost_first(outlying, values, ranks, claimed)
-    outer = order[: int(np.ceil(OUTER_SHARE * len(order)))]
+    known = values >= 0
+    placed = Outermost.of(np.where(known, outlying, np.nan))
+    outer = placed.weights(0, int(np.ceil(OUTER_SHARE * len(placed))))
+    twins = (values == 0) & ~marked.marks.correct
     return HIndex(
         values,
         ranks,
         metric.said,
-        _deciles(order, values, ranks, claimed),
-        float(claimed[outer].mean()) if len(outer) else float("nan"),
+        _deciles(placed, values, ranks, claimed),
+        float(np.average(claimed, weights=outer)) if len(placed) else float("nan"),
         outlying,
         search.metric.said,
+        float(twins[known].mean()) if known.any() else float("nan"),
     )
 
 
@@ -211,30 +235,66 @@ def _outlyingness(marked: Marked, amounts: Sequence[str]) -> Floats:
     return np.asarray(np.sqrt(np.nansum(squares, axis=1) * share))
 
 
-def _outermost_first(outlying: Floats, values: Ints, ranks: Ints, share: Floats) -> Ints:
-    """Order the targets that have an h, the most outlying first; equal ones not by their order in the file."""
-    here = np.flatnonzero((values >= 0) & ~np.isnan(outlying))
-    size = np.round(outlying[here], DECIMALS)
-    return np.asarray(here[np.lexsort((ranks[here], values[here], share[here], -size))])
+@dataclass(frozen=True, slots=True)
+class Outermost:
+    """Targets in order of their outlyingness, the most outlying first; equal ones share their places.
+
+    `first` and `last` have for each target the places from and before which those as outlying as it lie; both are 0
+    for targets without a place.
+    """
+
+    first: Ints
+    last: Ints
+
+    @classmethod
+    def of(cls, outlying: Floats) -> Outermost:
+        """Place targets; NaN has no place."""
+        first, last = np.zeros(len(outlying), np.int64), np.zeros(len(outlying), np.int64)
+        order = np.argsort(-outlying, kind="stable")
+        order = order[: len(order) - int(np.isnan(outlying).sum())]
+        edges = np.flatnonzero(np.diff(-outlying[order], prepend=-np.inf) > SAME)
+        sizes = np.diff(edges, append=len(order))
+        first[order] = np.repeat(edges, sizes)
+        last[order] = np.repeat(edges + sizes, sizes)
+        return cls(first, last)
+
+    def __len__(self) -> int:
+        return int(self.last.max(initial=0))
+
+    def weights(self, start: int, stop: int) -> Floats:
+        """Return how much of each target lies from one place up to before another, ties in equal parts."""
+        inside = np.minimum(self.last, stop) - np.maximum(self.first, start)
+        return np.asarray(np.maximum(inside, 0) / np.maximum(self.last - self.first, 1))
 
 
-def _deciles(order: Ints, values: Ints, ranks: Ints, share: Floats) -> Any:
+def _deciles(placed: Outermost, values: Ints, ranks: Ints, share: Floats) -> Any:
     """Return a row for each tenth of the targets, the outermost first."""
     import pyarrow as pa
 
-    count = min(10, len(order))
-    tenths = np.array_split(order, count) if count else []
+    count = min(10, len(placed))
+    sizes = [len(tenth) for tenth in np.array_split(np.arange(len(placed)), count)] if count else []
+    stops = np.cumsum(sizes).tolist()
+    weights = [placed.weights(stop - size, stop) for size, stop in zip(sizes, stops, strict=True)]
+
+    def means(figures: Any) -> Any:
+        return pa.array([float(np.average(figures, weights=one)) for one in weights], pa.float64())
+
     columns: dict[str, Any] = {
         "decile": pa.array(range(count, 0, -1), pa.int64()),
-        "targets": pa.array([len(tenth) for tenth in tenths], pa.int64()),
-        "at_zero": pa.array([float((values[tenth] == 0).mean()) for tenth in tenths], pa.float64()),
-        "rate": pa.array([float(share[tenth].mean()) for tenth in tenths], pa.float64()),
-        "expected_h": pa.array([float(values[tenth].mean()) for tenth in tenths], pa.float64()),
-        "median_true_rank": pa.array([_median(ranks[tenth]) for tenth in tenths], pa.float64()),
+        "targets": pa.array(sizes, pa.int64()),
+        "at_zero": means(values == 0),
+        "rate": means(share),
+        "expected_h": means(values),
+        "median_true_rank": pa.array([_median(ranks, one) for one in weights], pa.float64()),
     }
     return pa.table(columns)
 
 
-def _median(ranks: Ints) -> float | None:
-    known = ranks[ranks > 0]
-    return _quantile(known, 0.5) if len(known) else None
+def _median(ranks: Ints, weights: Floats) -> float | None:
+    """Return the weighted median of the ranks there are."""
+    here = np.flatnonzero((ranks > 0) & (weights > 0))
+    if not len(here):
+        return None
+    here = here[np.argsort(ranks[here], kind="stable")]
+    summed = np.cumsum(weights[here])
+    return float(ranks[here[np.searchsorted(summed, summed[-1] / 2 * (1 - SAME))]])

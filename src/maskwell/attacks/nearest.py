@@ -119,7 +119,7 @@ class NearestRecord(Search):
             self._ranking(fields, compared.levels, marked),
             [name for name, count in zip(fields, compared.levels, strict=True) if not count],
         )
-        return replace(risk, h=h, table=h.on_table(risk.table))
+        return replace(risk, h=h, table=h.on_table(risk.table), records=len(marked.masking.truth))
 
     def _ranking(self, fields: tuple[str, ...], levels: tuple[int, ...], marked: Marked) -> Metric:
         """Return the distance by which true records are ranked."""

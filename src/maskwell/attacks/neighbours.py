@@ -22,9 +22,7 @@ LEAF = 64
 SHORTEST_TURN, LONGEST_TURN = 512, 4096  # searchers that a thread takes at once
 FEW = 4000  # candidates: with fewer a tree is always quick enough
 TRIED = 64  # searchers whose work in the tree is counted
-FADED = (
-    0.16  # share of its candidates that a searcher compares in a tree: beyond it matrix products are quicker
-)
+FADED = 0.35  # share of the candidates that are compared in a tree: beyond it matrix products are quicker
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,8 @@ class Risk:
     `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
     are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
-    what no noise protects. `interval` has the rate among all records where the targets are a sample of them.
+    what no noise protects. `records` counts those of the truth; `interval` has the rate among all of them where the
+    targets are a sample.
     """
 
     attack: Any
@@ -70,6 +71,7 @@ class Risk:
     true_m: Floats | None = field(default=None, repr=False, compare=False)
     h: HIndex | None = field(default=None, repr=False, compare=False)
     floor: Any = field(default=None, repr=False, compare=False)
+    records: int | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -81,7 +83,7 @@ class Risk:
     def interval(self) -> tuple[float, float] | None:
         """Wilson's 95% interval of the rate among all records; nothing where all were targets: the rate is exact."""
         chosen = getattr(self.attack, "targets", None)
-        if not isinstance(chosen, Sample) or self.targets < chosen.sample:
+        if not isinstance(chosen, Sample) or self.targets < chosen.sample or self.targets == self.records:
             return None
         return wilson(min(self.rate, 1.0), self.targets)
 

@@ -45,14 +45,18 @@ def attack_by(
     from .scoring import score
 
     masking = _checked(plan, attacked)
-    table, numbers = held(plan, masking, targets)
+    plan, said = _in_clear_blocks(plan, masking)
+    table, numbers, chosen = held(plan, masking, targets)
     known = Known(table, masking.truth)
     guess = plan.guess(known, masking.release, order_of(masking))
+    if chosen is not None:
+        guess = guess.only(np.isin((numbers if guess.to_masked else masking.order)[guess.searcher], chosen))
     marks = mark(guess, numbers, masking.order)
-    risk = score(plan, guess, marks, table, masking.release.table)
-    said = _on_presence(numbers, masking)
+    count = len(table) if chosen is None else len(chosen)
+    risk = score(plan, guess, marks, (table, masking.release.table), count)
+    said += _on_presence(numbers if chosen is None else chosen, masking)
     said += other_units(targets, masking.truth) if targets is not None else []
-    risk = replace(risk, notes=(*said, *risk.notes))
+    risk = replace(risk, records=len(masking.truth), notes=(*said, *risk.notes))
     if hasattr(plan, "assessed"):
         risk = plan.assessed(risk, Marked(guess, marks, table, numbers, masking))
     return risk, guess, marks, numbers
@@ -64,6 +68,18 @@ def _bare(table: Table) -> Masking:
 
     card = NoiseCard(records=len(table))
     return Masking(table, table, card, given=(Release(table, card), np.arange(len(table))))
+
+
+def _in_clear_blocks(plan: Any, masking: Masking) -> tuple[Any, list[str]]:
+    """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those."""
+    if getattr(plan, "match_blocks", ()) is not None or not hasattr(plan, "match_columns"):
+        return plan, []
+    blocks, masked = plan.match_columns(masking.release.table.schema), masking.card.masked
+    if not set(blocks) & set(masked):
+        return plan, []
+    left = ", ".join(name for name in blocks if name in masked)
+    kept = tuple(name for name in blocks if name not in masked)
+    return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {left}"]
 
 
 def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
@@ -85,23 +101,39 @@ def _checked(plan: Any, attacked: Any) -> Masking:
     if isinstance(attacked, Table) and getattr(plan, "on_tables", False):
         return _bare(attacked)
     if not isinstance(attacked, Masking):
+        if getattr(plan, "on_tables", False):
+            raise BadPlan(
+                f"attack needs a Masking or a maskwell Table here, not a {type(attacked).__name__}: make one with "
+                "read(...) or Table.from_frame(...)"
+            )
         raise BadPlan(
             f"attack needs a Masking, not a {type(attacked).__name__}: only the steward can mark an answer"
         )
     return attacked
 
 
-def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Ints]:
-    """Return the intruder's records and their numbers in the truth (-1: not in it)."""
-    if targets is None:
-        records = _chosen(plan, masking)
-        everybody = len(records) == len(masking.truth)
-        return (masking.truth if everybody else masking.truth.take(records)), records
+def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Ints, Ints | None]:
+    """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
+
+    Where records compete (one-to-one) or are searched among (to_original) he holds all, and the answer is judged on
+    the chosen targets; else he holds these alone.
+    """
+    if targets is not None:
+        return targets, _given_numbers(plan, targets, masking), None
+    records, chosen = _chosen(plan, masking), None
+    competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
+    if getattr(plan, "targets", None) is not None and competing:
+        records, chosen = np.asarray(plan.eligible_records(masking.truth)), records
+    everybody = len(records) == len(masking.truth)
+    return (masking.truth if everybody else masking.truth.take(records)), records, chosen
+
+
+def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:
     if getattr(plan, "largest_target_block", None) is not None:
         raise BadPlan("give either a target file or largest_target_block, not both")
     if getattr(plan, "targets", None) is not None:
         raise BadPlan("give either a target file or targets in the plan, not both")
-    return targets, _numbers(targets, masking.truth)
+    return _numbers(targets, masking.truth)
 
 
 def _chosen(plan: Any, masking: Masking) -> Ints:

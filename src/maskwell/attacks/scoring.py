@@ -16,20 +16,20 @@ from .risk import ClassCount, Risk
 NOTICEABLE = 0.01  # a difference of m and u that rounding and constant fields do not make
 
 
-def score(plan: Any, guess: Guess, marks: Marks, known: Table, released: Table) -> Risk:
-    """Sum a marked answer up."""
-    sides = (known, released) if guess.to_masked else (released, known)
+def score(plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], targets: int) -> Risk:
+    """Sum a marked answer up: `tables` are the intruder's and the released records, `targets` how many are judged."""
+    sides = tables if guess.to_masked else tables[::-1]
     claimed = guess.claimed
     fit = guess.figures.get("fit")
     true_m = _true_agreement(guess, marks) if fit is not None else None
     notes = [*guess.notes, *(_doubts(fit, guess, marks, true_m) if fit is not None else [])]
     return Risk(
         attack=plan,
-        targets=len(known),
+        targets=targets,
         claims=int(claimed.sum()),
         correct=int((marks.correct & claimed).sum()),
         expected_correct=float(marks.share[claimed].sum()),
-        baseline=float((1.0 / guess.candidates[marks.findable]).sum()) / len(known),
+        baseline=float((1.0 / guess.candidates[marks.findable]).sum()) / targets,
         classes=_classes(guess, marks),
         table=_table(guess, marks, *sides),
         best_correct=float(marks.share.sum()) if guess.figures.get("looked_up", "all") == "all" else np.nan,

@@ -63,7 +63,7 @@ class Search(Plan):
 
     def target_records(self, truth: Table, order: Callable[[Table], Ints] | None = None) -> Ints:
         """Return the numbers of the records that are targets; a sample goes by a keyed order (else by that given)."""
-        targets = self._in_small_blocks(truth)
+        targets = self.eligible_records(truth)
         if self.targets is None:
             return targets
         keyed = np.arange(len(truth)) if order is None else order(truth)
@@ -74,7 +74,8 @@ class Search(Plan):
         among = place[keyed]
         return np.asarray(targets[self.targets.records(truth.take(targets), among[among >= 0])])
 
-    def _in_small_blocks(self, truth: Table) -> Ints:
+    def eligible_records(self, truth: Table) -> Ints:
+        """Return the numbers of the records among which targets are chosen: all, or those in small blocks."""
         if self.largest_target_block is None:
             return np.arange(len(truth))
         columns = self.target_blocks if self.target_blocks is not None else truth.schema.with_role("block")

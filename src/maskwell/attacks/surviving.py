@@ -2,6 +2,7 @@
 
 A `Fate` says of a column what its law leaves for certain; `settled` sends records through the laws that draw nothing.
 What depends on the noise is left out: a code that the mask itself gives, a category that may become another.
+Values that the noise of a column spares are nearly sure (see `spared`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from ..table import Floats, Statuses, Table, coded_values
 from .agreement import _as_released as coded_alike
 from .agreement import _translated as numbered_alike
 from .contract import Ints
+from .spared import Spared, draws_nothing, without_noise
 
 Codes = npt.NDArray[np.int32]
 
-VALUES, PATTERN = "values", "pattern"
+VALUES, PATTERN, SPARED = "values", "pattern", "spared values"
 CODED = (MISSING, TOP_CODED, BOTTOM_CODED)
 
 
@@ -36,12 +38,14 @@ CODED = (MISSING, TOP_CODED, BOTTOM_CODED)
 class Fate:
     """What leaves of a column for certain: its values or not, and `unsure` statuses, which may become each other.
 
-    `groups` has for each released category the number of the group that no change leads into or out of.
+    `groups` has for each released category the number of the group that no change leads into or out of, `spared` what
+    leaves as it is of a column that else has noise.
     """
 
     values: bool = True
     unsure: tuple[int, ...] = ()
     groups: tuple[int, ...] | None = None
+    spared: Spared | None = None
 
 
 CLEAR, NOISY = Fate(), Fate(values=False)
@@ -64,6 +68,8 @@ def comparable(name: str, fate: Fate, known: Schema, card: NoiseCard) -> Fate | 
     parts = dict(card.recomputed).get(name)
     if parts is not None and not all(part in known and known[part].is_number for part, _ in parts):
         return None
+    if fate.spared is not None and not known[name].is_number:
+        return replace(fate, spared=None)
     law = combined_of(card.law_of(name))
     return fate if law is None or not fate.values or _fits(law, known[name]) else NOISY
 
@@ -80,15 +86,12 @@ def _fate(column: Column, law: Any) -> Fate:
     if not isinstance(law, Additive | SkewedBias):
         return NOISY
     place = law.columns.index(column.name)
-    if _draws_nothing(law, place):
+    if draws_nothing(law, place):
         return CLEAR
     codes = zip(law.outlets[place].codes, (BOTTOM_CODED, TOP_CODED), strict=True)
     given = [status for code, status in codes if code is not None]
-    return Fate(values=False, unsure=(OPEN, *given) if given else ())
-
-
-def _draws_nothing(law: Any, place: int) -> bool:
-    return isinstance(law, Additive) and float(law.noise.covariance[place, place]) == 0
+    unsure = (OPEN, *given) if given else ()
+    return Fate(values=False, unsure=unsure, spared=Spared.by(law, column.name))
 
 
 def _groups(may_become: Any) -> Ints:
@@ -118,14 +121,17 @@ def _sum_fate(column: Column, parts: Sequence[Fate]) -> Fate:
 def settled(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Table:
     """Return records as they are sure to leave: grouped, coded, on their units, totals anew.
 
-    Columns with noise keep their true values, and those that change at random get their likeliest category: of these
-    only what a `Fate` calls sure may be read. `units` are those of columns without any law.
+    Columns with noise keep their true values (spared ones as they leave), and those that change at random get their
+    likeliest category: of these only what a `Fate` calls sure may be read. `units` are those of columns without
+    any law.
     """
     changes = {}
     for law in card.laws:
         for name in law.columns:
             if name in table.schema and _fits(combined_of(law), table.schema[name]):
                 changes[name] = _sent(combined_of(law), table, name)
+            elif name in table.schema and (spared := Spared.by(law, name)) and table.schema[name].is_number:
+                changes[name] = table.schema[name], spared.sent(table.floats(name)), table.status(name)
     for name, unit in units.items():
         if name in table.schema and table.schema[name].is_number:
             values = on_unit(table.floats(name), unit)
@@ -141,7 +147,7 @@ def _fits(law: Any, column: Column) -> bool:
         return column.kind == "category" and len(column.categories) == len(law.true)
     if isinstance(law, Classes):
         return column.is_number
-    return column.is_number and _draws_nothing(law, law.columns.index(column.name))
+    return column.is_number and draws_nothing(law, law.columns.index(column.name))
 
 
 def _sent(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
@@ -152,9 +158,7 @@ def _sent(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
         values, status = _opened(column, values, status)
         return law.released(column), law.draw(values[:, None], None)[:, 0], status  # type: ignore[arg-type]
     place = law.columns.index(name)
-    x = np.full((len(table), len(law.columns)), np.nan, order="F")
-    x[:, place] = values
-    z = law.leave(law.place(x, np.zeros(x.shape, order="F")), x)[:, place]
+    z = without_noise(law, place, values)
     return law.released(column), z, coded(z, status, *law.outlets[place].codes)
 
 
@@ -189,7 +193,8 @@ def _is_on(table: Table, name: str, step: Fraction) -> bool:
 class Trait:
     """One column of a fingerprint: what it shows for sure, numbered alike for the intruder's and the released records.
 
-    `pattern` numbers what would still show if noise hid the values of a column with cells that are not open.
+    `pattern` numbers what would still show if noise hid the values of a column with cells that are not open, or that
+    are spared; of a trait of spared values all others have one number.
     """
 
     column: str
@@ -209,6 +214,11 @@ def trait_of(name: str, fate: Fate, known: Table, released: Table) -> Trait:
     present = np.flatnonzero(np.bincount(status, minlength=256))
     pattern = np.searchsorted(present, np.arange(256)).astype(np.int32)[status]
     shown = _cut(pattern, len(known))
+    if fate.spared is not None:
+        codes, count = _spared(name, fate.spared, sides)
+        if count > 1:
+            codes = np.where(status == OPEN, codes, count + pattern)
+            return Trait(name, SPARED, *_cut(codes, len(known)), count + len(present), shown)
     if not fate.values:
         return Trait(name, PATTERN, *shown, len(present))
     codes, count = _values(name, fate, sides)
@@ -231,6 +241,14 @@ def _statuses(name: str, sides: Sequence[Table]) -> Statuses:
         status = coded_alike(ours, theirs, known.floats(name), status)
     status = numbered_alike(ours, theirs, status)
     return np.concatenate([status, *(side.status(name) for side in sides[1:])])
+
+
+def _spared(name: str, spared: Spared, sides: Sequence[Table]) -> tuple[Codes, int]:
+    """Number the spared values that the intruder's records have from 1 on; 0 are all others."""
+    known = spared.known(sides[0].floats(name))
+    values = np.concatenate([side.floats(name) for side in sides])
+    here = np.isin(values, known)
+    return np.where(here, np.searchsorted(known, values) + 1, 0).astype(np.int32), len(known) + 1
 
 
 def _values(name: str, fate: Fate, sides: Sequence[Table]) -> tuple[Codes, int]:

@@ -8,11 +8,12 @@ from .closed_form import FieldNoise, MooreNoise, uniform_agreement
 from .codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
 from .critical import CriticalNoise, critical_noise
 from .curve import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
+from .estimates import Estimate
 from .expected import ExpectedFigures, ExpectedRisk, expected_risk
 from .frontier import Frontier, FrontierPoint, frontier
 from .losses import LOSSES, il1s, total_variance_ratio
 from .scaling import scale_of, scaled
-from .trials import Estimate, Trial
+from .trials import Trial
 
 __all__ = [
     "FINE_R0",

@@ -236,8 +236,10 @@ def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
 
 
 def _out_of_reach(outcome: _Outcome) -> str:
-    """Say how far it was looked, and whether more noise would help."""
+    """Say how far it was looked, and whether more noise or more draws would help."""
     ends = f"no scale up to {outcome.scales.trials[-1].factor:.4g} times the given one meets the tolerance"
+    if any(trial.excess.mean() <= 0 for trial in outcome.scales.trials):
+        return f"{ends} beyond doubt: the draws and targets are too few to tell; take more confirmations"
     if outcome.scales.still_falls():
         return f"{ends}; the risk still falls: start from a larger scale"
     return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"
@@ -250,8 +252,10 @@ def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed) -> list[str]:
 
 
 def _remarks(confirmed: _Confirmed, outcome: _Outcome) -> list[str]:
-    """Say what a mean h hides, and where scales for each column did not keep what they promised."""
+    """Say what a mean h hides, where there is no ratio, and where scales for each column did not keep their promise."""
     trial, columns, said = confirmed.trial, outcome.columns, []
+    if trial is not None and not (trial.numerators.any() or trial.denominators.any()):
+        said.append("no link was claimed in any draw, so that there is no ratio: that is taken as met")
     if trial is not None and trial.at_zero is not None and trial.measure.at_least:
         said.append(
             f"a mean hides: with this mean h, {trial.at_zero:.1%} of the targets are taken for themselves (h = 0); "

@@ -120,6 +120,12 @@ class Calibration:
         whom = "all targets" if self.over == ALL else "the most outlying tenth of the targets"
         lines = [f"Calibration {head}", f"  tolerance   {self.tolerance}"]
         lines.append(f"  judged      {self.measure.name}, over {whom}")
+        intruders = len(self.trace[0].names)
+        if intruders > 1:
+            whose = (
+                f"of the worst of {intruders} intruders in each draw, not of the one who is worst on average"
+            )
+            lines.append(f"              {whose}")
         if self.floor is not None:
             lines.append(f"  floor       {self.floor:.2%} of them have a fingerprint that no noise hides")
         lines += [*self._confirmation_lines(), *self._column_lines(), "", *self._trace_lines()]

@@ -12,8 +12,9 @@ import numpy as np
 from ..errors import BadPlan
 from ..keystream import Key
 from ..table import Table
-from .judging import ALL, Counts, counted, rate_measure
-from .trials import Bench, Estimate, check_key, check_over, check_plans, check_replicates, check_table
+from .estimates import Estimate
+from .judging import ALL, Counts, Measure, below_measure, counted, mean_h_measure, rate_measure
+from .trials import Bench, check_key, check_over, check_plans, check_replicates, check_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +141,18 @@ def expected_risk(
 
 
 def _figures(counts: list[Counts], below: int) -> ExpectedFigures:
-    rate = Estimate.of(np.array([one.correct / one.targets for one in counts]))
-    h = [one.h for one in counts if one.h is not None and len(one.h)]
-    if len(h) < len(counts):
+    rate = _estimate(rate_measure(), counts)
+    if any(one.h is None or not len(one.h) for one in counts):
         return ExpectedFigures(rate, below)
     return ExpectedFigures(
         rate,
         below,
-        at_zero=Estimate.of(np.array([(one == 0).mean() for one in h])),
-        below=Estimate.of(np.array([(one < below).mean() for one in h])),
-        expected_h=Estimate.of(np.array([one.mean() for one in h])),
+        at_zero=_estimate(below_measure(1), counts),
+        below=_estimate(below_measure(below), counts),
+        expected_h=_estimate(mean_h_measure(), counts),
     )
+
+
+def _estimate(measure: Measure, counts: list[Counts]) -> Estimate:
+    parts = np.array([(*measure.parts(one), measure.judged(one)) for one in counts])
+    return measure.estimate(*parts.T)

@@ -8,27 +8,34 @@ from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan
 from ..tolerances import MaxRate, ProbH, Ratio
 from .judging import ALL, counted
+from .outlying import columns_of
 from .trials import Bench
+
+TARGETS = ("largest_target_block", "target_blocks", "targets")
 
 
 def fingerprint_floor(bench: Bench, mask: Any) -> float:
     """Return the share of the judged records whose fingerprint is theirs alone, whatever the size of the noise.
 
-    Of intruders with different targets the one with the largest share counts.
+    Of intruders with different targets, or who judge another tenth of them, the one with the largest share counts.
     """
     plans = list(bench.plans.values()) if isinstance(bench.plans, dict) else bench.plans
-    kinds = {str([getattr(plan, name, None) for name in TARGETS]): plan for plan in plans}
-    return max(_share(bench, mask, plan) for plan in kinds.values())
+    pairs = [(plan, None) for plan in plans] if bench.over == ALL else _outlying_by(bench, mask)
+    kinds = {str([by, *(getattr(plan, name, None) for name in TARGETS)]): (plan, by) for plan, by in pairs}
+    return max(_share(bench, mask, plan, columns) for plan, columns in kinds.values())
 
 
-TARGETS = ("largest_target_block", "target_blocks", "targets")
+def _outlying_by(bench: Bench, mask: Any) -> list[tuple[Any, tuple[str, ...] | None]]:
+    """Return the intruders who can work on such a release, and by which columns each tells who lies far out."""
+    masking, risks = next(bench.drawn(mask, "floor", 1))
+    return [(risk.attack, columns_of(risk, masking.release.table)) for risk in risks.values()]
 
 
-def _share(bench: Bench, mask: Any, plan: Any) -> float:
+def _share(bench: Bench, mask: Any, plan: Any, outlying_by: tuple[str, ...] | None) -> float:
     risk = floor_of(mask, bench.table, plan)
     if bench.over == ALL:
         return float(risk.rate)
-    found = counted(risk, bench.table, bench.over)
+    found = counted(risk, bench.table, bench.over, outlying_by)
     released = mask.card(bench.table).subsampled or 1.0
     return released * found.correct / found.targets
 

@@ -15,12 +15,12 @@ from ..errors import BadPlan
 from ..keystream import Key
 from ..table import Table
 from ..tolerances import is_real
+from .estimates import Estimate
 from .judging import ALL, Measure, measure_of, rate_measure
 from .losses import IL1S, loss_of
 from .scaling import has_scale, largest_factor, scale_words, scaled, writable
 from .trials import (
     Bench,
-    Estimate,
     Progress,
     Trial,
     check_key,
@@ -127,7 +127,7 @@ class Frontier:
         words = {id(p): scale_words(p.trial.mask) or "no scale" for p in shown}
         wide = max(map(len, words.values()))
         lines = [
-            f"Frontier: {len(names)} masks, {len(self.points)} scales; * on the frontier",
+            f"Frontier: {len(names)} masks, {len(self.points)} scales; * on the frontier{self._whose()}",
             f"    {'mask':<{width}}  {'scale':<{wide}}  {self.measure.name:>22}  {self.loss_name:>12}",
         ]
         for point in shown:
@@ -142,6 +142,10 @@ class Frontier:
             line for n in self.notes for line in wrap(n, 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, *said]
+
+    def _whose(self) -> str:
+        several = any(len(point.trial.names) > 1 for point in self.points)
+        return "; of the worst intruder in each draw" if several else ""
 
 
 def _plain(point: FrontierPoint) -> dict[str, Any]:

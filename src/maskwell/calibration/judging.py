@@ -6,7 +6,7 @@ linear form, numerator - limit x denominator, says for all of them by how much a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..attacks.contract import Ints
 from ..errors import BadPlan
 from ..table import Floats, Table
 from ..tolerances import ExpectedH, MaxRate, ProbH, Ratio
+from .estimates import Ends, Estimate, Pair, ends_of_mean, ends_of_ratio, ends_of_share
 from .outlying import worst_tenth
 
 ALL, WORST_DECILE = "all", "worst decile"
@@ -39,12 +40,16 @@ class Counts:
         return float((self.h == 0).mean()) if self.h is not None and len(self.h) else float("nan")
 
 
-def counted(risk: Risk, truth: Table, over: str = ALL) -> Counts:
-    """Count an attack's links, over all targets or over the tenth of them that lies farthest out."""
+def counted(risk: Risk, truth: Table, over: str = ALL, outlying_by: Sequence[str] | None = None) -> Counts:
+    """Count an attack's links, over all targets or over the tenth of them that lies farthest out.
+
+    An attack that measures no h does not say how far out that is: then it is by the true values of `outlying_by`, or
+    of the key columns that are numbers.
+    """
     if over == ALL:
         known = None if risk.h is None else risk.h.known
         return Counts(risk.targets, risk.expected_correct, risk.expected_incorrect, known)
-    worst = worst_tenth(risk, truth)
+    worst = worst_tenth(risk, truth, outlying_by)
     claimed = worst & np.asarray(to_numpy(_column(risk, "claimed")), dtype=bool)
     correct = float(np.asarray(to_numpy(_column(risk, "expected_correct")))[claimed].sum())
     h = None if risk.h is None else risk.h.values[worst]
@@ -57,7 +62,10 @@ def _column(risk: Risk, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure and its limit: `parts` gives numerator and denominator, `at_least` says that more is safer."""
+    """A figure and its limit: `parts` gives numerator and denominator, `at_least` says that more is safer.
+
+    `ends` says how sure a figure can be at most, given how many targets it is about (see `estimates`).
+    """
 
     name: str
     limit: float
@@ -65,11 +73,27 @@ class Measure:
     at_least: bool = False
     is_share: bool = True
     needs_h: bool = False
+    ends: Ends = ends_of_share
 
     def excess(self, numerator: Floats, denominator: Floats) -> Floats:
         """Return by how much the tolerance is exceeded (positive: not met)."""
         over = numerator - self.limit * denominator
         return -over if self.at_least else over
+
+    def judged(self, found: Counts) -> int:
+        """Return how many targets the figure is about."""
+        return len(_known(found)) if self.needs_h else found.targets
+
+    def unsafe_end(self, top: float, bottom: float, judged: float, level: float) -> Pair:
+        """Return how far on the unsafe side the pooled count lets the figure lie, but for a chance of `level`."""
+        low, high = self.ends(top, bottom, judged, level)
+        return low if self.at_least else high
+
+    def estimate(self, numerators: Floats, denominators: Floats, judged: Floats) -> Estimate:
+        """Estimate the figure from its parts in each draw, no surer than the pooled count allows."""
+        top, bottom = float(np.mean(numerators)), float(np.mean(denominators))
+        ends = self.ends(top, bottom, float(np.sum(judged)), 0.025)
+        return Estimate.of(numerators, denominators).widened(ends, 1.0 if self.is_share else np.inf)
 
     def shown(self, figure: float) -> str:
         """Return a figure as text."""
@@ -92,16 +116,24 @@ def measure_of(tolerance: Any) -> Measure:
             return rate_measure(tolerance.max_rate)
         case Ratio():
             name = "correct links to one incorrect"
-            return Measure(name, tolerance.max_ratio, _right_and_wrong, is_share=False)
+            return Measure(name, tolerance.max_ratio, _right_and_wrong, is_share=False, ends=ends_of_ratio)
         case ExpectedH():
-            limit = tolerance.at_least
-            return Measure("mean h", limit, _mean_h, at_least=True, is_share=False, needs_h=True)
+            return mean_h_measure(tolerance.at_least)
         case ProbH():
-            below = tolerance.below
-            return Measure(f"Pr(h < {below})", tolerance.at_most, lambda f: _below(f, below), needs_h=True)
+            return below_measure(tolerance.below, tolerance.at_most)
     raise BadPlan(
         f"a tolerance is MaxRate(0.15), Ratio(2), ExpectedH(3) or ProbH(below=3, at_most=0.1), not {tolerance!r}"
     )
+
+
+def mean_h_measure(limit: float = 0.0) -> Measure:
+    """Return the mean of h."""
+    return Measure("mean h", limit, _mean_h, at_least=True, is_share=False, needs_h=True, ends=ends_of_mean)
+
+
+def below_measure(below: int, limit: float = np.inf) -> Measure:
+    """Return the share of the targets whose h is below a number."""
+    return Measure(f"Pr(h < {below})", limit, lambda found: _below(found, below), needs_h=True)
 
 
 def _right_and_wrong(found: Counts) -> tuple[float, float]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, INK)
 MARKS = "osD^vP"
+FLOOR_WITHIN = 2.0  # a floor above so many times the largest figure is only said
 NEAR = 1.5  # the second panel of a trace: scales within this factor of the one found
 
 Place = Callable[[Trial], float]
@@ -36,6 +37,9 @@ def trace_picture(found: Calibration) -> Figure:
     figure, (whole, near_it) = panels(2, width=4.2, height=3.8, share_y=False)
     for axes, trials in zip((whole, near_it), (found.trace, near), strict=True):
         _draw_trace(axes, found, trials, place)
+        if axes is whole:
+            _draw_floor(axes, found)
+        _limit(axes, found.measure)
         axes.set_xlabel(name, fontsize=9, color=INK)
     whom = "" if found.over == ALL else ", most outlying tenth"
     whole.set_ylabel(f"{found.measure.name}{whom}", fontsize=9, color=INK)
@@ -63,11 +67,20 @@ def _draw_trace(axes: Axes, found: Calibration, trials: Sequence[Trial], place: 
     axes.plot([place(t) for t in columns], [t.figure.mean for t in columns], ".", color=SKY, ms=5)
     _with_bars(axes, [t for t in fresh if not _is_confirmed(found, t)], place, ORANGE, "x", 6)
     _with_bars(axes, [t for t in fresh if _is_confirmed(found, t)], place, ORANGE, "D", 6)
-    if found.floor:
-        axes.axhline(found.floor, color=PINK, lw=1.2, ls=":", zorder=1)
-    _limit(axes, found.measure)
     _plain_ticks(axes, [place(t) for t in trials])
     _percent(axes, found.measure)
+
+
+def _draw_floor(axes: Axes, found: Calibration) -> None:
+    """Draw the floor where that leaves the figures their room."""
+    if _shows_floor(found):
+        axes.axhline(found.floor or 0.0, color=PINK, lw=1.2, ls=":", zorder=1)
+
+
+def _shows_floor(found: Calibration) -> bool:
+    """Whether there is a floor, not above twice what the figures and their limit need."""
+    tops = [found.measure.limit, *(trial.figure.mean for trial in found.trace)]
+    return bool(found.floor) and (found.floor or 0.0) <= FLOOR_WITHIN * max(filter(np.isfinite, tops))
 
 
 def _is_confirmed(found: Calibration, trial: Trial) -> bool:
@@ -116,7 +129,9 @@ def _trace_rows(found: Calibration) -> list[Any]:
         rows.append(_row(ORANGE, "x", "not confirmed"))
     rows.append(_row(GREY, "", f"limit {_limit_words(found.measure)}", "--"))
     if found.floor:
-        rows.append(_row(PINK, "", f"floor that no noise removes {found.floor:.3g}", ":"))
+        drawn = _shows_floor(found)
+        words = "floor that no noise removes" if drawn else "floor, far above:"
+        rows.append(_row(PINK, "", f"{words} {found.floor:.3g}", ":" if drawn else ""))
     return rows
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan
-from .trials import Bench, Trial, quantile
+from .estimates import quantile
+from .trials import Bench, Trial
 
 SEARCH = "search"
 FARTHEST = 2.0**10  # how far from the given scale it is looked, both ways

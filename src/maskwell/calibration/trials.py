@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import inf, isfinite, nan, sqrt
+from math import sqrt
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ..errors import BadPlan, MaskwellWarning, raise_all
 from ..keystream import Key
 from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
+from .estimates import Estimate, Pair, figure_of, quantile
 from .judging import ALL, OVER, Counts, Measure, check_has_h, counted
 from .losses import Loss
 from .scaling import one_figure, scale_of, scale_words
@@ -34,49 +35,15 @@ Progress = Callable[["Trial"], None]
 Plans = list[Any] | dict[str, Any]
 
 
-def quantile(probability: float, replicates: int) -> float:
-    """Return Student's quantile for a mean of so many draws."""
-    from scipy.special import stdtrit
-
-    return float(stdtrit(replicates - 1, probability))
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A mean over draws of the noise, its Monte Carlo standard error, and its 95% interval."""
-
-    mean: float
-    se: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, numerators: Floats, denominators: Floats | float = 1.0) -> Estimate:
-        """Estimate a ratio of means; the error is that of the residuals, over the mean denominator."""
-        bottom, count = float(np.mean(denominators)), len(numerators)
-        if bottom == 0:
-            top = float(np.mean(numerators))
-            return cls(inf if top > 0 else 0.0, nan if top > 0 else 0.0, 0.0, inf if top > 0 else 0.0)
-        mean = float(np.mean(numerators)) / bottom
-        residuals = numerators - mean * denominators
-        se = float(np.std(residuals, ddof=1)) / sqrt(count) / bottom
-        half = quantile(0.975, count) * se
-        return cls(mean, se, mean - half, mean + half)
-
-    def to_dict(self) -> dict[str, float | None]:
-        """Return the figures; what is not finite as nothing."""
-        values = {"mean": self.mean, "se": self.se, "low": self.low, "high": self.high}
-        return {name: value if isfinite(value) else None for name, value in values.items()}
-
-
 @dataclass(frozen=True, eq=False)
 class Trial:
     """What the intruders found at one scale, over some draws of the noise.
 
     `factor` is the scale relative to the plan that was given. `numerators` and `denominators` (draws x intruders) make
     the judged figure (see `judging`); in every draw the intruder who exceeds the tolerance most counts. `zeros` has
-    Pr(h = 0) of each draw and intruder (NaN where he measures no h), `losses` the utility loss of each draw where one
-    was asked for; `refused` says of intruders who cannot work on such a release why not.
+    Pr(h = 0) of each draw and intruder (NaN where he measures no h), `judged` how many targets the figure is about,
+    `losses` the utility loss of each draw where one was asked for; `refused` says of intruders who cannot work on such
+    a release why not.
     """
 
     mask: Any
@@ -87,6 +54,7 @@ class Trial:
     numerators: Floats = field(repr=False)
     denominators: Floats = field(repr=False)
     zeros: Floats = field(repr=False)
+    judged: Floats = field(repr=False)
     losses: Floats | None = field(default=None, repr=False)
     refused: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -107,14 +75,15 @@ class Trial:
 
     @cached_property
     def figure(self) -> Estimate:
-        """The judged figure of the worst intruder, over the draws."""
-        return Estimate.of(self.numerators[self._worst], self.denominators[self._worst])
+        """The judged figure of the worst intruder in each draw, over the draws."""
+        parts = self.numerators[self._worst], self.denominators[self._worst]
+        return self.measure.estimate(*parts, self.judged[self._worst])
 
     @property
     def figures(self) -> dict[str, Estimate]:
         """The judged figure of each intruder."""
-        pairs = zip(self.names, self.numerators.T, self.denominators.T, strict=True)
-        return {name: Estimate.of(top, bottom) for name, top, bottom in pairs}
+        parts = zip(self.names, self.numerators.T, self.denominators.T, self.judged.T, strict=True)
+        return {name: self.measure.estimate(*figures) for name, *figures in parts}
 
     @property
     def loss(self) -> float | None:
@@ -128,18 +97,31 @@ class Trial:
         return float(self.zeros[:, known].max(axis=1).mean()) if known.any() else None
 
     def bound(self, level: float, replicates: int | None = None) -> float:
-        """Return what the mean excess lies below, but for a chance of `level`: the mean and t standard errors.
+        """Return what the mean excess lies below, but for a chance of `level`.
 
-        `replicates` asks what another number of draws would have given.
+        It is the mean and t standard errors, or what the pooled count of all targets in all draws allows where that is
+        more: draws that are all alike are no proof (see `estimates`). `replicates` asks what another number of draws
+        would have given.
         """
         count = replicates or self.replicates
         se = float(self.excess.std(ddof=1)) / sqrt(count)
-        return float(self.excess.mean()) + quantile(1 - level, count) * se
+        by_scatter = float(self.excess.mean()) + quantile(1 - level, count) * se
+        top, bottom = self._pooled_end(level, count)
+        return max(by_scatter, float(self.measure.excess(np.asarray(top), np.asarray(bottom))))
 
     def figure_bound(self, level: float) -> float:
         """Return the bound in terms of the figure: at most so much (or at least, where more is safer)."""
         reach = quantile(1 - level, self.replicates) * self.figure.se
-        return self.figure.mean - reach if self.measure.at_least else self.figure.mean + reach
+        pooled = figure_of(*self._pooled_end(level, self.replicates))
+        if self.measure.at_least:
+            return max(min(self.figure.mean - reach, pooled), 0.0)
+        return max(self.figure.mean + reach, pooled)
+
+    def _pooled_end(self, level: float, replicates: int) -> Pair:
+        """Return the parts of the figure as far on the unsafe side as the count of all targets lets it lie."""
+        top, bottom = (float(part[self._worst].mean()) for part in (self.numerators, self.denominators))
+        judged = float(self.judged[self._worst].mean()) * replicates
+        return self.measure.unsafe_end(top, bottom, judged, level)
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only."""
@@ -161,7 +143,8 @@ class Trial:
     @property
     def said(self) -> str:
         """The judged figure and its standard error as text; a mean h never without Pr(h = 0)."""
-        shown = f"{self.measure.shown(self.figure.mean)} ± {self.measure.shown_error(self.figure.se)}"
+        error = f"± {self.measure.shown_error(self.figure.se)}" if self.figure.se else "in every draw"
+        shown = f"{self.measure.shown(self.figure.mean)} {error}"
         return f"{shown}, with Pr(h = 0) = {self.at_zero:.2%}" if self.measure.at_least else shown
 
 
@@ -221,13 +204,14 @@ class Bench:
         self, mask: Any, factor: float, round: str, replicates: int, *, keys_of: str | None = None
     ) -> Trial:
         """Draw, attack and judge a mask so many times; `keys_of` names another round, whose draws are used."""
-        parts, zeros, losses = [], [], []
+        parts, zeros, judged, losses = [], [], [], []
         names, refused = tuple[str, ...](), dict[str, str]()
         for masking, risks in self.drawn(mask, keys_of or round, replicates):
             names, refused = tuple(risks), risks.refused
             found = [self._counted(name, risk) for name, risk in risks.items()]
             parts.append([self.measure.parts(one) for one in found])
             zeros.append([one.at_zero for one in found])
+            judged.append([self.measure.judged(one) for one in found])
             if self.loss is not None:
                 losses.append(self.loss(masking))
         figures = np.array(parts)
@@ -240,6 +224,7 @@ class Bench:
             numerators=figures[:, :, 0],
             denominators=figures[:, :, 1],
             zeros=np.array(zeros),
+            judged=np.array(judged, dtype=np.float64),
             losses=np.array(losses) if losses else None,
             refused=refused,
         )

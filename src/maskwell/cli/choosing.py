@@ -44,6 +44,15 @@ ProbHOption = Annotated[
     str | None, typer.Option(help="Tolerated: h below a number for at most a share, e.g. 3,0.1.")
 ]
 
+DirectionOption = Annotated[
+    str | None,
+    typer.Option(
+        help="to_masked: his record looks for its masked one; to_original: the masked for its original.",
+        show_default="to_masked",
+    ),
+]
+OneToOneOption = Annotated[bool, typer.Option("--one-to-one", help="Each candidate is linked once at most.")]
+
 INTRUDERS = ("matcher", "nearest", "law", "fingerprint")
 
 
@@ -57,6 +66,8 @@ class Chosen:
     fields: str | None = None
     within: float | None = None
     distance: str | None = None
+    direction: str | None = None
+    one_to_one: bool = False
 
     def plan(self, kind: str) -> Any:
         """Return the plan of an intruder by his short name."""
@@ -67,10 +78,11 @@ class Chosen:
             "largest_target_block": self.largest_target_block,
             "target_blocks": listed(self.target_blocks),
             "match_blocks": listed(self.match_blocks),
+            "direction": self.direction or "to_masked",
         }
         if kind == "fingerprint":
             return Fingerprint(**shared, columns=listed(self.fields))
-        shared["fields"] = listed(self.fields)
+        shared |= {"fields": listed(self.fields), "assignment": "one-to-one" if self.one_to_one else "best"}
         if kind == "matcher":
             return Linkage(**shared, rule=Relative(0.10 if self.within is None else self.within))
         if kind == "nearest":
@@ -86,6 +98,8 @@ class Chosen:
             raise BadPlan("--within is the matcher's: leave it out, or say --intruder matcher")
         if self.within is not None and not 0 <= self.within < 1:
             raise BadPlan(f"--within is a share of the value, such as 0.10 for 10%, not {self.within:g}")
+        if self.one_to_one and kind == "fingerprint":
+            raise BadPlan("--one-to-one is not for fingerprints: they are claimed only where they are unique")
         if self.distance is not None and kind != "nearest":
             raise BadPlan("--distance is that of the nearest record: say --intruder nearest too")
 

@@ -11,11 +11,13 @@ import typer
 from ..errors import BadPlan
 from .choosing import (
     Chosen,
+    DirectionOption,
     DistanceOption,
     FieldsOption,
     MatchBlocksOption,
     MaxRateOption,
     MaxRatioOption,
+    OneToOneOption,
     SmallOption,
     TargetBlocksOption,
     WithinOption,
@@ -42,6 +44,8 @@ def attack(
     within: WithinOption = None,
     intruder: Annotated[str, typer.Option(help="matcher, nearest, law or fingerprint.")] = "matcher",
     distance: DistanceOption = None,
+    direction: DirectionOption = None,
+    one_to_one: OneToOneOption = False,
     everybody: Annotated[
         bool, typer.Option("--all", help="Beside Winkler's matcher: nearest record, and who knows the law.")
     ] = False,
@@ -57,9 +61,11 @@ def attack(
     from ..masking import Masking
     from ..pipeline import intruders_beside, read_targets
 
-    if everybody and intruder != "matcher":
-        raise BadPlan("--all sets all intruders side by side: leave --intruder out")
-    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    if everybody and (intruder != "matcher" or direction is not None or one_to_one):
+        raise BadPlan("--all sets all intruders side by side: leave --intruder and its options out")
+    chosen = Chosen(
+        largest_target_block, target_blocks, match_blocks, fields, within, distance, direction, one_to_one
+    )
     plan = chosen.plan(intruder)
     tolerance = tolerance_of(max_rate, max_ratio)
     masking = Masking.read(release=release, private=private)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..drawing import check_picture
 from ..errors import BadPlan
 from .choosing import (
     Chosen,
@@ -31,6 +32,15 @@ NO = 1  # exit code: the answer is no
 
 SchemaOption = Annotated[Path | None, typer.Option(help="The schema (TOML).", show_default="one is proposed")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+EncodingOption = Annotated[
+    str | None, typer.Option(help="The encoding of a CSV file, e.g. latin-1.", show_default="utf-8")
+]
+DelimiterOption = Annotated[
+    str | None, typer.Option(help="What separates the fields of a CSV file.", show_default="found")
+]
+DecimalOption = Annotated[
+    str | None, typer.Option(help="The decimal sign of a CSV file.", show_default="found")
+]
 
 
 def calibrate(
@@ -45,6 +55,9 @@ def calibrate(
         bool, typer.Option("--independent", help="Independent noise in place of correlated.")
     ] = False,
     schema: SchemaOption = None,
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
     intruder: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +106,10 @@ def calibrate(
     chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
     attacks = _attacks(chosen, intruder)
     tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
-    mask, table = _mask_and_table(what, columns, schema, independent=independent)
+    if picture is not None:
+        check_picture(picture)
+    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    mask, table = _mask_and_table(what, columns, read_as, independent=independent)
     with warnings_told():
         found = run(
             mask,
@@ -124,29 +140,34 @@ def _attacks(chosen: Chosen, intruder: str | None) -> Any:
     return [replace(chosen, distance=one).plan("nearest") for one in ("euclid", "posterior")]
 
 
-def _mask_and_table(what: Path, columns: str | None, schema: Path | None, *, independent: bool) -> Any:
+def _given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _mask_and_table(what: Path, columns: str | None, read_as: dict[str, Any], *, independent: bool) -> Any:
     from ..pipeline import read_input
     from ..plan import NoisePlan
 
     if what.suffix.lower() == ".toml":
-        if columns is not None or schema is not None or independent:
-            raise BadPlan("a plan says it all: write columns, schema and the kind of noise into the plan")
+        if columns is not None or read_as or independent:
+            raise BadPlan(
+                "a plan says it all: write columns, the kind of noise and how to read into the plan"
+            )
         plan = NoisePlan.read(what)
     else:
-        plan = _plan_of(what, columns, schema, independent=independent)
+        plan = _plan_of({"file": what} | read_as, columns, independent=independent)
     with warnings_told():
         table = read_input(plan)
     return plan.mask(table.schema), table
 
 
-def _plan_of(what: Path, columns: str | None, schema: Path | None, *, independent: bool) -> Any:
+def _plan_of(source: dict[str, Any], columns: str | None, *, independent: bool) -> Any:
     from ..plan import KEYS, NoisePlan
 
     noise: dict[str, Any] = {"mask": "CorrelatedNoise", "sd_ratio": 0.3}
     if independent:
         noise = {"mask": "IndependentNoise", "variance_ratio": 0.1}
     noise["columns"] = [KEYS] if columns is None else list(listed(columns) or ())
-    source = {"file": what} if schema is None else {"file": what, "schema": schema}
     return NoisePlan.from_dict({"input": source, "masks": [noise]})
 
 
@@ -171,6 +192,9 @@ def fingerprint(
         str | None, typer.Option(help="What the intruder knows, with commas.", show_default="every column")
     ] = None,
     largest_target_block: SmallOption = None,
+    encoding: EncodingOption = None,
+    delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the records that no noise protects: unique by what leaves unmasked and by what is missing or coded.
@@ -179,11 +203,18 @@ def fingerprint(
     """
     from ..attacks import Fingerprint, attack
     from ..pipeline import read_table
+    from ..plan import InputPlan
 
     plan = Fingerprint(
         columns=listed(columns), masked=listed(masked), largest_target_block=largest_target_block
     )
+    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
     with warnings_told():
-        table = read_table(file, schema)
+        table = read_table(InputPlan(file=file, **read_as))
         risk = attack(plan, table)
-    typer.echo(json.dumps(risk.to_dict(), indent=2, allow_nan=False) if as_json else repr(risk))
+    if as_json:
+        typer.echo(json.dumps(risk.to_dict(), indent=2, allow_nan=False))
+        return
+    left = [column.name for column in table.schema.columns if column.drop]
+    said = f"  - left out, as columns that would be dropped: {', '.join(left)}"
+    typer.echo("\n".join([repr(risk), *([said] if left else [])]))

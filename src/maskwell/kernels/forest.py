@@ -35,7 +35,7 @@ class Forest(NamedTuple):
 
     What is compared together lies together: `points` has coordinate k of point j of a leaf of n at q first + k n + j,
     and `boxes` the low side k of the box of child j of a node with c children at 2 q child + k c + j, high sides after
-    all low ones. A ball at a distance of at most `within` from its centre cannot hold the box of a node.
+    all low ones. No ball up to a distance of `within` holds the box of a node.
 
     For the sieve, points are `seen` from the `middle` in the `unit`, with squared `lengths` (2 x places: less what
     rounding can do, and with it).
@@ -119,7 +119,7 @@ def _branch(rows: Floats, number: Ints, edges: Ints, leaf: int, low: Floats, hig
         before = pieces
         for piece in range(before - 1, -1, -1):
             a, b = edges[piece], edges[piece + 1]
-            side = _enclose(rows, a, b, low, high) if b - a > leaf else NONE
+            side = _enclose(rows, a, b, low, high) if b - a > leaf and pieces < FAN else NONE
             if side == NONE:
                 continue
             middle = a + leaf * (((b - a + leaf - 1) // leaf + 1) // 2)

@@ -16,7 +16,7 @@ from ..results import Cell, StudyTable, expected
 
 Figures = Mapping[str, Floats]  # for each cell one value for every target of every file
 
-NORMAL_95 = 1.6449  # the normal quantile of 0.95
+NORMAL_90, NORMAL_95, NORMAL_975 = 1.2816, 1.6449, 1.96  # normal quantiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,30 @@ def z_score(published: float, values: Floats, whole: float = 1.0) -> float:
     Both are shares of simulations that give 0 or `whole`; their binomial errors are taken at the share of all
     simulations together.
     """
-    ours, count, simulations = float(np.mean(values)), len(values), errors().simulations
+    ours, count, simulations = float(np.mean(values)), values.size, errors().simulations
     apart = ours - published
     pooled = (count * ours + simulations * published) / (count + simulations)
     error = sqrt(max(pooled * (whole - pooled), 0.0) * (1 / count + 1 / simulations))
     return apart / error if error > 0 else 0.0  # without error both are 0, or both are everything
 
 
+def noticed(targets: int, *, surely: bool = False) -> float:
+    """Return how far off a share near a half must be for z to pass its limit every second (or nine in ten) times."""
+    error = 0.5 * sqrt(1 / targets + 1 / errors().simulations)
+    return (errors().largest_z + (NORMAL_90 if surely else 0.0)) * error
+
+
+def whole_of(name: str) -> float:
+    """Return what a share of one is in the unit of a table."""
+    return 100.0 if expected("goldstein")[name].unit.startswith("%") else 1.0
+
+
 def z_scores(name: str, figures: Figures) -> dict[str, float]:
     """Return the z of every published cell of a table."""
     table = expected("goldstein")[name]
     published = {cell: table.published(cell) for cell in figures}
-    whole = 100.0 if table.unit.startswith("%") else 1.0
     return {
-        cell: z_score(figure, figures[cell], whole)
+        cell: z_score(figure, figures[cell], whole_of(name))
         for cell, figure in published.items()
         if figure is not None
     }

@@ -1,43 +1,53 @@
-"""What the paper states in words, and what is misprinted or not reproduced, held against our figures."""
+"""What the paper states in words, held against our figures and their Monte Carlo errors."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from math import sqrt
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import numpy as np
 
 from ...table import Floats
 from ..results import BETWEEN, expected
+from .agreement import agreement, lone_cell, misprint, reproduced
 from .binary import exact
-from .chances import Figures, errors, z_score, z_scores
+from .chances import Figures, z_scores
+from .conclusions import (
+    EXPLAINED,
+    FAILS,
+    HOLDS,
+    Estimate,
+    estimate,
+    judged,
+    listed,
+    verdict,
+)
 from .farms import NOISES, QUANTILES
 from .simulation import EUCLID, EXPECTED, INVERSE, OMEGA, POSTERIOR
 
-MISPRINTED, MEANT = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3", 0.10
 ENOUGH_H, SMALL_SHARE = 3.0, 0.1  # section 2: E(h) of about 3, or pr(h < 3) below 0.1
-MATERIAL = 5.0  # points: what we call material, where it is clearly (two standard errors) more than this
-SMALL = 0.15  # what we call a small effect on a probability
+PERCENT = 100.0
+MATERIAL = 5.0  # points: from where on we call a difference material
+SMALL = 0.15  # up to where we call a difference of probabilities small: the paper does so up to 0.11, in its table 2
+WITHIN_POINTS, WITHIN_SHARES = f"our margin: {MATERIAL:g} points", f"our margin: {SMALL:g}"
 
 
-def notes(figures: Mapping[str, Figures]) -> list[str]:
-    """Return the statements that can be checked with the tables that were run."""
+def notes(figures: Mapping[str, Figures], files: Mapping[str, int]) -> list[str]:
+    """Return the statements that can be checked with the tables that were run, on so many files each."""
+    by_file = {name: _by_file(given, files[name]) for name, given in figures.items()}
     told = [
         text
         for name, checks in STATEMENTS.items()
-        if name in figures
+        if name in by_file
         for check in checks
-        for text in check(figures[name])
+        for text in check(by_file[name])
     ]
-    return list(dict.fromkeys([*told, *_of_both(figures)]))
+    return [EXPLAINED, *dict.fromkeys([*told, *_of_both(by_file)])]
 
 
-def _verdict(statement: str, holds: bool, found: str) -> str:
-    return f"the paper: {statement}. {'It holds' if holds else 'It does not hold'} here: {found}."
-
-
-def _mean(figures: Figures, row: str, column: str) -> float:
-    return float(np.mean(figures[f"{row}{BETWEEN}{column}"]))
+def _by_file(figures: Figures, count: int) -> Figures:
+    """Return files x targets of every cell that is simulated."""
+    return {cell: v.reshape(count, -1) for cell, v in figures.items() if v.size >= count}
 
 
 def _column(figures: Figures, column: str) -> dict[str, Floats]:
@@ -46,111 +56,64 @@ def _column(figures: Figures, column: str) -> dict[str, Floats]:
     return {row: values for (row, name), values in parts.items() if name == column}
 
 
-def _list(values: Iterable[float], digits: int = 2) -> str:
-    return ", ".join(f"{round(value, digits) + 0.0:.{digits}f}" for value in values)  # no -0.0
+def _apart(figures: Figures, one: str, other: str, rows: str = "", whole: float = PERCENT) -> Estimate:
+    """Return the mean of one column less another over the rows that end so, on the same files."""
+    ours, theirs = _column(figures, one), _column(figures, other)
+    return estimate(np.mean([ours[row] - theirs[row] for row in ours if row.endswith(rows)], axis=0), whole)
 
 
-# Agreement by z.
-
-
-def _agreement(name: str) -> Callable[[Figures], list[str]]:
-    def told(figures: Figures) -> list[str]:
-        scores = {cell: z for cell, z in z_scores(name, figures).items() if _varies(figures[cell])}
-        if not scores:
-            return []
-        most = max(scores, key=lambda cell: abs(scores[cell]))
-        near = [z * z for z in scores.values() if abs(z) <= errors().largest_z]
-        return [
-            f"table {name}: {len(near)} of {len(scores)} cells have |z| of at most {errors().largest_z:g}; the largest "
-            f"is {scores[most]:+.1f} ({most.replace(BETWEEN, ', ')}); the root mean square of the {len(near)} is "
-            f"{sqrt(sum(near) / max(len(near), 1)):.2f}, where chance gives about 1"
-        ]
-
-    return told
-
-
-def _varies(values: Floats) -> bool:
-    """Whether a figure is simulated at all: that of the last row of table 1 is 100 by definition."""
-    return float(np.min(values)) < float(np.max(values))
+# Tables 1 and 3.
 
 
 def _not_found(figures: Figures) -> list[str]:
-    wrong = [100 - float(np.mean(v)) for cell, v in figures.items() if cell.startswith(f"h 0{BETWEEN}")]
+    found = {cell: v for cell, v in figures.items() if cell.startswith(f"h 0{BETWEEN}")}
+    wrong = [estimate(PERCENT - values, PERCENT) for values in found.values()]
     return [
-        _verdict(
+        verdict(
             "in more than 40% of the cases the nearest record is not the true one",
-            min(wrong) > 40,
-            f"in {min(wrong):.0f} to {max(wrong):.0f}% by decile, so that as many as {100 - min(wrong):.0f}% are found",
+            judged(wrong, low=40),
+            f"{listed(wrong, 1)}% by decile",
         )
     ]
 
 
-def _misprint(figures: Figures) -> list[str]:
-    values = figures[MISPRINTED]
-    printed = expected("goldstein")["2"].published(MISPRINTED)
-    return [
-        f"misprint in table 2: {printed:g} should be {MEANT:.2f} ({MISPRINTED.replace(BETWEEN, ', ')}): ours is "
-        f"{np.mean(values):.3f}, z {z_score(MEANT, values):+.1f} instead of {z_score(printed or 0.0, values):+.1f}"
-    ]
-
-
-def _lone_cell(figures: Figures) -> list[str]:
-    rows = {
-        rho: figures[f"pr(h > 5), N 5,000, noise 0.1{BETWEEN}covariance {rho:g}"] for rho in (0.1, 0.2, 0.3)
-    }
-    table = expected("goldstein")["2"]
-    printed = [table.published(f"pr(h > 5), N 5,000, noise 0.1{BETWEEN}covariance {rho:g}") for rho in rows]
-    return [
-        f"table 2, N 5,000, noise 0.1: at covariances {_list(rows, 1)} the paper prints "
-        f"{_list(p or 0.0 for p in printed)}, we find {_list(float(np.mean(v)) for v in rows.values())}. The second "
-        f"(z {z_score(printed[1] or 0.0, rows[0.2]):+.1f}) breaks its own row: not reproduced, or an unlucky draw"
-    ]
-
-
-# Distances and knowledge.
-
-
-def _apart(figures: Figures, one: str, other: str, rows: str) -> tuple[float, float]:
-    """Return the mean of one column less another over the rows that end so, and its paired standard error."""
-    ours, theirs = _column(figures, one), _column(figures, other)
-    gaps = np.mean([ours[row] - theirs[row] for row in ours if row.endswith(rows)], axis=0)
-    return float(gaps.mean()), float(gaps.std(ddof=1) / sqrt(len(gaps))) if len(gaps) > 1 else 0.0
-
-
 def _weights(figures: Figures) -> list[str]:
-    gaps = {name: _apart(figures, name, EUCLID, "h 0") for name in (OMEGA, INVERSE)}
-    told = "; ".join(
-        f"{name} less Euclid is {gap:+.1f} points at h = 0 on average (standard error {error:.1f})"
-        for name, (gap, error) in gaps.items()
-    )
-    (gap, error), _ = gaps.values()
-    return [_verdict("W = Omega gives essentially similar results", abs(gap) - 2 * error <= MATERIAL, told)]
+    at_zero, near = (_apart(figures, OMEGA, EUCLID, rows) for rows in ("h 0", "h 5"))
+    inverse = _apart(figures, INVERSE, EUCLID, "h 0")
+    return [
+        verdict(
+            f"W = Omega gives essentially similar results ({WITHIN_POINTS})",
+            judged([at_zero, near], -MATERIAL, MATERIAL),
+            f"W = Omega less Euclid is {at_zero.text(1, '+')} points at h = 0, {near.text(1, '+')} at h <= 5, on "
+            f"average of the deciles; the inverse of Omega less Euclid {inverse.text(1, '+')} at h = 0",
+        )
+    ]
 
 
 def _small_increase(figures: Figures) -> list[str]:
-    found, error = _apart(figures, EXPECTED, EUCLID, "h 0")
-    near, _ = _apart(figures, EXPECTED, EUCLID, "h 5")
-    informed, _ = _apart(figures, POSTERIOR, EUCLID, "h 0")
+    found, near = (_apart(figures, EXPECTED, EUCLID, rows) for rows in ("h 0", "h 5"))
+    informed = _apart(figures, POSTERIOR, EUCLID, "h 0")
     return [
-        _verdict(
-            "knowing the noise gives generally small increases",
-            max(found, near) - 2 * error <= MATERIAL,
-            f"E(y|z) less Euclid is {found:+.1f} points at h = 0 (standard error {error:.1f}), {near:+.1f} at h <= 5, "
-            f"posterior less Euclid {informed:+.1f} at h = 0, for five weakly correlated identifiers",
+        verdict(
+            f"knowing the noise gives generally small increases ({WITHIN_POINTS})",
+            judged([found, near], high=MATERIAL),
+            f"E(y|z) less Euclid is {found.text(1, '+')} points at h = 0, {near.text(1, '+')} at h <= 5, posterior "
+            f"less Euclid {informed.text(1, '+')} at h = 0, for five weakly correlated identifiers",
         )
     ]
 
 
 def _knowledge(figures: Figures) -> list[str]:
     plain, informed = _column(figures, EUCLID), _column(figures, POSTERIOR)
-    gains = {row: float(np.mean(informed[row]) - np.mean(plain[row])) for row in plain}
-    row = max(gains, key=gains.__getitem__)
+    gains = {row: estimate(informed[row] - plain[row], PERCENT) for row in plain}
+    row = max(gains, key=lambda one: gains[one].mean)
     return [
-        _verdict(
-            "access to the noise parameters does not materially improve the probability of disclosure (section 9)",
-            max(gains.values()) <= MATERIAL,
+        verdict(
+            "access to the noise parameters does not materially improve the probability of disclosure (section 9; "
+            f"{WITHIN_POINTS})",
+            judged(gains.values(), high=MATERIAL),
             f"with {row} the informed intruder finds {np.mean(informed[row]):.0f}% where Euclid finds "
-            f"{np.mean(plain[row]):.0f}%; the gains are {_list(gains.values(), 1)} points in the order of the table",
+            f"{np.mean(plain[row]):.0f}%; the gains are {listed(gains.values(), 1)} points in the order of the table",
         )
     ]
 
@@ -160,66 +123,86 @@ def _knowledge(figures: Figures) -> list[str]:
 
 def _larger(figures: Figures) -> list[str]:
     rows = [f"N {count}, decile 10" for count in ("1,000", "5,000", "10,000")]
-    found = [_mean(figures, row, "pr(h = 0)") for row in rows]
+    found = [figures[f"{row}{BETWEEN}pr(h = 0)"] for row in rows]
+    less = [estimate(larger - smaller) for smaller, larger in pairwise(found)]
     return [
-        _verdict(
+        verdict(
             "protection increases with the size of the file",
-            found == sorted(found, reverse=True),
-            f"pr(h = 0) is {_list(found)} for 1,000, 5,000 and 10,000 records",
+            judged(less, high=0),
+            f"pr(h = 0) is {listed(map(estimate, found))} for 1,000, 5,000 and 10,000 records",
         )
     ]
 
 
 def _identifiers(figures: Figures) -> list[str]:
     five, ten = (_column(figures, name) for name in dict.fromkeys(c.partition(BETWEEN)[2] for c in figures))
-    gaps = {row: float(np.mean(ten[row]) - np.mean(five[row])) for row in five}
-    told = _list(gaps.values(), 1)
+    gaps = {row: estimate(ten[row] - five[row], PERCENT) for row in five}
     return [
-        _verdict(
-            "10 identifiers with noise 0.34 have about the distribution of h of 5 with noise 0.1",
-            max(map(abs, gaps.values())) <= MATERIAL,
-            f"ten less five are {told} points at {', '.join(gaps)}: alike near h = 0 only, and large h "
-            "are more frequent with ten",
+        verdict(
+            f"10 identifiers with noise 0.34 have about the distribution of h of 5 with noise 0.1 ({WITHIN_POINTS})",
+            judged(gaps.values(), -MATERIAL, MATERIAL),
+            f"ten less five are {listed(gaps.values(), 1)} points at {', '.join(gaps)}; {_where_alike(gaps)}",
         )
     ]
+
+
+def _where_alike(gaps: Mapping[str, Estimate]) -> str:
+    """Name the rows where two columns are alike, where they are not, and where there are too few files to say."""
+    outcomes = {row: judged([gap], -MATERIAL, MATERIAL) for row, gap in gaps.items()}
+    words = {HOLDS: "alike", FAILS: "not alike"}
+    kinds = {
+        word: [row for row in gaps if outcomes[row] == word] for word in dict.fromkeys(outcomes.values())
+    }
+    told = [f"{words.get(word, 'too few files to say')} at {', '.join(rows)}" for word, rows in kinds.items()]
+    return "row by row: " + "; ".join(told)
 
 
 def _covariance(figures: Figures) -> list[str]:
-    found, far = (
-        [float(np.mean(v)) for v in _column(figures, name).values()] for name in ("pr(h = 0)", "pr(h > 5)")
-    )
-    scores = z_scores("covariance", figures).values()
-    word = "not reproduced" if max(map(abs, scores)) > errors().largest_z else "too few files to say"
+    found, far = (_column(figures, name) for name in ("pr(h = 0)", "pr(h > 5)"))
+    first, *_, last = found.values()
+    gap, small = estimate(first - last), f"smaller ones with a slightly higher risk ({WITHIN_SHARES})"
     return [
-        _verdict(
-            "covariances from 0.1 to 0.5 have only a small effect, smaller ones with a slightly higher risk",
-            0 < found[0] - found[-1] <= SMALL,
-            f"pr(h = 0) is {_list(found)} at the 5th percentile, pr(h > 5) {_list(far)}",
+        verdict(
+            f"covariances from 0.1 to 0.5 have only a small effect, {small}",
+            judged([gap], 0, SMALL),
+            f"pr(h = 0) is {listed(map(estimate, found.values()))} at the 5th percentile, the first less the last "
+            f"{gap.text()}; pr(h > 5) is {listed(map(estimate, far.values()))}",
         ),
-        f"pr(h = 0) at the 5th percentile for covariances 0.1 and 0.5: the paper has {_list(_said())}, we find "
-        f"{found[0]:.2f} and {found[-1]:.2f} (z {_list(scores, 1)}), {word}. Farther out more are found than at the "
-        "lowest decile, where table 2 has 0.56 and 0.45",
+        f"pr(h = 0) at the 5th percentile for covariances 0.1 and 0.5: the paper has {_published('covariance')} (and "
+        f"at the 10th, in table 2, {_published('2', 'pr(h = 0), N 1,000, noise 0.1')}), we find {np.mean(first):.2f}, "
+        f"{np.mean(last):.2f}: {reproduced(z_scores('covariance', figures).values(), first)}",
     ]
 
 
-def _said() -> list[float]:
-    table = expected("goldstein")["covariance"]
-    return [table.published(cell) or 0.0 for cell in table.cells]
+def _published(name: str, row: str = "") -> str:
+    """Return the published figures for the smallest and the largest covariance."""
+    table = expected("goldstein")[name]
+    cells = [cell for cell in table.cells if cell.startswith(row)]
+    return ", ".join(f"{table.published(cell):.2f}" for cell in (cells[0], cells[-1]))
 
 
 def _expectation(figures: Figures) -> list[str]:
-    mean, found, near = (_column(figures, name) for name in ("E(h)", "pr(h = 0)", "pr(h < 3)"))
-    first = next((row for row in mean if np.mean(mean[row]) >= ENOUGH_H), None)
-    small = next((row for row in near if np.mean(near[row]) < SMALL_SHARE), None)
-    told = []
-    if first is not None:
-        told.append(
-            f"section 2 suggests E(h) of 3 as enough: it holds from {first} on (E(h) = {np.mean(mean[first]):.1f}), "
-            f"where {np.mean(found[first]):.0%} of the targets are found"
-        )
-    if small is not None:
-        told.append(f"pr(h < 3) falls below 0.1 only from {small} on, of those tried")
-    return told
+    mean, found, near = (
+        {row: estimate(values) for row, values in _column(figures, name).items()}
+        for name in ("E(h)", "pr(h = 0)", "pr(h < 3)")
+    )
+    enough = {row: judged([one], low=ENOUGH_H) for row, one in mean.items()}
+    small = {row: judged([one], high=SMALL_SHARE) for row, one in near.items()}
+    return [
+        f"section 2 suggests E(h) of 3 as enough: {_from_where(enough, mean)}. pr(h = 0) is "
+        f"{listed(found.values())} at {', '.join(found)}",
+        f"section 2's alternative, pr(h < 3) below 0.1: {_from_where(small, near)}",
+    ]
+
+
+def _from_where(outcomes: Mapping[str, str], figures: Mapping[str, Estimate]) -> str:
+    """Name the noise from which on something holds, and those where there are too few files to say."""
+    rows = list(outcomes)
+    start = max((i + 1 for i, row in enumerate(rows) if outcomes[row] != HOLDS), default=0)
+    first = f"it holds from {rows[start]} on ({figures[rows[start]].text()})" if start < len(rows) else ""
+    open_rows = [f"{row} ({figures[row].text()})" for row in rows if outcomes[row] not in (HOLDS, FAILS)]
+    unsure = f"too few files to say at {', '.join(open_rows)}" if open_rows else ""
+    return "; ".join(filter(None, (first or "it is seen to hold at none of those tried", unsure)))
 
 
 # Section 5 and the farms.
@@ -233,73 +216,83 @@ def _binary(figures: Figures) -> list[str]:
     ]
 
 
+ROWS = tuple(f"quantile {share * 100:.0f}" for share in QUANTILES)
+AT = ", ".join(f"{share * 100:.0f}" for share in QUANTILES)
+
+
 def _of_both(figures: Mapping[str, Figures]) -> list[str]:
     """Compare correlated and independent noise on the farms."""
     if not {"7a", "7b"} <= figures.keys():
         return []
-    told = []
-    for noise in NOISES:
-        gaps = [_gap(figures, f"quantile {share * 100:.0f}", f"{noise:.0%} noise") for share in QUANTILES]
-        told.append((noise, [h for h, _ in gaps], [p for _, p in gaps]))
-    h_larger = all(np.mean(h) > 0 for _, h, _ in told)
-    similar = max(abs(p) for _, _, gaps in told for p in gaps) <= SMALL
+    h, zero = (_less(figures, name) for name in ("h", "pr(h = 0)"))
+    overall = {noise: estimate(np.mean(gaps, axis=0)) for noise, gaps in h.items()}
+    each = {noise: [estimate(gap) for gap in gaps] for noise, gaps in zero.items()}
     return [
-        _verdict(
+        verdict(
             "h tends to be greater for correlated noise",
-            h_larger,
-            "; ".join(
-                f"correlated less independent at {n:.0%}: {_list(h, 1)} by quantile" for n, h, _ in told
-            ),
+            judged(overall.values(), low=0),
+            "correlated less independent is "
+            + "; ".join(f"{one.text(1, '+')} at {noise:.0%} noise" for noise, one in overall.items())
+            + ", on average of the quantiles",
         ),
-        _verdict(
-            "pr(h = 0) is quite similar for correlated and independent noise",
-            similar,
-            "; ".join(f"correlated less independent at {n:.0%}: {_list(p)} by quantile" for n, _, p in told),
+        verdict(
+            f"pr(h = 0) is quite similar for correlated and independent noise ({WITHIN_SHARES})",
+            judged([one for several in each.values() for one in several], -SMALL, SMALL),
+            "correlated less independent is "
+            + "; ".join(f"{listed(several, 2, '+')} at {noise:.0%} noise" for noise, several in each.items())
+            + f", at quantiles {AT}",
         ),
     ]
 
 
-def _gap(figures: Mapping[str, Figures], row: str, noise: str) -> tuple[float, float]:
-    h, zero = (
-        _mean(figures["7a"], row, f"{name}, {noise}") - _mean(figures["7b"], row, f"{name}, {noise}")
-        for name in ("h", "pr(h = 0)")
-    )
-    return h, zero
+def _less(figures: Mapping[str, Figures], name: str) -> dict[float, list[Floats]]:
+    """Return correlated less independent by noise and quantile, on the same farms."""
+    return {
+        noise: [figures["7a"][cell] - figures["7b"][cell] for cell in cells]
+        for noise in NOISES
+        for cells in [[f"{row}{BETWEEN}{name}, {noise:.0%} noise" for row in ROWS]]
+    }
 
 
 def _tail(figures: Figures) -> list[str]:
-    shares = [_mean(figures, f"quantile {share * 100:.0f}", "pr(h = 0), 17% noise") for share in QUANTILES]
+    cells = [f"{row}{BETWEEN}pr(h = 0), 17% noise" for row in ROWS]
+    *others, last = (figures[cell] for cell in cells)
     return [
-        _verdict(
+        verdict(
             "records are protected except in the far right tail",
-            shares[-1] == max(shares),
-            f"pr(h = 0) at 17% noise is {_list(shares)} at the five quantiles; the paper's tail is longer than ours",
+            judged([estimate(last - other) for other in others], low=0),
+            f"pr(h = 0) at 17% noise is {listed(estimate(figures[cell]) for cell in cells)} at quantiles {AT}; the "
+            f"paper has {expected('goldstein')['7a'].published(cells[-1]):.2f} at the last",
         )
     ]
 
 
 def _farms_informed(figures: Figures) -> list[str]:
-    told = [
-        f"{_list(float(np.mean(v)) for v in _column(figures, f'{name} {noise:.0%}').values())} ({name}, {noise:.0%})"
+    gaps = {
+        noise: _apart(figures, f"correlated {noise:.0%}", f"independent {noise:.0%}", whole=1.0)
         for noise in NOISES
-        for name in ("correlated", "independent")
-    ]
+    }
     return [
-        "an intruder who knows the noise finds, by quantile, "
-        + "; ".join(told)
-        + ": correlated noise, under which Euclidean h is larger, protects less from him"
+        verdict(
+            "against an intruder who knows the noise, correlated noise protects less than independent noise",
+            judged(gaps.values(), low=0),
+            "the share that he finds under correlated less that under independent noise is "
+            + "; ".join(f"{gap.text(2, '+')} at {noise:.0%} noise" for noise, gap in gaps.items())
+            + ", on average of the quantiles",
+            who="ours",
+        )
     ]
 
 
 STATEMENTS: dict[str, tuple[Callable[[Figures], list[str]], ...]] = {
-    "1": (_agreement("1"), _not_found),
-    "1-z": (_agreement("1"),),
+    "1": (agreement("1"), _not_found),
+    "1-z": (agreement("1"),),
     "weighted": (_weights,),
     "sizes": (_larger,),
-    "2": (_agreement("2"), _misprint, _lone_cell),
-    "2-z": (_agreement("2"), _misprint, _lone_cell),
-    "3": (_agreement("3"),),
-    "3-z": (_agreement("3"),),
+    "2": (agreement("2"), misprint, lone_cell),
+    "2-z": (agreement("2"), misprint, lone_cell),
+    "3": (agreement("3"),),
+    "3-z": (agreement("3"),),
     "informed": (_small_increase,),
     "knowledge": (_knowledge,),
     "identifiers": (_identifiers,),

@@ -37,9 +37,10 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     files = _files(plans.values(), replicates)
     found = simulate(files, seed, Steps(sum(files.values()), progress))
     figures = {name: plan.figures(_own(plan, found, replicates)) for name, plan in plans.items()}
-    written = tuple(_written(name, values, plans[name].files(replicates)) for name, values in figures.items())
+    counts = {name: plan.files(replicates) for name, plan in plans.items()}
+    written = tuple(_written(name, values, counts[name]) for name, values in figures.items())
     said = f"ours: over simulated files, each with noise of its own, from seed {seed}"
-    return Study("goldstein", written, (said, *notes(figures)), expected("goldstein").paper)
+    return Study("goldstein", written, (said, *notes(figures, counts)), expected("goldstein").paper)
 
 
 def _files(plans: Any, replicates: int) -> dict[Any, int]:
