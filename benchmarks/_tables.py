@@ -29,6 +29,85 @@ def linkage(folder: Path = RESULTS) -> str:
     return "\n\n".join([_where(runs), _rivals(rows), _sizes(rows), _memory(rows)])
 
 
+def nearest(folder: Path = RESULTS) -> str:
+    """Return the tables of `nearest.py` as Markdown, or a sentence where no results are committed yet."""
+    file = folder / "nearest.json"
+    if not file.exists():
+        return "No results are committed yet; `python benchmarks/nearest.py` measures them."
+    found = json.loads(file.read_text(encoding="utf-8"))
+    runs = found.get("runs", [found])
+    rows = [run["rows"] for run in runs]
+    return "\n\n".join([_where(runs), _searches(rows), _ways(rows), _searched_memory(rows)])
+
+
+def _searches(runs: list[Rows]) -> str:
+    """One line for each job and size: seconds, growth, and how many times as fast as each rival it is."""
+    rivals = ("numba loop", "brute", "cKDTree")
+    head = (
+        "job",
+        "processor seconds",
+        "growth",
+        *(f"times as fast as: {NEAREST[rival]}" for rival in rivals),
+    )
+    jobs = {row["job"]: row for row in runs[0] if "microseconds_per_target" in row}
+    lines = []
+    for job, first in jobs.items():
+        ratios = (_against(runs, job, rival) for rival in rivals)
+        growth = _range(runs, first, "growth", "{:.2f}".format) if "growth" in first else ""
+        lines.append((job, _range(runs, first, "seconds", "{:.2g}".format), growth, *ratios))
+    return _table(head, lines)
+
+
+NEAREST = {
+    "numba loop": "a plain loop in numba",
+    "brute": "our own scan of all pairs",
+    "cKDTree": "scipy's cKDTree, used naively",
+}
+
+
+WAYS = ("tree", "matrix", "by itself")
+
+
+def _against(runs: list[Rows], job: str, rival: str) -> str:
+    row = next(row for row in runs[0] if row["job"] == job and row.get("rival") == rival)
+    return _range(runs, row, "ratio", "{:.3g}".format) + (" (extrapolated)" if row["extrapolated"] else "")
+
+
+def _ways(runs: list[Rows]) -> str:
+    """One line for each number of fields: the ways of searching against our own scan of all pairs."""
+    head = ("job", "fields", *(f"{way}, times as fast as all pairs" for way in WAYS))
+    kinds = [
+        (kind, row["fields"])
+        for row in runs[0]
+        for kind in ("nearest", "closer")
+        if row["job"].startswith(f"{kind}, tree")
+    ]
+    lines = []
+    for kind, fields in kinds:
+        found = {way: _of_way(runs[0], kind, way, fields) for way in WAYS}
+        cells = (_range(runs, found[way], "ratio", "{:.2g}".format) for way in WAYS)
+        lines.append((f"{kind}: 10,000 x 10,000", f"{fields}", *cells))
+    return _table(head, lines)
+
+
+def _of_way(rows: Rows, kind: str, way: str, fields: int) -> dict[str, Any]:
+    return next(row for row in rows if row["job"].startswith(f"{kind}, {way}:") and row["fields"] == fields)
+
+
+def _searched_memory(runs: list[Rows]) -> str:
+    lines = [
+        (
+            row["job"].removeprefix("memory of "),
+            f"{row['fields']}",
+            f"{row['records_mb']:.0f}",
+            _range(runs, row, "peak_mb", "{:,.0f}".format),
+        )
+        for row in runs[0]
+        if row["job"].startswith("memory of")
+    ]
+    return _table(("job", "fields", "the records, MB", "memory added, MB"), lines)
+
+
 def _where(runs: list[dict[str, Any]]) -> str:
     machine, versions = runs[0]["machine"], runs[0]["versions"]
     named = ", ".join(
@@ -100,9 +179,8 @@ def _millions(rate: float) -> str:
 
 def _range(runs: list[Rows], row: dict[str, Any], key: str, written: Callable[[float], str]) -> str:
     """Write a figure of a row, or its least and largest over the runs."""
-    same = [
-        one for run in runs for one in run if (one["job"], one.get("rival")) == (row["job"], row.get("rival"))
-    ]
+    names = ("job", "rival", "fields")
+    same = [one for run in runs for one in run if all(one.get(name) == row.get(name) for name in names)]
     ends = {written(min(one[key] for one in same)): None, written(max(one[key] for one in same)): None}
     return " to ".join(ends)
 

@@ -21,7 +21,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 3
 myst_enable_extensions = ["substitution"]
-myst_substitutions = {"linkage_results": _TABLES["linkage"]()}
+myst_substitutions = {"linkage_results": _TABLES["linkage"](), "nearest_results": _TABLES["nearest"]()}
 
 html_theme = "furo"
 html_title = f"maskwell {release}"

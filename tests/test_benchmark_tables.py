@@ -45,3 +45,36 @@ def test_several_runs_give_ranges(tmp_path):
     text = TABLES["linkage"](tmp_path)
     assert "the range of 2 runs" in text
     assert "| Splink on DuckDB | 9.0 to 11.0 | 4.0 |" in text
+
+
+def searched(seconds: float) -> dict[str, Any]:
+    rows = [
+        {
+            "job": "exact h: 9 targets x 9",
+            "fields": 5,
+            "seconds": seconds,
+            "microseconds_per_target": 1.0,
+            "growth": 1.5,
+        }
+        | {"rival": rival, "ratio": 10 * seconds, "extrapolated": rival == "numba loop"}
+        for rival in TABLES["NEAREST"]
+    ]
+    for count, kind, way in (
+        (c, k, w) for c in (5, 20) for k in ("nearest", "closer") for w in TABLES["WAYS"]
+    ):
+        rows.append({"job": f"{kind}, {way}: 10,000 x 10,000", "fields": count, "ratio": count * seconds})
+    rows.append({"job": "memory of exact h: 9 targets x 9", "fields": 5, "peak_mb": 11.0, "records_mb": 8.0})
+    return run(1.0) | {"rows": rows}
+
+
+def test_searches_have_a_line_for_each_size_and_number_of_fields(tmp_path):
+    assert "No results are committed yet" in TABLES["nearest"](tmp_path)
+    runs = {"runs": [searched(1.0), searched(2.0)]}
+    (tmp_path / "nearest.json").write_text(json.dumps(runs), encoding="utf-8")
+    text = TABLES["nearest"](tmp_path)
+    assert (
+        "| exact h: 9 targets x 9 | 1 to 2 | 1.50 | 10 to 20 (extrapolated) | 10 to 20 | 10 to 20 |" in text
+    )
+    assert "| nearest: 10,000 x 10,000 | 5 | 5 to 10 | 5 to 10 | 5 to 10 |" in text
+    assert "| closer: 10,000 x 10,000 | 20 | 20 to 40 | 20 to 40 | 20 to 40 |" in text
+    assert "| exact h: 9 targets x 9 | 5 | 8 | 11 |" in text

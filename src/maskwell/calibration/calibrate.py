@@ -14,7 +14,7 @@ from ..table import Table
 from ..tolerances import MaxRate, is_real
 from .calibrated import Calibration, level_of
 from .columns import ColumnScales, Pieces, spread_over_columns
-from .floors import check_floor, fingerprint_floor, floor_notes
+from .floors import check_floor, fingerprint_floor, floor_notes, is_certain
 from .judging import measure_of
 from .losses import TOTAL_VARIANCE, loss_of
 from .scaling import check_scale, largest_factor, scaled, writable
@@ -131,7 +131,7 @@ def _floor(bench: Bench, mask: Any, tolerance: Any, floor: str) -> float:
     bench.resolved(writable(mask))  # what is wrong with the plan is said in its own words
     share = fingerprint_floor(bench, mask)
     if floor == "refuse":
-        check_floor(tolerance, share)
+        check_floor(tolerance, share, certain=is_certain(mask, bench.table))
     return share
 
 
@@ -240,6 +240,10 @@ def _out_of_reach(outcome: _Outcome) -> str:
     ends = f"no scale up to {outcome.scales.trials[-1].factor:.4g} times the given one meets the tolerance"
     if any(trial.excess.mean() <= 0 for trial in outcome.scales.trials):
         return f"{ends} beyond doubt: the draws and targets are too few to tell; take more confirmations"
+    if outcome.scales.trials[-1].factor >= outcome.largest:
+        return f"{ends}, which is the largest that this mask has: take another mask"
+    if not outcome.scales.has_fallen():
+        return f"{ends}; so little noise makes no difference at all: start from a larger scale"
     if outcome.scales.still_falls():
         return f"{ends}; the risk still falls: start from a larger scale"
     return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"

@@ -115,7 +115,7 @@ def expected_risk(
     `attack` is one plan or several (by default the nearest-record intruder, plain and informed); `below` is the p of
     Pr(h < p). The draws come from subkeys of the key that no release uses.
     """
-    if isinstance(mask, type) or not hasattr(mask, "card"):
+    if isinstance(mask, type) or not callable(getattr(mask, "card", None)):
         raise BadPlan(
             f"expected_risk needs a mask, such as CorrelatedNoise(columns, sd_ratio=0.3), not {mask!r}"
         )

@@ -14,6 +14,11 @@ from .trials import Bench
 TARGETS = ("largest_target_block", "target_blocks", "targets")
 
 
+def is_certain(mask: Any, table: Any) -> bool:
+    """Whether the floor is the same at every scale: of values that noise spares more of it may cover some."""
+    return not floor_of(mask, table).floor.spared
+
+
 def fingerprint_floor(bench: Bench, mask: Any) -> float:
     """Return the share of the judged records whose fingerprint is theirs alone, whatever the size of the noise.
 
@@ -40,10 +45,10 @@ def _share(bench: Bench, mask: Any, plan: Any, outlying_by: tuple[str, ...] | No
     return released * found.correct / found.targets
 
 
-def check_floor(tolerance: Any, floor: float) -> None:
+def check_floor(tolerance: Any, floor: float, *, certain: bool = True) -> None:
     """Refuse a tolerance that lies below what no noise protects."""
     least = _least(tolerance, floor)
-    if least is not None:
+    if least is not None and certain:
         raise BadPlan(
             f"no noise meets this tolerance ({tolerance}): {floor:.2%} of the records judged have a fingerprint of "
             f"their own (blocks, unmasked columns, missing or coded values), which allows {least}; see "

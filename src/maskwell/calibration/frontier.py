@@ -227,7 +227,9 @@ def _named(masks: Any) -> dict[str, Any]:
             f"{k} {kinds[: i + 1].count(k)}" if kinds.count(k) > 1 else k for i, k in enumerate(kinds)
         ]
         named = dict(zip(numbered, listed, strict=True))
-    wrong = [mask for mask in named.values() if isinstance(mask, type) or not hasattr(mask, "card")]
+    wrong = [
+        mask for mask in named.values() if isinstance(mask, type) or not callable(getattr(mask, "card", None))
+    ]
     if wrong or not named:
         what = f"{wrong[0]!r} is no mask" if wrong else "there is no mask in the list"
         raise BadPlan(f"{what}: frontier takes plans such as CorrelatedNoise(columns, sd_ratio=0.3)")

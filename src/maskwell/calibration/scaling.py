@@ -133,7 +133,7 @@ def has_scale(mask: Any) -> bool:
 
 def check_scale(mask: Any) -> None:
     """Refuse what is no mask, and masks without a free scale."""
-    if isinstance(mask, type) or not hasattr(mask, "card"):
+    if isinstance(mask, type) or not callable(getattr(mask, "card", None)):
         what = mask.__name__ if isinstance(mask, type) else f"a {type(mask).__name__}"
         raise BadPlan(f"{what} is no mask: give a plan such as CorrelatedNoise(columns, sd_ratio=0.3)")
     if not has_scale(mask):

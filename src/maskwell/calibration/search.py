@@ -78,6 +78,11 @@ class Scales:
         last = self.trials[-2:]
         return len(last) == 2 and _is_riskier(last[0], last[1], CERTAINTY)
 
+    def has_fallen(self) -> bool:
+        """Whether the risk fell at all from the smallest to the largest scale, beyond Monte Carlo error."""
+        ends = self.trials[0], self.trials[-1]
+        return ends[0] is not ends[1] and _is_riskier(ends[0], ends[1], CERTAINTY)
+
 
 @dataclass(frozen=True)
 class Found:

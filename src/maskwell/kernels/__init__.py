@@ -38,7 +38,6 @@ def compile_all() -> None:
     pairs.count_patterns(*side, where, where + 1, counts, np.zeros((1, 1), np.uint64))
     pairs.best_links(*side, where, where + 1, counts, *(where.copy() for _ in range(5)))
     pairs.all_patterns(*side, 0, 1)
-    pairs.paired_patterns(*side, where, where)
     latent.climb(where, one, 0.8 * three, 0.1 * three, 0.5, 1, 0.0, 1e-12)
     wide = np.ones((1, 2))
     boxes.box_chances(-wide, wide, 0.5 + 0.5 * np.eye(2), boxes.lattice(2, 2, 2), np.empty((1, 2)))

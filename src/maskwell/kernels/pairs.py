@@ -121,15 +121,3 @@ def all_patterns(low: Floats, high: Floats, found: Floats, begin: int, end: int)
         if end > begin:
             _compare(low[i], high[i], found, begin, end - begin, out[i])
     return out
-
-
-@njit(cache=True, nogil=True)
-def paired_patterns(low: Floats, high: Floats, found: Floats, searchers: Ints, candidates: Ints) -> Patterns:
-    """Return the pattern of each of some searchers with one candidate."""
-    out = np.zeros(len(searchers), np.uint32)
-    for n in range(len(searchers)):
-        i, j = searchers[n], candidates[n]
-        for f in range(low.shape[1]):
-            value = found[f, j]
-            out[n] |= np.uint32((value >= low[i, f]) & (value <= high[i, f])) << np.uint32(f)
-    return out

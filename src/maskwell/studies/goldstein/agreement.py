@@ -24,10 +24,11 @@ def agreement(name: str) -> Callable[[Figures], list[str]]:
             return []
         most = max(scores, key=lambda cell: abs(scores[cell]))
         near, largest = sum(abs(z) <= errors().largest_z for z in scores.values()), errors().largest_z
+        spread = f"{_root_mean_square(scores.values()):.2f}{_without_misprint(scores, figures)}"
         return [
             f"table {name}: {near} of {len(scores)} cells have |z| of at most {largest:g}; the largest is "
-            f"{scores[most]:+.1f} ({_words(most)}); the root mean square of all is {_root_mean_square(scores.values()):.2f}"
-            f"{_without_misprint(scores, figures)}, where chance gives about 1. {_power(figures[most].size)}"
+            f"{scores[most]:+.1f} ({_words(most)}); the root mean square of all is {spread}, where chance gives about 1. "
+            f"{_power(figures[most].size)}"
         ]
 
     return told
