@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ import maskwell as mw
 from maskwell.attacks import Quantiles, Sample
 from maskwell.attacks.h_index import Outermost
 from maskwell.attacks.running import attack_by
+from maskwell.errors import BadPlan
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -316,3 +318,26 @@ def test_table_1_of_the_paper():
     share, oracle = hits / replicates, np.array(ORACLE) / 100
     error = np.sqrt(oracle * (1 - oracle) / (2 * near * replicates))
     assert (np.abs(share - oracle) <= 3.5 * error).all()
+
+
+def test_h_is_counted_up_to_a_number(people):
+    """What lies below the number is the same; what does not is cut, and no mean is told."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.8), people, seed=5)
+        plan = mw.NearestRecord(match_blocks=())
+        whole, cut = (mw.attack(each, masking) for each in (plan, replace(plan, largest_h=4)))
+    np.testing.assert_array_equal(cut.h.values, np.minimum(whole.h.values, 4))
+    np.testing.assert_array_equal(cut.h.true_ranks, np.minimum(whole.h.true_ranks, 5))
+    assert (cut.rate, cut.h.below(4), cut.h.at_zero) == (whole.rate, whole.h.below(4), whole.h.at_zero)
+    assert whole.h.values.max() > 4
+    assert np.isnan(cut.h.expected)
+    assert np.isnan(cut.h.below(5))
+    assert "E(h) not counted" in repr(cut)
+    assert cut.to_dict()["h"]["expected"] is None
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5, True, "3"])
+def test_a_largest_h_is_a_whole_number(most):
+    with pytest.raises(BadPlan, match="largest_h must be a whole number"):
+        mw.NearestRecord(largest_h=most)

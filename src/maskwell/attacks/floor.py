@@ -73,6 +73,10 @@ class Floor:
         """Return what fits on one screen; the values of blocks are in `blocks` alone."""
         said = [
             f"no noise protects {self.unique:,} of {self.targets:,} targets ({self.rate:.1%}): {self._by()}"
+            if self.unique
+            else f"none of {self.targets:,} targets is {self._by()}: noise can protect them all"
+            if self.values or self.patterns or self.spared
+            else f"{self._by()}: noise can protect all {self.targets:,} targets"
         ]
         if self.unique:
             where = f"they are in {self.block_count:,} blocks of {', '.join(self.block_columns)} (see blocks)"

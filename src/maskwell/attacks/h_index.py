@@ -37,7 +37,8 @@ class HIndex:
     `outer_rate` is the share linked correctly among the 5% that lie farthest out. Targets that lie equally far out
     and straddle the edge of a tenth count in part on either side, all alike. `unplaced` counts targets with an h that
     have no place there: no amount of theirs is open. `twins` is the share of targets with h = 0 whose link is another
-    record that cannot be told from them: a duplicate, or one with all fields coded alike.
+    record that cannot be told from them: a duplicate, or one with all fields coded alike. Where `largest` is given, h
+    and ranks less 1 were counted up to it.
     """
 
     values: Ints = field(repr=False)
@@ -48,6 +49,7 @@ class HIndex:
     outlyingness: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     searched_by: str = ""
     twins: float = 0.0
+    largest: int | None = None
 
     @property
     def known(self) -> Ints:
@@ -61,9 +63,13 @@ class HIndex:
 
     @property
     def expected(self) -> float:
-        """E(h); never to be read without `at_zero`."""
+        """E(h); never to be read without `at_zero`. NaN where some h was not counted to its end."""
         known = self.known
-        return float(known.mean()) if len(known) else float("nan")
+        return float(known.mean()) if len(known) and not self.is_cut(known) else float("nan")
+
+    def is_cut(self, values: Ints) -> bool:
+        """Whether counting stopped before the end of some h."""
+        return self.largest is not None and bool((values >= self.largest).any())
 
     @property
     def unplaced(self) -> int:
@@ -71,8 +77,10 @@ class HIndex:
         return int(np.isnan(self.outlyingness[self.values >= 0]).sum()) if len(self.outlyingness) else 0
 
     def below(self, count: int) -> float:
-        """Pr(h < count)."""
+        """Pr(h < count); NaN where h was not counted so far."""
         known = self.known
+        if self.largest is not None and count > self.largest and self.is_cut(known):
+            return float("nan")
         return float((known < count).mean()) if len(known) else float("nan")
 
     @property
@@ -116,7 +124,8 @@ class HIndex:
             "",
             f"  nearest by {self.searched_by}",
             f"  h by {self.ranked_by}:",
-            f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {self.below(3):.1%}, E(h) {self.expected:,.1f}",
+            f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {_shown(self.below(3), '.1%')}, E(h) "
+            f"{_shown(self.expected, ',.1f')}",
         ]
         if self.twins >= NOTABLE:
             lines.append(
@@ -137,9 +146,8 @@ class HIndex:
         lines = ["", f"  {'tenth by outlyingness':<22}{heads}"]
         for row in rows:
             rank = "-" if row["median_true_rank"] is None else f"{row['median_true_rank']:,.0f}"
-            figures = (
-                f"{row['targets']:>8,}{row['at_zero']:>9.1%}{row['rate']:>9.1%}{row['expected_h']:>9,.1f}"
-            )
+            mean = "-" if row["expected_h"] is None else f"{row['expected_h']:,.1f}"
+            figures = f"{row['targets']:>8,}{row['at_zero']:>9.1%}{row['rate']:>9.1%}{mean:>9}"
             name = {1: "innermost", len(rows): "outermost"}.get(row["decile"], "")
             lines.append(f"  {row['decile']:>4} {name:<17}{figures}{rank:>13}")
         lines.append(f"  of the {OUTER_SHARE:.0%} farthest out {self.outer_rate:.1%} are linked correctly")
@@ -165,14 +173,24 @@ def _plain(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
+def _shown(value: float, form: str) -> str:
+    return "not counted" if np.isnan(value) else format(value, form)
+
+
 def _quantile(values: Ints, share: float) -> float:
     return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else float("nan")
 
 
-def measured_h(marked: Marked, compared: Sequence[Floats], metric: Metric, amounts: Sequence[str]) -> HIndex:
+def measured_h(
+    marked: Marked,
+    compared: Sequence[Floats],
+    metric: Metric,
+    amounts: Sequence[str],
+    largest: int | None = None,
+) -> HIndex:
     """Measure h of a marked answer: `compared` are the intruder's and the true records, `metric` ranks the latter."""
     search: Measured = marked.guess.figures["measured"]
-    values, ranks = _ranked(marked, compared, metric), _true_ranks(marked, search)
+    values, ranks = _ranked(marked, compared, metric, largest), _true_ranks(marked, search, largest)
     outlying = _outlyingness(marked, amounts)
     claimed = marked.marks.share * marked.guess.claimed
     known = values >= 0
@@ -183,15 +201,16 @@ def measured_h(marked: Marked, compared: Sequence[Floats], metric: Metric, amoun
         values,
         ranks,
         metric.said,
-        _deciles(placed, values, ranks, claimed),
+        _deciles(placed, values, ranks, claimed, largest),
         float(np.average(claimed, weights=outer)) if len(placed) else float("nan"),
         outlying,
         search.metric.said,
         float(twins[known].mean()) if known.any() else float("nan"),
+        largest,
     )
 
 
-def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric) -> Ints:
+def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric, most: int | None) -> Ints:
     """Count the true records in the release that lie closer to each target than the one behind its link."""
     guess, marks, blocks = marked.guess, marked.marks, marked.guess.figures["blocks"]
     order = marked.masking.order
@@ -203,21 +222,21 @@ def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric) -> Ints:
     rows = np.flatnonzero((guess.found >= 0) & (marks.counterpart >= 0))
     differing, distance = links.pairs(guess.searcher[rows], guess.found[rows])
     h = np.full(len(guess), UNKNOWN, np.int64)
-    h[rows] = ranked.closer(guess.searcher[rows], differing, distance)
+    h[rows] = ranked.closer(guess.searcher[rows], differing, distance, most)
     if (
         guess.to_masked
     ):  # a target whose own record fell into another block lies closest to itself all the same
         h[rows] += ~marks.findable[rows] & ((differing > 0) | (distance > 0))
-    return h
+    return h if most is None else np.minimum(h, most)
 
 
-def _true_ranks(marked: Marked, search: Measured) -> Ints:
+def _true_ranks(marked: Marked, search: Measured, most: int | None) -> Ints:
     """Return 1 + how many candidates lie closer to each searcher than the right one, by the intruder's own distance."""
     guess, marks = marked.guess, marked.marks
     rows = np.flatnonzero(marks.findable)
     near = search.pairs(guess.searcher[rows], marks.counterpart[rows])
     ranks = np.zeros(len(guess), np.int64)
-    ranks[rows] = 1 + search.closer(guess.searcher[rows], *near)
+    ranks[rows] = 1 + search.closer(guess.searcher[rows], *near, most)
     return ranks
 
 
@@ -267,8 +286,8 @@ class Outermost:
         return np.asarray(np.maximum(inside, 0) / np.maximum(self.last - self.first, 1))
 
 
-def _deciles(placed: Outermost, values: Ints, ranks: Ints, share: Floats) -> Any:
-    """Return a row for each tenth of the targets, the outermost first."""
+def _deciles(placed: Outermost, values: Ints, ranks: Ints, share: Floats, largest: int | None) -> Any:
+    """Return a row for each tenth of the targets, the outermost first; no mean of h that was not counted to its end."""
     import pyarrow as pa
 
     count = min(10, len(placed))
@@ -284,7 +303,7 @@ def _deciles(placed: Outermost, values: Ints, ranks: Ints, share: Floats) -> Any
         "targets": pa.array(sizes, pa.int64()),
         "at_zero": means(values == 0),
         "rate": means(share),
-        "expected_h": means(values),
+        "expected_h": means(values) if largest is None else pa.nulls(count, pa.float64()),
         "median_true_rank": pa.array([_median(ranks, one) for one in weights], pa.float64()),
     }
     return pa.table(columns)

@@ -195,8 +195,8 @@ class Measured:
                         found.add(wanted, places, near, level, rank)
         return found
 
-    def closer(self, rows: Ints, differing: Ints, distance: Floats) -> Ints:
-        """Return how many candidates lie strictly closer to each of some searchers than a given nearness."""
+    def closer(self, rows: Ints, differing: Ints, distance: Floats, most: int | None = None) -> Ints:
+        """Count the candidates that lie strictly closer to each of some searchers than a given nearness (or `most`)."""
         out = np.zeros(len(rows), np.int64)
         for kind, at in _by_kind(self.searchers.kind[rows]):
             apart = self._apart(kind)
@@ -208,8 +208,8 @@ class Measured:
                 places = self._candidates(other, rows[wanted])
                 if len(places):
                     sides = self._sides(kind, other, rows[wanted], places)
-                    out[wanted] += closer(*sides, distance[wanted], norm=self.metric.norm)
-        return out
+                    out[wanted] += closer(*sides, distance[wanted], norm=self.metric.norm, most=most)
+        return out if most is None else np.minimum(out, most)
 
     def pairs(self, rows: Ints, places: Ints) -> tuple[Ints, Floats]:
         """Return how many statuses of listed pairs differ, and their distances."""

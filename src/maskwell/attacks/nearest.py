@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,9 @@ class NearestRecord(Search):
 
     h counts the true records of the block, of those in the release, that lie strictly closer to the target than the
     true record behind the link: by Euclidean distance in sds of the release, or with `ranked_by="same"` by the
-    distance of the search without its shrinking (always so for "gower").
+    distance of the search without its shrinking (always so for "gower"). `largest_h` stops counting there, for h and
+    for the rank of the right record: on a million records Pr(h < 3) takes a tenth of the time of E(h), which is then
+    not known.
     """
 
     fields: tuple[str, ...] | None = None
@@ -77,6 +80,7 @@ class NearestRecord(Search):
     shrink: str | None = None
     weights: tuple[Any, ...] | None = None
     ranked_by: str = "euclid"
+    largest_h: int | None = None
 
     def __post_init__(self) -> None:
         problems = self.search_problems() + option_problems(self) + _distance_problems(self)
@@ -118,6 +122,7 @@ class NearestRecord(Search):
             compared.known,
             self._ranking(fields, compared.levels, marked),
             [name for name, count in zip(fields, compared.levels, strict=True) if not count],
+            self.largest_h,
         )
         return replace(risk, h=h, table=h.on_table(risk.table), records=len(marked.masking.truth))
 
@@ -203,6 +208,9 @@ def _distance_problems(plan: NearestRecord) -> list[str]:
         problems.append(f"shrink must be 'matrix', 'per_variable' or left out, not {plan.shrink!r}")
     elif plan.shrink is not None and plan.distance == "gower":
         problems.append("distance='gower' takes no shrink: leave it out, or take distance='euclid'")
+    most = plan.largest_h
+    if most is not None and (not isinstance(most, Integral) or isinstance(most, bool) or most < 1):
+        problems.append(f"largest_h must be a whole number of at least 1, not {most!r}")
     if plan.ranked_by not in RANKINGS:
         problems.append(f"ranked_by must be 'euclid' or 'same', not {plan.ranked_by!r}")
     if plan.weights is not None and plan.distance not in ("euclid", "gower"):

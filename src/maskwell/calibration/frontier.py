@@ -204,7 +204,11 @@ def frontier(
         raise BadPlan(notes or ["there is no mask in the list"])
     marked = _on_frontier(points, bench.measure.at_least)
     chosen = _chosen(marked) if tolerance is not None else None
-    notes += [f"{p.name}, {who}: {why}" for p in points for who, why in p.trial.refused.items()]
+    notes += [
+        f"{p.name} is not chosen, because {who} cannot attack it: {' '.join(why.split())}"
+        for p in points
+        for who, why in p.trial.refused.items()
+    ]
     notes += _notes(tolerance, chosen)
     return Frontier(
         tuple(marked),
@@ -281,8 +285,8 @@ def _on_frontier(points: list[FrontierPoint], at_least: bool) -> list[FrontierPo
 
 
 def _chosen(points: list[FrontierPoint]) -> FrontierPoint | None:
-    """Return the point of least loss among those that meet the tolerance, Monte Carlo error allowed for."""
-    able = [point for point in points if point.trial.bound(LEVEL) <= 0]
+    """Return the point of least loss that meets the tolerance, Monte Carlo error allowed for, before all intruders."""
+    able = [point for point in points if not point.trial.refused and point.trial.bound(LEVEL) <= 0]
     return min(able, key=lambda point: point.loss.mean, default=None)
 
 

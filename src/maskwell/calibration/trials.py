@@ -311,6 +311,8 @@ def check_plans(plans: Any) -> Plans:
     if isinstance(plans, tuple):
         found = list(plans)
     listed = list(found.values()) if isinstance(found, dict) else found
+    if any(getattr(plan, "largest_h", None) is not None for plan in listed):
+        raise BadPlan("largest_h is for one attack on a large file: leave it out here, where h is averaged")
     wrong = [plan for plan in listed if isinstance(plan, type) or not hasattr(plan, "guess")]
     if wrong or not listed:
         what = f"{wrong[0]!r} is no attack" if wrong else "there is no attack in the list"

@@ -10,6 +10,7 @@ import numpy as np
 from ...table import Floats
 from ..results import BETWEEN, expected
 from .chances import NORMAL_975, Figures, errors, noticed, whole_of, z_score, z_scores
+from .conclusions import FEWEST
 
 MISPRINTED, MEANT = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3", 0.10
 LONE = "pr(h > 5), N 5,000, noise 0.1"
@@ -23,12 +24,13 @@ def agreement(name: str) -> Callable[[Figures], list[str]]:
         if not scores:
             return []
         most = max(scores, key=lambda cell: abs(scores[cell]))
-        near, largest = sum(abs(z) <= errors().largest_z for z in scores.values()), errors().largest_z
+        largest = errors().largest_z
+        near = sum(abs(z) <= largest for z in scores.values())
         spread = f"{_root_mean_square(scores.values()):.2f}{_without_misprint(scores, figures)}"
         return [
             f"table {name}: {near} of {len(scores)} cells have |z| of at most {largest:g}; the largest is "
-            f"{scores[most]:+.1f} ({_words(most)}); the root mean square of all is {spread}, where chance gives about 1. "
-            f"{_power(figures[most].size)}"
+            f"{scores[most]:+.1f} ({_words(most)}); the root mean square of all is {spread}, where chance gives about "
+            f"1. {_power(figures[most].size)}"
         ]
 
     return told
@@ -69,21 +71,20 @@ def misprint(figures: Figures) -> list[str]:
     printed = expected("goldstein")["2"].published(MISPRINTED) or 0.0
     as_printed, as_meant = z_score(printed, values), z_score(MEANT, values)
     return [
-        f"table 2, {_words(MISPRINTED)}: {_which(as_printed, as_meant, printed)}: ours is {np.mean(values):.3f}, z "
+        f"table 2, {_words(MISPRINTED)}: {_which(values, printed)}: ours is {np.mean(values):.3f}, z "
         f"{as_printed:+.1f} as printed and {as_meant:+.1f} for {MEANT:.2f}"
     ]
 
 
-def _which(as_printed: float, as_meant: float, printed: float) -> str:
-    limit = errors().largest_z
-    if abs(as_printed) <= limit:
-        return f"a misprint? Too few files to say whether {printed:g} should be {MEANT:.2f}"
-    fits = abs(as_meant) <= limit
-    return (
-        f"a misprint, {printed:g} should be {MEANT:.2f}"
-        if fits
-        else f"neither {printed:g} nor {MEANT:.2f} fits"
-    )
+def _which(values: Floats, printed: float) -> str:
+    fits = [len(values) < FEWEST or abs(z_score(p, values)) <= errors().largest_z for p in (printed, MEANT)]
+    words = {
+        (False, True): f"a misprint, {printed:g} should be {MEANT:.2f}",
+        (True, False): f"no misprint, {printed:g} fits and {MEANT:.2f} does not",
+        (False, False): f"neither {printed:g} nor {MEANT:.2f} fits",
+        (True, True): f"a misprint? Too few files to say whether {printed:g} should be {MEANT:.2f}",
+    }
+    return words[fits[0], fits[1]]
 
 
 def lone_cell(figures: Figures) -> list[str]:
@@ -103,10 +104,12 @@ def _shares(values: Iterable[float]) -> str:
 
 
 def reproduced(scores: Iterable[float], values: Floats) -> str:
-    """Say what z allow: beyond our rule, between chance and it, or nothing that so many simulations could show."""
+    """Say what z allow: beyond our rule, between chance and it, or nothing that so many could show."""
     several = list(scores)
     told = ", ".join(f"{z:+.1f}" for z in several)
     largest = max(map(abs, several))
+    if len(values) < FEWEST:
+        return f"not to be judged (z {told}): too few files to say"
     if largest > errors().largest_z:
         return f"not reproduced (z {told})"
     if largest > NORMAL_975:
