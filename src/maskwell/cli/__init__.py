@@ -16,6 +16,19 @@ import typer
 from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
 from .intruders import attack, swap
+from .reading import (
+    ColumnsOption,
+    DecimalOption,
+    DelimiterOption,
+    EncodingOption,
+    FileArgument,
+    InputFormatOption,
+    PlanArgument,
+    SchemaOption,
+    given,
+    is_plan,
+    noise,
+)
 from .sizing import calibrate, fingerprint
 from .telling import warnings_told
 
@@ -37,21 +50,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-FileArgument = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A CSV, Parquet, Arrow, SPSS, Stata or SAS file.")
-]
-EncodingOption = Annotated[
-    str | None, typer.Option(help="The encoding of a CSV file, e.g. latin-1.", show_default="utf-8")
-]
-DelimiterOption = Annotated[
-    str | None, typer.Option(help="What separates the fields of a CSV file.", show_default="found")
-]
-DecimalOption = Annotated[
-    str | None, typer.Option(help="The decimal sign of a CSV file.", show_default="found")
-]
-InputFormatOption = Annotated[
-    str | None, typer.Option(help="The format of FILE: csv, parquet, sav, ...", show_default="its ending")
-]
 SeedOption = Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")]
 
 
@@ -93,9 +91,9 @@ def inspect(
 
     if write is not None:
         _check_new(write)
-    given = _given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
+    read_as = given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
     with warnings_told() as told:
-        proposal, notes = inspect_file(InputPlan(file=file, **given))
+        proposal, notes = inspect_file(InputPlan(file=file, **read_as))
         told.extend(notes)
     if write is None:
         typer.echo("".join(f"# {note}\n" for note in notes) + proposal.to_toml(), nl=False)
@@ -103,10 +101,6 @@ def inspect(
     _write_new(write, proposal.to_toml())
     typer.echo("".join(f"- {note}\n" for note in notes) + proposal.summary())
     typer.echo(f"schema written to {write}: read it, decide what it asks, then use it with --schema")
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def _check_new(path: Path) -> None:
@@ -132,13 +126,8 @@ def _write_new(path: Path, text: str) -> None:
 
 @app.command()
 def mask(
-    what: Annotated[
-        Path,
-        typer.Argument(metavar="PLAN_OR_FILE", help="A plan (TOML), or a data file together with options."),
-    ],
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to mask, with commas.", show_default="all numbers of role key")
-    ] = None,
+    what: PlanArgument,
+    columns: ColumnsOption = None,
     r0: Annotated[
         float | None, typer.Option(help="Correlated noise by its non-distortion factor, e.g. 0.97.")
     ] = None,
@@ -149,9 +138,7 @@ def mask(
     earlier: Annotated[
         Path | None, typer.Option(help="An earlier release of the same records to nest in.")
     ] = None,
-    schema: Annotated[
-        Path | None, typer.Option(help="The schema (TOML).", show_default="one is proposed")
-    ] = None,
+    schema: SchemaOption = None,
     format: Annotated[
         str | None,
         typer.Option(help="Of the release: csv, parquet, arrow, sav, dta, xpt.", show_default="that of FILE"),
@@ -172,28 +159,21 @@ def mask(
     """
     from ..plan import MaskPlan
 
-    ratios = _given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
-    output = _given(release=release, private=private, earlier=earlier, format=format)
-    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    if what.suffix.lower() == ".toml":
-        _refuse_options(_given(columns=columns, input_format=input_format) | ratios | output | read_as)
+    ratios = given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
+    output = given(release=release, private=private, earlier=earlier, format=format)
+    read_as = given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    if is_plan(what, given(columns=columns, input_format=input_format) | ratios | output | read_as):
         plan = MaskPlan.read(what)
     else:
-        source = {"file": what} | read_as | _given(format=input_format)
+        source = {"file": what} | read_as | given(format=input_format)
         plan = _plan_of_options(source, output, columns, ratios)
     _run(plan, seed)
-
-
-def _refuse_options(given: dict[str, Any]) -> None:
-    if given:
-        listed = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise BadPlan(f"a plan says it all: write {listed} into the plan instead")
 
 
 def _plan_of_options(
     source: dict[str, Any], output: dict[str, Any], columns: str | None, ratios: dict[str, float]
 ) -> MaskPlan:
-    from ..plan import KEYS, MaskPlan
+    from ..plan import MaskPlan
 
     problems = [f"--{name} is needed: a folder" for name in ("release", "private") if name not in output]
     if len(ratios) != 1:
@@ -203,10 +183,7 @@ def _plan_of_options(
     if problems:
         raise BadPlan(problems)
     kind = "IndependentNoise" if "variance_ratio" in ratios else "CorrelatedNoise"
-    chosen = [KEYS] if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
-    return MaskPlan.from_dict(
-        {"input": source, "output": output, "masks": [{"mask": kind, "columns": chosen, **ratios}]}
-    )
+    return MaskPlan.from_dict({"input": source, "output": output, "masks": [noise(kind, columns, **ratios)]})
 
 
 def _run(plan: MaskPlan, seed: int | None) -> None:

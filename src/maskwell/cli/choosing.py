@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan, nearest
+from .reading import listed
 
 FieldsOption = Annotated[
     str | None, typer.Option(help="Columns the intruder compares, with commas.", show_default="role key")
@@ -102,11 +103,6 @@ class Chosen:
             raise BadPlan("--one-to-one is not for fingerprints: they are claimed only where they are unique")
         if self.distance is not None and kind != "nearest":
             raise BadPlan("--distance is that of the nearest record: say --intruder nearest too")
-
-
-def listed(names: str | None) -> tuple[str, ...] | None:
-    """Return names with commas as a tuple."""
-    return None if names is None else tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def tolerance_of(

@@ -23,6 +23,7 @@ from .choosing import (
     WithinOption,
     tolerance_of,
 )
+from .reading import JsonOption
 from .telling import warnings_told
 
 NO = 1  # exit code: the answer is no
@@ -51,7 +52,7 @@ def attack(
     ] = False,
     max_rate: MaxRateOption = None,
     max_ratio: MaxRatioOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Attack a release as an intruder would; exit code 1 where a tolerance is given and not met.
 

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from ..drawing import check_picture
-from ..errors import BadPlan
 from .choosing import (
     Chosen,
     DistanceOption,
@@ -23,34 +22,30 @@ from .choosing import (
     SmallOption,
     TargetBlocksOption,
     WithinOption,
-    listed,
     tolerance_of,
+)
+from .reading import (
+    ColumnsOption,
+    DecimalOption,
+    DelimiterOption,
+    EncodingOption,
+    InputFormatOption,
+    JsonOption,
+    PlanArgument,
+    SchemaOption,
+    given,
+    is_plan,
+    listed,
+    noise,
 )
 from .telling import warnings_told
 
 NO = 1  # exit code: the answer is no
 
-SchemaOption = Annotated[Path | None, typer.Option(help="The schema (TOML).", show_default="one is proposed")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-EncodingOption = Annotated[
-    str | None, typer.Option(help="The encoding of a CSV file, e.g. latin-1.", show_default="utf-8")
-]
-DelimiterOption = Annotated[
-    str | None, typer.Option(help="What separates the fields of a CSV file.", show_default="found")
-]
-DecimalOption = Annotated[
-    str | None, typer.Option(help="The decimal sign of a CSV file.", show_default="found")
-]
-
 
 def calibrate(
-    what: Annotated[
-        Path,
-        typer.Argument(metavar="PLAN_OR_FILE", help="A plan (TOML), or a data file together with options."),
-    ],
-    columns: Annotated[
-        str | None, typer.Option(help="Columns to mask, with commas.", show_default="all numbers of role key")
-    ] = None,
+    what: PlanArgument,
+    columns: ColumnsOption = None,
     independent: Annotated[
         bool, typer.Option("--independent", help="Independent noise in place of correlated.")
     ] = False,
@@ -58,6 +53,7 @@ def calibrate(
     encoding: EncodingOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = None,
+    input_format: InputFormatOption = None,
     intruder: Annotated[
         str | None,
         typer.Option(
@@ -108,7 +104,9 @@ def calibrate(
     tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
     if picture is not None:
         check_picture(picture)
-    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    read_as = given(
+        schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format
+    )
     mask, table = _mask_and_table(what, columns, read_as, independent=independent)
     with warnings_told():
         found = run(
@@ -140,35 +138,23 @@ def _attacks(chosen: Chosen, intruder: str | None) -> Any:
     return [replace(chosen, distance=one).plan("nearest") for one in ("euclid", "posterior")]
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def _mask_and_table(what: Path, columns: str | None, read_as: dict[str, Any], *, independent: bool) -> Any:
     from ..pipeline import read_input
     from ..plan import NoisePlan
 
-    if what.suffix.lower() == ".toml":
-        if columns is not None or read_as or independent:
-            raise BadPlan(
-                "a plan says it all: write columns, the kind of noise and how to read into the plan"
-            )
+    if is_plan(what, given(columns=columns, independent=independent or None) | read_as):
         plan = NoisePlan.read(what)
     else:
-        plan = _plan_of({"file": what} | read_as, columns, independent=independent)
+        start = (
+            ("IndependentNoise", {"variance_ratio": 0.1})
+            if independent
+            else ("CorrelatedNoise", {"sd_ratio": 0.3})
+        )
+        source = {"file": what} | read_as
+        plan = NoisePlan.from_dict({"input": source, "masks": [noise(start[0], columns, **start[1])]})
     with warnings_told():
         table = read_input(plan)
     return plan.mask(table.schema), table
-
-
-def _plan_of(source: dict[str, Any], columns: str | None, *, independent: bool) -> Any:
-    from ..plan import KEYS, NoisePlan
-
-    noise: dict[str, Any] = {"mask": "CorrelatedNoise", "sd_ratio": 0.3}
-    if independent:
-        noise = {"mask": "IndependentNoise", "variance_ratio": 0.1}
-    noise["columns"] = [KEYS] if columns is None else list(listed(columns) or ())
-    return NoisePlan.from_dict({"input": source, "masks": [noise]})
 
 
 def _tell(trial: Any) -> None:
@@ -195,6 +181,7 @@ def fingerprint(
     encoding: EncodingOption = None,
     delimiter: DelimiterOption = None,
     decimal: DecimalOption = None,
+    input_format: InputFormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the records that no noise protects: unique by what leaves unmasked and by what is missing or coded.
@@ -208,7 +195,9 @@ def fingerprint(
     plan = Fingerprint(
         columns=listed(columns), masked=listed(masked), largest_target_block=largest_target_block
     )
-    read_as = _given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    read_as = given(
+        schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format
+    )
     with warnings_told():
         table = read_table(InputPlan(file=file, **read_as))
         risk = attack(plan, table)
