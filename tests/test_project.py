@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
@@ -146,6 +147,21 @@ def test_every_declared_dependency_is_pinned_within_its_bounds():
         and not one.specifier.contains(pinned[name], prereleases=True)
     ]
     assert (unpinned, outside) == ([], [])
+
+
+def test_every_pin_is_for_the_oldest_python_there_may_be():
+    """A pin that asks for a later 3.11 leaves a fresh machine with 3.11.2 without its tools."""
+    oldest = PYPROJECT["project"]["requires-python"].removeprefix(">=") + ".0"
+    asked = {name: distribution(name).metadata["Requires-Python"] for name in pins() if is_installed(name)}
+    assert len(asked) > len(declared()) / 2
+    assert [name for name, bounds in asked.items() if bounds and oldest not in SpecifierSet(bounds)] == []
+
+
+def is_installed(name: str) -> bool:
+    try:
+        return bool(distribution(name))
+    except PackageNotFoundError:
+        return False
 
 
 def test_everything_an_installation_brings_is_pinned():
