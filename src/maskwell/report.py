@@ -54,7 +54,9 @@ def attack_summary(masking: Masking, before: Risk, beside: Risks) -> str:
         lines.append(f"  tolerated ({swapping.tolerance}): {'met' if swapping.met else 'NOT met'}")
     lines += ["", "  on the same release other intruders are right for"]
     lines += [f"    {who:<26}{risk.rate:>6.1%} of the targets" for who, risk in others]
-    lines.append("  fingerprint: unique by what leaves unmasked and what is missing or coded, which no noise hides")
+    lines.append(
+        "  fingerprint: unique by what leaves unmasked and what is missing or coded, which no noise hides"
+    )
     lines.append("  a tolerance holds for one intruder: believe the one who finds most")
     return "\n".join(lines)
 

@@ -1,0 +1,52 @@
+"""log p(z | x) of pairs under the laws of a card, with exchanged values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...card import NoiseCard
+from ...table import Floats, Table
+from ..contract import Ints
+from ..pairwise import Same, Term, law_terms, laws_on, summed_logs
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """log p(z | x) of pairs within blocks of what left in clear.
+
+    A share of the records carries the values of another of its block in the swapped columns: `moved` are the factors
+    that speak of these, `kept` the others, and p(z|x) = kept [(1 - share) moved + share f(moved)].
+    """
+
+    kept: list[Term]
+    moved: list[Term]
+    share: float
+
+    @classmethod
+    def of(cls, card: NoiseCard, fields: Sequence[str], z: Table, x: Table) -> Pairing:
+        """Prepare a card for pairs of records of two tables."""
+        swapped = swapped_columns(card)
+        clear = [name for name in fields if name in swapped and card.law_of(name) is None]
+        same: list[Term] = [Same.of(clear, z, x)] if clear else []
+        laws = laws_on(card, fields)
+        kept = [law for law in laws if swapped.isdisjoint(law.columns)]
+        moved = [law for law in laws if not swapped.isdisjoint(law.columns)]
+        share = card.swapped.share if card.swapped is not None and (same or moved) else 0.0
+        return cls(law_terms(kept, z, x), same + law_terms(moved, z, x), share)
+
+    def logs(self, z: Ints, x: Ints, log_moved: Floats) -> Floats:
+        """Return log p(z | x) of listed pairs; `log_moved` has the block's density f(moved) of each z."""
+        logs, moved = summed_logs(self.kept, z, x), summed_logs(self.moved, z, x)
+        if not self.share:
+            return np.asarray(logs + moved)
+        with np.errstate(divide="ignore"):
+            own, other = np.log1p(-self.share) + moved, np.log(self.share) + log_moved[z]
+        return np.asarray(logs + np.logaddexp(own, other))
+
+
+def swapped_columns(card: NoiseCard) -> set[str]:
+    """Return the columns whose values some records exchanged."""
+    return set(card.swapped.columns) if card.swapped is not None and card.swapped.share > 0 else set()
