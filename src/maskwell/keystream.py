@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 VERSION = "1"
-PURPOSES = ("noise", "component", "shuffle", "ids", "sample", "swap", "ties", "calibration", "history")
+PURPOSES = (
+    "noise",
+    "component",
+    "shuffle",
+    "ids",
+    "sample",
+    "swap",
+    "ties",
+    "calibration",
+    "history",
+    "error",
+)
 
 Blocks = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint64]

@@ -167,6 +167,7 @@ def intruders_beside(plan: Linkage) -> dict[str, Any]:
         "nearest, informed": NearestRecord(**shared, distance="posterior"),
         "knows the law": BayesIntruder(**shared),
         "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
+        "the ceiling": BayesIntruder(**shared, helpers="all"),
         "fingerprint alone": Fingerprint(**{name: shared[name] for name in names[:-1]}),
     }
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agreement import Absolute, Exact, Relative
-    from .bayes import BayesIntruder
+    from .bayes import BayesIntruder, Belief, OwnError, Prior, Sampling, Telling, telling
     from .catalogue import ATTACKS, attack_from_dict
     from .fingerprint import Fingerprint, floor_of
     from .h_index import HIndex
@@ -24,21 +24,27 @@ __all__ = [
     "EM",
     "Absolute",
     "BayesIntruder",
+    "Belief",
     "Exact",
     "Fingerprint",
     "Fixed",
     "HIndex",
     "Linkage",
     "NearestRecord",
+    "OwnError",
+    "Prior",
     "Quantiles",
     "Relative",
     "Risk",
     "Risks",
     "Sample",
+    "Sampling",
+    "Telling",
     "attack",
     "attack_from_dict",
     "floor_of",
     "supervised_weights",
+    "telling",
 ]
 
 _WHERE = {
@@ -46,6 +52,12 @@ _WHERE = {
     "EM": "latent",
     "Absolute": "agreement",
     "BayesIntruder": "bayes",
+    "Belief": "bayes",
+    "OwnError": "bayes",
+    "Prior": "bayes",
+    "Sampling": "bayes",
+    "Telling": "bayes",
+    "telling": "bayes",
     "Exact": "agreement",
     "Fingerprint": "fingerprint",
     "Fixed": "latent",

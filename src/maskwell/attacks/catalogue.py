@@ -23,6 +23,27 @@ ATTACKS: dict[str, Any] = {
 }
 
 
+def _prior(data: Mapping[str, Any]) -> Any:
+    from .bayes.priors import prior_from_dict
+
+    return prior_from_dict(data)
+
+
+def _error(data: Mapping[str, Any]) -> Any:
+    from .bayes.erring import error_from_dict
+
+    return error_from_dict(data)
+
+
+def _sampling(data: Mapping[str, Any]) -> Any:
+    from .bayes.matchings import sampling_from_dict
+
+    return sampling_from_dict(data)
+
+
+_PARTS = {"targets": choice_from_dict, "prior": _prior, "error": _error, "sampling": _sampling}
+
+
 def attack_from_dict(data: Mapping[str, Any]) -> Any:
     """Build an attack from plain data."""
     given = dict(data)
@@ -38,8 +59,8 @@ def attack_from_dict(data: Mapping[str, Any]) -> Any:
 
 
 def _option(name: str, value: Any) -> Any:
-    if name == "targets" and isinstance(value, Mapping):
-        return choice_from_dict(value)
+    if isinstance(value, Mapping) and name in _PARTS:
+        return _PARTS[name](value)
     return _rebuilt(value)
 
 

@@ -31,11 +31,16 @@ class Known:
     """What the intruder holds: the true records of his targets.
 
     `population` is the steward's whole truth. Only plans that say so read it, and only as the distribution of true
-    values: they then give an upper bound on what an outsider can do.
+    values: they then give an upper bound on what an outsider can do. `numbers` say which of its records the
+    intruder's are (-1: none), so that they can be left out of it, and with `as_true` his values are theirs; `sought`
+    lists those of his records that he is after (None: all), the others only help him.
     """
 
     targets: Table
     population: Table
+    numbers: Ints | None = None
+    sought: Ints | None = None
+    as_true: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +106,12 @@ class Guess:
 
 def _rows_of(figures: Mapping[str, Any], at: Ints) -> dict[str, Any]:
     """Return what looks pairs up by row, for some of the rows."""
-    if "patterns_of" not in figures:
-        return {}
-    return {"patterns_of": lambda rows, found: figures["patterns_of"](at[rows], found)}
+    by_row = {name: figures[name] for name in ("patterns_of", "standing") if name in figures}
+    return {name: _shifted(look_up, at) for name, look_up in by_row.items()}
+
+
+def _shifted(look_up: Callable[[Ints, Ints], Any], at: Ints) -> Callable[[Ints, Ints], Any]:
+    return lambda rows, found: look_up(at[rows], found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ class Risk:
     `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
     are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
-    what no noise protects. `records` counts those of the truth; `interval` has the rate among all of them where the
-    targets are a sample.
+    what no noise protects; `belief` is what the Bayesian intruder thinks of his links. `records` counts those of the
+    truth; `interval` has the rate among all of them where the targets are a sample.
     """
 
     attack: Any
@@ -71,6 +71,7 @@ class Risk:
     true_m: Floats | None = field(default=None, repr=False, compare=False)
     h: HIndex | None = field(default=None, repr=False, compare=False)
     floor: Any = field(default=None, repr=False, compare=False)
+    belief: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -141,7 +142,7 @@ class Risk:
             out["patterns"] = self.patterns.to_pylist()
         if self.interval is not None:
             out["interval"] = list(self.interval)
-        for name in ("h", "floor"):
+        for name in ("h", "floor", "belief"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name).to_dict()
         out["notes"] = list(self.notes)
@@ -166,7 +167,7 @@ class Risk:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
             lines += [one.line() for one in self.classes]
         lines += self._fit_lines()
-        for part in (self.h, self.floor):
+        for part in (self.h, self.floor, self.belief):
             lines += [] if part is None else part.lines()
         notes = [
             line

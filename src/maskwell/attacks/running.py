@@ -47,7 +47,11 @@ def attack_by(
     masking = _checked(plan, attacked)
     plan, said = _in_clear_blocks(plan, masking)
     table, numbers, chosen = held(plan, masking, targets)
-    known = Known(table, masking.truth)
+    as_true = targets is None and getattr(plan, "error", None) is None
+    if targets is None and not as_true:
+        table = _with_error(table, plan, masking)
+    sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
+    known = Known(table, masking.truth, numbers, sought, as_true)
     guess = plan.guess(known, masking.release, order_of(masking))
     if chosen is not None:
         guess = guess.only(np.isin((numbers if guess.to_masked else masking.order)[guess.searcher], chosen))
@@ -60,6 +64,14 @@ def attack_by(
     if hasattr(plan, "assessed"):
         risk = plan.assessed(risk, Marked(guess, marks, table, numbers, masking))
     return risk, guess, marks, numbers
+
+
+def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
+    """Return true records as an intruder holds them whose own values are off, by a keyed draw."""
+    from .bayes.erring import erred
+
+    key = masking.key or Key.from_seed(0)
+    return erred(table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table)))
 
 
 def _bare(table: Table) -> Masking:
@@ -116,11 +128,17 @@ def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Int
     """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
 
     Where records compete (one-to-one) or are searched among (to_original) he holds all, and the answer is judged on
-    the chosen targets; else he holds these alone.
+    the chosen targets; else he holds these alone. Who has helpers
+    holds these too.
     """
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
     records, chosen = _chosen(plan, masking), None
+    if getattr(plan, "helpers", 0):
+        records, chosen = plan.company(masking.truth, records), records
+        everybody = len(records) == len(masking.truth)
+        chosen = None if len(chosen) == len(records) else chosen
+        return (masking.truth if everybody else masking.truth.take(records)), records, chosen
     competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
     if getattr(plan, "targets", None) is not None and competing:
         records, chosen = np.asarray(plan.eligible_records(masking.truth)), records

@@ -15,6 +15,7 @@ import typer
 
 from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
+from .beliefs import telling
 from .intruders import attack, swap
 from .reading import (
     ColumnsOption,
@@ -260,7 +261,7 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-for command in (attack, swap, calibrate, fingerprint, study):
+for command in (attack, telling, swap, calibrate, fingerprint, study):
     app.command()(command)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -69,6 +70,7 @@ class Chosen:
     distance: str | None = None
     direction: str | None = None
     one_to_one: bool = False
+    belief: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self, kind: str) -> Any:
         """Return the plan of an intruder by his short name."""
@@ -88,7 +90,7 @@ class Chosen:
             return Linkage(**shared, rule=Relative(0.10 if self.within is None else self.within))
         if kind == "nearest":
             return NearestRecord(**shared, distance=self.distance or "euclid")
-        return BayesIntruder(**shared)
+        return BayesIntruder(**shared, **self.belief)
 
     def _check(self, kind: str) -> None:
         if kind not in INTRUDERS:

@@ -9,6 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan
+from .beliefs import (
+    HelpersOption,
+    KernelOption,
+    ThresholdOption,
+    UntoldOption,
+    belief_options,
+    check_drawable,
+    draw,
+)
 from .choosing import (
     Chosen,
     DirectionOption,
@@ -47,6 +56,14 @@ def attack(
     distance: DistanceOption = None,
     direction: DirectionOption = None,
     one_to_one: OneToOneOption = False,
+    kernel: KernelOption = None,
+    untold: UntoldOption = False,
+    helpers: HelpersOption = None,
+    threshold: ThresholdOption = None,
+    picture: Annotated[
+        Path | None,
+        typer.Option(metavar="PNG", help="Of --intruder law: draw his thresholds and whether he is right."),
+    ] = None,
     everybody: Annotated[
         bool, typer.Option("--all", help="Beside Winkler's matcher: nearest record, and who knows the law.")
     ] = False,
@@ -64,8 +81,19 @@ def attack(
 
     if everybody and (intruder != "matcher" or direction is not None or one_to_one):
         raise BadPlan("--all sets all intruders side by side: leave --intruder and its options out")
+    belief = belief_options(intruder, kernel, untold, helpers, threshold)
+    if picture is not None:
+        check_drawable(intruder, picture)
     chosen = Chosen(
-        largest_target_block, target_blocks, match_blocks, fields, within, distance, direction, one_to_one
+        largest_target_block,
+        target_blocks,
+        match_blocks,
+        fields,
+        within,
+        distance,
+        direction,
+        one_to_one,
+        belief,
     )
     plan = chosen.plan(intruder)
     tolerance = tolerance_of(max_rate, max_ratio)
@@ -80,6 +108,8 @@ def attack(
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
         typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
+    if picture is not None:
+        draw(result, picture)
     if unmet:
         raise typer.Exit(NO)
 

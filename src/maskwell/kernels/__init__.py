@@ -43,6 +43,7 @@ def compile_all() -> None:
     boxes.box_chances(-wide, wide, 0.5 + 0.5 * np.eye(2), boxes.lattice(2, 2, 2), np.empty((1, 2)))
     boxes.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
     _compile_searches()
+    _compile_bias()
 
 
 def _compile_searches() -> None:
@@ -67,3 +68,14 @@ def _compile_searches() -> None:
     )
     sifting.sift_nearest(*sides, 1.0, 1.0, 0.5, np.ones((1, 3)), np.zeros((1, 2), np.int64))
     sifting.sift_closer(*sides, 1.0, one, where.copy())
+
+
+def _compile_bias() -> None:
+    """Compile the kernels of bias and noise."""
+    import numpy as np
+
+    from . import bias
+
+    one = np.ones(1)
+    bias.bias_log(one, one, 0.1, 1.0, bias.PAPER)
+    bias.bias_log_mean(one, one, one, one, one, bias.PAPER)

@@ -1,5 +1,32 @@
 """The Bayesian intruder: what he believes about each record, by the law and by what he knows of it."""
 
-from .plan import BayesIntruder
+from __future__ import annotations
 
-__all__ = ["BayesIntruder"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .advice import Telling, telling
+    from .belief import Belief
+    from .erring import OwnError
+    from .matchings import Sampling
+    from .plan import BayesIntruder
+    from .priors import Prior
+
+__all__ = ["BayesIntruder", "Belief", "OwnError", "Prior", "Sampling", "Telling", "telling"]
+
+_WHERE = {
+    "BayesIntruder": "plan",
+    "Belief": "belief",
+    "OwnError": "erring",
+    "Prior": "priors",
+    "Sampling": "matchings",
+    "Telling": "advice",
+    "telling": "advice",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from ...masking import Release
 from ...table import Floats, Table
 from ..contract import Bools, Ints, Known
 from ..pairwise import summed_logs
-from ..ranking import PAIRS_AT_ONCE, Batch, Best, Blocks, in_runs, log_sum, members
+from ..ranking import PAIRS_AT_ONCE, SAME_SCORE, Batch, Best, Blocks, in_runs, log_sum
 from ..search import block_codes
-from .pairing import Pairing, swapped_columns
+from .belief import Standing
+from .ground import Ground
+from .pairing import Pairing, Read
 
 SURE = 1e-12  # a record from which alone a released one can have come is not weighed higher than this allows
+KEPT_PAIRS = 4_000_000  # scores that are kept for a second look
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,72 +33,111 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """Scores log f(z|x) - log f(z); `log_f` is filled in as blocks are scored.
+    """Scores of pairs: log f(z|x) - log f(z), or what another kernel takes for it.
 
-    Values that left in clear split the blocks further: no possible candidate is lost by it. `true` has the true
-    records of each block; `total` and `unreleased` count, for each released record, the true records of its matching
-    block and those of them that were not released.
+    With `truth` f(z) is the mean of f(z|x) over the true records of the block, and `log_f` is filled in as blocks are
+    scored; without it `log_f` is given. `is_averaged` says that the known records are among those averaged, exactly as
+    the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. `log_absent` has the
+    log weight, for each known record, of not being released.
     """
 
-    truth: Pairing
+    ground: Ground
     targets: Pairing
-    blocks: Blocks
-    true: dict[int, Ints]
-    total: Ints
-    unreleased: Ints
+    truth: Pairing | None
     log_f: Floats
     log_moved: Floats
+    log_absent: Floats
+    is_averaged: bool = True
+    numbers: Ints | None = None
+    kept: list[Batch] = field(default_factory=list)
 
     @classmethod
-    def of(
+    def by_truth(
+        cls, ground: Ground, known: Known, release: Release, fields: Sequence[str], reads: tuple[Read, Read]
+    ) -> Odds:
+        """Prepare scores against the steward's true records; `reads` are for his and for the intruder's records."""
+        card, released, population = release.card, release.table, known.population
+        truth = Pairing.of(card, fields, released, population, reads[0])
+        numbers = _numbers(known) if reads[0] == reads[1] else None
+        targets = (
+            truth if numbers is not None else Pairing.of(card, fields, released, known.targets, reads[1])
+        )
+        nothing = np.full(len(released), -np.inf)
+        moved = _log_moved(truth, release, population, ground) if truth.share else nothing
+        with np.errstate(divide="ignore"):
+            absent = np.log(ground.absent)
+        same = reads[0] == reads[1]
+        return cls(ground, targets, truth, nothing.copy(), moved, absent, is_averaged=same, numbers=numbers)
+
+    @classmethod
+    def by_given(
         cls,
+        ground: Ground,
         known: Known,
         release: Release,
         fields: Sequence[str],
-        columns: Sequence[str],
-        orders: tuple[Ints, Ints],
-        true_order: Ints,
+        read: Read,
+        logs: tuple[Floats, Floats],
     ) -> Odds:
-        """Prepare the laws and the blocks of both sides and of the steward's true records."""
-        card, released, population = release.card, release.table, known.population
-        truth = Pairing.of(card, fields, released, population)
-        same = known.targets is population
-        targets = truth if same else Pairing.of(card, fields, released, known.targets)
-        clear = [name for name in fields if card.law_of(name) is None and name not in swapped_columns(card)]
-        fine, true = _refined(known, released, (*columns, *clear), orders)
-        ours, theirs = block_codes(population, released, columns)
-        total, nothing = _counted(ours, theirs), np.full(len(released), -np.inf)
-        wanted = np.isin(fine.released, fine.known)
-        moved = _log_moved(truth, card, released, population, true_order, wanted) if truth.share else nothing
-        unreleased = np.maximum(total - _counted(theirs, theirs), 0)
-        return cls(truth, targets, fine, members(true, true_order), total, unreleased, nothing.copy(), moved)
+        """Prepare scores against a given log f(z); `logs` are that and the log weights of not being released."""
+        targets = Pairing.of(release.card, fields, release.table, known.targets, read)
+        moved = np.full(len(release.table), -np.inf)
+        if targets.share:
+            truth = Pairing.of(release.card, fields, release.table, known.population, read)
+            moved = _log_moved(truth, release, known.population, ground)
+        return cls(ground, targets, None, logs[0], moved, logs[1])
+
+    @property
+    def pairs_in_blocks(self) -> int:
+        """How many pairs of a known and a released record there are."""
+        blocks = self.ground.blocks
+        return int(blocks.sizes(released=False).sum())
 
     def batches(self) -> Iterator[Batch]:
-        """Score all pairs within blocks."""
+        """Score all pairs within blocks, once or again."""
+        if self.kept:
+            yield from self.kept
+            return
+        keeping = self.pairs_in_blocks <= KEPT_PAIRS
+        for batch in self._fresh():
+            if keeping:
+                self.kept.append(batch)
+            yield batch
+
+    def _fresh(self) -> Iterator[Batch]:
         some: list[Unit] = []
         for unit in self._units():
             some.append(unit)
-            if sum(len(one.true) * len(one.released) for one in some) >= PAIRS_AT_ONCE:
+            if sum(max(len(one.true), len(one.known)) * len(one.released) for one in some) >= PAIRS_AT_ONCE:
                 yield from self._scored(some)
                 some = []
         yield from self._scored(some)
 
     def _units(self) -> Iterator[Unit]:
-        for block, known, released in self.blocks:
-            true = known if self.targets is self.truth else self.true.get(block, np.empty(0, np.int64))
-            for run in in_runs(released, len(true)):
-                yield Unit(true, known, run)
+        nobody = np.empty(0, np.int64)
+        true = {} if self.truth is None else self.ground.true_members()
+        for block, known, released in self.ground.blocks:
+            theirs = true.get(block, nobody)
+            for run in in_runs(released, max(len(theirs), len(known))):
+                yield Unit(theirs, known, run)
 
     def _scored(self, units: list[Unit]) -> Iterator[Batch]:
         """Score the pairs of several blocks at once: the laws are asked once for all of them."""
-        logs = self._logs(self.truth, [(unit.true, unit.released) for unit in units])
-        for unit, block in zip(units, logs, strict=True):
-            self.log_f[unit.released] = _log_mean(block, self.total[unit.released])
-        if self.targets is not self.truth:
+        logs: list[Floats] = []
+        if self.truth is not None:
+            logs = self._logs(self.truth, [(unit.true, unit.released) for unit in units])
+            for unit, block in zip(units, logs, strict=True):
+                self.log_f[unit.released] = _log_mean(block, self.ground.units[unit.released])
+        if self.numbers is None:
             logs = self._logs(self.targets, [(unit.known, unit.released) for unit in units])
+        else:
+            logs = [
+                block[_places(unit.true, self.numbers[unit.known])]
+                for unit, block in zip(units, logs, strict=True)
+            ]
         for unit, block in zip(units, logs, strict=True):
             scores = _against(block, self.log_f[unit.released])
-            yield Batch(unit.known, unit.released, scores, _against_others(scores, self.total[unit.released]))
+            yield Batch(unit.known, unit.released, scores, self.weights(scores, unit.released))
 
     def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
@@ -103,39 +145,93 @@ class Odds:
         parts = np.split(pairing.logs(z, x, self.log_moved), np.cumsum([len(a) * len(b) for a, b in sides]))
         return [part.reshape(len(a), len(b)) for part, (a, b) in zip(parts, sides, strict=False)]
 
+    def weights(self, scores: Floats, released: Ints) -> Floats:
+        """Return the log posterior weights of scores."""
+        averaged = self.truth is not None and self.is_averaged
+        return against_others(scores, self.ground.units[released]) if averaged else scores
+
     def pairs(self, known: Ints, released: Ints) -> Floats:
         """Score listed pairs."""
-        same = self.blocks.known[known] == self.blocks.released[released]
+        blocks = self.ground.blocks
+        same = blocks.known[known] == blocks.released[released]
         out = np.full(len(known), -np.inf)
-        logs = self.targets.logs(released[same], known[same], self.log_moved)
+        x = known[same] if self.numbers is None else self.numbers[known[same]]
+        logs = self.targets.logs(released[same], x, self.log_moved)
         out[same] = _against(logs, self.log_f[released[same]])
         return out
+
+    def log_total(self, best: Best, *, to_masked: bool) -> Floats:
+        """Return the log of all posterior weights of each searcher, of not being released too."""
+        if to_masked:
+            return np.asarray(np.logaddexp(best.log_total, self.log_absent))
+        if self.truth is None:
+            return best.log_total
+        return np.maximum(best.log_total, np.log(self.ground.units))
 
     def probability(self, best: Best, *, to_masked: bool) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
         linked = np.flatnonzero(best.place >= 0)
-        out, total, own = np.full(len(best.place), np.nan), best.log_total[linked], best.score[linked]
+        own = best.score[linked]
         if to_masked:
-            own = _against_others(own, self.total[best.place[linked]])
-            with np.errstate(divide="ignore"):
-                total = np.logaddexp(total, np.log(self.unreleased[best.place[linked]]))
-        else:
-            total = np.maximum(total, np.log(self.total[linked]))
-        out[linked] = np.exp(own - total)
+            own = self.weights(own, best.place[linked])
+        out = np.full(len(best.place), np.nan)
+        out[linked] = np.exp(own - self.log_total(best, to_masked=to_masked)[linked])
         return out
 
+    def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool) -> Standing:
+        """Return, for some searchers, how given candidates stand among all of theirs."""
+        known, released = (rows, found) if to_masked else (found, rows)
+        own = self.pairs(known, released)
+        weight = self.weights(own, released) if to_masked else own
+        level = np.full(len(best.place), np.nan)
+        level[rows] = own
+        better, ties = _counted(self.batches(), level, to_masked=to_masked)
+        total = np.where(np.isfinite(own), self.log_total(best, to_masked=to_masked)[rows], 0.0)
+        chance = np.exp(weight - total)
+        inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
+        return Standing(np.where(inside, better[rows], -1), np.where(inside, ties[rows], 0), chance)
 
-def _log_moved(
-    pairing: Pairing, card: NoiseCard, released: Table, population: Table, order: Ints, wanted: Bools
-) -> Floats:
+
+def _numbers(known: Known) -> Ints | None:
+    """Return which true records the intruder's are, where they are these."""
+    if known.targets is known.population:
+        return np.arange(len(known.targets))
+    return known.numbers if known.as_true else None
+
+
+def _places(among: Ints, wanted: Ints) -> Ints:
+    """Return where some numbers stand in a list that holds them all."""
+    order = np.argsort(among, kind="stable")
+    return np.asarray(order[np.searchsorted(among, wanted, sorter=order)])
+
+
+def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tuple[Ints, Ints]:
+    """Count for each searcher the candidates that score higher than a level, and those that score the same."""
+    better, ties = np.zeros(len(level), np.int64), np.zeros(len(level), np.int64)
+    for batch in batches:
+        near, scores = (batch.known, batch.scores) if to_masked else (batch.released, batch.scores.T)
+        here = level[near]
+        possible = np.isfinite(here)
+        here = np.where(possible, here, 0.0)[:, None]
+        margin = SAME_SCORE * np.maximum(np.abs(here), 1.0)
+        above, below = scores > here + margin, scores < here - margin
+        better[near] += np.where(possible, above.sum(axis=1), np.isfinite(scores).sum(axis=1))
+        ties[near] += np.where(possible, (~above & ~below).sum(axis=1), 0)
+    return better, ties
+
+
+def _log_moved(pairing: Pairing, release: Release, population: Table, ground: Ground) -> Floats:
     """Return for each wanted released record the log density of its swapped columns over its block's true records."""
+    card: NoiseCard = release.card
     assert card.swapped is not None
-    true, theirs = block_codes(population, released, card.swapped.blocks)
-    total, out = _counted(true, theirs), np.full(len(released), -np.inf)
-    for _, records, block in Blocks(true, theirs, (order, np.arange(len(theirs)))):
+    wanted: Bools = np.isin(ground.blocks.released, ground.blocks.known)
+    true, theirs = block_codes(population, release.table, card.swapped.blocks)
+    sizes = np.bincount(true, minlength=int(theirs.max(initial=0)) + 1)
+    out = np.full(len(release.table), -np.inf)
+    for _, records, block in Blocks(true, theirs, (ground.true_order, np.arange(len(theirs)))):
         for run in in_runs(block[wanted[block]], len(records)):
             logs = summed_logs(pairing.moved, *_listed([(records, run)]))
-            out[run] = _log_mean(logs.reshape(len(records), len(run)), total[run])
+            out[run] = _log_mean(logs.reshape(len(records), len(run)), sizes[theirs[run]])
     return out
 
 
@@ -151,30 +247,13 @@ def _log_mean(logs: Floats, count: Ints) -> Floats:
     return np.asarray(log_sum(logs, axis=0) - np.log(np.maximum(count, 1)))
 
 
-def _counted(blocks: Ints, of: Ints) -> Ints:
-    """Return how many records lie in the block of each of some others."""
-    counts = np.bincount(blocks, minlength=int(max(blocks.max(initial=0), of.max(initial=0))) + 1)
-    return np.asarray(counts[of])
-
-
-def _refined(
-    known: Known, released: Table, columns: Sequence[str], orders: tuple[Ints, Ints]
-) -> tuple[Blocks, Ints]:
-    """Return blocks by more columns, and those of the true records, numbered alike."""
-    ours, theirs = block_codes(known.targets, released, columns)
-    true, again = block_codes(known.population, released, columns)
-    number = np.full(int(max(true.max(initial=0), again.max(initial=0))) + 1, -1, np.int64)
-    number[again] = theirs
-    return Blocks(ours, theirs, orders), number[true]
-
-
-def _against_others(scores: Floats, count: Ints) -> Floats:
+def against_others(scores: Floats, units: Ints) -> Floats:
     """Return log f(z|x) - log f'(z), f' the mean over the other true records of the block: x itself is left out.
 
     With r = f(z|x) / f(z) and N records this is r (N - 1) / (N - r). It grows with r, so the best link is the same, but
     only these weights make a posterior: who asks whether z is x's or another's must not find x among the others.
     """
-    records = count.astype(np.float64)
+    records = units.astype(np.float64)
     share = np.minimum(np.exp(scores - np.log(records)), 1.0)
     rest = np.maximum(1.0 - share, SURE)
     return np.asarray(scores + np.log(np.maximum(records - 1.0, SURE) / records) - np.log(rest))

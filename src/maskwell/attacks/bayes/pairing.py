@@ -1,9 +1,10 @@
-"""log p(z | x) of pairs under the laws of a card, with exchanged values."""
+"""log p(z | x) of pairs as the intruder reads the laws, with exchanged values."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from ...card import NoiseCard
 from ...table import Floats, Table
 from ..contract import Ints
 from ..pairwise import Same, Term, law_terms, laws_on, summed_logs
+
+Read = Callable[[Sequence[Any], Table, Table], list[Term]]  # laws and two tables to factors of p(z | x)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,10 @@ class Pairing:
     share: float
 
     @classmethod
-    def of(cls, card: NoiseCard, fields: Sequence[str], z: Table, x: Table) -> Pairing:
-        """Prepare a card for pairs of records of two tables."""
+    def of(
+        cls, card: NoiseCard, fields: Sequence[str], z: Table, x: Table, read: Read = law_terms
+    ) -> Pairing:
+        """Prepare a card for pairs of records of two tables; `read` makes factors of its laws."""
         swapped = swapped_columns(card)
         clear = [name for name in fields if name in swapped and card.law_of(name) is None]
         same: list[Term] = [Same.of(clear, z, x)] if clear else []
@@ -35,7 +40,11 @@ class Pairing:
         kept = [law for law in laws if swapped.isdisjoint(law.columns)]
         moved = [law for law in laws if not swapped.isdisjoint(law.columns)]
         share = card.swapped.share if card.swapped is not None and (same or moved) else 0.0
-        return cls(law_terms(kept, z, x), same + law_terms(moved, z, x), share)
+        return cls(read(kept, z, x), same + read(moved, z, x), share)
+
+    def with_terms(self, terms: list[Term]) -> Pairing:
+        """Return the same with further factors."""
+        return replace(self, kept=[*self.kept, *terms]) if terms else self
 
     def logs(self, z: Ints, x: Ints, log_moved: Floats) -> Floats:
         """Return log p(z | x) of listed pairs; `log_moved` has the block's density f(moved) of each z."""

@@ -1,117 +1,179 @@
-"""The intruder who knows the law: he weighs every candidate by how much likelier it makes what was released."""
+"""The Bayesian intruder: he weighs every candidate by how much likelier it makes what was released."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
-from ...card import NoiseCard
-from ...errors import BadInput, BadPlan, NoLaw, raise_all
+import numpy as np
+
+from ...errors import BadPlan, nearest, raise_all
+from ...laws.unknowns import unknowns_of
 from ...masking import Release
-from ...table import Table
-from ..agreement import is_comparable
-from ..contract import Guess, Known, OrderOf
-from ..ranking import Blocks, answered, check_fields_named, option_problems, partners_of, search
-from ..search import Search, check_fields
-from .odds import Odds
-from .pairing import swapped_columns
+from ..contract import Guess, Ints, Known, Marked, OrderOf
+from ..pairwise import laws_on
+from ..ranking import option_problems
+from ..risk import Risk
+from ..search import Search, block_codes
+from .belief import Belief
+from .fields import compared_fields
+from .reading import BACKWARD, KERNELS
 
-UPPER_BOUND = (
-    "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
-)
-TOO_SURE = (
-    "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
-)
+if TYPE_CHECKING:
+    from ...table import Floats, Table
+    from .erring import OwnError
+    from .matchings import Sampling
+    from .priors import Prior
+
+EVERYBODY = "all"
+OWN = "a function of the user's own"  # what stands for one in plain data
 
 
 @dataclass(frozen=True, kw_only=True)
 class BayesIntruder(Search):
-    """Link by the noise card: the released z that maximises log f(z|x) - log f(z) for a target x of its block.
+    """Link by the noise card: the released z that has the largest posterior probability for a target x of its block.
 
-    f(z|x) is the card's law over all fields together, statuses and categories included. f(z) is its average over the
-    true records of the steward within the block. No outsider knows these: the rate is an upper bound on what he can
-    do. Without f(z) the densities of open values and the probabilities of values at a limit could not be compared.
+    `kernel` is what a pair weighs:
+
+    - "coherent": f(z|x) / f(z), the full Bayes answer. f(z|x) is the law over all fields together, statuses and
+      categories included. `marginal` is its f(z): "truth", its average over the true records of the steward within
+      the block, which no outsider knows (the rate is an upper bound on what he can do); "gaussian", a normal law
+      fitted to the release; or a function that takes the released `Table` and returns log f(z) of each record;
+    - "forward": f(z|x) alone, which cannot compare open values with values at a limit;
+    - "paper": Trottini's f(x|z) of bias and noise, in closed form; "fms": that of Fienberg, Makov and Sanil.
+
+    `prior` says that the parameters of the noise were not told: a `Prior` on what the laws leave unknown, integrated
+    out by quadrature. Without one he holds the card. `error` says that his own values are off by an `OwnError`.
+    `helpers` is L: so many other units he knows as well, not which records are theirs; with "all" (and the card) no
+    intruder can do better, the ceiling. Their matchings are counted where blocks are small and sampled beyond, as
+    `sampling` says. He stands by links of a probability above `threshold`.
 
     `fields` are all columns that have a law, and the key columns that left as they were: these must be the same.
     `direction="to_original"` takes for a released z the x that maximises f(z|x), where f(z) plays no part.
     `assignment="best"` links every record to its best candidate, "one-to-one" lets each be linked once, by the
-    largest sum of scores in each block: an intruder who knows that each record belongs to one unit.
+    largest sum of scores in each block. On large blocks candidates are left unseen whose posterior mass is below
+    `eps` together; the link itself is always that of all pairs.
 
-    He stands by every link; "no candidate" is a record from which (or to which) no law leads. In the table `score` is
-    log f(z|x) - log f(z), `probability` his posterior that the link is right: over the released records of the
-    block and its units that were not released; to_original, over its true records. It is that of one link by itself,
-    also where links are one-to-one.
+    "No candidate" is a record from which (or to which) no law leads. In the table `score` is the log weight,
+    `probability` his posterior that the link is right: over the released records of the block and its units that
+    were not released (`not_released`); to_original, over its true records. It is that of one link by itself, also
+    where links are one-to-one. `Risk.belief` has the curve of thresholds, ranks, and whether his probabilities hold.
     """
 
     fields: tuple[str, ...] | None = None
     assignment: str = "best"
+    kernel: str = "coherent"
+    marginal: str | Callable[[Table], Floats] = "truth"
+    prior: Prior | None = None
+    error: OwnError | None = None
+    helpers: int | str = 0
+    threshold: float = 0.0
+    eps: float = 1e-6
+    sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
-        raise_all(self.search_problems() + option_problems(self), BadPlan)
+        problems = self.search_problems() + option_problems(self) + _kernel_problems(self)
+        raise_all(problems + _knowledge_problems(self) + _figure_problems(self), BadPlan)
 
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
-        fields, notes = self._fields(known, release)
-        orders = order_of(known.targets, "known"), order_of(release.table, "released")
-        blocks = Blocks(*self.blocks_of(known.targets, release.table), orders)
-        columns = self.match_columns(release.table.schema)
-        odds = Odds.of(known, release, fields, columns, orders, order_of(known.population))
-        best, is_tied = search(odds, blocks, to_masked=self.to_masked, assignment=self.assignment)
-        return answered(
-            self,
-            blocks,
-            best,
-            is_tied,
-            partners_of(odds, blocks, best, to_masked=self.to_masked),
-            scores=(best.score, best.second_score),
-            columns={"probability": odds.probability(best, to_masked=self.to_masked)},
-            fields=fields,
-            notes=[UPPER_BOUND, *([TOO_SURE] if swapped_columns(release.card) else []), *notes],
+        blocks = self.match_columns(release.table.schema)
+        fields, notes = compared_fields(self.fields, blocks, known, release)
+        notes += self._on_knowledge(fields, known, release)
+        if self.helpers:
+            from .together import together
+
+            guess = together(self, known, release, order_of, fields)
+        else:
+            from .weighing import weighed
+
+            guess = weighed(self, known, release, order_of, fields)
+        return replace(guess, notes=(*guess.notes, *notes))
+
+    def company(self, truth: Table, targets: Ints) -> Ints:
+        """Return the targets with all who can help to find them: with the card only units of their blocks can."""
+        if self.prior is not None or len(targets) == len(truth):
+            return np.arange(len(truth))
+        blocks, _ = block_codes(truth, truth, self.match_columns(truth.schema))
+        return np.flatnonzero(np.isin(blocks, blocks[targets]))
+
+    def _on_knowledge(self, fields: tuple[str, ...], known: Known, release: Release) -> list[str]:
+        """Refuse priors and errors of what is not there, and say what a prior leaves out."""
+        if self.error is not None:
+            from .erring import error_problems
+
+            raise_all(error_problems(self.error, fields, known.targets.schema), BadPlan)
+        if self.prior is None:
+            return []
+        from .priors import prior_problems
+
+        laws = laws_on(release.card, fields)
+        raise_all(prior_problems(self.prior, laws), BadPlan)
+        told = [name for law in laws if not unknowns_of(law) for name in law.columns]
+        return [f"taken as told, because their laws leave nothing unknown: {', '.join(told)}"] if told else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data; a function of the user's own is only named."""
+        out = Search.to_dict(self)
+        return out | ({"marginal": OWN} if callable(self.marginal) else {})
+
+    def assessed(self, risk: Risk, marked: Marked) -> Risk:
+        """Add what he believes of the right records to what was found."""
+        return replace(risk, belief=Belief.of_answer(marked, self.threshold))
+
+
+def _kernel_problems(plan: Any) -> list[str]:
+    if plan.kernel not in KERNELS:
+        near = nearest(str(plan.kernel), KERNELS)
+        return [f"kernel must be one of {', '.join(KERNELS)}, not {plan.kernel!r}{near}"]
+    problems = []
+    if not callable(plan.marginal) and plan.marginal not in ("truth", "gaussian"):
+        problems.append(f"marginal must be 'truth', 'gaussian' or a function, not {plan.marginal!r}")
+    if plan.kernel != "coherent" and plan.marginal != "truth":
+        problems.append(f"marginal is the f(z) of kernel='coherent': leave it out with {plan.kernel!r}")
+    if plan.kernel in BACKWARD and plan.error is not None:
+        problems.append(f"kernel={plan.kernel!r} takes the intruder's values for exact: leave error out")
+    return problems
+
+
+def _knowledge_problems(plan: Any) -> list[str]:
+    """Say what is wrong with prior, error, helpers and sampling."""
+    problems = []
+    for name, kind in (("prior", "Prior"), ("error", "OwnError"), ("sampling", "Sampling")):
+        given = getattr(plan, name)
+        if given is not None and type(given).__name__ != kind:
+            problems.append(f"{name} is a {kind}, not a {type(given).__name__}")
+    if plan.prior is not None and plan.error is not None:
+        problems.append("give either a prior or an error: both at once are not supported")
+    number = isinstance(plan.helpers, Integral) and not isinstance(plan.helpers, bool)
+    if plan.helpers != EVERYBODY and not (number and plan.helpers >= 0):
+        problems.append(f"helpers is a whole number from 0 on or 'all', not {plan.helpers!r}")
+    elif plan.helpers:
+        problems += _helper_problems(plan)
+    return problems
+
+
+def _helper_problems(plan: Any) -> list[str]:
+    problems = []
+    if plan.assignment != "best":
+        problems.append(
+            "helpers already have each record belong to one unit: leave assignment='one-to-one' out"
         )
-
-    def _fields(self, known: Known, release: Release) -> tuple[tuple[str, ...], list[str]]:
-        """Return the fields, refusing what has no law or was made anew in the release."""
-        card, targets, released = release.card, known.targets, release.table
-        if not card.laws:
-            raise NoLaw(
-                "the release has no noise law, which this intruder works by: give its card, or take NearestRecord"
-            )
-        notes: list[str] = []
-        fields = self.fields
-        if fields is None:
-            blocks = self.match_columns(released.schema)
-            clear = [name for name in _in_clear(card, released) if name not in blocks]
-            left = [n for n in clear if n in targets.schema and not _comparable(targets, released, n)]
-            notes = [f"{name} was released as groups and is not compared" for name in left]
-            fields = (*card.columns, *(name for name in clear if name not in left))
-        check_fields_named(fields, "name columns with a law in fields")
-        check_fields(fields, targets, released)
-        raise_all(_problems(fields, known, release), BadInput)
-        return fields, notes
+    if not plan.to_masked:
+        problems.append("helpers look for masked records: leave direction out")
+    if plan.error is not None:
+        problems.append("helpers are known without error: leave error out")
+    if callable(plan.marginal):
+        problems.append("with helpers the marginal is 'truth': leave the function out")
+    return problems
 
 
-def _in_clear(card: NoiseCard, released: Table) -> list[str]:
-    """Return the key columns that left as they were."""
-    made = {*card.columns, *(total for total, _ in card.recomputed)}
-    keys = [column for column in released.schema.columns if "key" in column.roles]
-    return [c.name for c in keys if c.name not in made and not c.roles & {"id", "group"}]
-
-
-def _comparable(known: Table, released: Table, name: str) -> bool:
-    return is_comparable(known.schema[name], released.schema[name])
-
-
-def _problems(fields: Sequence[str], known: Known, release: Release) -> list[str]:
-    """Say which fields cannot be compared by a law or by equality."""
-    sums = {total for total, _ in release.card.recomputed}
-    found = [f"column {n!r} is a sum of others in the release: name its parts" for n in fields if n in sums]
-    for name in fields:
-        ours, true = known.targets.schema[name], known.population.schema[name]
-        if release.table.schema[name].roles & {"id", "group"}:
-            found.append(f"column {name!r} is numbered anew in the release: leave it out of fields")
-        shapes = [(c.kind, c.categories, c.missing, c.top, c.bottom) for c in (ours, true)]
-        if shapes[0] != shapes[1]:
-            found.append(
-                f"the intruder's column {name!r} is described otherwise than the truth's: give his file its schema"
-            )
-    return found
+def _figure_problems(plan: Any) -> list[str]:
+    problems = []
+    for name, low, high in (("threshold", 0.0, 1.0), ("eps", 0.0, 0.5)):
+        value = getattr(plan, name)
+        if not isinstance(value, Real) or isinstance(value, bool) or not low <= float(value) < high:
+            problems.append(f"{name} must be a number from {low:g} to below {high:g}, not {value!r}")
+    return problems

@@ -1,0 +1,65 @@
+"""Which records the Bayesian intruder compares: blocks, split by what left in clear, and how many units they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...masking import Release
+from ...table import Table
+from ..contract import Ints, Known, OrderOf
+from ..ranking import Blocks, members
+from ..search import block_codes
+from .pairing import swapped_columns
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """The records of a search. Values that left in clear split the blocks further: no possible candidate is lost by it.
+
+    `blocks` are the fine ones, `true` those of the steward's true records, numbered alike. `units` counts, for each
+    released record, the true records of its matching block; `absent`, for each known record, those of its block that
+    were not released.
+    """
+
+    blocks: Blocks
+    true: Ints
+    true_order: Ints
+    units: Ints
+    absent: Ints
+
+    @classmethod
+    def of(
+        cls, known: Known, release: Release, columns: Sequence[str], clear: Sequence[str], order_of: OrderOf
+    ) -> Ground:
+        """Number the blocks by `columns`, and the finer ones by what left in clear too."""
+        orders = order_of(known.targets, "known"), order_of(release.table, "released")
+        ours, theirs, true = _numbered(known, release.table, columns)
+        present, units = (
+            np.bincount(codes[codes >= 0], minlength=theirs.max() + 1) for codes in (theirs, true)
+        )
+        within = np.minimum(ours, len(units) - 1)
+        absent = np.where(ours < len(units), np.maximum(units - present, 0)[within], 0)
+        ours, fine, true = _numbered(known, release.table, (*columns, *clear))
+        return cls(Blocks(ours, fine, orders), true, order_of(known.population), units[theirs], absent)
+
+    def true_members(self) -> dict[int, Ints]:
+        """Return the true records of each fine block."""
+        return members(self.true, self.true_order)
+
+
+def _numbered(known: Known, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+    """Number blocks alike in the intruder's, the released and the true records (-1: no such released record)."""
+    ours, theirs = block_codes(known.targets, released, columns)
+    true, again = block_codes(known.population, released, columns)
+    number = np.full(int(max(true.max(initial=0), again.max(initial=0))) + 1, -1, np.int64)
+    number[again] = theirs
+    return ours, theirs, number[true]
+
+
+def clear_fields(release: Release, fields: Sequence[str], uncertain: Sequence[str] = ()) -> list[str]:
+    """Return the fields that left as they were and that the intruder knows without doubt."""
+    loose = {*swapped_columns(release.card), *uncertain}
+    return [name for name in fields if release.card.law_of(name) is None and name not in loose]

@@ -1,0 +1,301 @@
+"""What an intruder learns from other units that he knows, without knowing which records are theirs.
+
+Who has which record, and the parameters of the noise that nobody told him, are drawn together: prior of the parameters x
+kernels of all pairs x densities of the records that belong to nobody he knows. Every known unit is a target at once.
+(Eq. (6) of Trottini and others weights matchings by their prior; helpers then mislead. Here their posterior counts.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...errors import BadInput
+from ...laws.unknowns import Unknown
+from ...table import Floats, Table
+from ..contract import Ints
+from ..pairwise import law_terms, summed_logs
+from .chains import Problem, Round, Walk, thinning
+from .matchings import Marginals, Sampling, diagnosed, marginals
+from .models import Listed, Pairs, Side, model_of
+from .priors import Doubt, Prior
+from .reading import BACKWARD
+
+SURE = 1e-3  # units whose first record has all but this much are judged by the agreement of chains alone
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Known units of one group (`x`), the release, the steward's truth, and the blocks of all three, numbered alike.
+
+    `numbers` has the record of each known unit in the truth (-1: not in it): these are left out of f(z).
+    """
+
+    z: Table
+    x: Table
+    truth: Table
+    z_blocks: Ints
+    x_blocks: Ints
+    truth_blocks: Ints
+    numbers: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """How pairs are weighed, and what stands beside them.
+
+    `log_marginal` has log f(z) of every released record (nothing: the mean over the true records of nobody he knows),
+    `log_unreleased` the weight of every known unit without a record (nothing: 1).
+    """
+
+    name: str = "coherent"
+    log_marginal: Floats | None = None
+    log_unreleased: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HelpedBlock:
+    """The probabilities of the known units of a block: numbers of known and of released records, and marginals."""
+
+    block: int
+    known: Ints
+    released: Ints
+    marginals: Marginals
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the chains say of one parameter: mean and sd of its draws; `card` is what the card says."""
+
+    name: str
+    columns: tuple[str, ...]
+    mean: float
+    sd: float
+    rhat: float
+    ess: float
+    card: float
+
+
+@dataclass(frozen=True, slots=True)
+class Helped:
+    """The answer for one group: its blocks, what was learned of the parameters, and whether the chains agree."""
+
+    blocks: tuple[HelpedBlock, ...]
+    psi: tuple[Learned, ...]
+    converged: bool
+    rhat: float
+    ess: float
+    draws: int
+    notes: tuple[str, ...] = ()
+
+
+def helped(
+    laws: Sequence[Any], group: Group, kernel: Kernel, prior: Prior | None, sampling: Sampling, seed: int
+) -> Helped:
+    """Return the probabilities of all known units of a group; without a prior the parameters are told."""
+    blocks = np.unique(group.x_blocks)
+    released = Side.of(group.z, group.z_blocks, blocks)
+    known = Pairs(Side.of(group.x, group.x_blocks, blocks), released)
+    others = Pairs(_others(group, blocks), released)
+    units = np.maximum(_counted(group.truth_blocks, blocks), known.side.sizes)
+    situation = _Situation(blocks, known, others, units, kernel)
+    doubts = [Doubt.of(prior, law, group.z) for law in laws] if prior is not None else []
+    if not any(doubt.unknowns for doubt in doubts):
+        return situation.told(laws, sampling, seed)
+    return situation.learned(doubts, sampling, seed)
+
+
+def _others(group: Group, blocks: Ints) -> Side:
+    """Return the true records of nobody he knows."""
+    codes = group.truth_blocks.copy()
+    codes[group.numbers[group.numbers >= 0]] = -1
+    return Side.of(group.truth, codes, blocks)
+
+
+def _counted(codes: Ints, blocks: Ints) -> Ints:
+    counts = np.bincount(codes[codes >= 0], minlength=int(blocks.max(initial=0)) + 1)
+    return np.asarray(counts[blocks])
+
+
+@dataclass(frozen=True, slots=True)
+class _Situation:
+    """The blocks of a group: pairs with known units, pairs with other true records, how many units each block has."""
+
+    blocks: Ints
+    known: Pairs
+    others: Pairs
+    units: Ints
+    kernel: Kernel
+
+    def told(self, laws: Sequence[Any], sampling: Sampling, seed: int) -> Helped:
+        """Match with parameters that are told, block by block."""
+        model = Listed(self.known, self.others, lambda _, table: self._terms(laws, table))
+        nothing = np.empty(0)
+        flat, free, absent = model.pair_logs(nothing), self._free(model), self._unreleased()
+        found, ends = [], self.known.released.ends
+        for b, logs in enumerate(self.known.matrices(flat)):
+            own = absent[self.known.side.ends[b] : self.known.side.ends[b + 1], None]
+            ratio = logs - free[ends[b] : ends[b + 1]] - own
+            rng = np.random.default_rng([seed, b])
+            found.append(marginals(ratio, int(self.units[b]), rng, sampling))
+        return self._answer(found, (), ())
+
+    def _terms(self, laws: Sequence[Any], table: Table) -> Any:
+        if self.kernel.name in BACKWARD:
+            from .biased import biased_terms
+
+            return biased_terms(laws, self.known.released.table, table, self.kernel.name, None)
+        return law_terms(laws, self.known.released.table, table)
+
+    def _free(self, model: Listed) -> Floats:
+        """Return the log weight of records that are nobody's, with parameters that are told."""
+        given = self._given()
+        return model.log_marginal(np.empty(0)) if given is None else given
+
+    def _given(self) -> Floats | None:
+        """Return the log weight of records that are nobody's where no parameter bears on it."""
+        records = self.known.released.records
+        if self.kernel.log_marginal is not None:
+            return self.kernel.log_marginal[records]
+        closed = not len(self.others.side.records)
+        return np.zeros(len(records)) if self.kernel.name != "coherent" or closed else None
+
+    def _unreleased(self) -> Floats:
+        records, given = self.known.side.records, self.kernel.log_unreleased
+        return np.zeros(len(records)) if given is None else given[records]
+
+    def learned(self, doubts: Sequence[Doubt], sampling: Sampling, seed: int) -> Helped:
+        """Match and learn the parameters together."""
+        model = model_of(doubts, self.kernel.name, self.known, self.others)
+        beliefs = tuple(belief for doubt in doubts for belief in doubt.beliefs)
+        unknowns = [unknown for doubt in doubts for unknown in doubt.unknowns]
+        given = self._given()
+        together = given is None and len(unknowns) > 2
+        groups = np.ones((1, len(unknowns)), np.int64) if together else grouped(unknowns)
+        problem = Problem(model, beliefs, groups, self.units, self._unreleased(), given)
+        walk = Walk.of(problem, sampling.chains, seed)
+        done, judged = _until_converged(walk, sampling)
+        return self._answer(
+            self._marginals(done, judged), _learned(unknowns, done, judged), _notes(doubts, self, walk)
+        )
+
+    def _marginals(self, done: Round, judged: _Judged) -> list[Marginals]:
+        """Return the shares of draws of every block, with what the diagnostics say of all of them."""
+        share, absent = done.frequency()
+        ends, found = self.known.side.ends, []
+        for b, block in enumerate(self.known.matrices(share)):
+            found.append(
+                Marginals(
+                    block,
+                    absent[ends[b] : ends[b + 1]],
+                    False,
+                    judged.rhat,
+                    judged.ess,
+                    judged.error,
+                    judged.draws,
+                    judged.converged,
+                )
+            )
+        return found
+
+    def _answer(self, found: Sequence[Marginals], psi: tuple[Learned, ...], notes: tuple[str, ...]) -> Helped:
+        sides = self.known.side, self.known.released
+        blocks = tuple(
+            HelpedBlock(int(code), *(side.records[side.ends[b] : side.ends[b + 1]] for side in sides), one)
+            for b, (code, one) in enumerate(zip(self.blocks, found, strict=True))
+        )
+        rhat, ess = max(one.rhat for one in found), min(one.ess for one in found)
+        converged = all(one.converged for one in found)
+        return Helped(blocks, psi, converged, rhat, ess, max(one.draws for one in found), notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """R-hat and ESS of each parameter, the worst of all that is watched, and the error of the probabilities."""
+
+    each: Floats
+    rhat: float
+    ess: float
+    error: float
+    draws: int
+    converged: bool
+
+
+def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
+    """Draw twice as often until the chains agree; each round forgets those before, so that it may start anywhere."""
+    units, chains, draws = len(walk.problem.unreleased), sampling.chains, sampling.draws
+    walk.first(draws)
+    while True:
+        thin = thinning(units, chains, draws)
+        done = walk.round(-(-draws // thin), thin)
+        judged = _judged(walk.problem, done, sampling)
+        if judged.converged or 2 * draws > sampling.most:
+            return done, judged
+        draws *= 2
+
+
+def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:
+    """Compare the chains: parameters, log weight, how many are matched, and who has the record he has most often."""
+    modal, share = _modal(problem, done)
+    held = (done.kept == modal).astype(np.float64)
+    matched = (done.kept >= 0).sum(axis=2, keepdims=True).astype(np.float64)
+    watched = np.concatenate([done.traces, matched, held[:, :, _doubtful(held)]], axis=2)
+    moving = np.ptp(watched, axis=(0, 1)) > 0
+    rhat, ess = diagnosed(watched[:, :, moving])
+    each = np.full((2, watched.shape[2]), np.nan)
+    each[:, moving] = rhat, ess
+    worst, least = float(np.max(rhat, initial=1.0)), float(np.min(ess, initial=np.inf))
+    error = float(np.sqrt(np.max(share * (1 - share), initial=0.0) / least))
+    converged = worst <= sampling.rhat and least >= sampling.ess
+    return _Judged(each, worst, least, error, done.sweeps * len(done.kept), converged)
+
+
+def _doubtful(held: Floats) -> Any:
+    """Return the units that are not with one record in nearly all draws of every chain."""
+    return np.abs(held.mean(axis=1) - 1.0).max(axis=0) > SURE
+
+
+def _modal(problem: Problem, done: Round) -> tuple[Ints, Floats]:
+    """Return the record (-1: none) that each unit has most often, and how often."""
+    share, absent = done.frequency()
+    out, chance, at = np.full(len(absent), -1), absent.copy(), 0
+    for b, block in enumerate(problem.known.matrices(share)):
+        rows = slice(at, at + len(block))
+        at += len(block)
+        if block.size:
+            best = block.max(axis=1)
+            more = best > absent[rows]
+            out[rows] = np.where(more, block.argmax(axis=1) + problem.known.released.ends[b], -1)
+            chance[rows] = np.maximum(best, absent[rows])
+    return out, chance
+
+
+def _learned(unknowns: Sequence[Unknown], done: Round, judged: _Judged) -> tuple[Learned, ...]:
+    values = np.exp(done.traces[:, :, : len(unknowns)])
+    means, sds = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+    return tuple(
+        Learned(u.name, u.columns, float(means[i]), float(sds[i]), *map(float, judged.each[:, i]), u.value)
+        for i, u in enumerate(unknowns)
+    )
+
+
+def grouped(unknowns: Sequence[Unknown]) -> Ints:
+    """Return which unknowns step together: those that bear on the same columns (rows of ones)."""
+    label = list(range(len(unknowns)))
+    for i, one in enumerate(unknowns):
+        for j in range(i):
+            if set(one.columns) & set(unknowns[j].columns):
+                label = [label[i] if a == label[j] else a for a in label]
+    return np.array([[int(a == b) for b in label] for a in dict.fromkeys(label)], np.int64)
+
+
+def _notes(doubts: Sequence[Doubt], situation: _Situation, walk: Walk) -> tuple[str, ...]:
+    """Say what was taken as told, and where the numbers of units could not be as they were said."""
+    told = [name for doubt in doubts if not doubt.unknowns for name in doubt.law.columns]
+    notes = [f"{', '.join(told)}: nothing to learn there, the card was believed"] if told else []
+    if (walk.problem.units > situation.units).any():
+        notes.append("not every known unit of some blocks can have a record of its own: some may have none")
+    return tuple(notes)

@@ -1,0 +1,326 @@
+"""Points in tiles of WIDE, each the leaf of a tree, and sums of exp(offset - |point - query|^2 / 2) over a tile.
+
+A tile is summed in double precision, or in single precision from its own middle. In single precision the exponent of a
+point is off by at most `single_error`: coordinates are rounded relative to the tile's middle, which is as near to the
+query as the tile's own points but for its half diagonal h, so with u = 2^-24, d the distance and p coordinates
+
+    |rounded d^2 - d^2| <= u (4 d^2 + 4 d h + (p + 1) d^2),    products and sums included, to first order in u,
+
+half of it in the exponent; offset, base and their sums add u times a few of their sizes, the exponential 1e-6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from .forest import ALIKE, FAN, NONE, Forest
+
+WIDE = 32  # points of a tile
+FLUSHED = 8  # tiles that are added up in single precision
+NOWHERE = -1e30  # offset of a place in a tile that holds no point
+UNIT = 2.0**-24
+EXPONENTIAL = 1e-6  # relative error of exponentials and sums of FLUSHED in single precision, more than there is
+SURE = 1e-12  # the least that is left when a share is taken away from 1
+
+SHIFT_64, SHIFT_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
+LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+HIGH_32, LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+PER_LOG2 = 1.4426950408889634
+PER_LOG2_32, HALF = np.float32(PER_LOG2), np.float32(0.5)
+LEAST_64, LEAST_32, MOST_32 = -700.0, np.float32(-80.0), np.float32(70.0)
+T2, T3, T4, T5 = np.float32(1 / 2), np.float32(1 / 6), np.float32(1 / 24), np.float32(1 / 120)
+T6, ONE, ZERO = np.float32(1 / 720), np.float32(1), np.float32(0)
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+def _cast(source: Any, target: Any, kind: Any) -> Any:
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.bitcast(given[0], kind)
+
+    return target(source), code
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_64(typing: Any, value: Any) -> Any:
+    return _cast(types.float64, types.int64, ir.IntType(64))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_64(typing: Any, bits: Any) -> Any:
+    return _cast(types.int64, types.float64, ir.DoubleType())
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _bits_32(typing: Any, value: Any) -> Any:
+    return _cast(types.float32, types.int32, ir.IntType(32))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _float_32(typing: Any, bits: Any) -> Any:
+    return _cast(types.int32, types.float32, ir.FloatType())
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def exp_64(x: float) -> float:
+    """Return exp(x) for x up to 700, in a form that compilers do side by side: 2^k times Taylor's polynomial.
+
+    The remainder of degree 14 at |r| <= log(2) / 2 is below 2^-53. Below -700 it is exp(-700).
+    """
+    x = max(x, LEAST_64)
+    shifted = x * PER_LOG2 + SHIFT_64
+    k = shifted - SHIFT_64
+    r = (x - k * LOG2_HIGH) - k * LOG2_LOW
+    p = 1 / 6227020800
+    p = p * r + 1 / 479001600
+    p = p * r + 1 / 39916800
+    p = p * r + 1 / 3628800
+    p = p * r + 1 / 362880
+    p = p * r + 1 / 40320
+    p = p * r + 1 / 5040
+    p = p * r + 1 / 720
+    p = p * r + 1 / 120
+    p = p * r + 1 / 24
+    p = p * r + 1 / 6
+    p = p * r + 1 / 2
+    p = p * r + 1
+    p = p * r + 1
+    return p * _float_64((_bits_64(shifted) + 1023) << 52)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def exp_32(x: np.float32) -> np.float32:
+    """Return exp(x) in single precision for x up to 80, as `exp_64` does; below -80 it is exp(-80)."""
+    x = max(x, LEAST_32)
+    shifted = x * PER_LOG2_32 + SHIFT_32
+    k = shifted - SHIFT_32
+    r = (x - k * HIGH_32) - k * LOW_32
+    p = T6 * r + T5
+    p = p * r + T4
+    p = p * r + T3
+    p = p * r + T2
+    p = p * r + ONE
+    p = p * r + ONE
+    return p * _float_32((_bits_32(shifted) + np.int32(127)) << np.int32(23))
+
+
+@njit(cache=True, nogil=True)
+def single_error(fields: int, half: float, diagonal: float, other: float) -> float:
+    """Bound the error of an exponent in single precision, d^2 / 2 being at most `half`.
+
+    `diagonal` is the half diagonal of the tile, `other` the size of base and value; offsets lie at most `half` below
+    the tile's peak. The tenth on top is more than all second orders.
+    """
+    first = (fields + 10) * half + 2 * diagonal * np.sqrt(2 * half) + 2 * other
+    return 1.1 * UNIT * first + EXPONENTIAL
+
+
+class Grove(NamedTuple):
+    """Trees whose leaves are tiles.
+
+    Node -1 - t is tile t; a node from 0 on has up to FAN children (`kids`), lane by lane: the low and then the high
+    `sides` of their boxes (nodes x 2 fields x FAN), `peak`, no less than any offset in them, and `count`, their points
+    (0: no child). `roots` are those of the blocks.
+
+    A tile has coordinates and then offsets (tiles x (fields + 1) x WIDE), `exact` and `single`: these from the tile's
+    middle and its peak. `about` has the middle, the peak, the half diagonal, and how many points stand at the first
+    place: 1, or all of them where they are the same. `number` has the numbers of the points, ascending (-1: none).
+    """
+
+    roots: Ints
+    kids: Ints
+    sides: Floats
+    peak: Floats
+    count: Singles
+    exact: Floats
+    single: Singles
+    about: Floats
+    number: Ints
+
+
+@njit(cache=True, nogil=True)
+def _named(child: Ints) -> tuple[Ints, int, int]:
+    """Return what each node of a forest is called in a grove, and how many nodes and tiles that makes."""
+    name, nodes, tiles = np.empty(len(child), np.int64), 0, 0
+    for node in range(len(child)):
+        if child[node] >= 0:
+            name[node], nodes = nodes, nodes + 1
+        else:
+            name[node], tiles = -1 - tiles, tiles + 1
+    return name, nodes, tiles
+
+
+@njit(cache=True, nogil=True)
+def _fill_tile(
+    rows: Floats, offsets: Floats, size: int, repeat: int, exact: Floats, single: Singles, about: Floats
+) -> None:
+    """Write one tile: rows and offsets are those of its points."""
+    fields, peak, square = rows.shape[1], -np.inf, 0.0
+    for j in range(size):
+        peak = max(peak, offsets[j])
+    for k in range(fields):
+        low, high = rows[0, k], rows[0, k]
+        for j in range(size):
+            low, high = min(low, rows[j, k]), max(high, rows[j, k])
+        about[k], square = low / 2 + high / 2, square + (high / 2 - low / 2) ** 2
+        for j in range(WIDE):
+            exact[k, j] = rows[min(j, size - 1), k]
+            single[k, j] = np.float32(exact[k, j] - about[k])
+    for j in range(WIDE):
+        exact[fields, j] = offsets[j] if j < size else NOWHERE
+        single[fields, j] = np.float32(offsets[j] - peak if j < size else NOWHERE)
+    about[fields], about[fields + 1], about[fields + 2] = peak, np.sqrt(square), repeat
+
+
+@njit(cache=True, nogil=True)
+def _fill_node(forest: Forest, node: int, name: Ints, offsets: Floats, kids: Ints, sides: Floats, peak: Floats) -> None:
+    """Write the children of one node, side by side."""
+    begin, size, fields = forest.child[node], forest.end[node] - forest.child[node], len(forest.middle)
+    for j in range(size):
+        kids[j], peak[j] = name[begin + j], -np.inf
+        for place in range(forest.first[begin + j], forest.stop[begin + j]):
+            peak[j] = max(peak[j], offsets[forest.number[place]])
+        for k in range(2 * fields):
+            sides[k, j] = forest.boxes[2 * fields * begin + k * size + j]
+
+
+@njit(cache=True, nogil=True)
+def in_tiles(forest: Forest, rows: Floats, offsets: Floats, blocks: int) -> Grove:
+    """Lay out a forest with leaves of at most WIDE points; `rows` (in its order) are its points, offsets by number."""
+    fields, grown = rows.shape[1], blocks
+    for node in range(len(forest.child)):
+        if node < grown and forest.child[node] >= 0:
+            grown = forest.end[node]
+    name, nodes, tiles = _named(forest.child[:grown])
+    kids, count = np.full((nodes, FAN), NONE), np.zeros((nodes, FAN), np.float32)
+    sides, peak = np.zeros((nodes, 2 * fields, FAN)), np.full((nodes, FAN), -np.inf)
+    exact, single = np.empty((tiles, fields + 1, WIDE)), np.empty((tiles, fields + 1, WIDE), np.float32)
+    about, number = np.empty((tiles, fields + 3)), np.full((tiles, WIDE), NONE)
+    for node in range(grown):
+        this, first, stop = name[node], forest.first[node], forest.stop[node]
+        if this >= 0:
+            _fill_node(forest, node, name, offsets, kids[this], sides[this], peak[this])
+            for j in range(forest.end[node] - forest.child[node]):
+                below = forest.child[node] + j
+                count[this, j] = np.float32(forest.stop[below] - forest.first[below])
+            continue
+        tile, alike = -1 - this, forest.child[node] == ALIKE
+        size, repeat = 1 if alike else stop - first, stop - first if alike else 1
+        number[tile, :size] = forest.number[first : first + size]
+        _fill_tile(
+            rows[first : first + size], offsets[number[tile, :size]], size, repeat, exact[tile], single[tile], about[tile]
+        )
+    return Grove(name[:blocks], kids, sides, peak, count, exact, single, about, number)
+
+
+# Loops run over the width of `room`, not over a constant: compilers unroll those instead of working side by side.
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def values_64(exact: Floats, tile: int, queries: Floats, i: int, room: Floats) -> None:
+    """Put the scores of a tile into the first row of `room`."""
+    fields, wide, half = queries.shape[1], room.shape[1], 0.5
+    if fields % 2:
+        a = queries[i, fields - 1]
+        for j in range(wide):
+            u = exact[tile, fields - 1, j] - a
+            room[0, j] = exact[tile, fields, j] - half * (u * u)
+    else:
+        for j in range(wide):
+            room[0, j] = exact[tile, fields, j]
+    for k in range(0, fields - 1, 2):
+        a, b = queries[i, k], queries[i, k + 1]
+        for j in range(wide):
+            u, v = exact[tile, k, j] - a, exact[tile, k + 1, j] - b
+            room[0, j] -= half * (u * u + v * v)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def add_64(room: Floats, ref: float, scale: float, least: float) -> int:
+    """Add the weights of scores to the second row, w = e / (1 - e scale) of e = exp(score - ref), and return how many
+    scores are not below the least.
+    """
+    passing, wide = 0, room.shape[1]
+    if scale > 0:
+        for j in range(wide):
+            e = exp_64(room[0, j] - ref)
+            room[1, j] += e / max(1.0 - e * scale, SURE)
+    else:
+        for j in range(wide):
+            room[1, j] += exp_64(room[0, j] - ref)
+    for j in range(wide):
+        passing += room[0, j] >= least
+    return passing
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def values_32(single: Singles, about: Floats, tile: int, queries: Floats, i: int, room: Singles) -> None:
+    """Put the scores of a tile, less its peak, into the first row of `room`, in single precision."""
+    fields, wide, half = queries.shape[1], room.shape[1], np.float32(0.5)
+    if fields % 2:
+        a = np.float32(queries[i, fields - 1] - about[tile, fields - 1])
+        for j in range(wide):
+            u = single[tile, fields - 1, j] - a
+            room[0, j] = single[tile, fields, j] - half * (u * u)
+    else:
+        for j in range(wide):
+            room[0, j] = single[tile, fields, j]
+    for k in range(0, fields - 1, 2):
+        a = np.float32(queries[i, k] - about[tile, k])
+        b = np.float32(queries[i, k + 1] - about[tile, k + 1])
+        for j in range(wide):
+            u, v = single[tile, k, j] - a, single[tile, k + 1, j] - b
+            room[0, j] -= half * (u * u + v * v)
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
+def add_32(room: Singles, base: float, scale: float, least: float) -> int:
+    """Add the weights of scores, less the reference, to the second row; return how many are not below the least.
+
+    `base` is the tile's peak less the reference; e scale is at most 0.1 here.
+    """
+    wide, passing, share = room.shape[1], np.int32(0), np.float32(scale)
+    peak, low = np.float32(base), np.float32(least)
+    if share > 0:
+        for j in range(wide):
+            value = room[0, j] + peak
+            e = exp_32(value)
+            room[1, j] += e / (ONE - e * share)
+            passing = np.int32(passing + np.int32(value >= low))
+    else:
+        for j in range(wide):
+            value = room[0, j] + peak
+            room[1, j] += exp_32(value)
+            passing = np.int32(passing + np.int32(value >= low))
+    return int(passing)
+
+
+@njit(cache=True, nogil=True)
+def keys_below(
+    sides: Floats, peak: Floats, count: Singles, node: int, queries: Floats, i: int, ref: float, room: Floats, mass: Singles
+) -> None:
+    """Put the keys of a node's children into the first row of `room`, and the most that each can add into `mass`.
+
+    A key is the peak less half the least squared distance, by the very sum of the scores: no score is higher. Masses
+    are in single precision, so a share of 1e-5 is added that is more than their rounding.
+    """
+    fields, wide, more = queries.shape[1], room.shape[1], np.float32(1 + 1e-5)
+    for j in range(wide):
+        room[0, j] = 0.0
+    for k in range(fields):
+        here = queries[i, k]
+        for j in range(wide):
+            apart = max(max(sides[node, k, j] - here, here - sides[node, fields + k, j]), 0.0)
+            room[0, j] += apart * apart
+    for j in range(wide):
+        room[0, j] = peak[node, j] - 0.5 * room[0, j]
+    for j in range(wide):
+        mass[j] = count[node, j] * exp_32(min(np.float32(room[0, j] - ref), MOST_32)) * more

@@ -1,0 +1,535 @@
+"""Chains over matchings and noise parameters together: who has which record, and how large the noise is.
+
+A state gives every known unit a record of its block or none (-1: not released). Its log weight is the sum of the log
+kernels of its pairs, of `free` for every record that is nobody's, of `unreleased` for every unit without a record, of
+the ways the units nobody knows can have the rest, and of the log prior of the logs of the parameters.
+Kernels are computed pair by pair as the parameters stand, so that a new value costs no matrix of pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from . import announce
+from .densities import LOG_ROOT_2_PI, ROOT_HALF
+
+announce(__file__)
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+FORWARD, PAPER, FMS = 0, 1, 2
+ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+FAR = 40.0  # what lies this far below the largest term of a sum of exponentials adds nothing
+bare = njit(cache=True, nogil=True, _nrt=False)  # makes no array, so counts no references: 10 times as quick
+inner = njit(cache=True, nogil=True, _nrt=False, forceinline=True)
+NOBODYS = -1e4  # log density of a record that no other unit can have
+AT_RANDOM = 0.1  # share of exchanges between any two units of a block
+
+
+class Scene(NamedTuple):
+    """Normal kernels of units with records, both sorted by block; variance (sd noise)^2 + (bias_sd bias)^2.
+
+    `noise`, `bias` and `used` (which of its columns are open) belong to units, for FMS to records. `fixed` are log factors without unknowns, the pair of unit l
+    and record i at `row[l] + i` (empty: none); `lift` is added for each record.
+    """
+
+    kind: int
+    z: Floats
+    x: Floats
+    is_open: Bools
+    used: Bools
+    noise: Floats
+    bias: Floats
+    sd_at: Ints
+    bias_at: Ints
+    fixed: Floats
+    row: Ints
+    lift: Floats
+
+
+class Place(NamedTuple):
+    """Blocks of units: the records `first` to `last` and the units `begin` to `end` of each unit's block."""
+
+    block: Ints
+    first: Ints
+    last: Ints
+    begin: Ints
+    end: Ints
+
+
+class Ways(NamedTuple):
+    """How moves are proposed: exchanges with near units, records by fixed rows of cumulated chances, units let go."""
+
+    exchange: float
+    propose: float
+    near: Ints
+    near_from: Ints
+    near_count: Ints
+    cumulative: Floats
+
+
+class State(NamedTuple):
+    """Where a chain stands; `here` are the log weights of the units' own pairs, all arrays change in place."""
+
+    match: Ints
+    owner: Ints
+    outside: Ints
+    logs: Floats
+    precision: Floats
+    half: Floats
+    free: Floats
+    here: Floats
+    unreleased: Floats
+
+
+class Learning(NamedTuple):
+    """Log priors of the logs of the parameters on even grids, and the steps: rows of a root for each group of them."""
+
+    prior: Floats
+    low: Floats
+    pace: Floats
+    roots: Floats
+    groups: Ints
+
+
+class Book(NamedTuple):
+    """What a chain writes down: matchings, the logs of the parameters and of the weight, how often who was where."""
+
+    kept: Ints
+    traces: Floats
+    counts: Ints
+    absent: Ints
+
+
+class Surface(NamedTuple):
+    """The log density of free records: given (mode 0), from a grid filled as it is needed (1), or computed (2)."""
+
+    mode: int
+    others: Scene
+    place: Place
+    low: Floats
+    pace: float
+    shape: Ints
+    table: Floats
+    filled: Bools
+
+
+@bare
+def prepare(scene: Scene, logs: Floats, precision: Floats, half: Floats) -> None:
+    """Compute the precisions of all units (records) and half the logs of their variances."""
+    for a in range(scene.noise.shape[0]):
+        half[a] = 0.0
+        for j in range(len(scene.sd_at)):
+            if not scene.used[a, j]:
+                precision[a, j] = 0.0
+                continue
+            sd = math.exp(logs[scene.sd_at[j]]) * scene.noise[a, j]
+            variance = sd * sd
+            if scene.bias_at[j] >= 0:
+                bias = math.exp(logs[scene.bias_at[j]]) * scene.bias[a, j]
+                variance += bias * bias
+            precision[a, j] = 1.0 / variance
+            half[a] += 0.5 * math.log(variance) + LOG_ROOT_2_PI
+
+
+@inner
+def pair(scene: Scene, logs: Floats, precision: Floats, half: Floats, unit: int, record: int) -> float:
+    """Return the log kernel of one pair."""
+    total = scene.lift[record]
+    if len(scene.fixed):
+        total += scene.fixed[scene.row[unit] + record]
+        if total == -math.inf:
+            return total
+    at = record if scene.kind == FMS else unit
+    total -= half[at]
+    for j in range(len(scene.sd_at)):
+        if scene.is_open[unit, j]:
+            apart = scene.z[record, j] - scene.x[unit, j]
+            total -= 0.5 * apart * apart * precision[at, j]
+            if scene.kind == PAPER and scene.bias_at[j] >= 0:
+                total += _log_fold(scene, logs, precision[at, j], unit, record, j)
+    return total
+
+
+@inner
+def _log_fold(scene: Scene, logs: Floats, precision: float, unit: int, record: int, j: int) -> float:
+    """Return log E|theta| given z and x, theta normal: the factor that turns f(z|x) into the paper's f(x|z)."""
+    noise = math.exp(2.0 * logs[scene.sd_at[j]])
+    bias = math.exp(2.0 * logs[scene.bias_at[j]])
+    mean = (noise + bias * scene.x[unit, j] * scene.z[record, j]) * precision
+    sd = math.sqrt(noise * bias * precision)
+    if abs(mean) > 8.0 * sd:
+        return math.log(abs(mean))
+    ratio = mean / sd
+    fold = ROOT_2_OVER_PI * math.exp(-0.5 * ratio * ratio) + ratio * math.erf(ROOT_HALF * ratio)
+    return math.log(sd * fold)
+
+
+@njit(cache=True, nogil=True)
+def all_pairs(scene: Scene, place: Place, logs: Floats) -> Floats:
+    """Return the log kernels of all pairs of a block, unit by unit."""
+    rows, columns = scene.noise.shape
+    precision, half = np.empty((rows, columns)), np.empty(rows)
+    prepare(scene, logs, precision, half)
+    out = np.empty((place.last - place.first).sum())
+    for unit in range(len(place.block)):
+        for record in range(place.first[unit], place.last[unit]):
+            out[scene.row[unit] + record] = pair(scene, logs, precision, half, unit, record)
+    return out
+
+
+@bare
+def fill_here(scene: Scene, state: State) -> float:
+    """Compute the log weights of all units' own pairs and return their sum."""
+    total = 0.0
+    for unit in range(len(state.match)):
+        state.here[unit] = _own(scene, state, unit, state.match[unit])
+        total += state.here[unit]
+    return total
+
+
+@inner
+def _own(scene: Scene, state: State, unit: int, record: int) -> float:
+    """Return the log weight of a unit with a record, or without."""
+    if record < 0:
+        return state.unreleased[unit]
+    return pair(scene, state.logs, state.precision, state.half, unit, record)
+
+
+# --- matchings ---------------------------------------------------------------------------------------------
+
+
+@bare
+def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng: np.random.Generator) -> None:
+    """Try many moves of one matching at fixed parameters."""
+    units = len(state.match)
+    for _ in range(moves):
+        unit = min(int(rng.random() * units), units - 1)
+        choice = rng.random()
+        if choice < ways.exchange:
+            other = _near(place, ways, unit, rng)
+            if other != unit:
+                _swap(scene, state, unit, other, 0.0, rng)
+        elif choice < ways.exchange + ways.propose:
+            _propose(scene, place, ways, state, unit, rng)
+        else:
+            _let_go(scene, place, ways, state, unit, rng)
+
+
+@inner
+def _near(place: Place, ways: Ways, unit: int, rng: np.random.Generator) -> int:
+    """Draw another unit of the block, the nearest most often; how often two meet depends on no matching."""
+    count = ways.near_count[unit]
+    if count == 0 or rng.random() < AT_RANDOM:
+        size = place.end[unit] - place.begin[unit]
+        return place.begin[unit] + min(int(rng.random() * size), size - 1)
+    rank = int(math.exp(rng.random() * math.log(count + 1.0))) - 1
+    return ways.near[ways.near_from[unit] + min(rank, count - 1)]
+
+
+@inner
+def _accepts(log_ratio: float, rng: np.random.Generator) -> bool:
+    return log_ratio >= 0.0 or rng.random() < math.exp(log_ratio)
+
+
+@inner
+def _swap(
+    scene: Scene, state: State, unit: int, other: int, log_ways: float, rng: np.random.Generator
+) -> None:
+    """Exchange what two units have, if accepted; `log_ways` is the log ratio of the proposals."""
+    mine, theirs = state.match[unit], state.match[other]
+    if mine < 0 and theirs < 0:
+        return
+    new = _own(scene, state, unit, theirs)
+    if new == -math.inf:
+        return
+    turned = _own(scene, state, other, mine)
+    if _accepts(new + turned - state.here[unit] - state.here[other] + log_ways, rng):
+        _give(state, unit, theirs, new)
+        _give(state, other, mine, turned)
+
+
+@inner
+def _give(state: State, unit: int, record: int, log_weight: float) -> None:
+    state.match[unit] = record
+    state.here[unit] = log_weight
+    if record >= 0:
+        state.owner[record] = unit
+
+
+@inner
+def _chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
+    """Return how probable it is that a unit proposes a record."""
+    at = row[unit] + record
+    before = ways.cumulative[at - 1] if record > place.first[unit] else 0.0
+    return ways.cumulative[at] - before
+
+
+@inner
+def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
+    """Draw a record from a unit's row."""
+    low, high = place.first[unit], place.last[unit] - 1
+    while low < high:
+        middle = (low + high) // 2
+        if ways.cumulative[row[unit] + middle] > uniform:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
+def _propose(
+    scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
+) -> None:
+    """Propose a record for a unit: a free one is taken, an owned one exchanged or, by a unit without, taken over."""
+    record, mine = _drawn(place, ways, scene.row, unit, rng.random()), state.match[unit]
+    other = state.owner[record]
+    if other == unit:
+        return
+    if other < 0:
+        _take(scene, place, ways, state, unit, record, rng)
+        return
+    there = _chance(place, ways, scene.row, unit, record)
+    back = _chance(place, ways, scene.row, other, record)
+    if mine >= 0:
+        there += _chance(place, ways, scene.row, other, mine)
+        back += _chance(place, ways, scene.row, unit, mine)
+    _swap(scene, state, unit, other, math.log(back / there), rng)
+
+
+@inner
+def _take(
+    scene: Scene, place: Place, ways: Ways, state: State, unit: int, record: int, rng: np.random.Generator
+) -> None:
+    """Give a unit a free record, if accepted; what it had becomes free."""
+    mine, block = state.match[unit], place.block[unit]
+    new = _own(scene, state, unit, record)
+    ratio = new - state.here[unit] - state.free[record]
+    chance = _chance(place, ways, scene.row, unit, record)
+    if mine >= 0:
+        ratio += state.free[mine] + math.log(_chance(place, ways, scene.row, unit, mine) / chance)
+    else:
+        leaving = 1.0 - ways.exchange - ways.propose
+        ratio += math.log(leaving / (ways.propose * chance)) - math.log(state.outside[block] + 1.0)
+    if _accepts(ratio, rng):
+        if mine >= 0:
+            state.owner[mine] = -1
+        else:
+            state.outside[block] += 1
+        _give(state, unit, record, new)
+
+
+@inner
+def _let_go(
+    scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
+) -> None:
+    """Let a unit be without a record, if accepted and if another unit can have it."""
+    mine, block = state.match[unit], place.block[unit]
+    if mine < 0 or state.outside[block] == 0:
+        return
+    leaving = 1.0 - ways.exchange - ways.propose
+    chance = ways.propose * _chance(place, ways, scene.row, unit, mine)
+    ratio = state.unreleased[unit] + state.free[mine] - state.here[unit]
+    if _accepts(ratio + math.log(state.outside[block] * chance / leaving), rng):
+        state.owner[mine] = -1
+        state.outside[block] -= 1
+        _give(state, unit, -1, state.unreleased[unit])
+
+
+# --- parameters --------------------------------------------------------------------------------------------
+
+
+@bare
+def log_prior(learning: Learning, logs: Floats) -> float:
+    """Return the log prior, between the points of its grids on straight lines, minus infinity beyond them."""
+    total = 0.0
+    for d in range(len(logs)):
+        at = (logs[d] - learning.low[d]) / learning.pace[d]
+        cell = int(math.floor(at))
+        if cell < 0 or cell >= learning.prior.shape[1] - 1:
+            return -math.inf
+        left, right = learning.prior[d, cell], learning.prior[d, cell + 1]
+        if left == -math.inf or right == -math.inf:
+            return -math.inf
+        total += left + (at - cell) * (right - left)
+    return total
+
+
+@bare
+def log_weight(state: State) -> float:
+    """Return the log weight of units as they are matched and of records that are nobody's."""
+    total = 0.0
+    for unit in range(len(state.here)):
+        total += state.here[unit]
+    for record in range(len(state.owner)):
+        if state.owner[record] < 0:
+            total += state.free[record]
+    return total
+
+
+@bare
+def _stride(learning: Learning, state: State, spare: State, group: int, rng: np.random.Generator) -> None:
+    """Propose new logs of one group of parameters."""
+    for d in range(len(state.logs)):
+        spare.logs[d] = state.logs[d]
+    for b in range(len(state.logs)):
+        if learning.groups[group, b]:
+            step = rng.standard_normal()
+            for d in range(len(state.logs)):
+                spare.logs[d] += learning.roots[group, d, b] * step
+
+
+@njit(cache=True, nogil=True)
+def learn(
+    setting: tuple[Scene, Place, Ways, Surface, Learning],
+    state: State,
+    spare: State,
+    rng: np.random.Generator,
+    accepted: Ints,
+) -> None:
+    """Try one step of each group of parameters and count those that are accepted."""
+    scene, _, _, surface, learning = setting
+    before = log_prior(learning, state.logs) + log_weight(state)
+    for group in range(len(accepted)):
+        _stride(learning, state, spare, group, rng)
+        after = log_prior(learning, spare.logs)
+        if after == -math.inf:
+            continue
+        prepare(scene, spare.logs, spare.precision, spare.half)
+        fill_here(scene, spare)
+        if surface.mode:
+            fill_free(surface, spare.logs, spare.free)
+        after += log_weight(spare)
+        if _accepts(after - before, rng):
+            before = after
+            accepted[group] += 1
+            _keep(state, spare, surface.mode > 0)
+
+
+@njit(cache=True, nogil=True)
+def _keep(state: State, spare: State, with_free: bool) -> None:
+    state.logs[:] = spare.logs
+    state.precision[:] = spare.precision
+    state.half[:] = spare.half
+    state.here[:] = spare.here
+    if with_free:
+        state.free[:] = spare.free
+
+
+# --- the density of records that are nobody's --------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def fill_free(surface: Surface, logs: Floats, free: Floats) -> None:
+    """Compute the log density of every record under the mean of the other true records of its block."""
+    if surface.mode == 2:
+        mean_others(surface.others, surface.place, logs, free)
+        return
+    free[:] = 0.0
+    across = surface.shape[1]
+    at = np.zeros(2, np.int64)
+    weights = np.zeros((2, 4))
+    weights[1, 0] = 1.0
+    for d in range(len(logs)):
+        at[d] = _cubic((logs[d] - surface.low[d]) / surface.pace, surface.shape[d], weights[d])
+    for a in range(4):
+        for b in range(4 if len(logs) > 1 else 1):
+            node = (at[0] + a) * across + at[1] + b
+            if not surface.filled[node]:
+                _fill_node(surface, node, len(logs))
+            weight = weights[0, a] * weights[1, b]
+            for record in range(len(free)):
+                free[record] += weight * surface.table[node, record]
+
+
+@bare
+def _cubic(at: float, size: int, weights: Floats) -> int:
+    """Fill in the weights of four neighbouring nodes of a cubic through them and return the first of them."""
+    first = min(max(int(math.floor(at)) - 1, 0), size - 4)
+    t = at - first
+    weights[0] = -(t - 1.0) * (t - 2.0) * (t - 3.0) / 6.0
+    weights[1] = t * (t - 2.0) * (t - 3.0) / 2.0
+    weights[2] = -t * (t - 1.0) * (t - 3.0) / 2.0
+    weights[3] = t * (t - 1.0) * (t - 2.0) / 6.0
+    return first
+
+
+@njit(cache=True, nogil=True)
+def _fill_node(surface: Surface, node: int, unknowns: int) -> None:
+    across = surface.shape[1]
+    logs = np.empty(unknowns)
+    logs[0] = surface.low[0] + (node // across) * surface.pace
+    if unknowns > 1:
+        logs[1] = surface.low[1] + (node % across) * surface.pace
+    mean_others(surface.others, surface.place, logs, surface.table[node])
+    surface.filled[node] = True
+
+
+@njit(cache=True, nogil=True)
+def mean_others(others: Scene, place: Place, logs: Floats, out: Floats) -> None:
+    """Put the log of the mean kernel over the others of each record's block into `out`."""
+    rows, columns = others.noise.shape
+    precision, half = np.empty((rows, columns)), np.empty(rows)
+    prepare(others, logs, precision, half)
+    _mean_others(others, place, logs, precision, half, out)
+
+
+@bare
+def _mean_others(
+    others: Scene, place: Place, logs: Floats, precision: Floats, half: Floats, out: Floats
+) -> None:
+    for record in range(len(out)):
+        top, total = -math.inf, 0.0
+        for other in range(place.begin[record], place.end[record]):
+            value = pair(others, logs, precision, half, other, record)
+            if value > top:
+                total = 1.0 + (total * math.exp(top - value) if total > 0.0 else 0.0)
+                top = value
+            elif value > top - FAR:
+                total += math.exp(value - top)
+        count = place.end[record] - place.begin[record]
+        out[record] = max(top + math.log(total / count), NOBODYS) if total > 0.0 else NOBODYS
+
+
+# --- chains ------------------------------------------------------------------------------------------------
+
+
+@bare
+def tally(scene: Scene, state: State, counts: Ints, absent: Ints) -> None:
+    """Count where every unit is."""
+    for unit in range(len(state.match)):
+        if state.match[unit] >= 0:
+            counts[scene.row[unit] + state.match[unit]] += 1
+        else:
+            absent[unit] += 1
+
+
+@njit(cache=True, nogil=True)
+def run(
+    setting: tuple[Scene, Place, Ways, Surface, Learning],
+    state: State,
+    spare: State,
+    rng: np.random.Generator,
+    pace: tuple[int, int],
+    book: Book,
+) -> Ints:
+    """Run a chain, `pace` being the moves of a sweep and the sweeps between kept draws; return how often steps held."""
+    scene, place, ways, surface, learning = setting
+    accepted = np.zeros(learning.groups.shape[0], np.int64)
+    unknowns = len(state.logs)
+    for draw in range(len(book.kept)):
+        for _ in range(pace[1]):
+            sweep(scene, place, ways, state, pace[0], rng)
+            learn(setting, state, spare, rng, accepted)
+            tally(scene, state, book.counts, book.absent)
+        book.kept[draw] = state.match
+        book.traces[draw, :unknowns] = state.logs
+        book.traces[draw, unknowns] = log_weight(state)
+    return accepted

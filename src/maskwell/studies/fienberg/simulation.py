@@ -1,0 +1,117 @@
+"""The four scenarios of the slides: every person of the file in turn is whom the intruder looks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...attacks import BayesIntruder, attack
+from ...attacks.bayes.priors import Prior
+from ...masking import Masking, apply
+from ...masks import BiasNoise, Chain, Subsample
+from ...table import Floats, Table
+from .file import FIELDS, interviews
+
+BIAS_SD = 0.5 / 6  # a sixth of the range of theta, 0.75 to 1.25
+NOTHING = 1e-6  # of a sixth of the range: what stands for no noise at all, which no mask will add
+SAMPLED = 0.5
+
+SCENARIOS = {  # by name: how much of the bias, and how much of the noise
+    "no bias or noise": (0.0, NOTHING),
+    "noise only": (0.0, 1.0),
+    "bias only": (1.0, 0.0),
+    "bias and noise": (1.0, 1.0),
+}
+GAMMA = Prior(family="gamma")
+KERNELS = ("fms", "paper", "forward", "coherent")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One intruder, one scenario, and whether all records are released."""
+
+    scenario: str
+    kernel: str = "fms"
+    prior: Prior | None = GAMMA
+    fraction: float = 1.0
+
+    @property
+    def plan(self) -> BayesIntruder:
+        """The intruder."""
+        return BayesIntruder(fields=FIELDS, match_blocks=(), kernel=self.kernel, prior=self.prior)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What he found in one file.
+
+    `places`: how many true records he ranks 1st to 10th, and beyond; the mean probability that he gives to his first,
+    to the true, and to his correct links. `out` and `inside`: the mean probability of "not released" that he gives to
+    those who were not, and to those who were; `said_out` the share of either for whom it is the likeliest.
+    """
+
+    places: Floats
+    first: float
+    truth: float
+    correct: float
+    out: float = 0.0
+    inside: float = 0.0
+    said_out: tuple[float, float] = (0.0, 0.0)
+
+
+def answered(job: Job, masking: Masking) -> Answer:
+    """Attack every record in turn."""
+    risk = attack(job.plan, masking)
+    belief = risk.belief
+    chances = (belief.first_probability, belief.truth_probability, belief.correct_probability)
+    return Answer(belief.places, *(one.mean for one in chances), **_absence(risk.table, masking))
+
+
+def _absence(table: Any, masking: Masking) -> dict[str, Any]:
+    """Return what he says of not being released, of those who were not and of those who were."""
+    if "not_released" not in table.column_names:
+        return {}
+    absent, best = (np.asarray(table[name], np.float64) for name in ("not_released", "probability"))
+    released = np.zeros(len(masking.truth), np.bool_)
+    released[masking.order] = True
+    said = absent > best
+    return {
+        "out": float(absent[~released].mean()),
+        "inside": float(absent[released].mean()),
+        "said_out": (float(said[~released].mean()), float(said[released].mean())),
+    }
+
+
+# Running.
+
+
+def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
+    """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others."""
+    found: dict[Job, list[Answer]] = {job: [] for job in files}
+    for replicate in range(max(files.values(), default=0)):
+        wanted = [job for job, count in files.items() if replicate < count]
+        maskings = masked(wanted, seed, replicate)
+        for job in wanted:
+            found[job].append(answered(job, maskings[job.scenario, job.fraction]))
+            tick()
+    return found
+
+
+def masked(jobs: Sequence[Job], seed: int, replicate: int) -> dict[tuple[str, float], Masking]:
+    """Mask the file of one replicate as the jobs need it."""
+    draws = np.random.SeedSequence([seed, replicate])
+    table = interviews(np.random.default_rng(draws))
+    noise_seed = int(draws.generate_state(1, np.uint64)[0])
+    places = dict.fromkeys((job.scenario, job.fraction) for job in jobs)
+    return {place: apply(_mask(*place, table), table, seed=noise_seed, exact=True) for place in places}
+
+
+def _mask(scenario: str, fraction: float, table: Table) -> Any:
+    """Return bias and noise of a sixth of the ranges, and half of the file where it is sampled."""
+    bias, noise = SCENARIOS[scenario]
+    sds = noise * np.ptp(table.values(FIELDS), axis=0) / 6
+    mask = BiasNoise(FIELDS, bias_sd=bias * BIAS_SD, sd=tuple(map(float, sds)))
+    return mask if fraction == 1 else Chain((mask, Subsample(fraction)))

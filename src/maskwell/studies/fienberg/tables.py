@@ -1,0 +1,86 @@
+"""The tables: which intruders each needs on how many files, and its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import isfinite
+
+from ..plans import Found, Plan, named
+from ..results import Draws
+from .simulation import GAMMA, KERNELS, SAMPLED, SCENARIOS, Job
+
+ROWS = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 11)), "beyond")
+MASKED = tuple(SCENARIOS)[1:]
+CASES = {"told": None, "not told": GAMMA}
+
+
+SLIDES = {name: Job(name) for name in SCENARIOS}
+
+
+def _ranks() -> Plan:
+    def cells(found: Found) -> Draws:
+        return {
+            named(row, name): [float(one.places[i]) for one in found[job]]
+            for i, row in enumerate(ROWS)
+            for name, job in SLIDES.items()
+        }
+
+    return Plan(tuple(SLIDES.values()), cells)
+
+
+def _probability() -> Plan:
+    words = {"his first": "first", "the true record": "truth", "his correct links": "correct"}
+
+    def cells(found: Found) -> Draws:
+        return {
+            named(row, name): [getattr(one, field) for one in found[job] if isfinite(getattr(one, field))]
+            for row, field in words.items()
+            for name, job in SLIDES.items()
+        }
+
+    return Plan(tuple(SLIDES.values()), cells)
+
+
+def _telling() -> Plan:
+    jobs = {
+        named(f"{name}, {case}", kernel): Job(name, kernel, prior)
+        for name, (case, prior), kernel in product(MASKED, CASES.items(), KERNELS)
+    }
+
+    def cells(found: Found) -> Draws:
+        return {cell: [float(one.places[0]) for one in found[job]] for cell, job in jobs.items()}
+
+    return Plan(tuple(jobs.values()), cells, 0.5)
+
+
+def _sampled() -> Plan:
+    jobs = {
+        f"{name}, {kernel}": Job(name, kernel, fraction=SAMPLED)
+        for name, kernel in product(SCENARIOS, ("fms", "coherent"))
+    }
+
+    def cells(found: Found) -> Draws:
+        figures: dict[str, list[float]] = {}
+        for row, job in jobs.items():
+            answers = found[job]
+            figures[named(row, "first, of those released")] = [
+                100 * one.places[0] / one.places.sum() for one in answers
+            ]
+            for place, who in enumerate(("not released", "released")):
+                figures[named(row, f"likeliest not released, of those {who}")] = [
+                    100 * one.said_out[place] for one in answers
+                ]
+            figures[named(row, "mean probability, not released")] = [100 * one.out for one in answers]
+            figures[named(row, "mean probability, released")] = [100 * one.inside for one in answers]
+        return figures
+
+    return Plan(tuple(jobs.values()), cells, 0.5)
+
+
+TABLES: dict[str, Callable[[], Plan]] = {
+    "ranks": _ranks,
+    "probability": _probability,
+    "telling": _telling,
+    "sampled": _sampled,
+}

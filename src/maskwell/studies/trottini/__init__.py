@@ -1,0 +1,1 @@
+"""Trottini, Fienberg, Makov and Meyer, Additive Noise and Multiplicative Bias as Disclosure Limitation Techniques."""

@@ -1,0 +1,131 @@
+"""The simulations of section 5: one normal key, bias and noise of three sizes each, and the Bayesian intruder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+
+from ...attacks import BayesIntruder, attack
+from ...attacks.bayes.priors import Prior
+from ...masking import Masking, apply
+from ...masks import BiasNoise
+from ...schema import Column, Schema
+from ...table import Floats, Table
+
+RECORDS = 100
+FIELD = "X"
+UNIT = 1e-9  # of released values: as good as none
+LEVELS = ("minimum", "medium", "maximum")
+BIAS_SDS = dict(zip(LEVELS, (0.01 / 6, 0.2 / 6, 1 / 6), strict=True))  # the paper's phi
+SD_RATIOS = dict(zip(LEVELS, (1 / 100, 1 / 6, 1.0), strict=True))  # its c
+MOMENTS = {"DATA1": (92.9, 3.2), "DATA2": (86.1, 22.0)}  # mean and sd: not in the paper, see the README
+
+THRESHOLDS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One file, and how much bias and noise it gets."""
+
+    data: str
+    bias: str
+    noise: str
+
+    @property
+    def mask(self) -> BiasNoise:
+        """The bias and the noise as a plan; the noise is a share of the sd of the file itself."""
+        return BiasNoise((FIELD,), bias_sd=BIAS_SDS[self.bias], sd_ratio=SD_RATIOS[self.noise])
+
+
+# phi ~ IG(402, 33), as printed. The range of theta in the text, 0.75 to 1.25, would make it 33.4: counts notice.
+THETA = (1 - 3 * 33 / 401, 1 + 3 * 33 / 401)
+TIGHT = Prior(theta_range=THETA)  # the paper's: its sd is a twentieth of its mean
+WIDE = Prior(family="lognormal", mean_over_sd=1.0, theta_range=THETA)
+
+
+def intruder(kernel: str = "paper", prior: Prior | None = None, helpers: int | str = 0) -> BayesIntruder:
+    """Return an intruder who was told the parameters (no prior), or was not."""
+    return BayesIntruder(fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior, helpers=helpers)
+
+
+CASES = {"d.1": None, "d.2": TIGHT}  # told; not told, and nobody known but the target
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an intruder found in one file: correct links, their probability, and links and correct ones by threshold.
+
+    Probability and sd are those of the correct links, NaN where there are too few. `converged`: he says so himself.
+    """
+
+    correct: float
+    probability: float
+    sd: float
+    links: Floats
+    right: Floats
+    converged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One intruder and one scenario."""
+
+    scenario: Scenario
+    plan: BayesIntruder
+
+    def answer(self, masking: Masking) -> Answer:
+        """Attack every record of a file in turn."""
+        risk = attack(self.plan, masking)
+        chances = risk.belief.correct_probability
+        curve = risk.belief.curve(THRESHOLDS)
+        links, right = (np.asarray(curve[name], np.float64) for name in ("links", "correct"))
+        silent = not any("not converged" in note for note in risk.notes)
+        return Answer(risk.expected_correct, chances.mean, chances.sd, links, right, silent)
+
+
+def told(values: Sequence[float]) -> list[float]:
+    """Return the figures that there are."""
+    return [value for value in values if isfinite(value)]
+
+
+# Running.
+
+
+def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
+    """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others."""
+    found: dict[Job, list[Answer]] = {job: [] for job in files}
+    for replicate in range(max(files.values(), default=0)):
+        wanted = [job for job, count in files.items() if replicate < count]
+        for job, answer in _measured(wanted, seed, replicate):
+            found[job].append(answer)
+            tick()
+    return found
+
+
+def _measured(jobs: Sequence[Job], seed: int, replicate: int) -> Iterator[tuple[Job, Answer]]:
+    maskings = masked(dict.fromkeys(job.scenario for job in jobs), seed, replicate)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        answers = pool.map(lambda job: job.answer(maskings[job.scenario]), jobs)
+        yield from zip(jobs, answers, strict=True)
+
+
+def masked(scenarios: Any, seed: int, replicate: int) -> dict[Scenario, Masking]:
+    """Mask the files of one replicate: all come of the same draws."""
+    draws = np.random.SeedSequence([seed, replicate])
+    standard = np.random.default_rng(draws).standard_normal(RECORDS)
+    noise_seed = int(draws.generate_state(1, np.uint64)[0])
+    tables = {name: _table(mean + sd * standard) for name, (mean, sd) in MOMENTS.items()}
+    return {one: apply(one.mask, tables[one.data], seed=noise_seed, exact=True) for one in scenarios}
+
+
+def _table(values: Any) -> Table:
+    import pyarrow as pa
+
+    schema = Schema((Column(FIELD, "continuous", frozenset({"key"}), unit=UNIT),))
+    return Table.from_frame(pa.table({FIELD: values}), schema)

@@ -1,0 +1,172 @@
+"""The tables: which intruders each needs on how many files, and its cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+
+import numpy as np
+
+from ..plans import Found, Plan, named
+from ..results import Draws
+from .simulation import (
+    CASES,
+    FIELD,
+    LEVELS,
+    MOMENTS,
+    RECORDS,
+    THRESHOLDS,
+    TIGHT,
+    WIDE,
+    Answer,
+    Job,
+    Scenario,
+    intruder,
+    masked,
+    told,
+)
+
+KERNELS = ("paper", "forward", "fms", "coherent")
+HELPERS = (0, 1, 4, 9, 24, 49, RECORDS - 1)  # groups of L + 1 known units divide the file
+SHOWN = 5  # records of table 1
+SHOWN_AT = {  # the thresholds that differ: not told, he is sure of nothing
+    "d.1": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
+    "d.2": (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2),
+}
+HALF = 0.5
+FEW = 0.02  # the share of the replicates on which the chains of `helpers` are run
+
+
+def amounts(bias: str, noise: str) -> str:
+    """Name the row of an amount of bias and noise."""
+    return f"{bias} bias, {noise} noise"
+
+
+def equal(level: str, data: str) -> Scenario:
+    """Return the scenario with bias and noise of the same level."""
+    return Scenario(data, level, level)
+
+
+# Table 1.
+
+
+def first_records(seed: int) -> Draws:
+    """Return the first five records of the first file, as they are and as they leave."""
+    scenarios = [equal(level, data) for data in MOMENTS for level in LEVELS]
+    maskings = masked(scenarios, seed, 0)
+    cells: dict[str, list[float]] = {}
+    for one in scenarios:
+        true, released = (maskings[one].truth, maskings[one].masked)
+        for column, table in (("original", true), (one.bias, released)):
+            for number, value in enumerate(table.values((FIELD,))[:SHOWN, 0], 1):
+                cells[named(f"record {number}", f"{one.data} {column}")] = [float(value)]
+    return cells
+
+
+# Tables 2 and 3.
+
+
+def _of_case(case: str) -> dict[str, Job]:
+    """Return the eighteen scenarios of a table by cell."""
+    plan = intruder(prior=CASES[case])
+    return {
+        named(amounts(bias, noise), data): Job(Scenario(data, bias, noise), plan)
+        for data, bias, noise in product(MOMENTS, LEVELS, LEVELS)
+    }
+
+
+def _counts(case: str) -> Plan:
+    jobs = _of_case(case)
+
+    def cells(found: Found) -> Draws:
+        return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
+
+    return Plan(tuple(jobs.values()), cells)
+
+
+def _probabilities(case: str) -> Plan:
+    jobs = _of_case(case)
+
+    def cells(found: Found) -> Draws:
+        figures: dict[str, list[float]] = {}
+        for cell, job in jobs.items():
+            figures[f"{cell}, mean"] = told([one.probability for one in found[job]])
+            figures[f"{cell}, sd"] = told([one.sd for one in found[job]])
+        return figures
+
+    return Plan(tuple(jobs.values()), cells)
+
+
+# The kernels and the thresholds.
+
+
+def _kernels() -> Plan:
+    jobs = {
+        named(f"{data}, {case}, {level}", kernel): Job(equal(level, data), intruder(kernel, prior))
+        for data, (case, prior), level, kernel in product(MOMENTS, CASES.items(), LEVELS, KERNELS)
+    }
+
+    def cells(found: Found) -> Draws:
+        return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
+
+    return Plan(tuple(jobs.values()), cells, HALF)
+
+
+def _threshold() -> Plan:
+    least = LEVELS[0]
+    jobs = {
+        (case, data): Job(equal(least, data), intruder(prior=prior))
+        for (case, prior), data in product(CASES.items(), MOMENTS)
+    }
+
+    def cells(found: Found) -> Draws:
+        figures: dict[str, list[float]] = {}
+        for (case, data), job in jobs.items():
+            for threshold in SHOWN_AT[case]:
+                at = _at(found[job], THRESHOLDS.index(threshold))
+                figures |= {named(f"{case}, t {threshold:g}", f"{data} {name}"): at[name] for name in at}
+        return figures
+
+    return Plan(tuple(jobs.values()), cells)
+
+
+def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
+    """Return links and correct ones at a threshold by file, and how precise those of all files are together."""
+    links = [float(one.links[place]) for one in answers]
+    right = [float(one.right[place]) for one in answers]
+    precise = [100 * np.sum(right) / np.sum(links)] if np.sum(links) else []
+    return {"links": links, "correct": right, "% right": precise}
+
+
+# The helpers.
+
+
+def _helpers() -> Plan:
+    jobs = {
+        named(f"{data}, L {helpers}", f"{name}"): Job(
+            equal(LEVELS[0], data), intruder(kernel, prior, helpers)
+        )
+        for data, helpers, (name, (kernel, prior)) in product(MOMENTS, HELPERS, KNOWING.items())
+    }
+
+    def cells(found: Found) -> Draws:
+        return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
+
+    return Plan(tuple(jobs.values()), cells, FEW)
+
+
+KNOWING = {
+    "tight prior": ("paper", TIGHT),
+    "wide prior": ("paper", WIDE),
+    "told": ("paper", None),
+}
+
+TABLES: dict[str, Callable[[], Plan]] = {
+    "2": lambda: _counts("d.1"),
+    "2-probability": lambda: _probabilities("d.1"),
+    "3": lambda: _counts("d.2"),
+    "3-probability": lambda: _probabilities("d.2"),
+    "kernels": _kernels,
+    "threshold": _threshold,
+    "helpers": _helpers,
+}

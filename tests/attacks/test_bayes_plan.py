@@ -1,0 +1,214 @@
+"""The options of the Bayesian intruder, what he refuses, and the answers that follow from them."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.attacks import attack_from_dict
+from maskwell.attacks.running import attack_by
+from maskwell.errors import BadInput, BadPlan, NoLaw
+from maskwell.masking import Masking, Release
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+KEY = frozenset({"key"})
+NAMES = ("A", "B")
+
+
+def table_of(values, names=NAMES):
+    values = np.asarray(values, float).reshape(len(values), -1)
+    schema = Schema(tuple(Column(name, "continuous", KEY) for name in names[: values.shape[1]]))
+    return Table.from_frame(pa.table(dict(zip(schema.names, values.T, strict=True))), schema)
+
+
+def masked(mask, table, seed=5, **rest):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        return mw.apply(mask, table, seed=seed, **rest)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return table_of(np.random.default_rng(3).normal(50, 10, (60, 2)))
+
+
+@pytest.fixture(scope="module")
+def masking(table):
+    return masked(mw.BiasNoise(NAMES, bias_sd=0.03, sd_ratio=0.3), table)
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"kernel": "coherrent"}, "did you mean 'coherent'"),
+        ({"marginal": "release"}, "marginal must be 'truth', 'gaussian' or a function"),
+        ({"kernel": "paper", "marginal": "gaussian"}, "marginal is the f"),
+        ({"kernel": "fms", "error": mw.OwnError(sds={"A": 1.0})}, "takes the intruder's values for exact"),
+        ({"prior": 20}, "prior is a Prior, not a int"),
+        ({"error": {"A": 1.0}}, "error is a OwnError"),
+        ({"helpers": -1}, "helpers is a whole number from 0 on or 'all'"),
+        ({"helpers": True}, "helpers is a whole number"),
+        ({"helpers": "everybody"}, "helpers is a whole number"),
+        ({"helpers": 3, "assignment": "one-to-one"}, "each record belong to one unit"),
+        ({"helpers": 3, "direction": "to_original"}, "helpers look for masked records"),
+        ({"helpers": 3, "error": mw.OwnError(sds={"A": 1.0})}, "helpers are known without error"),
+        ({"threshold": 1.0}, "threshold must be a number from 0 to below 1"),
+        ({"eps": -1e-3}, "eps must be a number from 0 to below 0.5"),
+        ({"prior": mw.Prior(), "error": mw.OwnError(sds={"A": 1.0})}, "either a prior or an error"),
+    ],
+)
+def test_bad_options_are_refused(options, said):
+    with pytest.raises(BadPlan, match=said):
+        mw.BayesIntruder(**options)
+
+
+def test_a_release_by_rank_swapping_alone_has_no_law(table):
+    swapped = masked(mw.RankSwap(NAMES, window_ratio=0.1), table)
+    for plan in (mw.BayesIntruder(), mw.BayesIntruder(helpers="all"), mw.BayesIntruder(prior=mw.Prior())):
+        with pytest.raises(NoLaw, match="has no law"):
+            mw.attack(plan, swapped)
+
+
+def other_card(masking, **changes):
+    card = replace(masking.release.card, **changes)
+    given = Release(masking.release.table, card), masking.order
+    return Masking(masking.truth, masking.masked, card, given=given)
+
+
+def test_the_card_of_a_release_of_another_size_is_refused(masking):
+    with pytest.raises(BadInput, match="the card speaks of 61 records and the release has 60"):
+        mw.attack(mw.BayesIntruder(), other_card(masking, records=61))
+
+
+def test_the_card_of_another_release_is_refused(table, masking):
+    far = masked(mw.IndependentNoise(NAMES, variance=1e-8), table_of(table.values(NAMES) + 1e4), exact=True)
+    with pytest.raises(BadInput, match="is it the card of another release"):
+        mw.attack(mw.BayesIntruder(), other_card(masking, laws=far.card.laws))
+
+
+def test_a_prior_on_what_is_not_there_is_refused(masking):
+    from scipy.stats import lognorm
+
+    with pytest.raises(BadPlan, match="scale"):
+        mw.attack(mw.BayesIntruder(prior=mw.Prior(given={"scale": lognorm(0.1)})), masking)
+
+
+# Edges.
+
+
+def test_one_record_is_his():
+    alone = masked(mw.IndependentNoise(("A",), variance=1.0), table_of([5.0]))
+    for options in ({}, {"kernel": "forward"}, {"helpers": "all"}):
+        risk = mw.attack(mw.BayesIntruder(**options), alone)
+        assert risk.rate == 1.0
+        assert risk.table["probability"][0].as_py() == pytest.approx(1.0)
+
+
+def test_without_noise_equal_values_are_found_and_impossible_targets_are_nobodys():
+    """phi = sigma = 0: only a record with the same value can be his."""
+    table = table_of([[1.0], [2.0], [3.0]])
+    base = masked(mw.BiasNoise(("A",), bias_sd=0.1, sd=1.0), table)
+    law = base.card.laws[0]
+    silent = replace(law, spreads=(replace(law.spreads[0], bias_sd=0.0, sd=0.0),))
+    card = replace(base.release.card, laws=(silent,))
+    masking = Masking(table, table, card, given=(Release(table, card), np.arange(3)))
+    for kernel in ("coherent", "forward", "paper", "fms"):
+        plan = mw.BayesIntruder(kernel=kernel)
+        risk = mw.attack(plan, masking)
+        assert risk.rate == 1.0
+        known = Table.from_frame(
+            pa.table({"ID": ["a", "b"], "A": [2.0, 2.5]}),
+            Schema((Column("ID", "text", frozenset({"id"})), *table.schema.columns)),
+        )
+        guess = plan.guess(
+            mw.attacks.contract.Known(known, table), masking.release, lambda t, side="": np.arange(len(t))
+        )
+        assert guess.found.tolist() == [1, -1]
+        assert guess.columns["probability"][0] == pytest.approx(1.0)
+        assert np.isnan(guess.columns["probability"][1])
+        assert guess.kinds[guess.kind[1]] == "no candidate"
+
+
+def test_a_threshold_lets_him_claim_what_he_is_sure_of(masking):
+    plain, sure = (mw.attack(mw.BayesIntruder(threshold=t), masking) for t in (0.0, 0.5))
+    chance = np.asarray(plain.table["probability"])
+    assert sure.claims == int((chance > 0.5).sum()) < plain.claims
+    assert sure.class_of("below the threshold").links == plain.claims - sure.claims
+    row = sure.belief.curve([0.5]).to_pylist()[0]
+    assert (row["links"], row["correct"]) == (sure.claims, pytest.approx(sure.expected_correct))
+
+
+def test_forward_is_coherent_with_a_flat_marginal(masking):
+    flat = mw.BayesIntruder(marginal=lambda released: np.zeros(len(released)))
+    one, two = (attack_by(plan, masking)[1] for plan in (flat, mw.BayesIntruder(kernel="forward")))
+    np.testing.assert_array_equal(one.found, two.found)
+    np.testing.assert_allclose(one.columns["probability"], two.columns["probability"], rtol=1e-12)
+
+
+def test_a_change_of_unit_changes_no_belief(table):
+    """In cents instead of euros the same noise gives the same posterior, told or not."""
+
+    def believed(scale, plan):
+        mask = mw.BiasNoise(NAMES, bias_sd=0.03, sd_ratio=0.3)
+        masking = masked(mask, table_of(table.values(NAMES) * scale), exact=True)
+        guess = attack_by(plan, masking)[1]
+        return masking.order[guess.found], guess.columns["probability"]
+
+    plans = [mw.BayesIntruder(), mw.BayesIntruder(kernel="paper"), mw.BayesIntruder(prior=mw.Prior())]
+    plans += [
+        mw.BayesIntruder(kernel="fms", prior=mw.Prior(family="gamma")),
+        mw.BayesIntruder(marginal="gaussian"),
+    ]
+    for plan in plans:
+        one, two = believed(1.0, plan), believed(100.0, plan)
+        np.testing.assert_array_equal(one[0], two[0])
+        np.testing.assert_allclose(one[1], two[1], rtol=1e-6)
+
+
+# Samples.
+
+
+def test_not_released_and_released_are_all_there_is(table):
+    sampled = masked(mw.Chain((mw.IndependentNoise(NAMES, variance_ratio=0.25), mw.Subsample(0.5))), table)
+    for options in ({}, {"kernel": "paper"}, {"kernel": "fms"}, {"helpers": "all"}, {"helpers": 5}):
+        risk, guess, _, _ = attack_by(mw.BayesIntruder(**options), sampled)
+        absent, standing = guess.columns["not_released"], guess.figures["standing"]
+        released = np.arange(len(sampled.release.table))
+        for row in (0, 17, 59):
+            chance = standing(np.full(len(released), row), released).probability
+            assert chance.sum() + absent[row] == pytest.approx(1.0, abs=1e-9)
+        truth = np.isin(np.arange(60), sampled.order)
+        assert absent[~truth].mean() > absent[truth].mean() or "kernel" in options
+        assert set(guess.kinds) == {"linked", "likelier not released", "no candidate"}
+        assert risk.belief is not None
+
+
+# Plans as data.
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        mw.BayesIntruder(kernel="paper", prior=mw.Prior(family="gamma", mean_over_sd=5.0)),
+        mw.BayesIntruder(helpers="all", sampling=mw.Sampling(chains=2, draws=200)),
+        mw.BayesIntruder(error=mw.OwnError(sds={"A": 2.0}), threshold=0.5, eps=1e-3),
+    ],
+)
+def test_plans_survive_being_written(plan):
+    assert attack_from_dict(plan.to_dict()) == plan
+
+
+def test_a_function_of_the_users_own_is_named_only():
+    data = mw.BayesIntruder(marginal=np.zeros_like).to_dict()
+    assert data["marginal"] == "a function of the user's own"
+    with pytest.raises(BadPlan, match="marginal must be"):
+        attack_from_dict(data)
