@@ -199,7 +199,7 @@ def test_the_law_is_averaged_over_what_a_known_value_may_stand_for(name, sd):
     expected = np.array([[by_quadrature(law, one, known, sd) for one in RELEASED] for known in KNOWN])
     likely = expected > -30
     assert likely.sum() >= 3
-    np.testing.assert_allclose(found[likely], expected[likely], rtol=0, atol=2e-5 if name == "log" else 1e-6)
+    np.testing.assert_allclose(found[likely], expected[likely], rtol=0, atol=2e-5 if name == "log" else 5e-6)
     assert (found[~likely] < -25).all()
     assert not np.isnan(found).any()
 
@@ -290,7 +290,8 @@ def test_a_tiny_error_changes_nothing(name):
     z, x = amounts(A=RELEASED[1:]), amounts(A=KNOWN)
     found = all_pairs(erring_terms([LAWS[name]], z, x, OwnError({"A": 1e-7})), z, x)
     exact = all_pairs(law_terms([LAWS[name]], z, x), z, x)
-    likely = exact > -100
+    likely = exact > -50
+    assert likely.sum() > 3
     np.testing.assert_allclose(found[likely], exact[likely], atol=1e-6)
 
 

@@ -448,3 +448,23 @@ def test_quadrature_finds_heavy_tails_far_peaks_and_nothing():
     nothing, error = integrated(lambda z, owner: np.full(len(z), -np.inf), line)
     assert np.isneginf(nothing).all()
     assert error == 0.0
+
+
+# --- the whole intruder ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("fraction", [None, 0.5])
+def test_the_posterior_of_the_intruder_is_that_of_plain_sums(name, fraction):
+    truth = table(A=np.random.default_rng(3).normal(90, 12, 60))
+    mask = mw.BiasNoise(("A",), bias_sd=0.05, sd=4.0)
+    chain = mask if fraction is None else mw.Chain((mask, mw.Subsample(fraction)))
+    masking = mw.apply(chain, truth, seed=2, exact=True)
+    released, law = masking.release.table, biased(("A",), 0.05, (4.0,))
+    logs = all_pairs([law], released, truth, name)
+    absent = np.full((60, 1), -np.inf)
+    if fraction is not None:
+        absent[:, 0] = math.log(60 - len(released)) + log_unreleased([law], released, truth, name)
+    posterior = np.exp(logs.max(axis=1) - logsumexp(np.hstack([logs, absent]), axis=1))
+    risk = mw.attack(mw.BayesIntruder(kernel=name), masking)
+    np.testing.assert_allclose(risk.table["probability"], posterior, rtol=1e-9)

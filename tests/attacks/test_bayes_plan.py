@@ -188,7 +188,7 @@ def test_not_released_and_released_are_all_there_is(table):
             assert chance.sum() + absent[row] == pytest.approx(1.0, abs=1e-9)
         truth = np.isin(np.arange(60), sampled.order)
         assert absent[~truth].mean() > absent[truth].mean() or "kernel" in options
-        assert set(guess.kinds) == {"linked", "likelier not released", "no candidate"}
+        assert set(guess.kinds) == {"linked", "likelier absent", "no candidate"}
         assert risk.belief is not None
 
 

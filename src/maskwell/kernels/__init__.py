@@ -44,6 +44,7 @@ def compile_all() -> None:
     boxes.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
     _compile_searches()
     _compile_bias()
+    _compile_matchings()
 
 
 def _compile_searches() -> None:
@@ -79,3 +80,19 @@ def _compile_bias() -> None:
     one = np.ones(1)
     bias.bias_log(one, one, 0.1, 1.0, bias.PAPER)
     bias.bias_log_mean(one, one, one, one, one, bias.PAPER)
+
+
+def _compile_matchings() -> None:
+    """Compile the loops over matchings, counted and sampled."""
+    import numpy as np
+
+    from . import matchings, permanents
+
+    logs, match = np.zeros((2, 2)), np.arange(2)
+    permanents.pair_chances(logs, np.zeros(3))
+    permanents.log_sizes(logs)
+    rows, begins = matchings.rows_of(logs, -np.inf), matchings.rows_of(logs[:1], -np.inf)
+    walk = matchings.Walk(rows, begins, match, match.copy(), np.zeros((8, 2), np.int64))
+    rng = np.random.default_rng(0)
+    matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
+    matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)

@@ -29,9 +29,8 @@ from .gauss_tiles import (
     add_32,
     add_64,
     keys_below,
+    padded,
     single_error,
-    values_32,
-    values_64,
 )
 from .sieve import Three, kept
 
@@ -42,8 +41,11 @@ SAME = 1e-12  # scores closer than this, relative to their size or 1, differ by 
 HIGHEST = 40.0  # of a score above the reference
 COUNTED = 30.0  # below the best: lower scores add nothing that single precision could spoil
 WIDEST = 8.0  # half diagonal of a tile in single precision
+LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
 LOG_TENTH = float(np.log(0.1))
-REF, TOP, SEED, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED = range(8)  # of the state
+NOBODY = 1e29  # no point costs as much
+REF, TOP, SEED, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(11)  # of the state
+DONE, SPOILT, LOW, GOING = range(4)  # how a search ended: well, spoilt by single precision, from too low a start
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -71,34 +73,30 @@ def around(score: float) -> float:
     return SAME * max(abs(score), 1.0)
 
 
-@njit(cache=True, nogil=True)
-def cost_of(exact: Floats, place: int, queries: Floats, i: int) -> float:
+@njit(cache=True, nogil=True, _nrt=False)
+def cost_of(exact: Floats, place: int, query: Floats) -> float:
     """Return minus the score of the point at a place (tile times WIDE plus lane), by the same sum in the same order."""
-    tile, lane, fields, total = place // WIDE, place % WIDE, queries.shape[1], 0.0
-    for k in range(fields):
-        apart = exact[tile, k, lane] - queries[i, k]
+    across, total = len(query), 0.0
+    start = place // WIDE * (across + 1) * WIDE + place % WIDE
+    for k in range(across):
+        apart = exact[start + k * WIDE] - query[k]
         total += apart * apart
-    return 0.5 * total - exact[tile, fields, lane]
+    return 0.5 * total - exact[start + across * WIDE]
 
 
-@njit(cache=True, nogil=True)
-def _rank(
-    exact: Floats, tile: int, repeat: int, queries: Floats, i: int, least: float, room: Floats, three: Three
-) -> Three:
+@njit(cache=True, nogil=True, _nrt=False)
+def _rank(exact: Floats, tile: int, query: Floats, least: float, room: Floats, three: Three) -> Three:
     """Keep the three best with those of a tile whose value is not below the least."""
     for lane in range(WIDE):
-        if room[0, lane] >= least and exact[tile, queries.shape[1], lane] > NOBODY:
+        if room[0, lane] >= least:
             place = tile * WIDE + lane
-            cost = cost_of(exact, place, queries, i)
-            for _ in range(min(repeat, 3)):
+            cost = cost_of(exact, place, query)
+            if cost < NOBODY:
                 three = kept(three, cost, place)
     return three
 
 
-NOBODY = -1e29  # no point has so low an offset
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _flush(room: Singles, state: Floats) -> None:
     """Add what was summed in single precision to its sum."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -111,7 +109,7 @@ def _flush(room: Singles, state: Floats) -> None:
     state[UNFLUSHED] = 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _summed(room: Floats) -> float:
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(0, WIDE, 4):
@@ -120,33 +118,37 @@ def _summed(room: Floats) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _tile_64(
-    exact: Floats, tile: int, repeat: int, queries: Floats, i: int, least: float, scale: float,
+    exact: Floats, tile: int, repeat: int, query: Floats, least: float, scale: float,
     room: Floats, state: Floats, three: Three,
 ) -> Three:  # fmt: skip
     """Add a tile in double precision, and keep the best three."""
-    passing = values_64(exact, tile, queries, i, least, room)
     if repeat > 1:
-        e = np.exp(room[0, 0] - state[REF])
+        cost = cost_of(exact, tile * WIDE, query)
+        e = np.exp(-cost - state[REF])
         room[1, 0] += repeat * e / max(1.0 - e * scale, SURE)
-    else:
-        add_64(room, state[REF], scale)
-    return _rank(exact, tile, repeat, queries, i, least, room, three) if passing else three
+        for _ in range(3 if -cost >= least else 0):
+            three = kept(three, cost, tile * WIDE)
+        return three
+    if add_64(exact, tile, query, state[REF], scale, least, room) == 0:
+        return three
+    return _rank(exact, tile, query, least, room, three)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _tile_32(
-    exact: Floats, single: Singles, about: Floats, tile: int, queries: Floats, i: int, least: float, scale: float,
-    room: Floats, room_32: Singles, state: Floats, three: Three,
+    exact: Floats, single: Singles, about: Floats, tile: int, query: Floats, least: float, scale: float,
+    room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
 ) -> Three:  # fmt: skip
     """Add a tile in single precision, and keep the best three."""
-    fields = queries.shape[1]
+    fields = len(query)
     peak, across = about[tile, fields], about[tile, fields + 1]
     base, low = peak - state[REF], least - state[REF]
     low -= single_error(fields, max(peak - least, 0.0), across, abs(base) + abs(low))
-    passing = values_32(single, about, tile, queries, i, base, low, room_32)
-    add_32(room_32, scale)
+    for k in range(fields):
+        aim[k] = np.float32(query[k] - about[tile, k])
+    passing = add_32(single, tile, aim, base, scale, low, room_32)
     state[UNFLUSHED] += 1
     if state[UNFLUSHED] == FLUSHED:
         _flush(room_32, state)
@@ -154,11 +156,35 @@ def _tile_32(
     if passing:
         for j in range(WIDE):
             room[0, j] = room_32[0, j]
-        three = _rank(exact, tile, 1, queries, i, low - 1e-6 * abs(low), room, three)
+        three = _rank(exact, tile, query, low - 1e-6 * abs(low), room, three)
     return three
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
+def _leaf(
+    exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, rules: Rules,
+    room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
+) -> Three:  # fmt: skip
+    """Add the tile of a leaf, in the precision that it needs, and keep the best three.
+
+    Single precision is for what lies below the best, for small tiles, and for shares below a tenth: of 1 less them
+    nothing is lost.
+    """
+    bound = max(-three.two, state[SEED]) if rules.ranks else max(-three.one, state[TOP])
+    least = bound - rules.slack - LOOSE * (max(abs(bound), 1.0) + max(about[tile, len(query)] - bound, 0.0))
+    repeat, across = int(about[tile, len(query) + 2]), about[tile, len(query) + 1]
+    near = key >= state[TOP] - state[NEAR] or repeat > 1 or across > WIDEST
+    if near or (rules.leaves_out and key > LOG_TENTH):
+        scale = np.exp(state[REF]) if rules.leaves_out and key > -40.0 else 0.0
+        three = _tile_64(exact, tile, repeat, query, least, scale, room, state, three)
+    else:
+        scale = np.exp(state[REF]) if rules.leaves_out and key > -20.0 else 0.0
+        three = _tile_32(exact, single, about, tile, query, least, scale, room, room_32, aim, state, three)
+    state[TOP] = max(state[TOP], -three.one)
+    return three
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def _spoilt(fields: int, state: Floats) -> float:
     """Return what single precision can have done to the sum."""
     if state[SINGLE] == 0:
@@ -168,136 +194,164 @@ def _spoilt(fields: int, state: Floats) -> float:
     return state[SINGLE] * single_error(fields, half, state[ACROSS], other) + SURE
 
 
-@njit(cache=True, nogil=True)
-def _begin(exact: Floats, seeds: tuple[int, int], queries: Floats, i: int, state: Floats) -> None:
+@njit(cache=True, nogil=True, _nrt=False)
+def _begin(exact: Floats, seeds: tuple[int, int], query: Floats, room: Floats, room_32: Singles, state: Floats) -> None:
     """Start from the scores of two points of the tree: the best and the second are no lower."""
-    one = -cost_of(exact, seeds[0], queries, i)
-    two = -cost_of(exact, seeds[1], queries, i) if seeds[1] >= 0 else -np.inf
+    one = -cost_of(exact, seeds[0], query)
+    two = -cost_of(exact, seeds[1], query) if seeds[1] >= 0 else -np.inf
     state[REF], state[TOP], state[SEED] = max(one, two), max(one, two), min(one, two)
-    state[SINGLE], state[ABOVE], state[ACROSS], state[UNFLUSHED] = 0.0, -np.inf, 0.0, 0.0
+    state[SINGLE], state[ABOVE], state[ACROSS], state[UNFLUSHED], state[WAITS] = 0.0, -np.inf, 0.0, 0.0, 0.0
+    for j in range(WIDE):
+        room[1, j], room_32[1, j] = 0.0, np.float32(0)
 
 
-@njit(cache=True, nogil=True)
-def _best_lane(exact: Floats, tile: int, queries: Floats, i: int) -> tuple[float, int]:
-    """Return the least cost in a tile and its place."""
-    least, place = np.inf, NONE
-    for lane in range(WIDE):
-        cost = cost_of(exact, tile * WIDE + lane, queries, i)
+@njit(cache=True, nogil=True, _nrt=False)
+def _best_place(exact: Floats, tile: int, query: Floats) -> int:
+    """Return the place that costs least in a tile."""
+    least, best = np.inf, tile * WIDE
+    for place in range(tile * WIDE, (tile + 1) * WIDE):
+        cost = cost_of(exact, place, query)
         if cost < least:
-            least, place = cost, tile * WIDE + lane
-    return least, place
+            least, best = cost, place
+    return best
 
 
-@njit(cache=True, nogil=True)
-def _first_place(kids: Ints, node: int) -> int:
-    while node >= 0:
-        node = kids[node, 0]
-    return (-1 - node) * WIDE
-
-
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def _left(masses: Floats, shelf: int, last: int) -> float:
-    """Return the most that what waits from a shelf on can add."""
+    """Return the most that what stands on some shelves can add."""
     total = 0.0
-    for s in range(last, shelf - 1, -1):
+    for s in range(shelf, last + 1):
         total += masses[s]
     return total
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _put(
+    kids: Ints, counts: Singles, node: int, origin: float, at: tuple[int, int, int], below: Floats, mass: Singles,
+    waiting: Ints, keys: Floats, heads: Ints, masses: Floats, state: Floats,
+) -> tuple[int, int]:  # fmt: skip
+    """Put the children of a node on their shelves; `at` are the shelf it stood on, the last one, and how many wait."""
+    shelf, last, used = at
+    for j in range(FAN):
+        if counts[node * FAN + j] == 0:
+            break
+        to = max(int(min(origin - below[0, j], SHELVES - 1.0)), shelf)
+        waiting[0, used], waiting[1, used], keys[used] = kids[node * FAN + j], heads[to], below[0, j]
+        heads[to] = used
+        used += 1
+        masses[to] += mass[j]
+        state[WAITS] += mass[j] if to > 0 else 0.0
+        last = max(last, to)
+    return last, used
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _ended(
+    fields: int, rules: Rules, highest: float, shelf: int, last: int, masses: Floats, room: Floats, room_32: Singles,
+    state: Floats, three: Three,
+) -> int:  # fmt: skip
+    """Say whether what stands on the shelves from one on can be left there: nothing of it scores above `highest`.
+
+    The running sum of masses serves to look seldom; the judgement is by a sum of its own.
+    """
+    _flush(room_32, state)
+    spoilt = _spoilt(fields, state)
+    total = _summed(room) + state[SINGLE] - spoilt
+    base = total
+    if rules.holds:
+        base = max(total - np.exp(-three.one - state[REF]), SURE * total)
+    allowed = rules.relative * base
+    if shelf <= last:
+        worst = -three.two - rules.slack - 2 * around(three.two) if rules.ranks else -three.one
+        if not highest < worst or state[WAITS] > 0.7 * allowed + 1e-9:
+            return GOING
+    left = _left(masses, shelf, last)
+    if left > 0.7 * allowed:
+        return GOING
+    state[TOTAL], state[LACK] = total, (left + 2 * spoilt) / base
+    return SPOILT if 2 * spoilt > 0.25 * allowed else DONE
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _search(
+    kids: Ints, sides: Floats, peaks: Floats, counts: Singles, exact: Floats, single: Singles, about: Floats,
+    root: int, query: Floats, rules: Rules, waiting: Ints, keys: Floats, heads: Ints, masses: Floats,
+    room: Floats, room_32: Singles, below: Floats, mass: Singles, aim: Singles, state: Floats,
+) -> tuple[Three, int, int]:  # fmt: skip
+    """Search one tree for one query; return the best three, how it ended, and a place to start from when too low."""
+    three, origin = Three(np.inf, np.inf, np.inf, NONE, NONE), state[TOP]
+    waiting[0, 0], waiting[1, 0], keys[0], heads[0] = root, NONE, np.inf, 0
+    shelf, last, used, checked, end, place = 0, 0, 1, 0, GOING, NONE
+    while True:
+        while shelf <= last and heads[shelf] < 0:
+            shelf += 1
+        if shelf > checked:
+            state[WAITS] -= _left(masses, max(checked, 1), min(shelf, last + 1) - 1)
+            checked = shelf
+            end = _ended(len(query), rules, origin - shelf, shelf, last, masses, room, room_32, state, three)
+            if end != GOING:
+                break
+        here = heads[shelf]
+        heads[shelf], node, key = waiting[1, here], waiting[0, here], keys[here]
+        if node >= 0:
+            keys_below(sides, peaks, counts, node, query, state[REF], below, mass)
+            at = shelf, last, used
+            last, used = _put(kids, counts, node, origin, at, below, mass, waiting, keys, heads, masses, state)
+            continue
+        if key - state[REF] > HIGHEST:
+            place = _best_place(exact, -1 - node, query)
+            if -cost_of(exact, place, query) - state[REF] > HIGHEST / 2:
+                end = LOW
+                break
+        three = _leaf(exact, single, about, -1 - node, key, query, rules, room, room_32, aim, state, three)
+    for s in range(last + 1):
+        heads[s], masses[s] = NONE, 0.0
+    return three, end, place
+
+
+@njit(cache=True, nogil=True, _nrt=False)
+def _first_place(kids: Ints, node: int) -> int:
+    while node >= 0:
+        node = kids[node * FAN]
+    return (-1 - node) * WIDE
 
 
 @njit(cache=True, nogil=True)
 def weigh(
     grove: Grove, queries: Floats, roots: Ints, rules: Rules,
     costs: Floats, places: Ints, log_sums: Floats, lacking: Floats,
-) -> int:  # fmt: skip
-    """Sum and rank for each query over the tree of its root; near queries should follow each other.
+) -> None:  # fmt: skip
+    """Sum and rank for each query over the tree of its block; near queries should follow each other.
 
     `costs` (n x 3) and `places` (n x 2: tile times WIDE plus lane) are those of the best, without ties sorted out;
     exp(log_sums) is no more than the exact sum, and lacks no more of it (or of the sum without its largest term) than
-    the share `lacking`. Returns how many tiles were added.
+    the share `lacking`.
     """
-    kids, sides, peaks, counts = grove.kids, grove.sides, grove.peak, grove.count
-    exact, single, about = grove.exact, grove.single, grove.about
-    size, fields = len(kids) * FAN + 1, queries.shape[1]
-    codes, keys, after = np.empty(size, np.int64), np.empty(size), np.empty(size, np.int64)
+    first, kids, sides, peaks, counts = grove.roots, grove.kids, grove.sides, grove.peak, grove.count
+    exact, single, about, fields = grove.exact, grove.single, grove.about, padded(queries.shape[1])
+    waiting, keys = np.empty((2, len(kids) + 1), np.int64), np.empty(len(kids) + 1)
     heads, masses = np.full(SHELVES, NONE), np.zeros(SHELVES)
     room, room_32 = np.zeros((2, WIDE)), np.zeros((2, WIDE), np.float32)
     below, mass = np.empty((1, FAN)), np.empty(FAN, np.float32)
-    state, tiles, before, seeds = np.zeros(8), 0, NONE, (NONE, NONE)
+    query, aim = np.zeros(fields), np.zeros(fields, np.float32)
+    state, before, seeds = np.zeros(11), NONE, (NONE, NONE)
     for i in range(len(queries)):
         if roots[i] != before:
-            seeds, before = (_first_place(kids, grove.roots[roots[i]]), NONE), roots[i]
-        while True:
-            _begin(exact, seeds, queries, i, state)
-            room[1, :], room_32[1, :] = 0.0, np.float32(0)
-            three, origin = Three(np.inf, np.inf, np.inf, NONE, NONE), state[TOP]
-            codes[0], keys[0], after[0], heads[0], used = grove.roots[roots[i]], np.inf, NONE, 0, 1
-            shelf, last, checked, again, lack, total, waits = 0, 0, 0, False, 0.0, 0.0, 0.0
-            while True:
-                while shelf <= last and heads[shelf] < 0:
-                    shelf += 1
-                if shelf > checked:
-                    waits -= _left(masses, max(checked, 1), min(shelf - 1, last))
-                    checked = shelf
-                    _flush(room_32, state)
-                    spoilt = _spoilt(fields, state)
-                    total = _summed(room) + state[SINGLE] - spoilt
-                    held = np.exp(-three.one - state[REF]) if rules.holds else 0.0
-                    base = max(total - held, SURE * total)
-                    allowed = rules.relative * base
-                    worst = -three.two - rules.slack - 2 * around(three.two) if rules.ranks else -three.one
-                    done = shelf > last
-                    if not done and origin - shelf < worst and 0.7 * allowed + 1e-9 >= waits:
-                        left = _left(masses, shelf, last)
-                        done = left <= 0.7 * allowed
-                    if done:
-                        left = _left(masses, shelf, last)
-                        again = 2 * spoilt > 0.25 * allowed
-                        lack = (left + 2 * spoilt) / base
-                        if again:
-                            state[NEAR] = 2 * state[NEAR] + 2
-                        break
-                here = heads[shelf]
-                heads[shelf] = after[here]
-                code, key = codes[here], keys[here]
-                if code < 0:
-                    tile, tiles = -1 - code, tiles + 1
-                    if key - state[REF] > HIGHEST:
-                        cost, place = _best_lane(exact, tile, queries, i)
-                        if -cost - state[REF] > HIGHEST / 2:
-                            seeds, again = (place, NONE), True
-                            break
-                    bound = max(-three.two, state[SEED]) if rules.ranks else max(-three.one, state[TOP])
-                    least = bound - rules.slack - 2 * around(bound)
-                    repeat, across = int(about[tile, fields + 2]), about[tile, fields + 1]
-                    near = key >= state[TOP] - state[NEAR] or repeat > 1 or across > WIDEST
-                    if near or (rules.leaves_out and key > LOG_TENTH):
-                        scale = np.exp(state[REF]) if rules.leaves_out and key > -40.0 else 0.0
-                        three = _tile_64(exact, tile, repeat, queries, i, least, scale, room, state, three)
-                    else:
-                        scale = np.exp(state[REF]) if rules.leaves_out and key > -20.0 else 0.0
-                        three = _tile_32(
-                            exact, single, about, tile, queries, i, least, scale, room, room_32, state, three
-                        )
-                    state[TOP] = max(state[TOP], -three.one)
-                    continue
-                keys_below(sides, peaks, counts, code, queries, i, state[REF], below, mass)
-                for j in range(FAN):
-                    if counts[code, j] == 0:
-                        break
-                    to = max(min(int(origin - below[0, j]), SHELVES - 1), shelf)
-                    codes[used], keys[used], after[used] = kids[code, j], below[0, j], heads[to]
-                    heads[to] = used
-                    used += 1
-                    masses[to] += mass[j]
-                    waits += mass[j] if to > 0 else 0.0
-                    last = max(last, to)
-            for s in range(last + 1):
-                heads[s], masses[s] = NONE, 0.0
-            if not again:
-                break
+            seeds, before = (_first_place(kids, first[roots[i]]), NONE), roots[i]
+        for k in range(queries.shape[1]):
+            query[k] = queries[i, k]
+        end, three = GOING, Three(np.inf, np.inf, np.inf, NONE, NONE)
+        while end != DONE:
+            _begin(exact, seeds, query, room, room_32, state)
+            three, end, place = _search(
+                kids, sides, peaks, counts, exact, single, about, first[roots[i]], query, rules,
+                waiting, keys, heads, masses, room, room_32, below, mass, aim, state,
+            )  # fmt: skip
+            if end == LOW:
+                seeds = place, NONE
+            elif end == SPOILT:
+                state[NEAR] = 2 * state[NEAR] + 2
         costs[i, 0], costs[i, 1], costs[i, 2] = three.one, three.two, three.three
         places[i, 0], places[i, 1] = three.place, three.second
-        log_sums[i], lacking[i] = state[REF] + np.log(total), lack
-        seeds = three.place, three.second
-        state[NEAR] = max(state[NEAR] - 0.1, 0.0)
-    return tiles
+        log_sums[i], lacking[i] = state[REF] + np.log(state[TOTAL]), state[LACK]
+        seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - 0.1, 0.0)

@@ -11,17 +11,16 @@ half of it in the exponent; offset, base and their sums add u times a few of the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 
 from .forest import ALIKE, FAN, NONE, Forest
 
 WIDE = 32  # points of a tile
+ACROSS = 4  # coordinates at a time
 FLUSHED = 8  # tiles that are added up in single precision
 NOWHERE = -1e30  # offset of a place in a tile that holds no point
 UNIT = 2.0**-24
@@ -42,34 +41,7 @@ Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 
-def _cast(source: Any, target: Any, kind: Any) -> Any:
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        return builder.bitcast(given[0], kind)
-
-    return target(source), code
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_64(typing: Any, value: Any) -> Any:
-    return _cast(types.float64, types.int64, ir.IntType(64))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _float_64(typing: Any, bits: Any) -> Any:
-    return _cast(types.int64, types.float64, ir.DoubleType())
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _bits_32(typing: Any, value: Any) -> Any:
-    return _cast(types.float32, types.int32, ir.IntType(32))
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _float_32(typing: Any, bits: Any) -> Any:
-    return _cast(types.int32, types.float32, ir.FloatType())
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"})
 def exp_64(x: float) -> float:
     """Return exp(x) for x up to 700, in a form that compilers do side by side: 2^k times Taylor's polynomial.
 
@@ -93,10 +65,10 @@ def exp_64(x: float) -> float:
     p = p * r + 1 / 2
     p = p * r + 1
     p = p * r + 1
-    return p * _float_64((_bits_64(shifted) + 1023) << 52)
+    return p * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"})
 def exp_32(x: np.float32) -> np.float32:
     """Return exp(x) in single precision for x up to 80, as `exp_64` does; below -80 it is exp(-80)."""
     x = max(x, LEAST_32)
@@ -109,10 +81,10 @@ def exp_32(x: np.float32) -> np.float32:
     p = p * r + T2
     p = p * r + ONE
     p = p * r + ONE
-    return p * _float_32((_bits_32(shifted) + np.int32(127)) << np.int32(23))
+    return p * np.int32((np.float32(shifted).view(np.int32) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def single_error(fields: int, half: float, diagonal: float, other: float) -> float:
     """Bound the error of an exponent in single precision, d^2 / 2 being at most `half`.
 
@@ -124,15 +96,15 @@ def single_error(fields: int, half: float, diagonal: float, other: float) -> flo
 
 
 class Grove(NamedTuple):
-    """Trees whose leaves are tiles.
+    """Trees whose leaves are tiles; coordinates have zeros after them (`padded`).
 
     Node -1 - t is tile t; a node from 0 on has up to FAN children (`kids`), lane by lane: the low and then the high
-    `sides` of their boxes (nodes x 2 fields x FAN), `peak`, no less than any offset in them, and `count`, their points
-    (0: no child). `roots` are those of the blocks.
+    `sides` of their boxes (nodes x 2 coordinates x FAN), `peak`, no less than any offset in them, and `count`, their
+    points (0: no child). `roots` are those of the blocks.
 
-    A tile has coordinates and then offsets (tiles x (fields + 1) x WIDE), `exact` and `single`: these from the tile's
-    middle and its peak. `about` has the middle, the peak, the half diagonal, and how many points stand at the first
-    place: 1, or all of them where they are the same. `number` has the numbers of the points, ascending (-1: none).
+    A tile has coordinates and then offsets (tiles x (coordinates + 1) x WIDE), `exact` and `single`: these from the
+    tile's middle and its peak. `about` has the middle, the peak, the half diagonal, and how many points stand at the
+    first place: 1, or all of them where they are the same. `number` has the numbers of the points, ascending (-1: none).
     """
 
     roots: Ints
@@ -158,12 +130,18 @@ def _named(child: Ints) -> tuple[Ints, int, int]:
     return name, nodes, tiles
 
 
+@njit(cache=True, nogil=True, inline="always")
+def padded(fields: int) -> int:
+    """Return the number of coordinates with the zeros after them."""
+    return max(ACROSS * ((fields + ACROSS - 1) // ACROSS), ACROSS)
+
+
 @njit(cache=True, nogil=True)
 def _fill_tile(
-    rows: Floats, offsets: Floats, size: int, repeat: int, exact: Floats, single: Singles, about: Floats
+    rows: Floats, offsets: Floats, repeat: int, exact: Floats, single: Singles, about: Floats
 ) -> None:
     """Write one tile: rows and offsets are those of its points."""
-    fields, peak, square = rows.shape[1], -np.inf, 0.0
+    size, fields, across, peak, square = len(rows), rows.shape[1], len(exact) - 1, -np.inf, 0.0
     for j in range(size):
         peak = max(peak, offsets[j])
     for k in range(fields):
@@ -175,84 +153,80 @@ def _fill_tile(
             exact[k, j] = rows[min(j, size - 1), k]
             single[k, j] = np.float32(exact[k, j] - about[k])
     for j in range(WIDE):
-        exact[fields, j] = offsets[j] if j < size else NOWHERE
-        single[fields, j] = np.float32(offsets[j] - peak if j < size else NOWHERE)
-    about[fields], about[fields + 1], about[fields + 2] = peak, np.sqrt(square), repeat
+        exact[across, j] = offsets[j] if j < size else NOWHERE
+        single[across, j] = np.float32(offsets[j] - peak if j < size else NOWHERE)
+    about[across], about[across + 1], about[across + 2] = peak, np.sqrt(square), repeat
 
 
 @njit(cache=True, nogil=True)
-def _fill_node(forest: Forest, node: int, name: Ints, offsets: Floats, kids: Ints, sides: Floats, peak: Floats) -> None:
+def _fill_node(
+    forest: Forest, node: int, name: Ints, offsets: Floats, kids: Ints, sides: Floats, peak: Floats, count: Singles
+) -> None:
     """Write the children of one node, side by side."""
     begin, size, fields = forest.child[node], forest.end[node] - forest.child[node], len(forest.middle)
     for j in range(size):
-        kids[j], peak[j] = name[begin + j], -np.inf
-        for place in range(forest.first[begin + j], forest.stop[begin + j]):
+        first, stop = forest.first[begin + j], forest.stop[begin + j]
+        kids[j], count[j] = name[begin + j], np.float32(stop - first)
+        for place in range(first, stop):
             peak[j] = max(peak[j], offsets[forest.number[place]])
-        for k in range(2 * fields):
-            sides[k, j] = forest.boxes[2 * fields * begin + k * size + j]
+        for k in range(fields):
+            place = 2 * fields * begin + k * size + j
+            sides[k, j], sides[k + len(sides) // 2, j] = forest.boxes[place], forest.boxes[place + fields * size]
 
 
 @njit(cache=True, nogil=True)
 def in_tiles(forest: Forest, rows: Floats, offsets: Floats, blocks: int) -> Grove:
     """Lay out a forest with leaves of at most WIDE points; `rows` (in its order) are its points, offsets by number."""
-    fields, grown = rows.shape[1], blocks
+    across, grown = padded(rows.shape[1]), blocks
     for node in range(len(forest.child)):
         if node < grown and forest.child[node] >= 0:
             grown = forest.end[node]
     name, nodes, tiles = _named(forest.child[:grown])
     kids, count = np.full((nodes, FAN), NONE), np.zeros((nodes, FAN), np.float32)
-    sides, peak = np.zeros((nodes, 2 * fields, FAN)), np.full((nodes, FAN), -np.inf)
-    exact, single = np.empty((tiles, fields + 1, WIDE)), np.empty((tiles, fields + 1, WIDE), np.float32)
-    about, number = np.empty((tiles, fields + 3)), np.full((tiles, WIDE), NONE)
+    sides, peak = np.zeros((nodes, 2 * across, FAN)), np.full((nodes, FAN), -np.inf)
+    exact, single = np.zeros((tiles, across + 1, WIDE)), np.zeros((tiles, across + 1, WIDE), np.float32)
+    about, number = np.zeros((tiles, across + 3)), np.full((tiles, WIDE), NONE)
     for node in range(grown):
         this, first, stop = name[node], forest.first[node], forest.stop[node]
         if this >= 0:
-            _fill_node(forest, node, name, offsets, kids[this], sides[this], peak[this])
-            for j in range(forest.end[node] - forest.child[node]):
-                below = forest.child[node] + j
-                count[this, j] = np.float32(forest.stop[below] - forest.first[below])
+            _fill_node(forest, node, name, offsets, kids[this], sides[this], peak[this], count[this])
             continue
         tile, alike = -1 - this, forest.child[node] == ALIKE
         size, repeat = 1 if alike else stop - first, stop - first if alike else 1
         number[tile, :size] = forest.number[first : first + size]
-        _fill_tile(
-            rows[first : first + size], offsets[number[tile, :size]], size, repeat, exact[tile], single[tile], about[tile]
-        )
-    return Grove(name[:blocks], kids, sides, peak, count, exact, single, about, number)
+        at = rows[first : first + size], offsets[number[tile, :size]]
+        _fill_tile(at[0], at[1], repeat, exact[tile], single[tile], about[tile])
+    flat = kids.ravel(), sides.ravel(), peak.ravel(), count.ravel(), exact.ravel(), single.ravel()
+    return Grove(name[:blocks].copy(), *flat, about, number)
 
 
 # Loops run over the width of `room`, not over a constant: compilers unroll those instead of working side by side.
+# Four coordinates are taken at a time; there are zeros up to a multiple of it.
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def values_64(exact: Floats, tile: int, queries: Floats, i: int, room: Floats) -> None:
-    """Put the scores of a tile into the first row of `room`."""
-    fields, wide, half = queries.shape[1], room.shape[1], 0.5
-    if fields % 2:
-        a = queries[i, fields - 1]
-        for j in range(wide):
-            u = exact[tile, fields - 1, j] - a
-            room[0, j] = exact[tile, fields, j] - half * (u * u)
-    else:
-        for j in range(wide):
-            room[0, j] = exact[tile, fields, j]
-    for k in range(0, fields - 1, 2):
-        a, b = queries[i, k], queries[i, k + 1]
-        for j in range(wide):
-            u, v = exact[tile, k, j] - a, exact[tile, k + 1, j] - b
-            room[0, j] -= half * (u * u + v * v)
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def add_64(room: Floats, ref: float, scale: float, least: float) -> int:
-    """Add the weights of scores to the second row, w = e / (1 - e scale) of e = exp(score - ref), and return how many
-    scores are not below the least.
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"}, error_model="numpy")
+def add_64(
+    exact: Floats, tile: int, query: Floats, ref: float, scale: float, least: float, room: Floats
+) -> int:
+    """Put the scores of a tile into the first row of `room`, add their weights to the second, and return how many are
+    not below the least. A weight is e / (1 - e scale) of e = exp(score - ref).
     """
-    passing, wide = 0, room.shape[1]
+    wide, passing, share = np.uintp(room.shape[1]), 0, -scale
+    start = np.uintp(tile * (len(query) + 1)) * wide
+    at = start + np.uintp(len(query)) * wide
+    for j in range(wide):
+        room[0, j] = exact[at + j]
+    for k in range(0, len(query), ACROSS):
+        a, b, c, d = query[k], query[k + 1], query[k + 2], query[k + 3]
+        at = start + np.uintp(k) * wide
+        for j in range(wide):
+            s, t = exact[at + j] - a, exact[at + wide + j] - b
+            u, v = exact[at + wide + wide + j] - c, exact[at + wide + wide + wide + j] - d
+            room[0, j] -= 0.5 * (s * s + t * t + u * u + v * v)
     if scale > 0:
         for j in range(wide):
             e = exp_64(room[0, j] - ref)
-            room[1, j] += e / max(1.0 - e * scale, SURE)
+            room[1, j] += e / max(1.0 + e * share, SURE)
     else:
         for j in range(wide):
             room[1, j] += exp_64(room[0, j] - ref)
@@ -261,66 +235,68 @@ def add_64(room: Floats, ref: float, scale: float, least: float) -> int:
     return passing
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
-def values_32(single: Singles, about: Floats, tile: int, queries: Floats, i: int, room: Singles) -> None:
-    """Put the scores of a tile, less its peak, into the first row of `room`, in single precision."""
-    fields, wide, half = queries.shape[1], room.shape[1], np.float32(0.5)
-    if fields % 2:
-        a = np.float32(queries[i, fields - 1] - about[tile, fields - 1])
-        for j in range(wide):
-            u = single[tile, fields - 1, j] - a
-            room[0, j] = single[tile, fields, j] - half * (u * u)
-    else:
-        for j in range(wide):
-            room[0, j] = single[tile, fields, j]
-    for k in range(0, fields - 1, 2):
-        a = np.float32(queries[i, k] - about[tile, k])
-        b = np.float32(queries[i, k + 1] - about[tile, k + 1])
-        for j in range(wide):
-            u, v = single[tile, k, j] - a, single[tile, k + 1, j] - b
-            room[0, j] -= half * (u * u + v * v)
-
-
-@njit(cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
-def add_32(room: Singles, base: float, scale: float, least: float) -> int:
-    """Add the weights of scores, less the reference, to the second row; return how many are not below the least.
-
-    `base` is the tile's peak less the reference; e scale is at most 0.1 here.
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"}, error_model="numpy")
+def add_32(
+    single: Singles, tile: int, aim: Singles, base: float, scale: float, least: float, room: Singles
+) -> int:
+    """Do the same in single precision: scores less the reference, `base` the tile's peak less it, `aim` the query from
+    the tile's middle; e scale is at most 0.1 here.
     """
-    wide, passing, share = room.shape[1], np.int32(0), np.float32(scale)
-    peak, low = np.float32(base), np.float32(least)
-    if share > 0:
+    wide, passing, share, half = np.uintp(room.shape[1]), np.int32(0), np.float32(-scale), np.float32(0.5)
+    start, peak, low = np.uintp(tile * (len(aim) + 1)) * wide, np.float32(base), np.float32(least)
+    at = start + np.uintp(len(aim)) * wide
+    for j in range(wide):
+        room[0, j] = single[at + j]
+    for k in range(ACROSS, len(aim), ACROSS):
+        a, b, c, d = aim[k], aim[k + 1], aim[k + 2], aim[k + 3]
+        at = start + np.uintp(k) * wide
         for j in range(wide):
-            value = room[0, j] + peak
+            s, t = single[at + j] - a, single[at + wide + j] - b
+            u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
+            room[0, j] -= half * (s * s + t * t + u * u + v * v)
+    a, b, c, d, at = aim[0], aim[1], aim[2], aim[3], start
+    if scale > 0:
+        for j in range(wide):
+            s, t = single[at + j] - a, single[at + wide + j] - b
+            u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
+            value = room[0, j] - half * (s * s + t * t + u * u + v * v) + peak
             e = exp_32(value)
-            room[1, j] += e / (ONE - e * share)
+            room[0, j] = value
+            room[1, j] += e / (ONE + e * share)
             passing = np.int32(passing + np.int32(value >= low))
-    else:
-        for j in range(wide):
-            value = room[0, j] + peak
-            room[1, j] += exp_32(value)
-            passing = np.int32(passing + np.int32(value >= low))
+        return int(passing)
+    for j in range(wide):
+        s, t = single[at + j] - a, single[at + wide + j] - b
+        u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
+        value = room[0, j] - half * (s * s + t * t + u * u + v * v) + peak
+        room[0, j] = value
+        room[1, j] += exp_32(value)
+        passing = np.int32(passing + np.int32(value >= low))
     return int(passing)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, _nrt=False)
 def keys_below(
-    sides: Floats, peak: Floats, count: Singles, node: int, queries: Floats, i: int, ref: float, room: Floats, mass: Singles
+    sides: Floats, peak: Floats, count: Singles, node: int, query: Floats, ref: float, room: Floats, mass: Singles
 ) -> None:
     """Put the keys of a node's children into the first row of `room`, and the most that each can add into `mass`.
 
     A key is the peak less half the least squared distance, by the very sum of the scores: no score is higher. Masses
     are in single precision, so a share of 1e-5 is added that is more than their rounding.
     """
-    fields, wide, more = queries.shape[1], room.shape[1], np.float32(1 + 1e-5)
+    wide, more = np.uintp(room.shape[1]), np.float32(1 + 1e-5)
+    low = np.uintp(node * 2 * len(query)) * wide
+    high, at = low + np.uintp(len(query)) * wide, np.uintp(node) * wide
     for j in range(wide):
         room[0, j] = 0.0
-    for k in range(fields):
-        here = queries[i, k]
+    for k in range(0, len(query), 2):
+        a, b = query[k], query[k + 1]
         for j in range(wide):
-            apart = max(max(sides[node, k, j] - here, here - sides[node, fields + k, j]), 0.0)
-            room[0, j] += apart * apart
+            s = max(max(sides[low + j] - a, a - sides[high + j]), 0.0)
+            t = max(max(sides[low + wide + j] - b, b - sides[high + wide + j]), 0.0)
+            room[0, j] = (room[0, j] + s * s) + t * t
+        low, high = low + wide + wide, high + wide + wide
     for j in range(wide):
-        room[0, j] = peak[node, j] - 0.5 * room[0, j]
-    for j in range(wide):
-        mass[j] = count[node, j] * exp_32(min(np.float32(room[0, j] - ref), MOST_32)) * more
+        key = peak[at + j] - 0.5 * room[0, j]
+        room[0, j] = key
+        mass[j] = count[at + j] * exp_32(min(np.float32(key - ref), MOST_32)) * more

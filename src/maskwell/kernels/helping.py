@@ -64,9 +64,13 @@ class Place(NamedTuple):
 
 
 class Ways(NamedTuple):
-    """How moves are proposed: exchanges with near units, records by fixed rows of cumulated chances, units let go."""
+    """How moves are proposed: exchanges with near units, loops and records by rows of cumulated chances, units let go.
+
+    The rows are fixed; how probable they made a move, and its way back, enters the ratio by which it is accepted.
+    """
 
     exchange: float
+    loop: float
     propose: float
     near: Ints
     near_from: Ints
@@ -86,6 +90,7 @@ class State(NamedTuple):
     free: Floats
     here: Floats
     unreleased: Floats
+    trail: Ints
 
 
 class Learning(NamedTuple):
@@ -216,7 +221,9 @@ def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng:
             other = _near(place, ways, unit, rng)
             if other != unit:
                 _swap(scene, state, unit, other, 0.0, rng)
-        elif choice < ways.exchange + ways.propose:
+        elif choice < ways.exchange + ways.loop:
+            _loop(scene, place, ways, state, unit, rng)
+        elif choice < ways.exchange + ways.loop + ways.propose:
             _propose(scene, place, ways, state, unit, rng)
         else:
             _let_go(scene, place, ways, state, unit, rng)
@@ -285,6 +292,45 @@ def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> in
 
 
 @inner
+def _loop(scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator) -> None:
+    """Let a unit give up its record and take another, its owner a third, until one takes the first or a free one.
+
+    The way back has the same steps from the other end. Loops longer than the trail are not made.
+    """
+    hole, ratio, steps = state.match[unit], 0.0, 0
+    closed = hole < 0
+    while not closed and steps < len(state.trail) and ratio > -math.inf:
+        record, mine = _drawn(place, ways, scene.row, unit, rng.random()), state.match[unit]
+        new = _own(scene, state, unit, record)
+        back = _chance(place, ways, scene.row, unit, mine)
+        ratio += new - state.here[unit] + math.log(back / _chance(place, ways, scene.row, unit, record))
+        other = state.owner[record]
+        state.trail[steps, 0], state.trail[steps, 1] = unit, mine
+        steps += 1
+        closed = record == hole or other < 0
+        if closed and record != hole:
+            ratio += state.free[hole] - state.free[record]
+            state.owner[hole] = -1
+        _give(state, unit, record, new)
+        unit = other
+    if not closed:
+        state.owner[state.match[unit]] = unit
+    if steps > 0 and not (closed and _accepts(ratio, rng)):
+        _undo(scene, state, hole, steps)
+
+
+@inner
+def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
+    """Go a loop back, from its last step to its first."""
+    last = state.match[state.trail[steps - 1, 0]]
+    if last != hole and state.owner[hole] < 0:
+        state.owner[last] = -1
+    for step in range(steps - 1, -1, -1):
+        unit, record = state.trail[step, 0], state.trail[step, 1]
+        _give(state, unit, record, _own(scene, state, unit, record))
+
+
+@inner
 def _propose(
     scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
@@ -316,7 +362,7 @@ def _take(
     if mine >= 0:
         ratio += state.free[mine] + math.log(_chance(place, ways, scene.row, unit, mine) / chance)
     else:
-        leaving = 1.0 - ways.exchange - ways.propose
+        leaving = 1.0 - ways.exchange - ways.loop - ways.propose
         ratio += math.log(leaving / (ways.propose * chance)) - math.log(state.outside[block] + 1.0)
     if _accepts(ratio, rng):
         if mine >= 0:
@@ -334,7 +380,7 @@ def _let_go(
     mine, block = state.match[unit], place.block[unit]
     if mine < 0 or state.outside[block] == 0:
         return
-    leaving = 1.0 - ways.exchange - ways.propose
+    leaving = 1.0 - ways.exchange - ways.loop - ways.propose
     chance = ways.propose * _chance(place, ways, scene.row, unit, mine)
     ratio = state.unreleased[unit] + state.free[mine] - state.here[unit]
     if _accepts(ratio + math.log(state.outside[block] * chance / leaving), rng):
@@ -517,17 +563,21 @@ def run(
     state: State,
     spare: State,
     rng: np.random.Generator,
-    pace: tuple[int, int],
+    pace: tuple[int, int, int],
     book: Book,
 ) -> Ints:
-    """Run a chain, `pace` being the moves of a sweep and the sweeps between kept draws; return how often steps held."""
+    """Run a chain and return how often steps of the parameters were accepted.
+
+    `pace` has the moves of a sweep, the steps of the parameters after each, and the sweeps between kept draws.
+    """
     scene, place, ways, surface, learning = setting
     accepted = np.zeros(learning.groups.shape[0], np.int64)
     unknowns = len(state.logs)
     for draw in range(len(book.kept)):
-        for _ in range(pace[1]):
+        for _ in range(pace[2]):
             sweep(scene, place, ways, state, pace[0], rng)
-            learn(setting, state, spare, rng, accepted)
+            for _ in range(pace[1]):
+                learn(setting, state, spare, rng, accepted)
             tally(scene, state, book.counts, book.absent)
         book.kept[draw] = state.match
         book.traces[draw, :unknowns] = state.logs

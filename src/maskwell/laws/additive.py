@@ -79,10 +79,11 @@ class Additive:
         for j, outlet in enumerate(self.outlets):
             centre, scale, here = self._centre(x[:, j], j), self._scale(x[:, j], j), is_open[:, j].copy()
             cell = outlet.cell(z[:, j], x[:, j], resolution[j] * scale)
-            lower[:, j], upper[:, j], is_point[:, j], factor = _standardised(cell, centre, scale)
+            silent = here & (scale * sds[j] == 0)
+            units = np.where(silent, 0.0, scale)
+            lower[:, j], upper[:, j], is_point[:, j], factor = _standardised(cell, centre, units)
             total += np.where(here, factor, 0.0)
             possible &= ~(here & (lower[:, j] == np.inf))
-            silent = here & (scale * sds[j] == 0)
             if silent.any():  # z must be what x becomes without noise
                 possible[silent] &= outlet.leave(centre[silent], x[silent, j]) == z[silent, j]
                 is_open[silent, j] = False
@@ -267,8 +268,9 @@ def _patterns(
 ) -> Iterator[tuple[npt.NDArray[np.int64], list[int], tuple[bool, ...]]]:
     """Group records that have the same open columns and the same points; records with none are passed over."""
     records = np.flatnonzero(wanted & is_open.any(axis=1))
-    both = np.concatenate([is_open[records], (is_point & is_open)[records]], axis=1)
-    _, member = np.unique(np.packbits(both, axis=1), axis=0, return_inverse=True)
+    both = np.packbits(np.concatenate([is_open[records], (is_point & is_open)[records]], axis=1), axis=1)
+    alike = len(both) > 0 and bool((both == both[0]).all())
+    member = np.zeros(len(both), int) if alike else np.unique(both, axis=0, return_inverse=True)[1]
     order = np.argsort(member.ravel(), kind="stable")
     for group in np.split(order, np.flatnonzero(np.diff(member.ravel()[order])) + 1):
         if len(group):

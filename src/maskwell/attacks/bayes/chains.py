@@ -20,8 +20,11 @@ REACH = 8.0  # prior sds of log psi on either side
 FINEST, CELLS = 0.02, 40_000_000  # step of the grid of log f(z) in log psi, and how many numbers it may hold
 SEGMENTS = 10  # of the first round, after each of which steps are adapted
 NEAREST = 256  # units that a unit exchanges with most
+CHEAP_STEPS = 2
+LONGEST = 32  # units that change records in one move
 LEAST_MOVES = 16  # of a matching between steps of the parameters
-EVEN = 0.1  # share of proposals spread over all records of the block
+EVEN = 0.01  # share of proposals spread over all records of the block
+SCALINGS = 3  # of columns to equal sums, where every record is a known unit's
 SOFT = 4.0  # two units are near if their kernels, so much flatter, overlap
 WANTED = 0.35  # share of steps of the parameters that should be accepted
 STORED = 40_000_000  # numbers of all matchings kept for diagnostics
@@ -107,18 +110,26 @@ class Walk:
             for c, (logs, match) in enumerate(starts)
         ]
         place, scene = problem.known.place(), _scene_of(problem)
-        ways, groups = _ways(problem, problem.centre), problem.groups
-        learning, scales = _learning(problem), np.full(len(groups), 1.0)
+        ways, scales = _ways(problem, problem.centre), np.full(len(problem.groups), 1.0)
         moves = max(2 * len(place.block), LEAST_MOVES)
-        return cls(problem, chains, place, ways, _surface(problem), learning, scene, moves, scales)
+        return cls(problem, chains, place, ways, _surface(problem), _learning(problem), scene, moves, scales)
+
+    @property
+    def steps(self) -> int:
+        """How many steps of the parameters follow a sweep: one where each is costly."""
+        costly = isinstance(self.problem.model, Listed) or self.surface.mode == 2
+        return 1 if costly else CHEAP_STEPS
 
     def first(self, draws: int) -> None:
         """Run in and adapt; none of these draws is used."""
         for segment in range(SEGMENTS):
             past = self.round(max(draws // SEGMENTS, 20), thin=1)
             if segment == SEGMENTS // 2:
-                middle = past.traces[:, :, : len(self.problem.beliefs)].mean(axis=(0, 1))
-                self.ways = _ways(self.problem, middle)
+                self.ways = _ways(self.problem, self._middle(past))
+
+    def _middle(self, past: Round) -> Floats:
+        """Return the mean logs of the parameters."""
+        return np.asarray(past.traces[:, :, : len(self.problem.beliefs)].mean(axis=(0, 1)))
 
     def round(self, draws: int, thin: int) -> Round:
         """Run all chains, then adapt the steps for the next round."""
@@ -129,7 +140,8 @@ class Walk:
             accepted += self._run(chain, book, thin)
         parts = [np.stack([getattr(book, name) for book in books]) for name in books[0]._fields]
         done = Round(*parts, draws * thin)
-        self._adapt(done.traces, accepted / (draws * thin * len(self.chains)))
+        self._adapt(done.traces, accepted / (draws * thin * self.steps * len(self.chains)))
+        self.ways = _ways(self.problem, self._middle(done), self.ways[3:6])
         return done
 
     def _run(self, chain: Chain, book: Book, thin: int) -> Ints:
@@ -138,7 +150,7 @@ class Walk:
         if isinstance(self.problem.model, Listed):
             return _run_listed(self, chain, book, thin)
         setting = (self.scene, self.place, self.ways, self.surface, self.learning)
-        return run(setting, chain.state, chain.spare, chain.rng, (self.moves, thin), book)
+        return run(setting, chain.state, chain.spare, chain.rng, (self.moves, self.steps, thin), book)
 
     def _adapt(self, traces: Floats, accepted: Floats) -> None:
         """Shape the steps as the draws lie, and size them by how many were accepted."""
@@ -227,11 +239,11 @@ def _chain(problem: Problem, logs: Floats, match: Ints, rng: np.random.Generator
     owner = np.full(len(released.records), -1)
     owner[match[match >= 0]] = np.flatnonzero(match >= 0)
     outside = problem.units - _needed(problem, match)
-    shape = scene.noise.shape
+    shape, trail = scene.noise.shape, np.empty((LONGEST, 2), np.int64)
     states = [
         State(
             match, owner, outside, logs.copy(), np.zeros(shape), np.zeros(shape[0]),
-            problem.free(logs), np.zeros(len(match)), problem.unreleased,
+            problem.free(logs), np.zeros(len(match)), problem.unreleased, trail,
         )
         for _ in range(2)
     ]  # fmt: skip
@@ -260,24 +272,25 @@ def _scene_of(problem: Problem) -> Scene:
 # How moves are proposed.
 
 
-def _ways(problem: Problem, logs: Floats) -> Ways:
-    """Prepare proposals by the kernels at given parameters."""
+def _ways(problem: Problem, logs: Floats, near: tuple[Ints, Ints, Ints] | None = None) -> Ways:
+    """Prepare proposals by the kernels at given parameters; who is near whom may be given."""
     from ...kernels.helping import Ways
 
-    pairs, flat, free = problem.known, problem.model.pair_logs(logs), problem.free(logs)
-    near, rows, ends = [], [], pairs.released.ends
-    loose = _is_loose(problem)
-    for b, block in enumerate(pairs.matrices(flat)):
-        first = int(pairs.side.ends[b])
-        near += [first + row for row in _nearest(block)]
-        if loose:
-            rows.append(_cumulated(block - free[ends[b] : ends[b + 1]]).ravel())
+    blocks, free = problem.known.matrices(problem.model.pair_logs(logs)), problem.free(logs)
+    ends, loose = problem.known.released.ends, _is_loose(problem)
+    rows = [_cumulated(block - free[ends[b] : ends[b + 1]], loose) for b, block in enumerate(blocks)]
+    shares = (0.38, 0.02, 0.4) if loose else (0.98, 0.02, 0.0)
+    listed = np.concatenate([np.empty(0), *(row.ravel() for row in rows)])
+    return Ways(*shares, *(near or _near(problem, blocks)), listed)
+
+
+def _near(problem: Problem, blocks: list[Floats]) -> tuple[Ints, Ints, Ints]:
+    """Return who is near whom, unit after unit, where each unit's list begins, and how long it is."""
+    begin = problem.known.side.ends
+    near = [int(begin[b]) + row for b, block in enumerate(blocks) for row in _nearest(block)]
     counts = np.array([len(row) for row in near], np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)])[:-1]
-    nothing = np.empty(0)
-    exchange, propose = (0.4, 0.4) if loose else (1.0, 0.0)
-    listed = np.concatenate([np.empty(0, np.int64), *near])
-    return Ways(exchange, propose, listed, starts, counts, np.concatenate([nothing, *rows]))
+    return np.concatenate([np.empty(0, np.int64), *near]), starts, counts
 
 
 def _is_loose(problem: Problem) -> bool:
@@ -299,13 +312,16 @@ def _nearest(logs: Floats) -> list[Ints]:
     return list(np.argsort(-overlap, axis=1, kind="stable")[:, :count])
 
 
-def _cumulated(scores: Floats) -> Floats:
+def _cumulated(scores: Floats, loose: bool) -> Floats:
     """Return rows of cumulated chances: by weight, and a share for every record."""
     if not scores.size:
         return scores
     top = scores.max(axis=1, keepdims=True)
-    weights = np.exp((scores - np.where(np.isfinite(top), top, 0.0)) / 2)
-    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
+    weights = np.exp(scores - np.where(np.isfinite(top), top, 0.0))
+    for _ in range(0 if loose else SCALINGS):
+        weights /= np.maximum(weights.sum(axis=0), 1e-200)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-200)
+    weights /= np.maximum(weights.sum(axis=1, keepdims=True), 1e-200)
     sums = np.cumsum((1 - EVEN) * weights + EVEN / scores.shape[1], axis=1)
     return np.asarray(sums / sums[:, -1:])
 

@@ -19,9 +19,9 @@ from .pairing import swapped_columns
 class Ground:
     """The records of a search. Values that left in clear split the blocks further: no possible candidate is lost by it.
 
-    `blocks` are the fine ones, `true` those of the steward's true records, numbered alike. `units` counts, for each
-    released record, the true records of its matching block; `absent`, for each known record, those of its block that
-    were not released.
+    `blocks` are the fine ones, `true` those of the steward's true records, numbered alike; `matching` are those of the
+    released records before they are split. `units` counts, for each released record, the true records of its matching
+    block; `absent`, for each known record, those of its block that were not released.
     """
 
     blocks: Blocks
@@ -29,6 +29,7 @@ class Ground:
     true_order: Ints
     units: Ints
     absent: Ints
+    matching: Ints
 
     @classmethod
     def of(
@@ -43,7 +44,9 @@ class Ground:
         within = np.minimum(ours, len(units) - 1)
         absent = np.where(ours < len(units), np.maximum(units - present, 0)[within], 0)
         ours, fine, true = _numbered(known, release.table, (*columns, *clear))
-        return cls(Blocks(ours, fine, orders), true, order_of(known.population), units[theirs], absent)
+        return cls(
+            Blocks(ours, fine, orders), true, order_of(known.population), units[theirs], absent, theirs
+        )
 
     def true_members(self) -> dict[int, Ints]:
         """Return the true records of each fine block."""

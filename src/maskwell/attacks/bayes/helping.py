@@ -100,7 +100,7 @@ def helped(
     released = Side.of(group.z, group.z_blocks, blocks)
     known = Pairs(Side.of(group.x, group.x_blocks, blocks), released)
     others = Pairs(_others(group, blocks), released)
-    units = np.maximum(_counted(group.truth_blocks, blocks), known.side.sizes)
+    units = np.maximum(_counted(group.truth_blocks, blocks), np.maximum(known.side.sizes, released.sizes))
     situation = _Situation(blocks, known, others, units, kernel)
     doubts = [Doubt.of(prior, law, group.z) for law in laws] if prior is not None else []
     if not any(doubt.unknowns for doubt in doubts):
@@ -247,10 +247,11 @@ def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:
     rhat, ess = diagnosed(watched[:, :, moving])
     each = np.full((2, watched.shape[2]), np.nan)
     each[:, moving] = rhat, ess
-    worst, least = float(np.max(rhat, initial=1.0)), float(np.min(ess, initial=np.inf))
-    error = float(np.sqrt(np.max(share * (1 - share), initial=0.0) / least))
+    every = done.sweeps * len(done.kept)
+    worst, least = float(np.max(rhat, initial=1.0)), float(np.min(ess, initial=every))
+    error = float(np.sqrt(np.max(share * (1 - share), initial=0.0) / max(least, 1e-9)))
     converged = worst <= sampling.rhat and least >= sampling.ess
-    return _Judged(each, worst, least, error, done.sweeps * len(done.kept), converged)
+    return _Judged(each, worst, least, min(error, 1.0), done.sweeps, converged)
 
 
 def _doubtful(held: Floats) -> Any:

@@ -22,8 +22,11 @@ FIRST_LOOPS = 20  # walked from the start, before loops are probed
 PROBES = 3  # from every record, the first of them not counted
 PROBE_STEPS = 100
 WORK = 2.0  # steps of each unit between draws
-SCALINGS = 5
-WORST = 40  # units whose R-hat, and as many whose ESS, is computed in full
+SCALINGS, EVEN = (
+    20,
+    0.05,
+)  # most rounds of bringing columns to equal sums, and what is equal enough on the log scale
+WORST = 15  # units whose R-hat, and as many whose ESS, is computed in full
 BATCHES = 20
 
 Matches = npt.NDArray[np.int32]
@@ -88,13 +91,16 @@ def heat_rows(logs: Floats, units: int) -> Rows:
     none = np.log(units - released) if units > released else -inf
     if units > known:
         return rows_of(logs, none)
-    share = np.append(np.ones(released), max(units - released, 1))
-    every = np.column_stack([logs, np.full(known, none)])
+    every = logs.copy() if units == released else np.column_stack([logs, np.full(known, none)])
+    share = np.append(np.ones(released), units - released)[: every.shape[1]]
     for _ in range(SCALINGS):
         chances = np.exp(every - every.max(axis=1, keepdims=True))
         sums = (chances / chances.sum(axis=1, keepdims=True)).sum(axis=0)
-        every += np.log(share / np.maximum(sums, 1e-200))
-    return rows_of(every[:, :-1], float(every[0, -1]))
+        more = np.log(share / np.maximum(sums, 1e-200))
+        every += more
+        if np.abs(more).max() < EVEN:
+            break
+    return rows_of(every[:, :released], none if units == released else float(every[0, -1]))
 
 
 def _walk(rows: Rows, begins: Rows, start: Ints) -> Walk:
@@ -179,7 +185,7 @@ def _traces(piece: Piece, kept: Matches) -> Floats:
     every = np.column_stack([piece.logs, np.zeros(len(piece.logs))])
     at = np.arange(len(piece.logs))
     pairs = (kept >= 0).sum(axis=2)
-    log_weight = np.array([[every[at, match].sum() for match in chain] for chain in kept])
+    log_weight = np.array([every[at, chain].sum(axis=1) for chain in kept])
     return np.stack([log_weight + piece.log_weights[pairs], pairs.astype(np.float64)], axis=2)
 
 

@@ -155,7 +155,7 @@ def _kernel(
 
     marginal = None
     if plan.kernel == "coherent" and plan.marginal != "truth":
-        marginal = log_f(plan, release, fields)
+        marginal = log_f(plan, release, fields, ground.matching)
     if plan.kernel not in BACKWARD or not ground.absent.any():
         return Kernel(plan.kernel, marginal)
     reading = Reading(plan.kernel, plan.prior, None, release.table, NODES[1])

@@ -31,7 +31,7 @@ IF_RELEASED = (
 NODES = (9, 17, 33, 65)  # for each unknown parameter, until the probabilities stop changing
 SETTLED = 1e-4
 HARDLY = -300.0  # the log density of what lies more than 20 sds from everything
-KINDS = (LINKED, "likelier not released", "below the threshold", NO_CANDIDATE)
+KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,10 @@ def odds_of(
     if plan.kernel == "coherent" and plan.marginal == "truth":
         odds = Odds.by_truth(ground, known, release, fields, (reading.exact, read))
     else:
-        logs = log_f(plan, release, fields), log_absent(known, release, fields, ground, reading)
+        logs = (
+            log_f(plan, release, fields, ground.matching),
+            log_absent(known, release, fields, ground, reading),
+        )
         odds = Odds.by_given(ground, known, release, fields, read, logs)
     uncertain = clear_fields(release, fields)
     return replace(
@@ -121,7 +124,7 @@ def odds_of(
     )
 
 
-def log_f(plan: Any, release: Release, fields: Sequence[str]) -> Floats:
+def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
     """Return the f(z) of an outsider, or nothing for kernels without one."""
     if plan.kernel != "coherent":
         return np.zeros(len(release.table))
@@ -129,7 +132,9 @@ def log_f(plan: Any, release: Release, fields: Sequence[str]) -> Floats:
 
     if callable(plan.marginal):
         return log_given(plan.marginal, release.table)
-    return log_gaussian(release.table, fields, release.card)
+    uncertain = () if plan.error is None else plan.error.columns
+    sure = [n for n in fields if n not in uncertain or release.card.law_of(n) is not None]
+    return log_gaussian(release.table, sure, release.card, blocks)
 
 
 def log_absent(

@@ -42,7 +42,7 @@ def ranks(table: StudyTable, path: Path) -> Path:
         ends.append((float(shares[-1]), name, color))
     for height, (_, text, color) in zip(spread_out([end[0] for end in ends], 5), ends, strict=True):
         label(axes, (places[-1], height), text, color, xytext=(12, 0))
-    axes.set_ylim(0, 103)
+    axes.set_ylim(0, 110)
     axes.set_xticks(places)
     axes.set_xlabel("rank of the true record, at most", fontsize=8, color=INK)
     axes.set_ylabel("% of the records", fontsize=8, color=INK)
@@ -68,7 +68,7 @@ def telling(table: StudyTable, path: Path) -> Path:
             one.plot(secret, height, "o", color=ORANGE, markersize=5)
         one.set_yticks(range(len(KERNELS)), KERNELS)
         one.set_ylim(len(KERNELS) - 0.5, -0.5)
-        one.set_xlim(0, None)
+        one.set_xlim(0, 1.08 * one.get_xlim()[1])
         one.tick_params(axis="y", length=0)
         one.spines["left"].set_visible(False)
         one.set_xlabel(f"ranked first, of {RECORDS}", fontsize=8, color=INK)

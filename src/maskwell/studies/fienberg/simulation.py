@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...attacks import BayesIntruder, attack
-from ...attacks.bayes.priors import Prior
+from ...attacks import BayesIntruder, Prior, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise, Chain, Subsample
 from ...table import Floats, Table
@@ -26,7 +25,7 @@ SCENARIOS = {  # by name: how much of the bias, and how much of the noise
     "bias and noise": (1.0, 1.0),
 }
 GAMMA = Prior(family="gamma")
-KERNELS = ("fms", "paper", "forward", "coherent")
+KERNELS = ("fms", "forward", "coherent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Answer:
 
     `places`: how many true records he ranks 1st to 10th, and beyond; the mean probability that he gives to his first,
     to the true, and to his correct links. `out` and `inside`: the mean probability of "not released" that he gives to
-    those who were not, and to those who were; `said_out` the share of either for whom it is the likeliest.
+    those who were not, and to those who were.
     """
 
     places: Floats
@@ -59,7 +58,6 @@ class Answer:
     correct: float
     out: float = 0.0
     inside: float = 0.0
-    said_out: tuple[float, float] = (0.0, 0.0)
 
 
 def answered(job: Job, masking: Masking) -> Answer:
@@ -70,19 +68,14 @@ def answered(job: Job, masking: Masking) -> Answer:
     return Answer(belief.places, *(one.mean for one in chances), **_absence(risk.table, masking))
 
 
-def _absence(table: Any, masking: Masking) -> dict[str, Any]:
+def _absence(table: Any, masking: Masking) -> dict[str, float]:
     """Return what he says of not being released, of those who were not and of those who were."""
     if "not_released" not in table.column_names:
         return {}
-    absent, best = (np.asarray(table[name], np.float64) for name in ("not_released", "probability"))
+    absent = np.asarray(table["not_released"], np.float64)
     released = np.zeros(len(masking.truth), np.bool_)
     released[masking.order] = True
-    said = absent > best
-    return {
-        "out": float(absent[~released].mean()),
-        "inside": float(absent[released].mean()),
-        "said_out": (float(said[~released].mean()), float(said[released].mean())),
-    }
+    return {"out": float(absent[~released].mean()), "inside": float(absent[released].mean())}
 
 
 # Running.

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from ..goldstein.conclusions import EXPLAINED, FAILS, HOLDS, Estimate, estimate, judged, listed, verdict
+from ..goldstein.conclusions import EXPLAINED, Estimate, estimate, judged, listed, verdict
 from ..plans import named
 from ..results import Draws
+from ..trottini.statements import together
 from .file import RECORDS
 from .simulation import KERNELS, SCENARIOS
-from .tables import MASKED, ROWS
+from .tables import INSIDE, MASKED, OUT, ROWS
 
 NONE, NOISE, BIAS, BOTH = SCENARIOS
 ALIKE = 0.1 * RECORDS  # records: up to where we call counts alike
@@ -38,24 +39,17 @@ def _values(draws: Draws, row: str, column: str) -> np.ndarray:
 
 def _order(draws: Draws) -> list[str]:
     first = {name: _values(draws, ROWS[0], name) for name in SCENARIOS}
-    steps = [estimate(first[NONE] - first[BIAS]), estimate(first[BIAS] - first[NOISE])]
+    apart = estimate(first[BIAS] - first[NOISE])
     alike = estimate(first[NOISE] - first[BOTH])
-    outcomes = [judged(steps, low=0), judged([alike], -ALIKE, ALIKE)]
+    outcomes = [judged([apart], low=ALIKE), judged([alike], -ALIKE, ALIKE)]
     return [
         verdict(
-            "bias alone hinders little, noise alone much, and bias adds little to noise (319, 295, 42, 43 first)",
-            _together(outcomes),
+            "noise hinders far more than bias, and bias adds little to noise (319, 42, 295 and 43 first)",
+            together(outcomes),
             f"first are {listed((estimate(v) for v in first.values()), 0)} with {IN_ORDER}",
             SLIDES,
         )
     ]
-
-
-def _together(outcomes: Iterable[str]) -> str:
-    several = set(outcomes)
-    if several == {HOLDS}:
-        return HOLDS
-    return FAILS if FAILS in several else (several - {HOLDS}).pop()
 
 
 def _unmasked(draws: Draws) -> list[str]:
@@ -69,7 +63,9 @@ def _unmasked(draws: Draws) -> list[str]:
 
 def _top_five(draws: Draws) -> list[str]:
     def share(rows: Iterable[str]) -> Estimate:
-        return estimate(100 / RECORDS * np.sum([_values(draws, row, BOTH) for row in rows], axis=0), 100 / RECORDS)
+        return estimate(
+            100 / RECORDS * np.sum([_values(draws, row, BOTH) for row in rows], axis=0), 100 / RECORDS
+        )
 
     five, ten = share(ROWS[:5]), share(ROWS[:10])
     return [
@@ -107,12 +103,15 @@ def _told(draws: Draws) -> list[str]:
 
 
 def _absent(draws: Draws) -> list[str]:
-    columns = ("mean probability, not released", "mean probability, released")
-    out, inside = ([_values(draws, f"{name}, fms", column) for name in SCENARIOS] for column in columns)
-    gaps = [estimate(a - b, 100 / RECORDS) for a, b in zip(out, inside, strict=True)]
+    def gap(name: str, case: str) -> Estimate:
+        row = f"{name}, {case}, fms"
+        return estimate(_values(draws, row, OUT) - _values(draws, row, INSIDE), 100 / RECORDS)
+
+    told = listed((gap(name, "told") for name in MASKED), 1)
+    not_told = listed((gap(name, "not told") for name in MASKED), 1)
     return [
-        'half of the file released: he gives "not released" more to those who were not, by '
-        f"{listed(gaps, 1)} points with {IN_ORDER} (kernel fms)"
+        'half of the file released: he gives "not released" more to those who were not than to those who were, by '
+        f"{told} points told and {not_told} not told, with {', '.join(MASKED)} (kernel fms)"
     ]
 
 

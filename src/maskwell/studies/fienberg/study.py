@@ -11,7 +11,7 @@ from .simulation import simulate
 from .statements import notes
 from .tables import TABLES
 
-REPLICATES = 10
+REPLICATES = 6
 
 
 def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:

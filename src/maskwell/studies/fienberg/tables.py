@@ -12,6 +12,9 @@ from .simulation import GAMMA, KERNELS, SAMPLED, SCENARIOS, Job
 
 ROWS = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 11)), "beyond")
 MASKED = tuple(SCENARIOS)[1:]
+FIRST, OUT, INSIDE = "first", "P(out), those out", "P(out), those in"
+PERCENT = 100.0
+SOME = 1 / 3  # the share of the replicates on which the slow tables are run
 CASES = {"told": None, "not told": GAMMA}
 
 
@@ -51,31 +54,25 @@ def _telling() -> Plan:
     def cells(found: Found) -> Draws:
         return {cell: [float(one.places[0]) for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells, 0.5)
+    return Plan(tuple(jobs.values()), cells, SOME)
 
 
 def _sampled() -> Plan:
+    cases = [(name, "not told", GAMMA) for name in SCENARIOS] + [(name, "told", None) for name in MASKED]
     jobs = {
-        f"{name}, {kernel}": Job(name, kernel, fraction=SAMPLED)
-        for name, kernel in product(SCENARIOS, ("fms", "coherent"))
+        f"{name}, {case}, {kernel}": Job(name, kernel, prior, SAMPLED)
+        for (name, case, prior), kernel in product(cases, ("fms", "coherent"))
     }
 
     def cells(found: Found) -> Draws:
         figures: dict[str, list[float]] = {}
         for row, job in jobs.items():
-            answers = found[job]
-            figures[named(row, "first, of those released")] = [
-                100 * one.places[0] / one.places.sum() for one in answers
-            ]
-            for place, who in enumerate(("not released", "released")):
-                figures[named(row, f"likeliest not released, of those {who}")] = [
-                    100 * one.said_out[place] for one in answers
-                ]
-            figures[named(row, "mean probability, not released")] = [100 * one.out for one in answers]
-            figures[named(row, "mean probability, released")] = [100 * one.inside for one in answers]
+            figures[named(row, FIRST)] = [PERCENT * one.places[0] / one.places.sum() for one in found[job]]
+            figures[named(row, OUT)] = [PERCENT * one.out for one in found[job]]
+            figures[named(row, INSIDE)] = [PERCENT * one.inside for one in found[job]]
         return figures
 
-    return Plan(tuple(jobs.values()), cells, 0.5)
+    return Plan(tuple(jobs.values()), cells, SOME)
 
 
 TABLES: dict[str, Callable[[], Plan]] = {

@@ -13,7 +13,7 @@ from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, label, panels, save, spre
 from ..plans import named
 from ..results import Cell, Study, StudyTable
 from .simulation import LEVELS, MOMENTS, RECORDS
-from .tables import HELPERS, KERNELS, KNOWING, SHOWN_AT, amounts
+from .tables import HELPED, HELPERS, KERNELS, KNOWING, SHOWN_AT, amounts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,29 +161,23 @@ def threshold(table: StudyTable, path: Path) -> Path:
 
 
 def helpers(table: StudyTable, path: Path) -> Path:
-    """Draw the correct links as the number of known units grows."""
-    figure, axes = panels(2, width=4.8, height=3.8)
-    x = [count + 1 for count in HELPERS]
-    for one, data in zip(axes, MOMENTS, strict=True):
-        ends = []
-        for column, color in zip(KNOWING, (ORANGE, GREEN, BLUE), strict=True):
-            cells = [table[named(f"{data}, L {count}", column)] for count in HELPERS]
-            one.plot(x, [cell.ours for cell in cells], color=color, marker="o", markersize=4)
-            if all(cell.low is not None for cell in cells):
-                low, high = ([getattr(cell, side) for cell in cells] for side in ("low", "high"))
-                one.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
-            ends.append((cells[-1].ours, column, color))
-        for height, (_, text, color) in zip(spread_out([end[0] for end in ends], 5), ends, strict=True):
-            label(one, (x[-1], height), text, color)
-        one.set_xscale("log")
-        one.set_xticks(x, [str(count) for count in HELPERS])
-        one.minorticks_off()
-        title(one, data)
-        _say(one, "L: other units he knows, not which records are theirs")
-    axes[0].set_ylim(0, RECORDS)
-    _say(axes[0], "L: other units he knows, not which records are theirs", "correct links of 100")
-    _headline(
-        figure,
-        "From not told (d.2) to told (d.1) and beyond: what known units teach (minimum bias and noise)",
+    """Draw the probability of the truth as the number of known units grows: of the figures the one that is no draw."""
+    figure, (axes,) = panels(1, width=6.4, height=3.8)
+    x, ends = [count + 1 for count in HELPERS], []
+    for name, color in zip(KNOWING, (ORANGE, GREEN, BLUE), strict=True):
+        heights = [table[named(f"L {count}", f"{name}, truth")].ours for count in HELPERS]
+        axes.plot(x, heights, color=color, marker="o", markersize=4)
+        ends.append((heights[-1], name, color))
+    for height, (_, text, color) in zip(spread_out([end[0] for end in ends], 5), ends, strict=True):
+        label(axes, (x[-1], height), text, color)
+    axes.set_xscale("log")
+    axes.set_xticks(x, [str(count) for count in HELPERS])
+    axes.minorticks_off()
+    axes.set_ylim(0, RECORDS)
+    _say(
+        axes,
+        "L: other units he knows, not which records are theirs",
+        "mean probability of the true record, %",
     )
+    title(axes, f"What known units teach ({HELPED}, minimum bias and noise, the paper's kernel)")
     return save(figure, path)

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...attacks import BayesIntruder, attack
-from ...attacks.bayes.priors import Prior
+from ...attacks import BayesIntruder, Prior, Sampling, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise
 from ...schema import Column, Schema
@@ -20,6 +19,7 @@ from ...table import Floats, Table
 
 RECORDS = 100
 FIELD = "X"
+MOST = 8_000  # draws of a chain; what has not converged by then says so
 UNIT = 1e-9  # of released values: as good as none
 LEVELS = ("minimum", "medium", "maximum")
 BIAS_SDS = dict(zip(LEVELS, (0.01 / 6, 0.2 / 6, 1 / 6), strict=True))  # the paper's phi
@@ -49,9 +49,12 @@ TIGHT = Prior(theta_range=THETA)  # the paper's: its sd is a twentieth of its me
 WIDE = Prior(family="lognormal", mean_over_sd=1.0, theta_range=THETA)
 
 
-def intruder(kernel: str = "paper", prior: Prior | None = None, helpers: int | str = 0) -> BayesIntruder:
+def intruder(kernel: str = "paper", prior: Prior | None = None, helpers: int = 0) -> BayesIntruder:
     """Return an intruder who was told the parameters (no prior), or was not."""
-    return BayesIntruder(fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior, helpers=helpers)
+    sampling = Sampling(most=MOST) if helpers else None
+    return BayesIntruder(
+        fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior, helpers=helpers, sampling=sampling
+    )
 
 
 CASES = {"d.1": None, "d.2": TIGHT}  # told; not told, and nobody known but the target
@@ -61,12 +64,14 @@ CASES = {"d.1": None, "d.2": TIGHT}  # told; not told, and nobody known but the 
 class Answer:
     """What an intruder found in one file: correct links, their probability, and links and correct ones by threshold.
 
-    Probability and sd are those of the correct links, NaN where there are too few. `converged`: he says so himself.
+    Probability and sd are those of the correct links, NaN where there are too few; `truth` is the mean probability of
+    the true records. `converged`: whether his chains did, as he says himself.
     """
 
     correct: float
     probability: float
     sd: float
+    truth: float
     links: Floats
     right: Floats
     converged: bool = True
@@ -82,11 +87,12 @@ class Job:
     def answer(self, masking: Masking) -> Answer:
         """Attack every record of a file in turn."""
         risk = attack(self.plan, masking)
-        chances = risk.belief.correct_probability
-        curve = risk.belief.curve(THRESHOLDS)
+        belief: Any = risk.belief
+        chances, truth = belief.correct_probability, belief.truth_probability.mean
+        curve = belief.curve(THRESHOLDS)
         links, right = (np.asarray(curve[name], np.float64) for name in ("links", "correct"))
-        silent = not any("not converged" in note for note in risk.notes)
-        return Answer(risk.expected_correct, chances.mean, chances.sd, links, right, silent)
+        converged = not any("NOT CONVERGED" in note for note in risk.notes)
+        return Answer(risk.expected_correct, chances.mean, chances.sd, truth, links, right, converged)
 
 
 def told(values: Sequence[float]) -> list[float]:

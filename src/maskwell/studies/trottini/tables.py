@@ -27,14 +27,17 @@ from .simulation import (
 )
 
 KERNELS = ("paper", "forward", "fms", "coherent")
-HELPERS = (0, 1, 4, 9, 24, 49, RECORDS - 1)  # groups of L + 1 known units divide the file
+HELPERS = (0, 1, 9, 24, 49, RECORDS - 1)  # groups of L + 1 known units divide the file
+KNOWING = {"tight prior": TIGHT, "wide prior": WIDE, "told": None}
+HELPED = "DATA2"  # the file of `helpers`
 SHOWN = 5  # records of table 1
 SHOWN_AT = {  # the thresholds that differ: not told, he is sure of nothing
     "d.1": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
     "d.2": (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2),
 }
 HALF = 0.5
-FEW = 0.02  # the share of the replicates on which the chains of `helpers` are run
+PERCENT = 100.0
+FEW = 0.01  # the share of the replicates on which the chains of `helpers` are run
 
 
 def amounts(bias: str, noise: str) -> str:
@@ -134,7 +137,7 @@ def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
     """Return links and correct ones at a threshold by file, and how precise those of all files are together."""
     links = [float(one.links[place]) for one in answers]
     right = [float(one.right[place]) for one in answers]
-    precise = [100 * np.sum(right) / np.sum(links)] if np.sum(links) else []
+    precise = [PERCENT * np.sum(right) / np.sum(links)] if np.sum(links) else []
     return {"links": links, "correct": right, "% right": precise}
 
 
@@ -142,24 +145,21 @@ def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
 
 
 def _helpers() -> Plan:
+    scenario = equal(LEVELS[0], HELPED)
     jobs = {
-        named(f"{data}, L {helpers}", f"{name}"): Job(
-            equal(LEVELS[0], data), intruder(kernel, prior, helpers)
-        )
-        for data, helpers, (name, (kernel, prior)) in product(MOMENTS, HELPERS, KNOWING.items())
+        (f"L {helpers}", name): Job(scenario, intruder(prior=prior, helpers=helpers))
+        for helpers, (name, prior) in product(HELPERS, KNOWING.items())
     }
 
     def cells(found: Found) -> Draws:
-        return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
+        figures: dict[str, list[float]] = {}
+        for (row, name), job in jobs.items():
+            figures[named(row, f"{name}, truth")] = [PERCENT * one.truth for one in found[job]]
+            figures[named(row, f"{name}, correct")] = [one.correct for one in found[job]]
+        return figures
 
     return Plan(tuple(jobs.values()), cells, FEW)
 
-
-KNOWING = {
-    "tight prior": ("paper", TIGHT),
-    "wide prior": ("paper", WIDE),
-    "told": ("paper", None),
-}
 
 TABLES: dict[str, Callable[[], Plan]] = {
     "2": lambda: _counts("d.1"),
