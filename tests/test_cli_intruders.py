@@ -51,16 +51,17 @@ def test_attack_as_json_has_figures_and_no_record(run: Any, folder: Path) -> Non
     assert "person 0" not in json.dumps(said)
 
 
-def test_attack_by_all_sets_six_intruders_side_by_side(run: Any, folder: Path) -> None:
+def test_attack_by_all_sets_seven_intruders_side_by_side(run: Any, folder: Path) -> None:
     ran = run("attack", *HALVES, *WHERE, "--all")
     assert ran.code == 0
-    rows = [re.split(r"  +", line)[0] for line in ran.out.splitlines()[1:7]]
+    rows = [re.split(r"  +", line)[0] for line in ran.out.splitlines()[1:8]]
     nearest = ["nearest record", "nearest, informed"]
     assert rows == [
         "Winkler's matcher",
         *nearest,
         "knows the law",
         "knows the law, one-to-one",
+        "the ceiling",
         "fingerprint alone",
     ]
 
@@ -200,3 +201,53 @@ def test_bad_input_is_refused_in_a_sentence(
     assert ran.code == 2
     assert said in ran.err
     assert "Traceback" not in ran.err
+
+
+LAW = ("attack", *HALVES, *WHERE, "--intruder", "law")
+
+
+def test_the_law_takes_its_own_options(run: Any, folder: Path) -> None:
+    masking = mw.Masking.read(release="out", private="inside")
+    where: dict[str, Any] = {"match_blocks": ("REGION",), "fields": ("INCOME", "TAX", "AGE")}
+    for options, more in (
+        (("--kernel", "forward", "--threshold", 0.5), {"kernel": "forward", "threshold": 0.5}),
+        (("--untold",), {"prior": mw.Prior()}),
+        (("--helpers", "all"), {"helpers": "all"}),
+    ):
+        ran = run(*LAW, *options)
+        assert (ran.code, ran.out) == (0, f"{mw.attack(mw.BayesIntruder(**where, **more), masking)!r}\n")
+
+
+def test_what_the_law_believes_is_drawn(run: Any, folder: Path) -> None:
+    ran = run(*LAW, "--picture", "belief.png")
+    assert (ran.code, ran.err) == (0, "drawn: belief.png\n")
+    assert (folder / "belief.png").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("attack", *HALVES, "--kernel", "forward"), "are those of --intruder law"),
+        (("attack", *HALVES, "--picture", "a.png"), "what --intruder law believes"),
+        ((*LAW, "--helpers", "many"), "--helpers is a whole number or all, not 'many'"),
+        ((*LAW, "--kernel", "backward"), "kernel must be one of coherent, forward, paper, fms"),
+        (("telling", *HALVES, "--helpers", "1,x"), "--helpers is a whole number or all, not 'x'"),
+        (("telling", *HALVES, "--family", "normal"), "family"),
+    ],
+)
+def test_options_of_the_law_that_make_no_sense_are_refused(
+    run: Any, folder: Path, options: tuple[Any, ...], said: str
+) -> None:
+    ran = run(*options)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_telling_prints_what_the_library_says(run: Any, folder: Path) -> None:
+    ran = run("telling", *HALVES, *WHERE, "--mean-over-sd", 5)
+    masking = mw.Masking.read(release="out", private="inside")
+    plan = mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"))
+    said = mw.telling(masking, plan=plan, prior=mw.Prior(mean_over_sd=5.0))
+    assert (ran.code, ran.out) == (0, f"{said!r}\n")
+    figures = json.loads(run("telling", *HALVES, *WHERE, "--mean-over-sd", 5, "--json").out)
+    assert figures["difference"] == pytest.approx(said.difference)

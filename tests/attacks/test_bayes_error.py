@@ -11,7 +11,6 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 
-from maskwell.attacks.bayes.blurred import LaplaceAndNormal, blurred
 from maskwell.attacks.bayes.erring import OwnError, erred, erring_terms, error_from_dict, error_problems
 from maskwell.attacks.pairwise import law_terms, summed_logs
 from maskwell.errors import BadPlan
@@ -227,30 +226,6 @@ def test_an_error_adds_to_correlated_noise(name, outlet):
     for i, one in enumerate(z.values(["A", "B"])):
         expected = logsumexp(law.logpdf(np.tile(one, (len(true), 1)), pairs) + weights)
         assert found[i] == pytest.approx(expected, abs=1e-5)
-
-
-def test_laplace_and_normal_noise_keeps_its_digits_far_out():
-    noise = LaplaceAndNormal((2**0.5 * 3.0, 0.0, 2.0), (0.5, 1.5, 0.0))
-    at = np.array([[200.0, 1.0, 1.0], [-200.0, 1.0, 1.0]])
-    points, _ = noise.log_box(at, at, (True,) * 3)
-    rest = norm.logpdf(1.0, 0, 1.5) + Laplace((2.0,)).log_box(at[:, 2:], at[:, 2:], (True,))[0]
-    tail = -200 / 3 - np.log(6) + 0.5 * (0.5 / 3) ** 2  # the last is what a normal error adds to the tail
-    np.testing.assert_allclose(points, tail + rest, rtol=1e-13)
-    boxes, _ = noise.only([0]).log_box(at[:, :1] - 1, at[:, :1] + 1, (False,))
-    np.testing.assert_allclose(boxes, tail + np.log(6 * np.sinh(1 / 3)), rtol=1e-13)
-    whole, _ = noise.only([0]).log_box(np.array([[-np.inf]]), np.array([[np.inf]]), (False,))
-    assert whole == pytest.approx(0.0, abs=1e-15)
-    edges = np.linspace(-40, 40, 81)[:, None]
-    parts, _ = noise.only([0]).log_box(edges[:-1], edges[1:], (False,))
-    assert np.exp(parts).sum() == pytest.approx(1 - 2 * np.exp(-40 / 3 + 0.5 / 36) / 2, rel=1e-12)
-
-
-def test_a_blurred_mixture_has_the_covariances_of_both():
-    for noise in JOINT.values():
-        both = blurred(noise, np.array([1.5, 0.5]))
-        np.testing.assert_allclose(both.covariance, noise.covariance + np.diag([2.25, 0.25]), rtol=1e-12)
-        np.testing.assert_allclose(both.only([1]).covariance, both.covariance[1:, 1:], rtol=1e-12)
-        assert (both.resolution > noise.resolution).all()
 
 
 @pytest.mark.parametrize("name", ["rounded and clamped", "clamped bias", "laplace on a unit", "coarse bias"])

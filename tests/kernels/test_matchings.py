@@ -42,15 +42,16 @@ def size_weights(known, released, units):
     return np.array([lgamma(units - known + 1) - lgamma(m + 1) if m >= 0 else -inf for m in left])
 
 
-def drawn(logs, units, draws, *, longest=200, loops=2, seed=3):
+def drawn(logs, units, draws, *, factors=0.0, longest=200, loops=2, seed=3):
     """How often each unit has each record in many batches of one walk."""
     known, released = logs.shape
-    rows = matchings.rows_of(logs, np.log(units - released) if units > released else -inf)
+    rows = matchings.rows_of(logs + factors, np.log(units - released) if units > released else -inf)
+    others = np.append(np.exp(np.zeros(released) + factors), 1.0)
     match, owner = np.full(known, -1), np.full(released, -1)
     first = np.arange(min(known, released))
     match[first], owner[first] = first, first
     begins = matchings.rows_of(np.zeros((1, released)), -inf)
-    walk = matchings.Walk(rows, begins, match, owner, np.zeros((longest + 1, 2), np.int64))
+    walk = matchings.Walk(rows, others, begins, match, owner, np.zeros((longest + 1, 2), np.int64))
     rng, out = np.random.default_rng(seed), []
     for _ in range(50):
         counts, kept = np.zeros((known, released + 1), np.int64), np.zeros((draws // 50, known), np.int32)
@@ -140,6 +141,15 @@ def test_loops_draw_matchings_by_weight(shape):
     assert within_four_errors(batches, shares(logs, units), 100_000)
 
 
+@pytest.mark.parametrize("shape", [(4, 4, 6), (3, 5, 5), (5, 3, 5)])
+def test_factors_of_records_change_no_weights(shape):
+    known, released, units = shape
+    rng = np.random.default_rng(9)
+    logs, factors = rng.normal(0, 1.5, (known, released)), rng.normal(0, 1, released)
+    batches, _ = drawn(logs, units, 100_000, factors=factors)
+    assert within_four_errors(batches, shares(logs, units), 100_000)
+
+
 def test_undoing_long_loops_changes_no_weights():
     logs = np.random.default_rng(8).normal(0, 1, (4, 4))
     batches, undone = drawn(logs, 6, 100_000, longest=5)
@@ -160,7 +170,7 @@ def test_wrong_weights_would_be_seen():
 
 def test_probing_notes_the_steps_of_a_loop_from_every_record():
     rows = matchings.rows_of(np.where(np.eye(4), 0.0, -inf), -inf)
-    walk = matchings.Walk(rows, rows, np.arange(4), np.arange(4), np.zeros((9, 2), np.int64))
+    walk = matchings.Walk(rows, np.ones(5), rows, np.arange(4), np.arange(4), np.zeros((9, 2), np.int64))
     lengths = np.zeros(4, np.int64)
     matchings.probe(walk, 0, lengths, np.random.default_rng(1))
     assert lengths.tolist() == [1, 1, 1, 1]

@@ -92,7 +92,7 @@ def _compile_matchings() -> None:
     permanents.pair_chances(logs, np.zeros(3))
     permanents.log_sizes(logs)
     rows, begins = matchings.rows_of(logs, -np.inf), matchings.rows_of(logs[:1], -np.inf)
-    walk = matchings.Walk(rows, begins, match, match.copy(), np.zeros((8, 2), np.int64))
+    walk = matchings.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
     rng = np.random.default_rng(0)
     matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
     matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)

@@ -31,6 +31,7 @@ from .gauss_tiles import (
     keys_below,
     padded,
     single_error,
+    values_64,
 )
 from .sieve import Three, kept
 
@@ -131,9 +132,9 @@ def _tile_64(
         for _ in range(3 if -cost >= least else 0):
             three = kept(three, cost, tile * WIDE)
         return three
-    if add_64(exact, tile, query, state[REF], scale, least, room) == 0:
-        return three
-    return _rank(exact, tile, query, least, room, three)
+    passing = values_64(exact, tile, query, least, room)
+    add_64(room, state[REF], scale)
+    return three if passing == 0 else _rank(exact, tile, query, least, room, three)
 
 
 @njit(cache=True, nogil=True, _nrt=False)

@@ -104,7 +104,8 @@ class Grove(NamedTuple):
 
     A tile has coordinates and then offsets (tiles x (coordinates + 1) x WIDE), `exact` and `single`: these from the
     tile's middle and its peak. `about` has the middle, the peak, the half diagonal, and how many points stand at the
-    first place: 1, or all of them where they are the same. `number` has the numbers of the points, ascending (-1: none).
+    first place: 1, or all of them where they are the same. The numbers of its points, ascending, stand in `order` from
+    `start` on.
     """
 
     roots: Ints
@@ -115,7 +116,8 @@ class Grove(NamedTuple):
     exact: Floats
     single: Singles
     about: Floats
-    number: Ints
+    start: Ints
+    order: Ints
 
 
 @njit(cache=True, nogil=True)
@@ -185,7 +187,7 @@ def in_tiles(forest: Forest, rows: Floats, offsets: Floats, blocks: int) -> Grov
     kids, count = np.full((nodes, FAN), NONE), np.zeros((nodes, FAN), np.float32)
     sides, peak = np.zeros((nodes, 2 * across, FAN)), np.full((nodes, FAN), -np.inf)
     exact, single = np.zeros((tiles, across + 1, WIDE)), np.zeros((tiles, across + 1, WIDE), np.float32)
-    about, number = np.zeros((tiles, across + 3)), np.full((tiles, WIDE), NONE)
+    about, begin = np.zeros((tiles, across + 3)), np.empty(tiles, np.int64)
     for node in range(grown):
         this, first, stop = name[node], forest.first[node], forest.stop[node]
         if this >= 0:
@@ -193,25 +195,20 @@ def in_tiles(forest: Forest, rows: Floats, offsets: Floats, blocks: int) -> Grov
             continue
         tile, alike = -1 - this, forest.child[node] == ALIKE
         size, repeat = 1 if alike else stop - first, stop - first if alike else 1
-        number[tile, :size] = forest.number[first : first + size]
-        at = rows[first : first + size], offsets[number[tile, :size]]
-        _fill_tile(at[0], at[1], repeat, exact[tile], single[tile], about[tile])
+        begin[tile], theirs = first, offsets[forest.number[first : first + size]]
+        _fill_tile(rows[first : first + size], theirs, repeat, exact[tile], single[tile], about[tile])
     flat = kids.ravel(), sides.ravel(), peak.ravel(), count.ravel(), exact.ravel(), single.ravel()
-    return Grove(name[:blocks].copy(), *flat, about, number)
+    return Grove(name[:blocks].copy(), *flat, about, begin, forest.number)
 
 
 # Loops run over the width of `room`, not over a constant: compilers unroll those instead of working side by side.
 # Four coordinates are taken at a time; there are zeros up to a multiple of it.
 
 
-@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"}, error_model="numpy")
-def add_64(
-    exact: Floats, tile: int, query: Floats, ref: float, scale: float, least: float, room: Floats
-) -> int:
-    """Put the scores of a tile into the first row of `room`, add their weights to the second, and return how many are
-    not below the least. A weight is e / (1 - e scale) of e = exp(score - ref).
-    """
-    wide, passing, share = np.uintp(room.shape[1]), 0, -scale
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"})
+def values_64(exact: Floats, tile: int, query: Floats, least: float, room: Floats) -> int:
+    """Put the scores of a tile into the first row of `room`, and return how many are not below the least."""
+    wide, passing = np.uintp(room.shape[1]), 0
     start = np.uintp(tile * (len(query) + 1)) * wide
     at = start + np.uintp(len(query)) * wide
     for j in range(wide):
@@ -223,6 +220,15 @@ def add_64(
             s, t = exact[at + j] - a, exact[at + wide + j] - b
             u, v = exact[at + wide + wide + j] - c, exact[at + wide + wide + wide + j] - d
             room[0, j] -= 0.5 * (s * s + t * t + u * u + v * v)
+    for j in range(wide):
+        passing += room[0, j] >= least
+    return passing
+
+
+@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"}, error_model="numpy")
+def add_64(room: Floats, ref: float, scale: float) -> None:
+    """Add the weights of scores to the second row: e / (1 - e scale) of e = exp(score - ref)."""
+    wide, share = np.uintp(room.shape[1]), -scale
     if scale > 0:
         for j in range(wide):
             e = exp_64(room[0, j] - ref)
@@ -230,17 +236,14 @@ def add_64(
     else:
         for j in range(wide):
             room[1, j] += exp_64(room[0, j] - ref)
-    for j in range(wide):
-        passing += room[0, j] >= least
-    return passing
 
 
 @njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"}, error_model="numpy")
 def add_32(
     single: Singles, tile: int, aim: Singles, base: float, scale: float, least: float, room: Singles
 ) -> int:
-    """Do the same in single precision: scores less the reference, `base` the tile's peak less it, `aim` the query from
-    the tile's middle; e scale is at most 0.1 here.
+    """Do both in single precision: scores less the reference, `base` the tile's peak less it, `aim` the query from the
+    tile's middle; e scale is at most 0.1 here.
     """
     wide, passing, share, half = np.uintp(room.shape[1]), np.int32(0), np.float32(-scale), np.float32(0.5)
     start, peak, low = np.uintp(tile * (len(aim) + 1)) * wide, np.float32(base), np.float32(least)

@@ -456,17 +456,22 @@ def learn(
         if _accepts(after - before, rng):
             before = after
             accepted[group] += 1
-            _keep(state, spare, surface.mode > 0)
+            _keep(state, spare)
 
 
-@njit(cache=True, nogil=True)
-def _keep(state: State, spare: State, with_free: bool) -> None:
-    state.logs[:] = spare.logs
-    state.precision[:] = spare.precision
-    state.half[:] = spare.half
-    state.here[:] = spare.here
-    if with_free:
-        state.free[:] = spare.free
+@bare
+def _keep(state: State, spare: State) -> None:
+    """Let a chain stand where its spare room has led; loops of numbers, since copies of slices take long to compile."""
+    for d in range(len(state.logs)):
+        state.logs[d] = spare.logs[d]
+    for a in range(len(state.half)):
+        state.half[a] = spare.half[a]
+        for j in range(state.precision.shape[1]):
+            state.precision[a, j] = spare.precision[a, j]
+    for unit in range(len(state.here)):
+        state.here[unit] = spare.here[unit]
+    for record in range(len(state.free)):
+        state.free[record] = spare.free[record]
 
 
 # --- the density of records that are nobody's --------------------------------------------------------------
@@ -478,7 +483,8 @@ def fill_free(surface: Surface, logs: Floats, free: Floats) -> None:
     if surface.mode == 2:
         mean_others(surface.others, surface.place, logs, free)
         return
-    free[:] = 0.0
+    for record in range(len(free)):
+        free[record] = 0.0
     across = surface.shape[1]
     at = np.zeros(2, np.int64)
     weights = np.zeros((2, 4))
@@ -548,13 +554,23 @@ def _mean_others(
 
 
 @bare
-def tally(scene: Scene, state: State, counts: Ints, absent: Ints) -> None:
+def tally(scene: Scene, state: State, book: Book) -> None:
     """Count where every unit is."""
     for unit in range(len(state.match)):
         if state.match[unit] >= 0:
-            counts[scene.row[unit] + state.match[unit]] += 1
+            book.counts[scene.row[unit] + state.match[unit]] += 1
         else:
-            absent[unit] += 1
+            book.absent[unit] += 1
+
+
+@bare
+def enter(state: State, book: Book, draw: int) -> None:
+    """Keep a matching with its parameters and its log weight."""
+    for unit in range(len(state.match)):
+        book.kept[draw, unit] = state.match[unit]
+    for d in range(len(state.logs)):
+        book.traces[draw, d] = state.logs[d]
+    book.traces[draw, len(state.logs)] = log_weight(state)
 
 
 @njit(cache=True, nogil=True)
@@ -572,14 +588,11 @@ def run(
     """
     scene, place, ways, surface, learning = setting
     accepted = np.zeros(learning.groups.shape[0], np.int64)
-    unknowns = len(state.logs)
     for draw in range(len(book.kept)):
         for _ in range(pace[2]):
             sweep(scene, place, ways, state, pace[0], rng)
             for _ in range(pace[1]):
                 learn(setting, state, spare, rng, accepted)
-            tally(scene, state, book.counts, book.absent)
-        book.kept[draw] = state.match
-        book.traces[draw, :unknowns] = state.logs
-        book.traces[draw, unknowns] = log_weight(state)
+            tally(scene, state, book)
+        enter(state, book, draw)
     return accepted

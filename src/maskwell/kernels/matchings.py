@@ -78,9 +78,14 @@ def taken(rows: Rows, row: int, uniform: float) -> int:
 
 
 class Walk(NamedTuple):
-    """A matching on its way: what units take, where loops begin, who has what, and who gave up what in this loop."""
+    """A matching on its way: what units take, where loops begin, who has what, and who gave up what in this loop.
+
+    `others` are the weights of each record, and last of a place without one, for units that are not known. They are 1,
+    but any factor may be put on a record's weights for all units alike.
+    """
 
     rows: Rows
+    others: Floats
     begins: Rows
     match: Ints
     owner: Ints
@@ -100,15 +105,21 @@ def _unreleased(walk: Walk, hand: int, rng: np.random.Generator) -> int:
 def _by_other(walk: Walk, hole: int, rng: np.random.Generator) -> tuple[int, int]:
     """Let an unknown unit take the place of a known one, or the hole; return who is in hand now, and what it had.
 
-    It weighs all places alike; whether it takes those of other unknown units makes no difference.
+    Whether it takes the places of other unknown units makes no difference.
     """
-    unit = int(rng.random() * (len(walk.match) + 1))
-    if unit == len(walk.match):
-        return DONE, hole
-    had = walk.match[unit]
-    if had >= 0:
-        walk.owner[had], walk.match[unit] = NONE, NONE
-    return unit, had
+    none, whole = len(walk.owner), walk.others[hole]
+    for unit in range(len(walk.match)):
+        had = walk.match[unit]
+        whole += walk.others[had if had >= 0 else none]
+    aim = rng.random() * whole - walk.others[hole]
+    for unit in range(len(walk.match) if aim >= 0 else 0):
+        had = walk.match[unit]
+        aim -= walk.others[had if had >= 0 else none]
+        if aim < 0:
+            if had >= 0:
+                walk.owner[had], walk.match[unit] = NONE, NONE
+            return unit, had
+    return DONE, hole
 
 
 @njit(cache=True, nogil=True)

@@ -41,14 +41,19 @@ class Telling:
     refused: dict[str, str] = field(default_factory=dict)
 
     @property
+    def without(self) -> Risk:
+        """Whoever finds most without the parameters."""
+        return max([*self.untold.values(), *self.helped.values()], key=lambda risk: risk.rate)
+
+    @property
     def difference(self) -> float:
         """How much lower the rate is without the parameters."""
-        return self.told.largest.rate - self.untold.largest.rate
+        return self.told.largest.rate - self.without.rate
 
     @property
     def standard_error(self) -> float:
         """The standard error of the difference over targets; those that both find do not count."""
-        one, two = (_shares(risk) for risk in (self.told.largest, self.untold.largest))
+        one, two = (_shares(risk) for risk in (self.told.largest, self.without))
         return float(np.std(one - two, ddof=1) / np.sqrt(len(one))) if len(one) > 1 else float("nan")
 
     @property
@@ -73,9 +78,11 @@ class Telling:
         rows += [] if self.ceiling is None else [("knows all others (the ceiling)", self.ceiling, None)]
         width = max(len(name) for name, _, _ in rows)
         lines = ["right for, with the parameters", f"{'':<{width}}  {'told':>7}  {'not told':>8}"]
-        lines += [f"{name:<{width}}  {_rate(told):>7}  {_rate(untold):>8}" for name, told, untold in rows]
+        lines += [
+            f"{name:<{width}}  {_rate(told):>7}  {_rate(untold):>8}".rstrip() for name, told, untold in rows
+        ]
         lines += [f"{name}: {reason}" for name, reason in self.refused.items()]
-        return [*lines, "", *wrap(self.advice, 110)]
+        return [*lines, "", *wrap(self.advice, 100)]
 
     def __repr__(self) -> str:
         return "\n".join(self.lines())

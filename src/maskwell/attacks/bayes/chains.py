@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 
 GRID = 4097  # points of a prior's log density
 REACH = 8.0  # prior sds of log psi on either side
-FINEST, CELLS = 0.02, 40_000_000  # step of the grid of log f(z) in log psi, and how many numbers it may hold
+FINEST, COARSEST = (
+    0.02,
+    0.06,
+)  # steps of the grid of log f(z) in log psi: an error of 1e-4 to 2e-3 for 1,000 records
+CELLS = 40_000_000  # numbers that it may hold
+LONG_ENOUGH = 4_000  # sweeps to run in
 SEGMENTS = 10  # of the first round, after each of which steps are adapted
 NEAREST = 256  # units that a unit exchanges with most
 CHEAP_STEPS = 2
@@ -58,7 +64,7 @@ class Problem:
         return self.model.log_marginal(logs) if self.log_free is None else self.log_free.copy()
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Chain:
     """One chain: where it stands, room for what it tries, its own generator."""
 
@@ -95,7 +101,7 @@ class Walk:
     learning: Learning
     scene: Scene
     moves: int
-    scales: Floats = field(default_factory=lambda: np.empty(0))
+    scales: Floats
 
     @classmethod
     def of(cls, problem: Problem, count: int, seed: int) -> Walk:
@@ -123,7 +129,7 @@ class Walk:
     def first(self, draws: int) -> None:
         """Run in and adapt; none of these draws is used."""
         for segment in range(SEGMENTS):
-            past = self.round(max(draws // SEGMENTS, 20), thin=1)
+            past = self.round(max(min(draws, LONG_ENOUGH) // SEGMENTS, 20), thin=1)
             if segment == SEGMENTS // 2:
                 self.ways = _ways(self.problem, self._middle(past))
 
@@ -345,23 +351,31 @@ def _learning(problem: Problem) -> Learning:
 
 
 def _surface(problem: Problem) -> Surface:
-    """Choose how the density of free records is computed: given, from a grid that fills as needed, or each time."""
+    """Choose how the density of free records is computed: given (0), from a grid that fills as needed (1), each time (2)."""
     from ...kernels.helping import Surface
 
-    model, beliefs = problem.model, problem.beliefs
-    scene = model.others if isinstance(model, Normals) else _scene_of(problem)
-    place = model.other_pairs.others_of_records() if isinstance(model, Normals) else problem.known.place()
-    records, low = len(problem.known.released.records), np.zeros(2)
-    low[: min(len(beliefs), 2)] = [b.centre - REACH * b.spread for b in beliefs][:2]
-    widths = [2 * REACH * b.spread for b in beliefs]
-    shape = np.array([int(w / FINEST) + 5 for w in widths] + [1], np.int64)[:2]
+    model, records = problem.model, len(problem.known.released.records)
+    low, shape, pace = _grid(problem.beliefs, records)
     if problem.log_free is not None or not _is_loose(problem):
         mode = 0
     else:
-        mode = 1 if len(beliefs) <= 2 and int(shape.prod()) * records <= CELLS else 2
+        mode = 1 if isinstance(model, Normals) and len(problem.beliefs) <= 2 and pace <= COARSEST else 2
+    scene = model.others if isinstance(model, Normals) else _scene_of(problem)
+    place = model.other_pairs.others_of_records() if isinstance(model, Normals) else problem.known.place()
     nodes = int(shape.prod()) if mode == 1 else 1
-    table = np.empty((nodes, records if mode == 1 else 1))
-    return Surface(mode, scene, place, low, FINEST, shape, table, np.zeros(nodes, bool))
+    table = np.empty((nodes, records if mode == 1 else 1))  # pages that no node fills take no memory
+    return Surface(mode, scene, place, low, pace, shape, table, np.zeros(nodes, bool))
+
+
+def _grid(beliefs: Sequence[Resolved], records: int) -> tuple[Floats, Ints, float]:
+    """Return where a grid over the first two logs begins, how many nodes it has, and how far apart they are."""
+    some = beliefs[:2]
+    widths = np.array([2 * REACH * belief.spread for belief in some])
+    pace = max(FINEST, float((widths.prod() * records / CELLS) ** (1 / len(some))))
+    low, shape = np.zeros(2), np.ones(2, np.int64)
+    low[: len(some)] = [belief.centre - REACH * belief.spread for belief in some]
+    shape[: len(some)] = (widths / pace).astype(np.int64) + 5
+    return low, shape, pace
 
 
 # Laws that are asked for all pairs.
@@ -369,7 +383,7 @@ def _surface(problem: Problem) -> Surface:
 
 def _run_listed(walk: Walk, chain: Chain, book: Book, thin: int) -> Ints:
     """Run a chain whose laws have no compiled loop; the matching moves more between steps, which are costly."""
-    from ...kernels.helping import log_weight, sweep, tally
+    from ...kernels.helping import enter, sweep, tally
 
     model, state, accepted = walk.problem.model, chain.state, np.zeros(len(walk.problem.groups), np.int64)
     assert isinstance(model, Listed)
@@ -379,9 +393,8 @@ def _run_listed(walk: Walk, chain: Chain, book: Book, thin: int) -> Ints:
             for _ in range(5):
                 sweep(walk.scene, walk.place, walk.ways, state, walk.moves, chain.rng)
             accepted += _step_listed(walk, model, chain)
-            tally(walk.scene, state, book.counts, book.absent)
-        book.kept[draw] = state.match
-        book.traces[draw] = [*state.logs, log_weight(state)]
+            tally(walk.scene, state, book)
+        enter(state, book, draw)
     return accepted
 
 

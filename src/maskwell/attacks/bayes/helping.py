@@ -8,16 +8,15 @@ kernels of all pairs x densities of the records that belong to nobody he knows. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ...errors import BadInput
 from ...laws.unknowns import Unknown
 from ...table import Floats, Table
 from ..contract import Ints
-from ..pairwise import law_terms, summed_logs
+from ..pairwise import law_terms
 from .chains import Problem, Round, Walk, thinning
 from .matchings import Marginals, Sampling, diagnosed, marginals
 from .models import Listed, Pairs, Side, model_of

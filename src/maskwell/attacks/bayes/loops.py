@@ -26,6 +26,8 @@ SCALINGS, EVEN = (
     20,
     0.05,
 )  # most rounds of bringing columns to equal sums, and what is equal enough on the log scale
+SMALL = 1e-200
+WIDEST = 600.0  # factors are no further apart on the log scale
 WORST = 15  # units whose R-hat, and as many whose ESS, is computed in full
 BATCHES = 20
 
@@ -47,9 +49,9 @@ class Chains:
         """Start chains, and learn where short loops begin: these are walked more often, at the same cost."""
         from ...kernels.matchings import rows_of
 
-        rows, starts = heat_rows(logs, units), dispersed(logs, units, rng, chains)
+        (rows, others), starts = heat_rows(logs, units), dispersed(logs, units, rng, chains)
         even = rows_of(np.zeros((1, logs.shape[1])), -inf)
-        walks = [_walk(rows, even, start) for start in starts]
+        walks = [_walk(rows, others, even, start) for start in starts]
         out = cls(walks, rng.spawn(chains), starts, units - logs.shape[1], FIRST_LOOPS)
         out.run(1)
         lengths = out.probed()
@@ -83,33 +85,45 @@ class Chains:
         return counts, kept
 
 
-def heat_rows(logs: Floats, units: int) -> Rows:
-    """Return what each unit takes, by weight; where all units are known, columns are first brought to equal sums."""
+def heat_rows(logs: Floats, units: int) -> tuple[Rows, Floats]:
+    """Return what known units take, by weight, and what others do: weights of records, and last of a place without."""
     from ...kernels.matchings import rows_of
 
+    factors, slots = log_factors(logs, units), units - logs.shape[1]
+    rows = rows_of(logs + factors[:-1], factors[-1] + np.log(slots) if slots else -inf)
+    return rows, np.exp(factors - factors.max())
+
+
+def log_factors(logs: Floats, units: int) -> Floats:
+    """Return logs of factors that bring the chances of each record, over all units, near 1; and of none, near N - n.
+
+    With them everybody takes what he is likely to have, and not what nobody else wants: loops are short.
+    """
     known, released = logs.shape
-    none = np.log(units - released) if units > released else -inf
-    if units > known:
-        return rows_of(logs, none)
-    every = logs.copy() if units == released else np.column_stack([logs, np.full(known, none)])
-    share = np.append(np.ones(released), units - released)[: every.shape[1]]
+    every = np.zeros((known + 1, released + 1))
+    every[:known, :released] = logs
+    slots, many = units - released, np.append(np.ones(known), units - known)
+    share = np.append(np.ones(released), slots)
+    factors = np.append(np.zeros(released), np.log(slots) if slots else -inf)
     for _ in range(SCALINGS):
-        chances = np.exp(every - every.max(axis=1, keepdims=True))
-        sums = (chances / chances.sum(axis=1, keepdims=True)).sum(axis=0)
-        more = np.log(share / np.maximum(sums, 1e-200))
-        every += more
-        if np.abs(more).max() < EVEN:
+        scaled = every + factors
+        chances = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+        sums = (many / chances.sum(axis=1)) @ chances
+        more = np.log(np.maximum(share, SMALL) / np.maximum(sums, SMALL))
+        factors = factors + np.where(share > 0, more, 0.0)
+        if np.abs(more[share > 0]).max() < EVEN:
             break
-    return rows_of(every[:, :released], none if units == released else float(every[0, -1]))
+    top = float(factors.max())
+    return np.maximum(factors, top - WIDEST) - np.append(np.zeros(released), np.log(slots) if slots else 0.0)
 
 
-def _walk(rows: Rows, begins: Rows, start: Ints) -> Walk:
+def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> Walk:
     from ...kernels.matchings import Walk
 
     owner, has = np.full(rows.sums.shape[1] - 1, -1), np.flatnonzero(start >= 0)
     owner[start[has]] = has
     trail = np.empty((LONGEST * (len(start) + 5), 2), np.int64)
-    return Walk(rows, begins, start.copy(), owner, trail)
+    return Walk(rows, others, begins, start.copy(), owner, trail)
 
 
 def dispersed(logs: Floats, units: int, rng: np.random.Generator, count: int) -> Ints:

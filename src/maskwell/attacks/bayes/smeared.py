@@ -96,11 +96,15 @@ class Panels:
         normal = isinstance(self.law, SkewedBias) or isinstance(self.law.noise, Normal)
         return normal and not isinstance(self.spread, Step)
 
-    def within(self, z: Floats) -> Bools:
-        """Return which released values are open and lie between the limits."""
+    def is_simple(self, z: Floats, x: Floats) -> Bools:
+        """Return the pairs whose released value is open and between the limits, far from where the law bends."""
         outlet = self.law.outlets[self.column]
-        low = -np.inf if outlet.low is None else outlet.low
-        return (z > low) & (z < (np.inf if outlet.high is None else outlet.high))
+        simple = (z > (-np.inf if outlet.low is None else outlet.low)) & np.isfinite(z)
+        simple &= z < (np.inf if outlet.high is None else outlet.high)
+        at, reach = self.undone(z, x), CUTS[-1] * self.sd
+        for bend in self._breaks():
+            simple &= (bend < np.minimum(x, at) - reach) | (bend > np.maximum(x, at) + reach)
+        return simple
 
     @property
     def is_bias(self) -> bool:
@@ -245,7 +249,7 @@ class Smeared:
         out, is_open, is_simple = np.empty(len(z)), self.is_open[x], np.zeros(len(z), bool)
         out[~is_open] = self.sides.logpdf(z[~is_open], x[~is_open])[0]
         if isinstance(self.rule, Panels) and self.rule.is_smooth:
-            is_simple = is_open & self.rule.within(self.sides.released[z, self.column])
+            is_simple = is_open & self.rule.is_simple(*self._values(z, x))
             out[is_simple] = self._quick(self.rule, z[is_simple], x[is_simple])
         left = is_open & ~is_simple
         out[left] = self._by(self.rule, z[left], x[left], self._averaged)

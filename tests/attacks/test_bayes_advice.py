@@ -1,0 +1,83 @@
+"""What telling the parameters gives away."""
+
+from __future__ import annotations
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+
+import maskwell as mw
+from maskwell.attacks.bayes.advice import Telling
+from maskwell.errors import BadPlan, NoLaw
+
+AMOUNTS = ("INCOME", "TAX")
+PLAN = mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",))
+
+
+def masked(mask, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        return mw.apply(mask, table, seed=5)
+
+
+@pytest.fixture(scope="module")
+def masking(make_people):
+    return masked(mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.4), make_people(120))
+
+
+@pytest.fixture(scope="module")
+def told(masking):
+    return mw.telling(masking, plan=PLAN, helpers=(119,))
+
+
+def test_every_figure_is_that_of_its_attack(masking, told):
+    prior = mw.Prior()
+    for name in ("coherent", "forward"):
+        plan = mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), kernel=name)
+        assert told.told[name].to_dict() == mw.attack(plan, masking).to_dict()
+        plan = mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), kernel=name, prior=prior)
+        assert told.untold[name].to_dict() == mw.attack(plan, masking).to_dict()
+    ceiling = mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), helpers="all")
+    assert told.ceiling is not None
+    assert told.ceiling.to_dict() == mw.attack(ceiling, masking).to_dict()
+    assert list(told.told) == ["coherent", "forward"]  # the others are the forward kernel here
+    assert told.refused == {}
+
+
+def test_the_difference_is_between_those_who_find_most(told):
+    rates = [risk.rate for risk in (*told.untold.values(), *told.helped.values())]
+    assert told.difference == pytest.approx(max(risk.rate for risk in told.told.values()) - max(rates))
+    one, two = (np.asarray(risk.table["expected_correct"]) for risk in (told.told.largest, told.without))
+    assert told.standard_error == pytest.approx(np.std(one - two, ddof=1) / np.sqrt(120))
+
+
+def test_the_advice_depends_on_the_difference(told):
+    said = Telling(told.told, told.told).advice
+    assert said.startswith("tell the parameters: keeping them lowers the rate by 0.0 points (s.e. 0.0)")
+    worse = mw.attacks.Risks({"coherent": min(told.untold.values(), key=lambda risk: risk.rate)})
+    kept = Telling(told.told, worse)
+    assert kept.difference > 2 * kept.standard_error
+    assert kept.advice.startswith("keeping the parameters lowers the rate")
+
+
+def test_it_prints_and_writes_figures_without_a_record(told):
+    lines = repr(told).splitlines()
+    assert [line.split("  ")[0] for line in lines[2:6]] == [
+        "coherent",
+        "forward",
+        "coherent, 119 helpers",
+        "knows all others (the ceiling)",
+    ]
+    assert max(map(len, lines)) <= 100
+    assert "person" not in json.dumps(told.to_dict(), allow_nan=False)
+
+
+def test_bad_plans_are_refused(masking, people):
+    with pytest.raises(BadPlan, match="give a BayesIntruder, not a Linkage"):
+        mw.telling(masking, plan=mw.Linkage())
+    with pytest.raises(BadPlan, match="sets prior and helpers itself"):
+        mw.telling(masking, plan=mw.BayesIntruder(helpers=3))
+    with pytest.raises(NoLaw, match="no law"):
+        mw.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
