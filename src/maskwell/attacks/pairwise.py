@@ -90,7 +90,7 @@ def law_terms(laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
         if not law.has_density:
             names = ", ".join(map(repr, law.columns))
             raise NoLaw(f"{law.form} of {names} has no law p(z | x): name fields that have one")
-        if _is_lowered(law):
+        if is_lowered(law):
             terms.append((2, Lowered.of(law, z, x)))
         else:
             terms.append((int(not isinstance(law, Transition | Classes)), Plain(Sides.of(law, z, x))))
@@ -135,6 +135,9 @@ class Fits:
     x: Ints
     table: Bools
     is_open: Bools
+    statuses_z: Statuses
+    statuses_x: Statuses
+    opened: Bools
 
     @classmethod
     def of(cls, status_z: Statuses, status_x: Statuses, openable: Bools, is_point: Bools) -> Fits:
@@ -149,7 +152,7 @@ class Fits:
         may_open = kinds_z[:, None, width : 2 * width] == 1
         same = kinds_z[:, None, :width] == kinds_x
         fits = np.where(kinds_x == OPEN, may_open, same).all(axis=2)
-        return cls(z, x, fits, kinds_x == OPEN)
+        return cls(z, x, fits, kinds_x == OPEN, status_z, status_x, openable)
 
     def possible(self, z: Ints, x: Ints) -> Ints:
         """Return the places of the listed pairs that can be."""
@@ -178,7 +181,7 @@ class Plain:
         return self.sides.logpdf(z, x)[0]
 
 
-def _is_lowered(law: Any) -> bool:
+def is_lowered(law: Any) -> bool:
     """Whether the values that lead to a released one depend on nothing but it."""
     if not isinstance(law, Additive) or any(law.spreads):
         return False

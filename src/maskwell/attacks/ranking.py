@@ -32,14 +32,18 @@ class Batch:
     log_weights: Floats | None = None
 
 
-class Scorer(Protocol):
-    """What an intruder brings who scores candidates; higher is likelier."""
+class ScoresPairs(Protocol):
+    """What an intruder brings who can score any pair; higher is likelier."""
+
+    def pairs(self, known: Ints, released: Ints) -> Floats:
+        """Score listed pairs."""
+
+
+class Scorer(ScoresPairs, Protocol):
+    """What an intruder brings who scores all candidates; `pairs` only after `batches` has been exhausted."""
 
     def batches(self) -> Iterator[Batch]:
         """Score all pairs within blocks, the records of each side in a keyed order."""
-
-    def pairs(self, known: Ints, released: Ints) -> Floats:
-        """Score listed pairs, after `batches` has been exhausted."""
 
 
 def option_problems(plan: Any) -> list[str]:
@@ -120,7 +124,7 @@ class Best:
         at = np.arange(len(rows))
         top, first = _first_best(values)
         counts = np.stack([self.ties[rows], new[4]])
-        self.ties[rows] = (counts * (values[::2] >= _lowest(top))).sum(axis=0)
+        self.ties[rows] = (counts * (values[::2] >= lowest(top))).sum(axis=0)
         self.score[rows], self.place[rows] = top, np.stack(places)[first, at]
         values[first, at] = -np.inf
         self.second_score[rows], then = _first_best(values)
@@ -132,7 +136,7 @@ def _two_best(scores: Floats) -> tuple[Floats, Ints, Floats, Ints, Ints]:
     """Return the best score of each row and its place, those of the next best, and how many are as good as the best."""
     scores = scores.T.copy()
     top, first = _first_best(scores)
-    ties = (scores >= _lowest(top)).sum(axis=0)
+    ties = (scores >= lowest(top)).sum(axis=0)
     scores[first, np.arange(len(first))] = -np.inf
     second, then = _first_best(scores)
     return top, first, second, then, ties
@@ -141,10 +145,10 @@ def _two_best(scores: Floats) -> tuple[Floats, Ints, Floats, Ints, Ints]:
 def _first_best(values: Floats) -> tuple[Floats, Ints]:
     """Return the largest value of each column and the first place that has it but for rounding."""
     top = values.max(axis=0)
-    return top, np.asarray((values >= _lowest(top)).argmax(axis=0))
+    return top, np.asarray((values >= lowest(top)).argmax(axis=0))
 
 
-def _lowest(top: Floats) -> Floats:
+def lowest(top: Floats) -> Floats:
     """Return the lowest score that is as good as the best one."""
     size = np.where(np.isfinite(top), np.maximum(np.abs(top), 1.0), 0.0)
     return np.asarray(top - SAME_SCORE * size)
@@ -246,13 +250,13 @@ def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) 
         inside = _same_block(blocks, rows, found, to_masked=to_masked)
         tied = np.zeros(len(rows), bool)
         scores = scorer.pairs(known[inside], released[inside])
-        tied[inside] = scores >= _lowest(best.score[rows[inside]])
+        tied[inside] = scores >= lowest(best.score[rows[inside]])
         return tied
 
     return best, is_tied
 
 
-def partners_of(scorer: Scorer, blocks: Blocks, best: Best, *, to_masked: bool) -> Callable[[int], Ints]:
+def partners_of(scorer: ScoresPairs, blocks: Blocks, best: Best, *, to_masked: bool) -> Callable[[int], Ints]:
     """Return a function that lists the released records an intruder would not claim for one of his, likeliest first."""
 
     def partners(known: int) -> Ints:
@@ -261,10 +265,10 @@ def partners_of(scorer: Scorer, blocks: Blocks, best: Best, *, to_masked: bool) 
             return released
         scores = scorer.pairs(np.full(len(released), known), released)
         if to_masked:
-            claimed = (released == best.place[known]) | (scores >= _lowest(scores.max(keepdims=True)))
+            claimed = (released == best.place[known]) | (scores >= lowest(scores.max(keepdims=True)))
         else:
             theirs = best.score[released]
-            claimed = (best.place[released] == known) | (np.isfinite(theirs) & (scores >= _lowest(theirs)))
+            claimed = (best.place[released] == known) | (np.isfinite(theirs) & (scores >= lowest(theirs)))
         order = np.argsort(-scores, kind="stable")
         return np.asarray(released[order[~(claimed & np.isfinite(scores))[order]]])
 

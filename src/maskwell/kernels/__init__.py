@@ -45,6 +45,7 @@ def compile_all() -> None:
     _compile_searches()
     _compile_bias()
     _compile_matchings()
+    _compile_helping()
 
 
 def _compile_searches() -> None:
@@ -96,3 +97,27 @@ def _compile_matchings() -> None:
     rng = np.random.default_rng(0)
     matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
     matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
+
+
+def _compile_helping() -> None:
+    """Compile the chains over matchings and parameters together."""
+    import numpy as np
+
+    from . import helping, learning
+
+    one, wide, where, opened = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int64), np.ones((1, 1), bool)
+    scene = helping.Scene(0, wide, wide, opened, opened, wide, wide, where, where - 1, one[:0], where, one)
+    place = helping.Place(where, where, where + 1, where, where + 1)
+    ways = helping.Ways(0.5, 0.1, 0.2, where[:0], where, where, one)
+    unit, unknown, record = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
+    numbers = (unknown, wide.copy(), one.copy(), record, one.copy(), one, np.zeros((2, 2), np.int64))
+    state = helping.State(unit, where.copy(), where.copy(), *numbers)
+    grid = np.zeros((1, 9))
+    steps = learning.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
+    table, shape = np.zeros((9, 1)), np.array([9, 1])
+    surface = learning.Surface(1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool))
+    book = learning.Book(np.zeros((1, 1), np.int64), np.zeros((1, 2)), where.copy(), where.copy())
+    learning.run(
+        (scene, place, ways, surface, steps), state, state, np.random.default_rng(0), (1, 1, 1), book
+    )
+    helping.all_pairs(scene, place, one)

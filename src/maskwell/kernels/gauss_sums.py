@@ -28,6 +28,7 @@ from .gauss_tiles import (
     Grove,
     add_32,
     add_64,
+    exp_64,
     keys_below,
     padded,
     single_error,
@@ -354,5 +355,7 @@ def weigh(
                 state[NEAR] = 2 * state[NEAR] + 2
         costs[i, 0], costs[i, 1], costs[i, 2] = three.one, three.two, three.three
         places[i, 0], places[i, 1] = three.place, three.second
-        log_sums[i], lacking[i] = state[REF] + np.log(state[TOTAL]), state[LACK]
+        # From the best on, as one sums all: where it is all there is, nothing is lost by rounding.
+        log_sums[i] = np.log(state[TOTAL] / exp_64(-three.one - state[REF])) - three.one
+        lacking[i] = state[LACK]
         seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - 0.1, 0.0)

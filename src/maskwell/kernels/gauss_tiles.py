@@ -205,22 +205,23 @@ def in_tiles(forest: Forest, rows: Floats, offsets: Floats, blocks: int) -> Grov
 # Four coordinates are taken at a time; there are zeros up to a multiple of it.
 
 
-@njit(cache=True, nogil=True, _nrt=False, fastmath={"contract"})
+@njit(cache=True, nogil=True, _nrt=False)
 def values_64(exact: Floats, tile: int, query: Floats, least: float, room: Floats) -> int:
-    """Put the scores of a tile into the first row of `room`, and return how many are not below the least."""
+    """Put the scores of a tile into the first row of `room`, the same to the last bit as one by one, and return how many
+    are not below the least.
+    """
     wide, passing = np.uintp(room.shape[1]), 0
-    start = np.uintp(tile * (len(query) + 1)) * wide
-    at = start + np.uintp(len(query)) * wide
+    at = np.uintp(tile * (len(query) + 1)) * wide
     for j in range(wide):
-        room[0, j] = exact[at + j]
-    for k in range(0, len(query), ACROSS):
-        a, b, c, d = query[k], query[k + 1], query[k + 2], query[k + 3]
-        at = start + np.uintp(k) * wide
+        room[0, j] = 0.0
+    for k in range(0, len(query), 2):
+        a, b = query[k], query[k + 1]
         for j in range(wide):
             s, t = exact[at + j] - a, exact[at + wide + j] - b
-            u, v = exact[at + wide + wide + j] - c, exact[at + wide + wide + wide + j] - d
-            room[0, j] -= 0.5 * (s * s + t * t + u * u + v * v)
+            room[0, j] = (room[0, j] + s * s) + t * t
+        at += wide + wide
     for j in range(wide):
+        room[0, j] = exact[at + j] - 0.5 * room[0, j]
         passing += room[0, j] >= least
     return passing
 

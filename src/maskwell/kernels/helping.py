@@ -3,13 +3,18 @@
 A state gives every known unit a record of its block or none (-1: not released). Its log weight is the sum of the log
 kernels of its pairs, of `free` for every record that is nobody's, of `unreleased` for every unit without a record, of
 the ways the units nobody knows can have the rest, and of the log prior of the logs of the parameters.
-Kernels are computed pair by pair as the parameters stand, so that a new value costs no matrix of pairs.
+Kernels are computed pair by pair as the parameters stand, so that a new value costs no matrix of pairs. Here are the
+kernels and the moves of a matching; `learning` has the parameters and runs the chains.
+
+Moves are `inlined` and make no array (`bare`): ten times as quick as calls that hand all these arrays on and count who
+holds them. After a change here touch `learning`, whose cache knows its own file only.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
@@ -25,18 +30,28 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 FORWARD, PAPER, FMS = 0, 1, 2
 ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
-FAR = 40.0  # what lies this far below the largest term of a sum of exponentials adds nothing
-bare = njit(cache=True, nogil=True, _nrt=False)  # makes no array, so counts no references: 10 times as quick
-inner = njit(cache=True, nogil=True, _nrt=False, forceinline=True)
-NOBODYS = -1e4  # log density of a record that no other unit can have
 AT_RANDOM = 0.1  # share of exchanges between any two units of a block
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+BARE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+
+
+def bare(loop: Loop) -> Loop:
+    """Compile a loop that makes no array: no references need be counted."""
+    compiled: Any = njit(**BARE)(loop)
+    return compiled  # type: ignore[no-any-return]
+
+
+def inlined(loop: Loop) -> Loop:
+    """Compile a bare part of other loops, to be put into them."""
+    compiled: Any = njit(forceinline=True, **BARE)(loop)
+    return compiled  # type: ignore[no-any-return]
 
 
 class Scene(NamedTuple):
     """Normal kernels of units with records, both sorted by block; variance (sd noise)^2 + (bias_sd bias)^2.
 
-    `noise`, `bias` and `used` (which of its columns are open) belong to units, for FMS to records. `fixed` are log factors without unknowns, the pair of unit l
-    and record i at `row[l] + i` (empty: none); `lift` is added for each record.
+    `noise`, `bias` and `used` (which of its columns are open) belong to units, for FMS to records. `fixed` are log
+    factors without unknowns, that of unit l and record i at `row[l] + i` (empty: none); `lift` is added by record.
     """
 
     kind: int
@@ -93,38 +108,6 @@ class State(NamedTuple):
     trail: Ints
 
 
-class Learning(NamedTuple):
-    """Log priors of the logs of the parameters on even grids, and the steps: rows of a root for each group of them."""
-
-    prior: Floats
-    low: Floats
-    pace: Floats
-    roots: Floats
-    groups: Ints
-
-
-class Book(NamedTuple):
-    """What a chain writes down: matchings, the logs of the parameters and of the weight, how often who was where."""
-
-    kept: Ints
-    traces: Floats
-    counts: Ints
-    absent: Ints
-
-
-class Surface(NamedTuple):
-    """The log density of free records: given (mode 0), from a grid filled as it is needed (1), or computed (2)."""
-
-    mode: int
-    others: Scene
-    place: Place
-    low: Floats
-    pace: float
-    shape: Ints
-    table: Floats
-    filled: Bools
-
-
 @bare
 def prepare(scene: Scene, logs: Floats, precision: Floats, half: Floats) -> None:
     """Compute the precisions of all units (records) and half the logs of their variances."""
@@ -143,10 +126,10 @@ def prepare(scene: Scene, logs: Floats, precision: Floats, half: Floats) -> None
             half[a] += 0.5 * math.log(variance) + LOG_ROOT_2_PI
 
 
-@inner
+@inlined
 def pair(scene: Scene, logs: Floats, precision: Floats, half: Floats, unit: int, record: int) -> float:
     """Return the log kernel of one pair."""
-    total = scene.lift[record]
+    total: float = scene.lift[record]
     if len(scene.fixed):
         total += scene.fixed[scene.row[unit] + record]
         if total == -math.inf:
@@ -162,7 +145,7 @@ def pair(scene: Scene, logs: Floats, precision: Floats, half: Floats, unit: int,
     return total
 
 
-@inner
+@inlined
 def _log_fold(scene: Scene, logs: Floats, precision: float, unit: int, record: int, j: int) -> float:
     """Return log E|theta| given z and x, theta normal: the factor that turns f(z|x) into the paper's f(x|z)."""
     noise = math.exp(2.0 * logs[scene.sd_at[j]])
@@ -199,11 +182,11 @@ def fill_here(scene: Scene, state: State) -> float:
     return total
 
 
-@inner
+@inlined
 def _own(scene: Scene, state: State, unit: int, record: int) -> float:
     """Return the log weight of a unit with a record, or without."""
     if record < 0:
-        return state.unreleased[unit]
+        return float(state.unreleased[unit])
     return pair(scene, state.logs, state.precision, state.half, unit, record)
 
 
@@ -229,23 +212,24 @@ def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng:
             _let_go(scene, place, ways, state, unit, rng)
 
 
-@inner
+@inlined
 def _near(place: Place, ways: Ways, unit: int, rng: np.random.Generator) -> int:
     """Draw another unit of the block, the nearest most often; how often two meet depends on no matching."""
     count = ways.near_count[unit]
     if count == 0 or rng.random() < AT_RANDOM:
         size = place.end[unit] - place.begin[unit]
-        return place.begin[unit] + min(int(rng.random() * size), size - 1)
+        return int(place.begin[unit] + min(int(rng.random() * size), size - 1))
     rank = int(math.exp(rng.random() * math.log(count + 1.0))) - 1
-    return ways.near[ways.near_from[unit] + min(rank, count - 1)]
+    return int(ways.near[ways.near_from[unit] + min(rank, count - 1)])
 
 
-@inner
-def _accepts(log_ratio: float, rng: np.random.Generator) -> bool:
+@inlined
+def accepts(log_ratio: float, rng: np.random.Generator) -> bool:
+    """Draw whether a move is accepted."""
     return log_ratio >= 0.0 or rng.random() < math.exp(log_ratio)
 
 
-@inner
+@inlined
 def _swap(
     scene: Scene, state: State, unit: int, other: int, log_ways: float, rng: np.random.Generator
 ) -> None:
@@ -257,12 +241,12 @@ def _swap(
     if new == -math.inf:
         return
     turned = _own(scene, state, other, mine)
-    if _accepts(new + turned - state.here[unit] - state.here[other] + log_ways, rng):
+    if accepts(new + turned - state.here[unit] - state.here[other] + log_ways, rng):
         _give(state, unit, theirs, new)
         _give(state, other, mine, turned)
 
 
-@inner
+@inlined
 def _give(state: State, unit: int, record: int, log_weight: float) -> None:
     state.match[unit] = record
     state.here[unit] = log_weight
@@ -270,15 +254,15 @@ def _give(state: State, unit: int, record: int, log_weight: float) -> None:
         state.owner[record] = unit
 
 
-@inner
+@inlined
 def _chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record."""
     at = row[unit] + record
     before = ways.cumulative[at - 1] if record > place.first[unit] else 0.0
-    return ways.cumulative[at] - before
+    return float(ways.cumulative[at] - before)
 
 
-@inner
+@inlined
 def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
     """Draw a record from a unit's row."""
     low, high = place.first[unit], place.last[unit] - 1
@@ -288,10 +272,10 @@ def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> in
             high = middle
         else:
             low = middle + 1
-    return low
+    return int(low)
 
 
-@inner
+@inlined
 def _loop(scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator) -> None:
     """Let a unit give up its record and take another, its owner a third, until one takes the first or a free one.
 
@@ -315,11 +299,11 @@ def _loop(scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: 
         unit = other
     if not closed:
         state.owner[state.match[unit]] = unit
-    if steps > 0 and not (closed and _accepts(ratio, rng)):
+    if steps > 0 and not (closed and accepts(ratio, rng)):
         _undo(scene, state, hole, steps)
 
 
-@inner
+@inlined
 def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
     """Go a loop back, from its last step to its first."""
     last = state.match[state.trail[steps - 1, 0]]
@@ -330,7 +314,7 @@ def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
         _give(state, unit, record, _own(scene, state, unit, record))
 
 
-@inner
+@inlined
 def _propose(
     scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
@@ -350,7 +334,7 @@ def _propose(
     _swap(scene, state, unit, other, math.log(back / there), rng)
 
 
-@inner
+@inlined
 def _take(
     scene: Scene, place: Place, ways: Ways, state: State, unit: int, record: int, rng: np.random.Generator
 ) -> None:
@@ -364,7 +348,7 @@ def _take(
     else:
         leaving = 1.0 - ways.exchange - ways.loop - ways.propose
         ratio += math.log(leaving / (ways.propose * chance)) - math.log(state.outside[block] + 1.0)
-    if _accepts(ratio, rng):
+    if accepts(ratio, rng):
         if mine >= 0:
             state.owner[mine] = -1
         else:
@@ -372,7 +356,7 @@ def _take(
         _give(state, unit, record, new)
 
 
-@inner
+@inlined
 def _let_go(
     scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
@@ -383,216 +367,7 @@ def _let_go(
     leaving = 1.0 - ways.exchange - ways.loop - ways.propose
     chance = ways.propose * _chance(place, ways, scene.row, unit, mine)
     ratio = state.unreleased[unit] + state.free[mine] - state.here[unit]
-    if _accepts(ratio + math.log(state.outside[block] * chance / leaving), rng):
+    if accepts(ratio + math.log(state.outside[block] * chance / leaving), rng):
         state.owner[mine] = -1
         state.outside[block] -= 1
         _give(state, unit, -1, state.unreleased[unit])
-
-
-# --- parameters --------------------------------------------------------------------------------------------
-
-
-@bare
-def log_prior(learning: Learning, logs: Floats) -> float:
-    """Return the log prior, between the points of its grids on straight lines, minus infinity beyond them."""
-    total = 0.0
-    for d in range(len(logs)):
-        at = (logs[d] - learning.low[d]) / learning.pace[d]
-        cell = int(math.floor(at))
-        if cell < 0 or cell >= learning.prior.shape[1] - 1:
-            return -math.inf
-        left, right = learning.prior[d, cell], learning.prior[d, cell + 1]
-        if left == -math.inf or right == -math.inf:
-            return -math.inf
-        total += left + (at - cell) * (right - left)
-    return total
-
-
-@bare
-def log_weight(state: State) -> float:
-    """Return the log weight of units as they are matched and of records that are nobody's."""
-    total = 0.0
-    for unit in range(len(state.here)):
-        total += state.here[unit]
-    for record in range(len(state.owner)):
-        if state.owner[record] < 0:
-            total += state.free[record]
-    return total
-
-
-@bare
-def _stride(learning: Learning, state: State, spare: State, group: int, rng: np.random.Generator) -> None:
-    """Propose new logs of one group of parameters."""
-    for d in range(len(state.logs)):
-        spare.logs[d] = state.logs[d]
-    for b in range(len(state.logs)):
-        if learning.groups[group, b]:
-            step = rng.standard_normal()
-            for d in range(len(state.logs)):
-                spare.logs[d] += learning.roots[group, d, b] * step
-
-
-@njit(cache=True, nogil=True)
-def learn(
-    setting: tuple[Scene, Place, Ways, Surface, Learning],
-    state: State,
-    spare: State,
-    rng: np.random.Generator,
-    accepted: Ints,
-) -> None:
-    """Try one step of each group of parameters and count those that are accepted."""
-    scene, _, _, surface, learning = setting
-    before = log_prior(learning, state.logs) + log_weight(state)
-    for group in range(len(accepted)):
-        _stride(learning, state, spare, group, rng)
-        after = log_prior(learning, spare.logs)
-        if after == -math.inf:
-            continue
-        prepare(scene, spare.logs, spare.precision, spare.half)
-        fill_here(scene, spare)
-        if surface.mode:
-            fill_free(surface, spare.logs, spare.free)
-        after += log_weight(spare)
-        if _accepts(after - before, rng):
-            before = after
-            accepted[group] += 1
-            _keep(state, spare)
-
-
-@bare
-def _keep(state: State, spare: State) -> None:
-    """Let a chain stand where its spare room has led; loops of numbers, since copies of slices take long to compile."""
-    for d in range(len(state.logs)):
-        state.logs[d] = spare.logs[d]
-    for a in range(len(state.half)):
-        state.half[a] = spare.half[a]
-        for j in range(state.precision.shape[1]):
-            state.precision[a, j] = spare.precision[a, j]
-    for unit in range(len(state.here)):
-        state.here[unit] = spare.here[unit]
-    for record in range(len(state.free)):
-        state.free[record] = spare.free[record]
-
-
-# --- the density of records that are nobody's --------------------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def fill_free(surface: Surface, logs: Floats, free: Floats) -> None:
-    """Compute the log density of every record under the mean of the other true records of its block."""
-    if surface.mode == 2:
-        mean_others(surface.others, surface.place, logs, free)
-        return
-    for record in range(len(free)):
-        free[record] = 0.0
-    across = surface.shape[1]
-    at = np.zeros(2, np.int64)
-    weights = np.zeros((2, 4))
-    weights[1, 0] = 1.0
-    for d in range(len(logs)):
-        at[d] = _cubic((logs[d] - surface.low[d]) / surface.pace, surface.shape[d], weights[d])
-    for a in range(4):
-        for b in range(4 if len(logs) > 1 else 1):
-            node = (at[0] + a) * across + at[1] + b
-            if not surface.filled[node]:
-                _fill_node(surface, node, len(logs))
-            weight = weights[0, a] * weights[1, b]
-            for record in range(len(free)):
-                free[record] += weight * surface.table[node, record]
-
-
-@bare
-def _cubic(at: float, size: int, weights: Floats) -> int:
-    """Fill in the weights of four neighbouring nodes of a cubic through them and return the first of them."""
-    first = min(max(int(math.floor(at)) - 1, 0), size - 4)
-    t = at - first
-    weights[0] = -(t - 1.0) * (t - 2.0) * (t - 3.0) / 6.0
-    weights[1] = t * (t - 2.0) * (t - 3.0) / 2.0
-    weights[2] = -t * (t - 1.0) * (t - 3.0) / 2.0
-    weights[3] = t * (t - 1.0) * (t - 2.0) / 6.0
-    return first
-
-
-@njit(cache=True, nogil=True)
-def _fill_node(surface: Surface, node: int, unknowns: int) -> None:
-    across = surface.shape[1]
-    logs = np.empty(unknowns)
-    logs[0] = surface.low[0] + (node // across) * surface.pace
-    if unknowns > 1:
-        logs[1] = surface.low[1] + (node % across) * surface.pace
-    mean_others(surface.others, surface.place, logs, surface.table[node])
-    surface.filled[node] = True
-
-
-@njit(cache=True, nogil=True)
-def mean_others(others: Scene, place: Place, logs: Floats, out: Floats) -> None:
-    """Put the log of the mean kernel over the others of each record's block into `out`."""
-    rows, columns = others.noise.shape
-    precision, half = np.empty((rows, columns)), np.empty(rows)
-    prepare(others, logs, precision, half)
-    _mean_others(others, place, logs, precision, half, out)
-
-
-@bare
-def _mean_others(
-    others: Scene, place: Place, logs: Floats, precision: Floats, half: Floats, out: Floats
-) -> None:
-    for record in range(len(out)):
-        top, total = -math.inf, 0.0
-        for other in range(place.begin[record], place.end[record]):
-            value = pair(others, logs, precision, half, other, record)
-            if value > top:
-                total = 1.0 + (total * math.exp(top - value) if total > 0.0 else 0.0)
-                top = value
-            elif value > top - FAR:
-                total += math.exp(value - top)
-        count = place.end[record] - place.begin[record]
-        out[record] = max(top + math.log(total / count), NOBODYS) if total > 0.0 else NOBODYS
-
-
-# --- chains ------------------------------------------------------------------------------------------------
-
-
-@bare
-def tally(scene: Scene, state: State, book: Book) -> None:
-    """Count where every unit is."""
-    for unit in range(len(state.match)):
-        if state.match[unit] >= 0:
-            book.counts[scene.row[unit] + state.match[unit]] += 1
-        else:
-            book.absent[unit] += 1
-
-
-@bare
-def enter(state: State, book: Book, draw: int) -> None:
-    """Keep a matching with its parameters and its log weight."""
-    for unit in range(len(state.match)):
-        book.kept[draw, unit] = state.match[unit]
-    for d in range(len(state.logs)):
-        book.traces[draw, d] = state.logs[d]
-    book.traces[draw, len(state.logs)] = log_weight(state)
-
-
-@njit(cache=True, nogil=True)
-def run(
-    setting: tuple[Scene, Place, Ways, Surface, Learning],
-    state: State,
-    spare: State,
-    rng: np.random.Generator,
-    pace: tuple[int, int, int],
-    book: Book,
-) -> Ints:
-    """Run a chain and return how often steps of the parameters were accepted.
-
-    `pace` has the moves of a sweep, the steps of the parameters after each, and the sweeps between kept draws.
-    """
-    scene, place, ways, surface, learning = setting
-    accepted = np.zeros(learning.groups.shape[0], np.int64)
-    for draw in range(len(book.kept)):
-        for _ in range(pace[2]):
-            sweep(scene, place, ways, state, pace[0], rng)
-            for _ in range(pace[1]):
-                learn(setting, state, spare, rng, accepted)
-            tally(scene, state, book)
-        enter(state, book, draw)
-    return accepted

@@ -1,7 +1,7 @@
 """What an intruder learns from other units that he knows, without knowing which records are theirs.
 
-Who has which record, and the parameters of the noise that nobody told him, are drawn together: prior of the parameters x
-kernels of all pairs x densities of the records that belong to nobody he knows. Every known unit is a target at once.
+Who has which record, and the parameters of the noise that nobody told him, are drawn together: prior of the parameters
+x kernels of all pairs x densities of the records that belong to nobody he knows. Every known unit is a target at once.
 (Eq. (6) of Trottini and others weights matchings by their prior; helpers then mislead. Here their posterior counts.)
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ from ...laws.unknowns import Unknown
 from ...table import Floats, Table
 from ..contract import Ints
 from ..pairwise import law_terms
-from .chains import Problem, Round, Walk, thinning
+from .chains import Round, Walk, thinning
 from .matchings import Marginals, Sampling, diagnosed, marginals
 from .models import Listed, Pairs, Side, model_of
 from .priors import Doubt, Prior
+from .problem import Problem
 from .reading import BACKWARD
 
 SURE = 1e-3  # units whose first record has all but this much are judged by the agreement of chains alone
@@ -201,11 +203,11 @@ class _Situation:
         return found
 
     def _answer(self, found: Sequence[Marginals], psi: tuple[Learned, ...], notes: tuple[str, ...]) -> Helped:
-        sides = self.known.side, self.known.released
-        blocks = tuple(
-            HelpedBlock(int(code), *(side.records[side.ends[b] : side.ends[b + 1]] for side in sides), one)
-            for b, (code, one) in enumerate(zip(self.blocks, found, strict=True))
+        known, released = (
+            [side.records[a:b] for a, b in pairwise(side.ends)]
+            for side in (self.known.side, self.known.released)
         )
+        blocks = tuple(map(HelpedBlock, self.blocks.tolist(), known, released, found))
         rhat, ess = max(one.rhat for one in found), min(one.ess for one in found)
         converged = all(one.converged for one in found)
         return Helped(blocks, psi, converged, rhat, ess, max(one.draws for one in found), notes)
@@ -275,10 +277,11 @@ def _modal(problem: Problem, done: Round) -> tuple[Ints, Floats]:
 
 def _learned(unknowns: Sequence[Unknown], done: Round, judged: _Judged) -> tuple[Learned, ...]:
     values = np.exp(done.traces[:, :, : len(unknowns)])
-    means, sds = values.mean(axis=(0, 1)), values.std(axis=(0, 1))
+    means, sds = values.mean(axis=(0, 1)).tolist(), values.std(axis=(0, 1)).tolist()
+    rhat, ess = judged.each.tolist()
     return tuple(
-        Learned(u.name, u.columns, float(means[i]), float(sds[i]), *map(float, judged.each[:, i]), u.value)
-        for i, u in enumerate(unknowns)
+        Learned(one.name, one.columns, means[i], sds[i], rhat[i], ess[i], one.value)
+        for i, one in enumerate(unknowns)
     )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...table import Floats
 from ..contract import Ints
+from ..ranking import log_sum
 from .pieces import Piece, best_match
 
 if TYPE_CHECKING:
@@ -104,7 +105,8 @@ def log_factors(logs: Floats, units: int) -> Floats:
     every[:known, :released] = logs
     slots, many = units - released, np.append(np.ones(known), units - known)
     share = np.append(np.ones(released), slots)
-    factors = np.append(np.zeros(released), np.log(slots) if slots else -inf)
+    with np.errstate(divide="ignore"):
+        factors = np.log(share) - log_sum(every + np.log(many)[:, None], axis=0)
     for _ in range(SCALINGS):
         scaled = every + factors
         chances = np.exp(scaled - scaled.max(axis=1, keepdims=True))
@@ -113,8 +115,8 @@ def log_factors(logs: Floats, units: int) -> Floats:
         factors = factors + np.where(share > 0, more, 0.0)
         if np.abs(more[share > 0]).max() < EVEN:
             break
-    top = float(factors.max())
-    return np.maximum(factors, top - WIDEST) - np.append(np.zeros(released), np.log(slots) if slots else 0.0)
+    factors[-1] -= np.log(slots) if slots else 0.0
+    return np.asarray(factors if units == known else np.maximum(factors, factors.max() - WIDEST))
 
 
 def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> Walk:

@@ -61,7 +61,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """All pairs of one side with the released records of the same block, row by row; `row[a] + i` is the place of (a, i)."""
+    """All pairs of one side with the released records of the same block, in one row: (a, i) at `row[a] + i`."""
 
     side: Side
     released: Side
@@ -143,7 +143,7 @@ class Listed:
             log_sum(block, axis=0) - np.log(len(block)) if len(block) else np.full(block.shape[1], NOBODYS)
             for block in self.others.matrices(flat)
         ]
-        return np.maximum(np.concatenate(parts), NOBODYS)
+        return np.asarray(np.maximum(np.concatenate(parts), NOBODYS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Normals:
 
     def log_marginal(self, logs: Floats) -> Floats:
         """Return the log density of each record under the mean of the other true records of its block."""
-        from ...kernels.helping import mean_others
+        from ...kernels.learning import mean_others
 
         out = np.empty(len(self.known.released.records))
         mean_others(self.others, self.other_pairs.others_of_records(), logs, out)
@@ -287,7 +287,8 @@ def _scene(columns: Sequence[Columns], told: Sequence[Any], kind: int, pairs: Pa
     from ...kernels.helping import FMS, Scene
 
     parts = [_part(one, pairs) for one in columns]
-    z, x, is_open, released_open = (np.hstack([part[k] for part in parts]) for k in range(4))
+    z, x = (_joined([part[k] for part in parts], np.float64) for k in range(2))
+    is_open, released_open = (_joined([part[k] for part in parts], np.bool_) for k in (2, 3))
     starts = np.cumsum([0, *(1 + max(c.sd_at.max(), c.bias_at.max()) for c in columns)])
     sd_at = np.concatenate([c.sd_at + a for c, a in zip(columns, starts, strict=False)])
     bias_at = np.concatenate(
@@ -300,6 +301,11 @@ def _scene(columns: Sequence[Columns], told: Sequence[Any], kind: int, pairs: Pa
     return Scene(
         kind, z, x, is_open, used, np.ones(base.shape), np.abs(base), sd_at, bias_at, fixed, pairs.row, lift
     )
+
+
+def _joined(parts: Sequence[Any], kind: Any) -> Any:
+    """Put columns side by side, in the one order of memory that the loops are compiled for."""
+    return np.ascontiguousarray(np.hstack(parts), dtype=kind)
 
 
 def _part(columns: Columns, pairs: Pairs) -> tuple[Floats, Floats, Bools, Bools, Floats]:

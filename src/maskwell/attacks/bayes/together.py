@@ -43,7 +43,8 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     """Link every target with the help of other units, group by group."""
     columns = plan.match_columns(release.table.schema)
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
-    blocks = Blocks(*plan.blocks_of(known.targets, release.table), orders)
+    ours, theirs = plan.blocks_of(known.targets, release.table)
+    blocks = Blocks(ours, theirs, orders)
     ground = Ground.of(known, release, columns, clear_fields(release, fields), order_of)
     _check_size(ground.blocks)
     groups = list(_groups(plan, known, orders[0]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from .ground import Ground, clear_fields
 from .odds import Odds
 from .pairing import swapped_columns
 from .reading import BACKWARD, Reading
+
+if TYPE_CHECKING:
+    from .scaled import Scaled
 
 UPPER_BOUND = (
     "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
@@ -38,7 +42,7 @@ KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 class Answer:
     """One reading's answer."""
 
-    odds: Odds
+    odds: Odds | Scaled
     best: Best
     is_tied: Callable[[Ints, Ints], Bools]
     probability: Floats
@@ -49,7 +53,8 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     uncertain = () if plan.error is None else plan.error.columns
     columns = plan.match_columns(release.table.schema)
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
-    blocks = Blocks(*plan.blocks_of(known.targets, release.table), orders)
+    ours, theirs = plan.blocks_of(known.targets, release.table)
+    blocks = Blocks(ours, theirs, orders)
     ground = Ground.of(known, release, columns, clear_fields(release, fields, uncertain), order_of)
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
@@ -85,6 +90,8 @@ def _settled(
         best, is_tied = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
         return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked))
 
+    if (quick := _quick(plan, known, release, fields, ground)) is not None:
+        return quick
     if plan.prior is None:
         return answer(0), []
     now, change, count = answer(NODES[0]), np.inf, NODES[0]
@@ -98,6 +105,30 @@ def _settled(
     return now, [
         f"NOT SETTLED: with {count} nodes for each unknown, probabilities still change by {change:.0e}"
     ]
+
+
+def _quick(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground
+) -> tuple[Answer, list[str]] | None:
+    """Answer by trees where many records have plain noise; nothing where that is not possible."""
+    plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
+    if not plain or plan.assignment != "best" or not plan.to_masked or swapped_columns(release.card):
+        return None
+    from .scaled import scaled
+
+    reading = Reading(plan.kernel, None, None, release.table)
+    by_truth = plan.kernel == "coherent" and plan.marginal == "truth"
+    nothing = np.zeros(len(release.table))
+    logs = nothing if by_truth else log_f(plan, release, fields, ground.matching)
+    odds = scaled(
+        plan, known, release, fields, ground, (logs, log_absent(known, release, fields, ground, reading))
+    )
+    if odds is None:
+        return None
+    best, neglected = odds.best()
+    said = f"candidates left unseen: no probability is off by more than a share of {neglected:.0e}"
+    tied = partial(odds.is_tied, best)
+    return Answer(odds, best, tied, odds.probability(best)), [said]
 
 
 def _change(before: Floats, now: Floats) -> float:
@@ -151,9 +182,9 @@ def log_absent(
     return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))
 
 
-def check_possible(odds: Odds) -> None:
+def check_possible(odds: Odds | Scaled) -> None:
     """Refuse a card under which most released records can hardly have come from any true one."""
-    if odds.truth is None:
+    if not isinstance(odds, Odds) or odds.truth is None:
         return
     blocks = odds.ground.blocks
     looked_at = np.isin(blocks.released, blocks.known)

@@ -144,10 +144,10 @@ def threshold(table: StudyTable, path: Path) -> Path:
                     low, high = ([getattr(cell, side) for cell in cells] for side in ("low", "high"))
                     one.fill_between(at, low, high, color=color, alpha=0.15, linewidth=0)
             ends.append(what)
+        one.set_xlim(0, 1)
         title(one, data)
         _say(one, "threshold t of the probability")
     axes[0].set_ylim(0, RECORDS)
-    axes[0].set_xlim(0, 1)
     _say(axes[0], "threshold t of the probability", "of 100 targets")
     rows = [("links made", BLUE), ("correct ones", GREEN), ("solid: told (d.1); dashed: not told (d.2)", INK)]
     _legend(axes[0], rows)

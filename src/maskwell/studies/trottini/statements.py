@@ -209,7 +209,7 @@ def _recomputed(draws: Mapping[str, Draws]) -> list[str]:
     told, most = [], 0.0
     for (case, kernel), figures in RECOMPUTED.items():
         for data, figure in zip(MOMENTS, figures, strict=True):
-            values = np.asarray(draws["kernels"][named(f"{data}, {case}, {LEAST}", kernel)])
+            values = _with_least(draws, case, kernel, data)
             z = errors_off(values, figure, PRINTED.get((case, kernel), TENTH))
             most = max(most, z)
             told.append(f"{case} {kernel} {data} {values.mean():.1f} ({figure:g})")
@@ -220,6 +220,14 @@ def _recomputed(draws: Mapping[str, Draws]) -> list[str]:
         f"means with minimum bias and noise beside those of a recomputation outside this program: {', '.join(told)}. "
         f"They are {word} within {ERRORS:g} of our standard errors and the rounding (the largest is {most:.1f})"
     ]
+
+
+def _with_least(draws: Mapping[str, Draws], case: str, kernel: str, data: str) -> np.ndarray:
+    """Return the correct links with minimum bias and noise, from the table that has the most files."""
+    table = {"d.1": "2", "d.2": "3"}[case]
+    if kernel == "paper" and table in draws:
+        return _cell(draws[table], LEAST, LEAST, data)
+    return np.asarray(draws["kernels"][named(f"{data}, {case}, {LEAST}", kernel)], np.float64)
 
 
 def errors_off(values: np.ndarray, figure: float, rounding: float) -> float:
@@ -262,9 +270,11 @@ def _prudent(draws: Mapping[str, Draws]) -> list[str]:
         f"{at('d.1', '0.9', 'links', data):.1f} links in {data}, {at('d.1', '0.9', '% right', data):.0f}% of them right"
         for data in MOMENTS
     )
-    silent = [t for t in ("0.02", "0.05", "0.1", "0.2") if not any(at("d.2", t, "links", d) for d in MOMENTS)]
-    said = f"makes no link at all from t = {silent[0]} on" if silent else "still makes links at t = 0.2"
-    return [f"a prudent intruder (t = 0.9) who was told makes {told}; one who was not told {said}"]
+    secret = " and ".join(f"{at('d.2', '0.05', 'links', data):.1f}" for data in MOMENTS)
+    return [
+        f"a prudent intruder (t = 0.9) who was told makes {told}; one who was not told makes {secret} links even above "
+        "t = 0.05"
+    ]
 
 
 def _learning(draws: Mapping[str, Draws]) -> list[str]:

@@ -35,7 +35,7 @@ SHOWN_AT = {  # the thresholds that differ: not told, he is sure of nothing
     "d.1": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
     "d.2": (0.0, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2),
 }
-HALF = 0.5
+QUARTER = 0.25  # the share of the replicates on which `kernels` is run
 PERCENT = 100.0
 FEW = 0.01  # the share of the replicates on which the chains of `helpers` are run
 
@@ -112,7 +112,7 @@ def _kernels() -> Plan:
     def cells(found: Found) -> Draws:
         return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells, HALF)
+    return Plan(tuple(jobs.values()), cells, QUARTER)
 
 
 def _threshold() -> Plan:

@@ -1,0 +1,239 @@
+"""Scores without looking at every pair, where plain normal noise and many records allow it: the answers of `Odds`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...laws import Normal
+from ...laws.noise import standardised
+from ...masking import Release
+from ...schema import OPEN
+from ...table import Floats
+from ..contract import NOBODY, Bools, Ints, Known
+from ..pairwise import Lowered, is_lowered, laws_on
+from ..ranking import Best, lowest
+from .belief import Standing
+from .ground import Ground
+from .odds import against_others
+from .pruned import Pruning
+from .trees import Points
+
+LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
+LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
+RANKS = 10  # the place of the right record is counted up to here
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The records of one kind: their numbers in the order of candidates, and their search."""
+
+    known: Ints
+    released: Ints
+    pruning: Pruning
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The scores of all pairs by parts; `place` tells where a record stands in its part."""
+
+    ground: Ground
+    parts: dict[int, Part]
+    kind: tuple[Ints, Ints]
+    place: tuple[Ints, Ints]
+    log_absent: Floats
+    averaged: bool
+
+    def best(self) -> tuple[Best, float]:
+        """Return the best links, and how much posterior mass no probability lacks."""
+        best, neglected = Best.nothing(len(self.kind[0])), 0.0
+        for part in self.parts.values():
+            found = part.pruning.best()
+            neglected = max(neglected, float(found.neglected.max(initial=0.0)))
+            best.score[part.known], best.ties[part.known] = found.score, found.ties
+            best.second_score[part.known], best.log_total[part.known] = found.second_score, found.log_total
+            for into, place in ((best.place, found.place), (best.second, found.second)):
+                into[part.known] = np.where(place >= 0, part.released[np.maximum(place, 0)], NOBODY)
+        return best, neglected
+
+    def is_tied(self, best: Best, rows: Ints, found: Ints) -> Bools:
+        """Tell whether candidates are as good as the best ones."""
+        return np.asarray(self.pairs(rows, found) >= lowest(best.score[rows]))
+
+    def pairs(self, known: Ints, released: Ints) -> Floats:
+        """Score listed pairs."""
+        out = np.full(len(known), -np.inf)
+        blocks = self.ground.blocks
+        same = blocks.known[known] == blocks.released[released]
+        same &= self.kind[0][known] == self.kind[1][released]
+        for number, part in self.parts.items():
+            here = np.flatnonzero(same & (self.kind[0][known] == number))
+            if len(here):
+                out[here] = part.pruning.pairs(self.place[0][known[here]], self.place[1][released[here]])
+        return out
+
+    def weights(self, scores: Floats, released: Ints) -> Floats:
+        """Return the log posterior weights of scores."""
+        return against_others(scores, self.ground.units[released]) if self.averaged else scores
+
+    def log_total(self, best: Best, *, to_masked: bool = True) -> Floats:
+        """Return the log of all posterior weights of each target, of not being released too."""
+        return np.asarray(np.logaddexp(best.log_total, self.log_absent))
+
+    def probability(self, best: Best, *, to_masked: bool = True) -> Floats:
+        """Return the posterior of each link, NaN where there is none."""
+        linked = np.flatnonzero(best.place >= 0)
+        out = np.full(len(best.place), np.nan)
+        own = self.weights(best.score[linked], best.place[linked])
+        out[linked] = np.exp(own - self.log_total(best)[linked])
+        return out
+
+    def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
+        """Return, for some targets, how given candidates stand among all of theirs, up to the tenth place."""
+        own = self.pairs(rows, found)
+        better, ties = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        possible = np.isfinite(own)
+        for number, part in self.parts.items():
+            here = np.flatnonzero(possible & (self.kind[0][rows] == number))
+            if len(here):
+                at = self.place[0][rows[here]], self.place[1][found[here]]
+                better[here], ties[here] = part.pruning.standing(*at, most=RANKS)
+        total = np.where(possible, self.log_total(best)[rows], 0.0)
+        inside = self.ground.blocks.known[rows] == self.ground.blocks.released[found]
+        better = np.where(possible, better, RANKS)
+        chance = np.exp(self.weights(own, found) - total)
+        return Standing(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
+
+
+def scaled(
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: Ground,
+    logs: tuple[Floats, Floats],
+) -> Scaled | None:
+    """Prepare a search by trees, or nothing where the laws or the sizes do not allow it.
+
+    `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
+    """
+    laws = laws_on(release.card, fields)
+    if _pairs(ground) < LEAST_PAIRS or not laws or not all(_is_plain(law) for law in laws):
+        return None
+    truth, targets = known.population, known.targets
+    by_truth = [Lowered.of(law, release.table, truth) for law in laws]
+    if not all(_is_open_or_closed(one) for one in by_truth):
+        return None
+    sides = by_truth if targets is truth else [Lowered.of(law, release.table, targets) for law in laws]
+    averaged = plan.kernel == "coherent" and plan.marginal == "truth"
+    return _Building(ground, by_truth, sides, averaged, plan.eps, logs).built()
+
+
+def _pairs(ground: Ground) -> int:
+    """Return how many pairs of a true and a released record share a block with a known one."""
+    count = (
+        int(max(codes.max(initial=0) for codes in (ground.blocks.known, ground.blocks.released, ground.true)))
+        + 1
+    )
+    here = np.zeros(count, bool)
+    here[ground.blocks.known] = True
+    true = np.bincount(ground.true[ground.true >= 0], minlength=count)
+    return int((true * np.bincount(ground.blocks.released, minlength=count))[here].sum())
+
+
+def _is_plain(law: Any) -> bool:
+    """Whether noise is normal, the same for every record, and thin in no direction."""
+    if not is_lowered(law) or not isinstance(law.noise, Normal):
+        return False
+    _, correlations = standardised(law.noise.covariance)
+    return bool(np.linalg.eigvalsh(correlations)[0] > LEAST_EIGENVALUE)
+
+
+def _is_open_or_closed(one: Lowered) -> bool:
+    """Whether every open released value is a point that open true ones lead to, and statuses never change."""
+    coded = any(code is not None for outlet in one.law.outlets for code in outlet.codes)
+    return not coded and bool((one.is_point | ~one.fits.opened).all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """What the parts are made of: the laws on true and on known records."""
+
+    ground: Ground
+    truth: list[Lowered]
+    known: list[Lowered]
+    averaged: bool
+    eps: float
+    logs: tuple[Floats, Floats]
+
+    def built(self) -> Scaled | None:
+        """Split the records by what is open, and grow the trees of each part; nothing is open in some: not here."""
+        released, true, known = self._statuses()
+        if (true != OPEN).all(axis=1).any():
+            return None
+        patterns, kinds = np.unique(np.concatenate([released, true, known]), axis=0, return_inverse=True)
+        kind_z, kind_x, kind_k = np.split(kinds.ravel(), np.cumsum([len(released), len(true)]))
+        parts: dict[int, Part] = {}
+        orders = self.ground.blocks.orders
+        places = np.zeros(len(known), np.int64), np.zeros(len(released), np.int64)
+        for number in range(len(patterns)):
+            rows = orders[0][kind_k[orders[0]] == number]
+            candidates = orders[1][kind_z[orders[1]] == number]
+            places[0][rows], places[1][candidates] = np.arange(len(rows)), np.arange(len(candidates))
+            others = np.flatnonzero(kind_x == number)
+            if len(rows) and len(candidates) and len(others):
+                parts[number] = Part(rows, candidates, self._pruning(rows, others, candidates))
+        return Scaled(self.ground, parts, (kind_k, kind_z), places, self.logs[1], self.averaged)
+
+    def _statuses(self) -> tuple[Any, Any, Any]:
+        sides = [[one.fits.statuses_z for one in self.truth], [one.fits.statuses_x for one in self.truth]]
+        sides.append([one.fits.statuses_x for one in self.known])
+        return tuple(np.concatenate(side, axis=1) for side in sides)  # type: ignore[return-value]
+
+    def _pruning(self, rows: Ints, others: Ints, candidates: Ints) -> Pruning:
+        blocks = self.ground.blocks
+        sets = [(self.known, "x", rows, blocks.known), (self.truth, "x", others, self.ground.true)]
+        known, true = (Points(_white(laws, side, at), codes[at]) for laws, side, at, codes in sets)
+        released = Points(_white(self.truth, "z", candidates), blocks.released[candidates])
+        if self.averaged:
+            return Pruning.coherent(known, true, released, self.ground.units[candidates], self.eps)
+        offset = sum((_constant(one, candidates) for one in self.truth), -self.logs[0][candidates])
+        return Pruning.given(known, released, offset, self.eps)
+
+
+def _open(one: Lowered, side: str, rows: Ints) -> list[int]:
+    """Return the columns that are open in records of one kind."""
+    statuses = one.fits.statuses_x if side == "x" else one.fits.statuses_z
+    return np.flatnonzero(statuses[rows[0]] == OPEN).tolist() if len(rows) else []
+
+
+def _white(laws: list[Lowered], side: str, rows: Ints) -> Floats:
+    """Return records of one kind where their noise has variance 1 and is independent."""
+    parts = []
+    for one in laws:
+        chosen = _open(one, side, rows)
+        values = (one.centre if side == "x" else one.lower)[np.ix_(rows, np.array(chosen, np.int64))]
+        parts.append(values @ _whitening(one, chosen).T)
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((len(rows), 0))
+
+
+def _whitening(one: Lowered, chosen: list[int]) -> Floats:
+    """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
+    if not chosen:
+        return np.empty((0, 0))
+    sds, correlations = standardised(one.law.noise.only(chosen).covariance)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)
+
+
+def _constant(one: Lowered, rows: Ints) -> Floats:
+    """Return what log f(z|x) has beside the distance."""
+    chosen = _open(one, "z", rows)
+    scale = float(np.log(np.abs(np.diag(_whitening(one, chosen)))).sum()) if chosen else 0.0
+    return np.asarray(
+        one.factor[np.ix_(rows, np.array(chosen, np.int64))].sum(axis=1)
+        + scale
+        - len(chosen) * np.log(2 * np.pi) / 2
+    )

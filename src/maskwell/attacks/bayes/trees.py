@@ -1,0 +1,160 @@
+"""Trees over candidates for sums of exp(score), score = offset - |candidate - searcher|^2 / 2, a tree for each block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import BadInput
+from ...table import Floats
+from ..contract import NOBODY, Bools, Ints
+from ..neighbours import LARGEST, _threaded
+
+AT_ONCE = 4096  # searchers that a thread takes
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Records in coordinates in which the noise has variance 1 and is independent (n x p), and their blocks."""
+
+    values: Floats
+    blocks: Ints
+
+    def __post_init__(self) -> None:
+        if not np.abs(self.values).max(initial=0.0) < LARGEST:
+            raise BadInput(
+                f"points must have finite coordinates below {LARGEST:g}: put them on a common scale first"
+            )
+
+    def take(self, rows: Ints) -> Points:
+        """Return some of them."""
+        return Points(self.values[rows], self.blocks[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What one search finds for each searcher.
+
+    `costs` are minus the three best scores, `numbers` the two best, ties not sorted out; exp(log_sum) lacks at most
+    the share `lacking`.
+    """
+
+    costs: Floats
+    numbers: Ints
+    log_sum: Floats
+    lacking: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """How many candidates score above some bounds and within them; the two lowest numbers within, and their costs."""
+
+    above: Ints
+    count: Ints
+    lowest: Ints
+    costs: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """Trees over the blocks of some candidates, with an offset for each."""
+
+    forest: Any
+    grove: Any
+    blocks: Ints
+
+    @classmethod
+    def of(cls, points: Points, offset: Floats) -> Trees:
+        """Grow the trees."""
+        from ...kernels.forest import plant
+        from ...kernels.gauss_tiles import WIDE, in_tiles
+
+        number = np.argsort(points.blocks, kind="stable")
+        blocks, begin = np.unique(points.blocks[number], return_index=True)
+        rows, end = np.require(points.values[number], np.float64, ["C"]), np.append(begin, len(number))[1:]
+        forest = plant(rows, number, begin, end, WIDE, 2, 0.0)
+        return cls(forest, in_tiles(forest, rows, offset, len(blocks)), blocks)
+
+    def roots_of(self, blocks: Ints) -> Ints:
+        """Return the tree of each searcher's block, -1 where there is none."""
+        if not len(self.blocks):
+            return np.full(len(blocks), NOBODY)
+        at = np.minimum(np.searchsorted(self.blocks, blocks), len(self.blocks) - 1)
+        return np.where(self.blocks[at] == blocks, at, NOBODY)
+
+    def weigh(self, searchers: Points, rules: Any) -> Sums:
+        """Sum and rank for all searchers, near ones one after the other."""
+        from ...kernels.gauss_sums import weigh
+        from ...kernels.gauss_tiles import WIDE
+
+        count = len(searchers.values)
+        out = (
+            np.full((count, 3), np.inf),
+            np.full((count, 2), NOBODY),
+            np.full(count, -np.inf),
+            np.zeros(count),
+        )
+
+        def work(turn: tuple[Ints, Ints]) -> None:
+            found = tuple(each[turn[0]] for each in out)
+            weigh(self.grove, searchers.values[turn[0]], turn[1], rules, *found)
+            for whole, part in zip(out, found, strict=True):
+                whole[turn[0]] = part
+
+        _threaded(work, self._turns(searchers))
+        tiles, lanes = np.divmod(np.maximum(out[1], 0), WIDE)
+        numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else out[1]
+        return Sums(out[0], np.where(out[1] >= 0, numbers, NOBODY), out[2], out[3])
+
+    def within(
+        self,
+        searchers: Points,
+        low: Floats,
+        high: Floats | None = None,
+        *,
+        most: int = 1,
+        marks: Bools | None = None,
+    ) -> Within:
+        """Count the candidates that score from `low` to `high`, and those above, up to `most`; set the marks of those
+        within, by number.
+        """
+        from ...kernels.gauss_ranks import sweep
+
+        count, nobody = len(searchers.values), np.empty(0, bool)
+        counts, lowest = np.zeros((count, 2), np.int64), np.full((count, 2), NOBODY)
+        costs, top = np.full((count, 2), np.inf), np.full(count, np.inf) if high is None else high
+
+        def work(turn: tuple[Ints, Ints]) -> None:
+            rows, found = turn[0], (counts[turn[0]], lowest[turn[0]], costs[turn[0]])
+            bounds = low[rows], top[rows], most
+            sweep(
+                self.grove,
+                searchers.values[rows],
+                turn[1],
+                *bounds,
+                *found,
+                nobody if marks is None else marks,
+            )
+            counts[rows], lowest[rows], costs[rows] = found
+
+        _threaded(work, self._turns(searchers))
+        return Within(counts[:, 0], counts[:, 1], lowest, costs)
+
+    def renew(self, offset: Floats) -> None:
+        """Take lower offsets."""
+        from ...kernels.gauss_ranks import renew
+
+        renew(self.grove, offset)
+
+    def _turns(self, searchers: Points) -> list[tuple[Ints, Ints]]:
+        """Cut the searchers that have a tree into turns, near ones together."""
+        from ...kernels.trees import locate
+
+        roots = self.roots_of(searchers.blocks)
+        order = np.argsort(locate(self.forest, searchers.values, roots), kind="stable")
+        order = order[roots[order] >= 0]
+        order = order[np.argsort(roots[order], kind="stable")] if len(self.blocks) > 1 else order
+        cuts = [order[begin : begin + AT_ONCE] for begin in range(0, len(order), AT_ONCE)]
+        return [(rows, roots[rows]) for rows in cuts]
