@@ -7,9 +7,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
+from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED, Estimate, estimate, judged
 from maskwell.studies.goldstein import agreement, statements
 from maskwell.studies.goldstein.chances import errors, noticed, z_score, z_scores
-from maskwell.studies.goldstein.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED, Estimate, estimate, judged
 from maskwell.studies.results import expected
 
 

@@ -22,6 +22,7 @@ from numba import njit
 from . import announce
 from .forest import FAN, NONE
 from .gauss_tiles import (
+    EXPONENTIAL,
     FLUSHED,
     SURE,
     WIDE,
@@ -44,9 +45,9 @@ HIGHEST = 40.0  # of a score above the reference
 COUNTED = 30.0  # below the best: lower scores add nothing that single precision could spoil
 WIDEST = 8.0  # half diagonal of a tile in single precision
 LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
-LOG_TENTH = float(np.log(0.1))
+LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
-REF, TOP, SEED, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(11)  # of the state
+REF, TOP, SEED, SCALE, SINGLE, INSTEAD, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(13)  # of the state
 DONE, SPOILT, LOW, GOING = range(4)  # how a search ended: well, spoilt by single precision, from too low a start
 
 Floats = npt.NDArray[np.float64]
@@ -139,15 +140,35 @@ def _tile_64(
 
 
 @njit(cache=True, nogil=True, _nrt=False)
+def _rank_single(
+    exact: Floats, tile: int, query: Floats, low: float, least: float, scale: float,
+    room: Floats, room_32: Singles, state: Floats, three: Three,
+) -> Three:  # fmt: skip
+    """Score the points of a tile anew whose value is not below `low`: their weights are made exact, the best kept."""
+    for lane in range(WIDE):
+        if room_32[0, lane] >= low:
+            place = tile * WIDE + lane
+            cost = cost_of(exact, place, query)
+            if cost < NOBODY:
+                e = np.exp(-cost - state[REF])
+                room[1, lane] += e / max(1.0 - e * scale, SURE)
+                state[INSTEAD] += room_32[2, lane]
+                three = kept(three, cost, place) if -cost >= least else three
+    return three
+
+
+@njit(cache=True, nogil=True, _nrt=False)
 def _tile_32(
-    exact: Floats, single: Singles, about: Floats, tile: int, query: Floats, least: float, scale: float,
+    exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, least: float, scale: float,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
 ) -> Three:  # fmt: skip
-    """Add a tile in single precision, and keep the best three."""
+    """Add a tile in single precision, and keep the best three; the best and shares above a third are made exact."""
     fields = len(query)
     peak, across = about[tile, fields], about[tile, fields + 1]
-    base, low = peak - state[REF], least - state[REF]
-    low -= single_error(fields, max(peak - least, 0.0), across, abs(base) + abs(low))
+    base, wanted, low = peak - state[REF], min(least, LOG_THIRD) if scale > 0 else least, np.inf
+    if key >= wanted:
+        low = wanted - state[REF]
+        low -= 1e-6 * abs(low) + single_error(fields, max(peak - wanted, 0.0), across, abs(base) + abs(low))
     for k in range(fields):
         aim[k] = np.float32(query[k] - about[tile, k])
     passing = add_32(single, tile, aim, base, scale, low, room_32)
@@ -156,9 +177,7 @@ def _tile_32(
         _flush(room_32, state)
     state[ABOVE], state[ACROSS] = max(state[ABOVE], peak), max(state[ACROSS], across)
     if passing:
-        for j in range(WIDE):
-            room[0, j] = room_32[0, j]
-        three = _rank(exact, tile, query, low - 1e-6 * abs(low), room, three)
+        three = _rank_single(exact, tile, query, np.float32(low), least, scale, room, room_32, state, three)
     return three
 
 
@@ -167,33 +186,33 @@ def _leaf(
     exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, rules: Rules,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
 ) -> Three:  # fmt: skip
-    """Add the tile of a leaf, in the precision that it needs, and keep the best three.
-
-    Single precision is for what lies below the best, for small tiles, and for shares below a tenth: of 1 less them
-    nothing is lost.
-    """
+    """Add the tile of a leaf, in the precision that it needs, and keep the best three."""
     bound = max(-three.two, state[SEED]) if rules.ranks else max(-three.one, state[TOP])
     least = bound - rules.slack - LOOSE * (max(abs(bound), 1.0) + max(about[tile, len(query)] - bound, 0.0))
     repeat, across = int(about[tile, len(query) + 2]), about[tile, len(query) + 1]
-    near = key >= state[TOP] - state[NEAR] or repeat > 1 or across > WIDEST
-    if near or (rules.leaves_out and key > LOG_TENTH):
-        scale = np.exp(state[REF]) if rules.leaves_out and key > -40.0 else 0.0
+    near = (state[NEAR] >= 0 and key >= state[TOP] - state[NEAR]) or repeat > 1 or across > WIDEST
+    scale = state[SCALE] if rules.leaves_out and key > (-40.0 if near else -20.0) else 0.0
+    if near:
         three = _tile_64(exact, tile, repeat, query, least, scale, room, state, three)
     else:
-        scale = np.exp(state[REF]) if rules.leaves_out and key > -20.0 else 0.0
-        three = _tile_32(exact, single, about, tile, query, least, scale, room, room_32, aim, state, three)
+        three = _tile_32(exact, single, about, tile, key, query, least, scale, room, room_32, aim, state, three)
     state[TOP] = max(state[TOP], -three.one)
     return three
 
 
 @njit(cache=True, nogil=True, _nrt=False)
 def _spoilt(fields: int, state: Floats) -> float:
-    """Return what single precision can have done to the sum."""
+    """Return what single precision can have done to the sum.
+
+    Shares are below a third where they are not made exact, and their weights off by half as much again; what was made
+    exact is in the sum of single precision only as what is taken out of it.
+    """
     if state[SINGLE] == 0:
         return 0.0
     half = max(state[ABOVE] - state[TOP], 0.0) + COUNTED
     other = abs(state[ABOVE] - state[REF]) + HIGHEST + COUNTED
-    return state[SINGLE] * single_error(fields, half, state[ACROSS], other) + SURE
+    error = 1.5 * single_error(fields, half, state[ACROSS], other)
+    return max(state[SINGLE] - state[INSTEAD], 0.0) * error + state[SINGLE] * EXPONENTIAL + SURE
 
 
 @njit(cache=True, nogil=True, _nrt=False)
@@ -202,7 +221,8 @@ def _begin(exact: Floats, seeds: tuple[int, int], query: Floats, room: Floats, r
     one = -cost_of(exact, seeds[0], query)
     two = -cost_of(exact, seeds[1], query) if seeds[1] >= 0 else -np.inf
     state[REF], state[TOP], state[SEED] = max(one, two), max(one, two), min(one, two)
-    state[SINGLE], state[ABOVE], state[ACROSS], state[UNFLUSHED], state[WAITS] = 0.0, -np.inf, 0.0, 0.0, 0.0
+    state[SCALE], state[SINGLE], state[INSTEAD] = np.exp(state[REF]), 0.0, 0.0
+    state[ABOVE], state[ACROSS], state[UNFLUSHED], state[WAITS] = -np.inf, 0.0, 0.0, 0.0
     for j in range(WIDE):
         room[1, j], room_32[1, j] = 0.0, np.float32(0)
 
@@ -234,6 +254,7 @@ def _put(
 ) -> tuple[int, int]:  # fmt: skip
     """Put the children of a node on their shelves; `at` are the shelf it stood on, the last one, and how many wait."""
     shelf, last, used = at
+    waits = 0.0
     for j in range(FAN):
         if counts[node * FAN + j] == 0:
             break
@@ -242,8 +263,9 @@ def _put(
         heads[to] = used
         used += 1
         masses[to] += mass[j]
-        state[WAITS] += mass[j] if to > 0 else 0.0
+        waits += mass[j] if to > 0 else 0.0
         last = max(last, to)
+    state[WAITS] += waits
     return last, used
 
 
@@ -258,7 +280,7 @@ def _ended(
     """
     _flush(room_32, state)
     spoilt = _spoilt(fields, state)
-    total = _summed(room) + state[SINGLE] - spoilt
+    total = _summed(room) + (state[SINGLE] - state[INSTEAD]) - spoilt
     base = total
     if rules.holds:
         base = max(total - np.exp(-three.one - state[REF]), SURE * total)
@@ -333,10 +355,11 @@ def weigh(
     exact, single, about, fields = grove.exact, grove.single, grove.about, padded(queries.shape[1])
     waiting, keys = np.empty((2, len(kids) + 1), np.int64), np.empty(len(kids) + 1)
     heads, masses = np.full(SHELVES, NONE), np.zeros(SHELVES)
-    room, room_32 = np.zeros((2, WIDE)), np.zeros((2, WIDE), np.float32)
+    room, room_32 = np.zeros((2, WIDE)), np.zeros((3, WIDE), np.float32)
     below, mass = np.empty((1, FAN)), np.empty(FAN, np.float32)
     query, aim = np.zeros(fields), np.zeros(fields, np.float32)
-    state, before, seeds = np.zeros(11), NONE, (NONE, NONE)
+    state, before, seeds = np.zeros(13), NONE, (NONE, NONE)
+    state[NEAR] = -1.0
     for i in range(len(queries)):
         if roots[i] != before:
             seeds, before = (_first_place(kids, first[roots[i]]), NONE), roots[i]
@@ -352,10 +375,10 @@ def weigh(
             if end == LOW:
                 seeds = place, NONE
             elif end == SPOILT:
-                state[NEAR] = 2 * state[NEAR] + 2
+                state[NEAR] = 2 * max(state[NEAR], -1.0) + 3
         costs[i, 0], costs[i, 1], costs[i, 2] = three.one, three.two, three.three
         places[i, 0], places[i, 1] = three.place, three.second
         # From the best on, as one sums all: where it is all there is, nothing is lost by rounding.
         log_sums[i] = np.log(state[TOTAL] / exp_64(-three.one - state[REF])) - three.one
         lacking[i] = state[LACK]
-        seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - 0.1, 0.0)
+        seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - 0.1, -1.0)

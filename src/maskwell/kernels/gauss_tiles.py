@@ -244,7 +244,7 @@ def add_32(
     single: Singles, tile: int, aim: Singles, base: float, scale: float, least: float, room: Singles
 ) -> int:
     """Do both in single precision: scores less the reference, `base` the tile's peak less it, `aim` the query from the
-    tile's middle; e scale is at most 0.1 here.
+    tile's middle. The third row has the weights; there 1 - e scale is no less than a half.
     """
     wide, passing, share, half = np.uintp(room.shape[1]), np.int32(0), np.float32(-scale), np.float32(0.5)
     start, peak, low = np.uintp(tile * (len(aim) + 1)) * wide, np.float32(base), np.float32(least)
@@ -259,22 +259,14 @@ def add_32(
             u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
             room[0, j] -= half * (s * s + t * t + u * u + v * v)
     a, b, c, d, at = aim[0], aim[1], aim[2], aim[3], start
-    if scale > 0:
-        for j in range(wide):
-            s, t = single[at + j] - a, single[at + wide + j] - b
-            u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
-            value = room[0, j] - half * (s * s + t * t + u * u + v * v) + peak
-            e = exp_32(value)
-            room[0, j] = value
-            room[1, j] += e / (ONE + e * share)
-            passing = np.int32(passing + np.int32(value >= low))
-        return int(passing)
     for j in range(wide):
         s, t = single[at + j] - a, single[at + wide + j] - b
         u, v = single[at + wide + wide + j] - c, single[at + wide + wide + wide + j] - d
         value = room[0, j] - half * (s * s + t * t + u * u + v * v) + peak
-        room[0, j] = value
-        room[1, j] += exp_32(value)
+        e = exp_32(value)
+        w = e / max(ONE + e * share, half)
+        room[0, j], room[2, j] = value, w
+        room[1, j] += w
         passing = np.int32(passing + np.int32(value >= low))
     return int(passing)
 

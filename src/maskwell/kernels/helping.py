@@ -31,6 +31,7 @@ Bools = NDArray[np.bool_]
 FORWARD, PAPER, FMS = 0, 1, 2
 ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 AT_RANDOM = 0.1  # share of exchanges between any two units of a block
+FLAT = 0.5  # share of single proposals that are any record of the block: with narrow rows alone chains would stick
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 BARE: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
 
@@ -276,6 +277,22 @@ def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> in
 
 
 @inlined
+def _flat_chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
+    """Return how probable it is that a unit proposes a record, where any may be proposed."""
+    size = place.last[unit] - place.first[unit]
+    return FLAT / size + (1.0 - FLAT) * _chance(place, ways, row, unit, record)
+
+
+@inlined
+def _flat_drawn(place: Place, ways: Ways, row: Ints, unit: int, rng: np.random.Generator) -> int:
+    """Draw any record of the block, or one from the unit's row."""
+    size = place.last[unit] - place.first[unit]
+    if rng.random() < FLAT:
+        return int(place.first[unit] + min(int(rng.random() * size), size - 1))
+    return _drawn(place, ways, row, unit, rng.random())
+
+
+@inlined
 def _loop(scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator) -> None:
     """Let a unit give up its record and take another, its owner a third, until one takes the first or a free one.
 
@@ -319,18 +336,18 @@ def _propose(
     scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
     """Propose a record for a unit: a free one is taken, an owned one exchanged or, by a unit without, taken over."""
-    record, mine = _drawn(place, ways, scene.row, unit, rng.random()), state.match[unit]
+    record, mine = _flat_drawn(place, ways, scene.row, unit, rng), state.match[unit]
     other = state.owner[record]
     if other == unit:
         return
     if other < 0:
         _take(scene, place, ways, state, unit, record, rng)
         return
-    there = _chance(place, ways, scene.row, unit, record)
-    back = _chance(place, ways, scene.row, other, record)
+    there = _flat_chance(place, ways, scene.row, unit, record)
+    back = _flat_chance(place, ways, scene.row, other, record)
     if mine >= 0:
-        there += _chance(place, ways, scene.row, other, mine)
-        back += _chance(place, ways, scene.row, unit, mine)
+        there += _flat_chance(place, ways, scene.row, other, mine)
+        back += _flat_chance(place, ways, scene.row, unit, mine)
     _swap(scene, state, unit, other, math.log(back / there), rng)
 
 
@@ -342,9 +359,9 @@ def _take(
     mine, block = state.match[unit], place.block[unit]
     new = _own(scene, state, unit, record)
     ratio = new - state.here[unit] - state.free[record]
-    chance = _chance(place, ways, scene.row, unit, record)
+    chance = _flat_chance(place, ways, scene.row, unit, record)
     if mine >= 0:
-        ratio += state.free[mine] + math.log(_chance(place, ways, scene.row, unit, mine) / chance)
+        ratio += state.free[mine] + math.log(_flat_chance(place, ways, scene.row, unit, mine) / chance)
     else:
         leaving = 1.0 - ways.exchange - ways.loop - ways.propose
         ratio += math.log(leaving / (ways.propose * chance)) - math.log(state.outside[block] + 1.0)
@@ -365,7 +382,7 @@ def _let_go(
     if mine < 0 or state.outside[block] == 0:
         return
     leaving = 1.0 - ways.exchange - ways.loop - ways.propose
-    chance = ways.propose * _chance(place, ways, scene.row, unit, mine)
+    chance = ways.propose * _flat_chance(place, ways, scene.row, unit, mine)
     ratio = state.unreleased[unit] + state.free[mine] - state.here[unit]
     if accepts(ratio + math.log(state.outside[block] * chance / leaving), rng):
         state.owner[mine] = -1

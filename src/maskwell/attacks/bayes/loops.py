@@ -28,7 +28,6 @@ SCALINGS, EVEN = (
     0.05,
 )  # most rounds of bringing columns to equal sums, and what is equal enough on the log scale
 SMALL = 1e-200
-WIDEST = 600.0  # factors are no further apart on the log scale
 WORST = 15  # units whose R-hat, and as many whose ESS, is computed in full
 BATCHES = 20
 
@@ -116,7 +115,7 @@ def log_factors(logs: Floats, units: int) -> Floats:
         if np.abs(more[share > 0]).max() < EVEN:
             break
     factors[-1] -= np.log(slots) if slots else 0.0
-    return np.asarray(factors if units == known else np.maximum(factors, factors.max() - WIDEST))
+    return np.asarray(factors)
 
 
 def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> Walk:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from ..goldstein.conclusions import EXPLAINED, Estimate, estimate, judged, listed, verdict
+from ..conclusions import EXPLAINED, Estimate, estimate, judged, listed, verdict
 from ..plans import named
 from ..results import Draws
 from ..trottini.statements import together

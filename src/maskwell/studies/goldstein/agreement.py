@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 
 from ...table import Floats
+from ..conclusions import FEWEST
 from ..results import BETWEEN, expected
 from .chances import NORMAL_975, Figures, errors, noticed, whole_of, z_score, z_scores
-from .conclusions import FEWEST
 
 MISPRINTED, MEANT = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3", 0.10
 LONE = "pr(h > 5), N 5,000, noise 0.1"

@@ -8,11 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...table import Floats
-from ..results import BETWEEN, expected
-from .agreement import agreement, lone_cell, misprint, reproduced
-from .binary import exact
-from .chances import Figures, z_scores
-from .conclusions import (
+from ..conclusions import (
     EXPLAINED,
     FAILS,
     HOLDS,
@@ -22,6 +18,10 @@ from .conclusions import (
     listed,
     verdict,
 )
+from ..results import BETWEEN, expected
+from .agreement import agreement, lone_cell, misprint, reproduced
+from .binary import exact
+from .chances import Figures, z_scores
 from .farms import NOISES, QUANTILES
 from .simulation import EUCLID, EXPECTED, INVERSE, OMEGA, POSTERIOR
 

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..goldstein.conclusions import EXPLAINED, FAILS, HOLDS, Estimate, estimate, judged, listed, verdict
+from ..conclusions import EXPLAINED, FAILS, HOLDS, Estimate, estimate, judged, listed, verdict
 from ..plans import named
 from ..results import Draws, StudyTable
 from .simulation import CASES, LEVELS, MOMENTS, RECORDS

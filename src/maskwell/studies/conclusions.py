@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, isfinite, log, sqrt
 
-from ...table import Floats
+from ..table import Floats
 
 HOLDS, FAILS, UNDECIDED = "It holds here", "It does not hold here", "Too few files to say"
 CHANCE = 0.05  # intervals are of 95%

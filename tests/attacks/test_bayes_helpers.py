@@ -1,0 +1,417 @@
+"""Helpers and unknown parameters together: against full enumeration over matchings and a grid of the parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import lgamma
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+
+from maskwell.attacks.bayes.biased import biased_terms
+from maskwell.attacks.bayes.helping import Group, Kernel, grouped, helped
+from maskwell.attacks.bayes.integrated import over_shared
+from maskwell.attacks.bayes.matchings import Sampling, marginals
+from maskwell.attacks.bayes.models import Listed, Normals, Pairs, Side, _factors, model_of
+from maskwell.attacks.bayes.priors import Doubt, Prior
+from maskwell.attacks.bayes.problem import Problem
+from maskwell.attacks.bayes.proposals import surface_of
+from maskwell.attacks.pairwise import law_terms, summed_logs
+from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet, Transition
+from maskwell.laws.unknowns import Unknown
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+UNSURE = Prior(mean_over_sd=2.0)
+MANY = Sampling(draws=20_000, most=20_000, ess=100.0)
+SHORT = Sampling(draws=1000, most=1000, ess=10.0, rhat=2.0)
+
+
+def table_of(values, **more):
+    names = [f"V{j}" for j in range(np.shape(values)[1])]
+    described = [Column(name, "continuous") for name in names]
+    columns = {name: pa.array(values[:, j], pa.float64()) for j, name in enumerate(names)}
+    for name, (labels, codes) in more.items():
+        described.append(Column(name, "category", categories=labels))
+        columns[name] = pa.array([labels[code] for code in codes])
+    return Table.from_frame(pa.table(columns), Schema(tuple(described)))
+
+
+def normal(width, sd):
+    return Additive(names(width), Normal((sd,) * width), (Outlet(),) * width)
+
+
+def correlated(width, sd):
+    off = tuple(tuple(1.0 if a == b else 0.6 for a in range(width)) for b in range(width))
+    return Additive(names(width), Normal((sd,) * width, off), (Outlet(),) * width)
+
+
+def biased(width, sd):
+    spreads = (Multiplicative(0.2, sd),) * width
+    return Additive(names(width), Normal((1.0,) * width), (Outlet(),) * width, spreads=spreads)
+
+
+def names(width):
+    return tuple(f"V{j}" for j in range(width))
+
+
+@dataclass
+class World:
+    """A truth, a release of some of it, and some known units; blocks of all."""
+
+    law: Additive
+    truth: Table
+    z: Table
+    x: Table
+    released: np.ndarray
+    known: np.ndarray
+    blocks: np.ndarray
+
+    @property
+    def group(self):
+        blocks = self.blocks
+        return Group(
+            self.z, self.x, self.truth, blocks[self.released], blocks[self.known], blocks, self.known
+        )
+
+
+def world(law_of, width, counts, seed, *, blocks=None, sd=0.7):
+    """Draw a truth of N units, n of them released, K of them known."""
+    units, released, known = counts
+    rng = np.random.default_rng(seed)
+    true = rng.normal(3, 1.5, (units, width))
+    law = law_of(width, sd)
+    sds = np.hypot(sd, 0.2 * true) if any(law.spreads) else sd
+    noised = true + sds * rng.normal(size=true.shape)
+    out, who = rng.permutation(units)[:released], rng.permutation(units)[:known]
+    blocks = np.zeros(units, np.int64) if blocks is None else np.array(blocks)
+    return World(law, table_of(true), table_of(noised[out]), table_of(true[who]), out, who, blocks)
+
+
+def pair_logs(terms, z, x):
+    z, x = np.asarray(z), np.asarray(x)
+    return summed_logs(terms, np.tile(z, len(x)), np.repeat(x, len(z))).reshape(len(x), len(z))
+
+
+def block_logs(law, world, kernel, block):
+    """Return kernels of pairs and the log density of free records of one block, at the parameters of a law."""
+    z, x = (np.flatnonzero(world.blocks[part] == block) for part in (world.released, world.known))
+    if kernel in ("paper", "fms"):
+        return pair_logs(biased_terms([law], world.z, world.x, kernel, None), z, x), np.zeros(len(z))
+    logs = pair_logs(law_terms([law], world.z, world.x), z, x)
+    others = np.setdiff1d(np.flatnonzero(world.blocks == block), world.known)
+    if kernel == "forward" or not len(others):
+        return logs, np.zeros(len(z))
+    of_others = pair_logs(law_terms([law], world.z, world.truth), z, others)
+    return logs, logsumexp(of_others, axis=0) - np.log(len(others))
+
+
+def every_match(logs, free, units, unreleased):
+    """Return all matchings of a block, the log weight of each, that of all free records apart."""
+    known, released = logs.shape
+    rows = [
+        match
+        for match in product(range(-1, released), repeat=known)
+        if len(has := [r for r in match if r >= 0]) == len(set(has))
+        and units - known - released + len(has) >= 0
+    ]
+    matches = np.array(rows)
+    every = np.column_stack([logs - free, unreleased])
+    pairs = (matches >= 0).sum(axis=1)
+    ways = [lgamma(units - known - released + m + 1) for m in pairs]
+    return matches, every[np.arange(known), matches].sum(axis=1) - ways + free.sum()
+
+
+def enumerated(world, prior, kernel, unreleased=None, nodes=31):
+    """Return for each block the probabilities of pairs (last: none), by all matchings at all nodes of a grid."""
+    doubt = Doubt.of(prior, world.law, world.z)
+    axes = [b.centre + b.spread * np.linspace(-6, 6, nodes) for b in doubt.beliefs]
+    grid, blocks = list(product(*axes)), np.unique(world.blocks[world.known])
+    unreleased = np.zeros(len(world.known)) if unreleased is None else unreleased
+    weights = [[] for _ in blocks]
+    for logs in grid:
+        law = doubt.law_at(np.exp(logs).tolist())
+        for b, block in enumerate(blocks):
+            own = unreleased[world.blocks[world.known] == block]
+            size = int((world.blocks == block).sum())
+            matches = every_match(*block_logs(law, world, kernel, block), size, own)
+            weights[b].append(matches)
+    prior_logs = np.array([doubt.log_prior(logs) for logs in grid])
+    totals = np.array([[logsumexp(weight) for _, weight in block] for block in weights])
+    return [
+        marginal(block, prior_logs + totals.sum(axis=0) - own)
+        for block, own in zip(weights, totals, strict=True)
+    ]
+
+
+def marginal(block, node_logs):
+    """Add the weights of matchings up, given what each node weighs beside this block."""
+    matches = block[0][0]
+    logs = np.array([weight + node for (_, weight), node in zip(block, node_logs, strict=True)])
+    weight = np.exp(logsumexp(logs, axis=0) - logsumexp(logs))
+    out = np.zeros((matches.shape[1], matches.max() + 2))
+    for unit, record in enumerate(matches.T):
+        np.add.at(out[unit], record, weight)
+    return out
+
+
+def joined(block):
+    return np.column_stack([block.marginals.probability, block.marginals.unreleased])
+
+
+def off(found, wanted):
+    """Return the largest difference over all blocks."""
+    return max(np.abs(joined(b) - w).max() for b, w in zip(found.blocks, wanted, strict=True))
+
+
+def allowed(found):
+    """Return four standard errors of a probability of one half."""
+    return 4 * np.sqrt(0.25 / found.ess)
+
+
+CASES = [
+    (normal, 1, (6, 6, 6), "coherent"),
+    (normal, 1, (6, 6, 3), "coherent"),
+    (normal, 1, (7, 5, 3), "coherent"),
+    (normal, 1, (7, 4, 5), "coherent"),
+    (normal, 2, (6, 5, 3), "coherent"),
+    (correlated, 2, (6, 5, 3), "coherent"),
+    (biased, 1, (6, 5, 3), "coherent"),
+    (biased, 1, (6, 6, 4), "paper"),
+    (biased, 1, (6, 6, 4), "fms"),
+    (normal, 1, (6, 6, 4), "forward"),
+]
+
+
+@pytest.mark.parametrize(("law_of", "width", "counts", "kernel"), CASES)
+def test_chains_agree_with_enumeration(law_of, width, counts, kernel):
+    one = world(law_of, width, counts, seed=5)
+    found = helped([one.law], one.group, Kernel(kernel), UNSURE, MANY, seed=1)
+    assert found.rhat < 1.01
+    assert off(found, enumerated(one, UNSURE, kernel)) < allowed(found) < 0.06
+
+
+def test_half_a_percent_at_a_hundred_thousand_effective_draws():
+    one = world(normal, 1, (6, 6, 3), seed=8)
+    many = Sampling(draws=120_000, most=120_000, ess=100_000.0)
+    found = helped([one.law], one.group, Kernel(), UNSURE, many, seed=2)
+    assert found.converged
+    assert found.ess > 100_000
+    assert off(found, enumerated(one, UNSURE, "coherent")) < 0.005
+
+
+def test_blocks_share_the_parameters():
+    one = world(normal, 1, (7, 7, 5), seed=3, blocks=[4, 4, 4, 9, 9, 9, 9])
+    found = helped([one.law], one.group, Kernel(), UNSURE, MANY, seed=3)
+    assert [block.block for block in found.blocks] == [4, 9]
+    assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found)
+    for block in found.blocks:
+        assert (one.blocks[one.known[block.known]] == block.block).all()
+        assert (one.blocks[one.released[block.released]] == block.block).all()
+
+
+def test_weights_of_units_that_were_not_released():
+    one = world(biased, 1, (6, 4, 4), seed=6)
+    own = np.array([-3.0, -1.0, -2.0, -4.0])
+    found = helped([one.law], one.group, Kernel("paper", None, own), UNSURE, MANY, seed=4)
+    assert off(found, enumerated(one, UNSURE, "paper", own)) < allowed(found)
+
+
+def test_laws_without_a_compiled_loop():
+    one = world(normal, 1, (5, 5, 3), seed=7)
+    law = Additive(("V0",), Laplace((0.7,)), (Outlet(low=0.5),))
+    values = np.maximum(one.z.values(["V0"]), 0.5)
+    one = World(law, one.truth, table_of(values), one.x, one.released, one.known, one.blocks)
+    found = helped([law], one.group, Kernel(), UNSURE, SHORT, seed=5)
+    assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found) < 0.15
+
+
+# Both models.
+
+
+def sides(one):
+    codes = np.zeros(len(one.truth), np.int64)
+    others = np.setdiff1d(np.arange(len(one.truth)), one.known)
+    released = Side.of(one.z, codes[: len(one.z)], np.array([0]))
+    known = Pairs(Side.of(one.x, codes[: len(one.x)], np.array([0])), released)
+    return known, Pairs(Side.of(one.truth.take(others), codes[: len(others)], np.array([0])), released)
+
+
+def with_gaps(table, which):
+    """Return a table in which some values are missing."""
+    status = np.zeros(len(table), np.uint8)
+    status[list(which)] = 1
+    return table.with_columns({"V0": (table.schema["V0"], table.floats("V0"), status)})
+
+
+@pytest.mark.parametrize("law_of", [normal, correlated, biased])
+@pytest.mark.parametrize("gaps", [False, True])
+def test_compiled_kernels_are_those_of_the_law(law_of, gaps):
+    one = world(law_of, 2, (30, 20, 12), seed=1)
+    if gaps:
+        one.z, one.x, one.truth = (
+            with_gaps(one.z, [1, 5]),
+            with_gaps(one.x, [2]),
+            with_gaps(one.truth, [0, 3]),
+        )
+    doubts, (known, others) = [Doubt.of(UNSURE, one.law, one.z)], sides(one)
+    quick = model_of(doubts, "coherent", known, others)
+    slow = Listed(known, others, _factors(doubts, "coherent", one.z))
+    assert isinstance(quick, Normals)
+    for shift in (-0.5, 0.0, 0.7):
+        logs = shift + np.array([belief.centre for belief in doubts[0].beliefs])
+        np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10)
+        np.testing.assert_allclose(quick.log_marginal(logs), slow.log_marginal(logs), rtol=1e-10)
+
+
+@pytest.mark.parametrize("kernel", ["paper", "fms"])
+def test_compiled_kernels_of_the_paper_are_those_of_its_closed_form(kernel):
+    one = world(biased, 2, (30, 20, 12), seed=2, sd=3.0)
+    doubts, (known, others) = [Doubt.of(UNSURE, one.law, one.z)], sides(one)
+    quick = model_of(doubts, kernel, known, others)
+    assert isinstance(quick, Normals)
+    slow = Listed(known, others, _factors(doubts, kernel, one.z))
+    for shift in (-2.0, 0.0, 2.0):
+        logs = shift + np.array([belief.centre for belief in doubts[0].beliefs])
+        np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10, atol=1e-10)
+
+
+def test_categories_are_told_beside_unknown_noise():
+    one = world(normal, 1, (6, 6, 4), seed=9)
+    labels, rng = ("a", "b", "c"), np.random.default_rng(1)
+    true, out = rng.integers(0, 3, 6), rng.integers(0, 3, 6)
+    of = {"z": out, "x": true[one.known], "truth": true}
+    tables = {
+        name: table_of(getattr(one, name).values(["V0"]), EDU=(labels, codes)) for name, codes in of.items()
+    }
+    told = Transition(("EDU",), labels, labels, ((0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)))
+    one = World(one.law, tables["truth"], tables["z"], tables["x"], one.released, one.known, one.blocks)
+    doubts, (known, others) = [Doubt.of(UNSURE, law, one.z) for law in (told, one.law)], sides(one)
+    quick = model_of(doubts, "coherent", known, others)
+    assert isinstance(quick, Normals)
+    logs = np.array([doubts[1].beliefs[0].centre])
+    slow = Listed(known, others, _factors(doubts, "coherent", one.z))
+    np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10)
+    found = helped([told, one.law], one.group, Kernel(), UNSURE, SHORT, seed=1)
+    assert "EDU" in found.notes[0]
+
+
+@pytest.mark.parametrize("law_of", [normal, biased])
+def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
+    from maskwell.kernels.learning import fill_free
+
+    one = world(law_of, 1, (60, 50, 10), seed=4)
+    doubt, (known, others) = Doubt.of(UNSURE, one.law, one.z), sides(one)
+    model, unknowns = model_of([doubt], "coherent", known, others), len(doubt.beliefs)
+    groups, units = np.ones((1, unknowns), np.int64), np.array([60])
+    surface = surface_of(Problem(model, doubt.beliefs, groups, units, np.zeros(10), None))
+    assert surface.mode == 1
+    rng, found = np.random.default_rng(2), np.empty(50)
+    for _ in range(10):
+        logs = np.array([b.centre + b.spread * rng.normal() for b in doubt.beliefs])
+        fill_free(surface, logs, found)
+        np.testing.assert_allclose(found, model.log_marginal(logs), atol=2e-5)
+
+
+# Between knowing nobody and everybody.
+
+
+def test_nobody_known_is_the_quadrature_of_the_paper():
+    one = world(biased, 1, (20, 20, 1), seed=11)
+    found = helped([one.law], one.group, Kernel("paper"), Prior(), MANY, seed=6)
+
+    def terms_of(law, nodes_of):
+        return biased_terms([law], one.z, one.x, "paper", nodes_of)
+
+    logs = pair_logs(over_shared(one.law, Prior(), one.z, 33, terms_of), np.arange(20), [0])
+    assert np.abs(joined(found.blocks[0])[0, :-1] - np.exp(logs - logsumexp(logs))[0]).max() < allowed(found)
+
+
+def test_everybody_known_comes_near_the_ceiling():
+    one = world(normal, 2, (80, 80, 80), seed=12, sd=0.15)
+    prior = Prior(given={name: stats.lognorm(1.0, scale=0.5) for name in ("sd:V0", "sd:V1")})
+    found = helped([one.law], one.group, Kernel(), prior, Sampling(most=8000), seed=7)
+    told = helped([one.law], one.group, Kernel(), None, Sampling(), seed=7)
+    assert found.converged
+    assert told.converged
+    for learned in found.psi:
+        assert abs(learned.mean - learned.card) < 4 * learned.sd < 0.15
+    own = [own_chance(one, answer) for answer in (found, told)]
+    assert abs(own[0] - own[1]) < 0.02
+    alone = world(normal, 2, (80, 80, 80), seed=12, sd=0.15)
+    nobody = Group(alone.z, alone.x.take(np.arange(1)), *one_known(alone))
+    first = helped([one.law], nobody, Kernel("forward"), prior, Sampling(most=8000), seed=7)
+    near, far = (joined(answer.blocks[0])[0] - joined(told.blocks[0])[0] for answer in (found, first))
+    assert np.abs(near).max() < np.abs(far).max()
+
+
+def one_known(one):
+    return one.truth, one.blocks[one.released], one.blocks[one.known[:1]], one.blocks, one.known[:1]
+
+
+def own_chance(one, found):
+    """Return the mean probability that known units give to their own record."""
+    place = np.argsort(one.released)[one.known]
+    return float(found.blocks[0].marginals.probability[np.arange(len(place)), place].mean())
+
+
+def test_where_everybody_is_known_coherent_is_forward():
+    one = world(normal, 1, (6, 6, 6), seed=13)
+    answers = [
+        helped([one.law], one.group, Kernel(name), UNSURE, SHORT, seed=8) for name in ("coherent", "forward")
+    ]
+    np.testing.assert_array_equal(*(joined(found.blocks[0]) for found in answers))
+
+
+def test_told_parameters_are_matchings_alone():
+    one = world(normal, 1, (8, 6, 4), seed=14)
+    found = helped([one.law], one.group, Kernel(), None, Sampling(), seed=9)
+    logs, free = block_logs(one.law, one, "coherent", 0)
+    wanted = marginals(logs - free, 8, np.random.default_rng(0), Sampling())
+    assert wanted.exact
+    np.testing.assert_allclose(found.blocks[0].marginals.probability, wanted.probability, rtol=1e-10)
+    assert not found.psi
+
+
+def test_a_given_density_of_records_is_used():
+    one = world(normal, 1, (6, 6, 2), seed=15)
+    likely = np.where(np.arange(6) == 3, 50.0, 0.0)
+    found = helped([one.law], one.group, Kernel("coherent", likely), UNSURE, SHORT, seed=10)
+    assert joined(found.blocks[0])[:, 3].max() < 0.01
+
+
+# What goes wrong.
+
+
+def test_chains_that_do_not_agree_say_so():
+    one = world(normal, 1, (150, 150, 150), seed=16, sd=0.2)
+    wide = Prior(given={"sd": stats.lognorm(1.0, scale=0.5)})
+    found = helped([one.law], one.group, Kernel(), wide, Sampling(draws=100, most=100), seed=11)
+    assert not found.converged
+    assert not found.blocks[0].marginals.converged
+    assert found.rhat > 1.01 or found.ess < 400
+
+
+def test_a_unit_without_a_possible_record_has_none():
+    one = world(normal, 1, (6, 6, 3), seed=17)
+    group = one.group
+    lost = Group(group.z, with_gaps(group.x, [1]), *[getattr(group, n) for n in Group.__slots__[2:]])
+    found = helped([one.law], lost, Kernel(), UNSURE, SHORT, seed=12)
+    assert joined(found.blocks[0])[1, -1] == 1.0
+    assert any("record of its own" in note for note in found.notes)
+
+
+def test_the_same_seed_gives_the_same_answer():
+    one = world(normal, 1, (8, 8, 4), seed=18)
+    first, again, other = (helped([one.law], one.group, Kernel(), UNSURE, SHORT, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(joined(first.blocks[0]), joined(again.blocks[0]))
+    assert (joined(first.blocks[0]) != joined(other.blocks[0])).any()
+
+
+def test_parameters_of_the_same_columns_step_together():
+    unknowns = [Unknown("bias_sd", ("A", "B"), 1.0), Unknown("sd", ("A",), 1.0), Unknown("sd", ("C",), 1.0)]
+    assert grouped(unknowns).tolist() == [[1, 1, 0], [0, 0, 1]]
