@@ -87,7 +87,7 @@ def _compile_matchings() -> None:
     """Compile the loops over matchings, counted and sampled."""
     import numpy as np
 
-    from . import matchings, permanents
+    from . import matchings, permanents, smoothing
 
     logs, match = np.zeros((2, 2)), np.arange(2)
     permanents.pair_chances(logs, np.zeros(3))
@@ -95,6 +95,7 @@ def _compile_matchings() -> None:
     rows, begins = matchings.rows_of(logs, -np.inf), matchings.rows_of(logs[:1], -np.inf)
     walk = matchings.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
     rng = np.random.default_rng(0)
+    smoothing.smooth(logs, np.zeros((0, 2), np.int32), 0, np.zeros((2, 3)))
     matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
     matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
 

@@ -166,7 +166,9 @@ def _tile_32(
     fields = len(query)
     peak, across = about[tile, fields], about[tile, fields + 1]
     base, wanted, low = peak - state[REF], min(least, LOG_THIRD) if scale > 0 else least, np.inf
-    if key >= wanted:
+    if wanted == -np.inf:
+        low = wanted
+    elif key >= wanted:
         low = wanted - state[REF]
         low -= 1e-6 * abs(low) + single_error(fields, max(peak - wanted, 0.0), across, abs(base) + abs(low))
     for k in range(fields):

@@ -205,6 +205,8 @@ def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng:
             other = _near(place, ways, unit, rng)
             if other != unit:
                 _swap(scene, state, unit, other, 0.0, rng)
+        elif place.first[unit] == place.last[unit]:
+            continue
         elif choice < ways.exchange + ways.loop:
             _loop(scene, place, ways, state, unit, rng)
         elif choice < ways.exchange + ways.loop + ways.propose:
@@ -280,7 +282,7 @@ def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> in
 def _flat_chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record, where any may be proposed."""
     size = place.last[unit] - place.first[unit]
-    return FLAT / size + (1.0 - FLAT) * _chance(place, ways, row, unit, record)
+    return float(FLAT / size + (1.0 - FLAT) * _chance(place, ways, row, unit, record))
 
 
 @inlined

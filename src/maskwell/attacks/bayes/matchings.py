@@ -15,6 +15,7 @@ from ...table import Floats
 from ...tolerances import is_real
 from .loops import Chains, Judged, diagnosed
 from .pieces import Piece, pieces_of
+from .smoothing import smoothed
 
 __all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dict"]
 
@@ -129,7 +130,7 @@ def _sampled(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marg
         judged = Judged.of(piece, counts, kept, chains.starts)
         converged = judged.meets(sampling.rhat, sampling.ess)
         if converged or 2 * draws > sampling.most:
-            share = counts / counts.sum(axis=1, keepdims=True)
+            share = smoothed(piece.logs, piece.units, kept, counts)
             return Marginals(
                 share[:, :-1], share[:, -1], False, judged.rhat, judged.ess, judged.error, draws, converged
             )
