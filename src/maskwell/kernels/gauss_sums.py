@@ -121,7 +121,7 @@ def _summed(room: Floats) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _tile_64(
     exact: Floats, tile: int, repeat: int, query: Floats, least: float, scale: float,
     room: Floats, state: Floats, three: Three,
@@ -157,7 +157,7 @@ def _rank_single(
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _tile_32(
     exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, least: float, scale: float,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
@@ -183,7 +183,7 @@ def _tile_32(
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _leaf(
     exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, rules: Rules,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
@@ -249,7 +249,7 @@ def _left(masses: Floats, shelf: int, last: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@njit(cache=True, nogil=True, _nrt=False, inline="always")
 def _put(
     kids: Ints, counts: Singles, node: int, origin: float, at: tuple[int, int, int], below: Floats, mass: Singles,
     waiting: Ints, keys: Floats, heads: Ints, masses: Floats, state: Floats,
