@@ -52,6 +52,12 @@ EXAMPLES = {
     "BayesIntruder": [
         mw.BayesIntruder(match_blocks=("REGION",)),
         mw.BayesIntruder(fields=AMOUNTS, match_blocks=(), direction="to_original", assignment="one-to-one"),
+        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), kernel="forward", threshold=0.2),
+        mw.BayesIntruder(match_blocks=("REGION",), marginal="gaussian", targets=mw.Sample(90)),
+        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), prior=mw.Prior(family="lognormal")),
+        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), error=mw.OwnError(sds={"AGE": 1.0})),
+        mw.BayesIntruder(match_blocks=("REGION",), helpers=7, sampling=mw.Sampling(draws=200)),
+        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), helpers="all", targets=mw.Sample(30)),
     ],
     "Fingerprint": [
         mw.Fingerprint(),

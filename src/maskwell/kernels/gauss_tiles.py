@@ -25,7 +25,7 @@ FLUSHED = 8  # tiles that are added up in single precision
 NOWHERE = -1e30  # offset of a place in a tile that holds no point
 UNIT = 2.0**-24
 EXPONENTIAL = 1e-6  # relative error of exponentials and sums of FLUSHED in single precision, more than there is
-SURE = 1e-12  # the least that is left when a share is taken away from 1
+SURE = 1e-9  # the least that is left when a share is taken away from 1
 
 SHIFT_64, SHIFT_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
 LOG2_HIGH, LOG2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10

@@ -48,12 +48,13 @@ class Surface(NamedTuple):
 
 
 class Book(NamedTuple):
-    """What a chain writes down: matchings, the logs of the parameters and of the weight, how often who was where."""
+    """What a chain writes down: matchings, logs of the parameters and of the weight, chances of who is where."""
 
     kept: Ints
     traces: Floats
-    counts: Ints
-    absent: Ints
+    counts: Floats
+    absent: Floats
+    room: Floats
 
 
 # --- parameters --------------------------------------------------------------------------------------------
@@ -221,13 +222,79 @@ def _mean_others(
 
 
 @bare
-def tally(scene: Scene, state: State, book: Book) -> None:
-    """Count where every unit is."""
+def smooth(scene: Scene, place: Place, state: State, book: Book) -> None:
+    """Add where each unit would go in one more move of its own, instead of where it is: near ties need no luck then.
+
+    With a chance of (records that no other unit has) / n it would draw anew among these, or none, by weight; else it
+    would try an exchange with one of the other owners, each as likely. Such a move leaves the posterior as it is.
+    """
     for unit in range(len(state.match)):
-        if state.match[unit] >= 0:
-            book.counts[scene.row[unit] + state.match[unit]] += 1
-        else:
-            book.absent[unit] += 1
+        size = place.last[unit] - place.first[unit]
+        if size == 0:
+            book.absent[unit] += 1.0
+            continue
+        top, open_records = _weigh_open(scene, place, state, unit, book.room)
+        _add_open(scene, place, state, unit, book, top, open_records / size)
+        _add_exchanges(scene, place, state, unit, book, open_records)
+
+
+@bare
+def _weigh_open(scene: Scene, place: Place, state: State, unit: int, room: Floats) -> tuple[float, int]:
+    """Put the log weights of records that no other unit has into `room`; return the largest, and how many there are."""
+    top, count = -math.inf, 0
+    for record in range(place.first[unit], place.last[unit]):
+        owner = state.owner[record]
+        if owner < 0 or owner == unit:
+            log = pair(scene, state.logs, state.precision, state.half, unit, record) - state.free[record]
+            room[record] = log
+            top = max(top, log)
+            count += 1
+    return max(top, _log_none(place, state, unit)), count
+
+
+@bare
+def _log_none(place: Place, state: State, unit: int) -> float:
+    """Return the log weight of a unit's having no record, beside those of its having one."""
+    ways = state.outside[place.block[unit]] + (0.0 if state.match[unit] >= 0 else 1.0)
+    return state.unreleased[unit] + math.log(ways) if ways > 0.0 else -math.inf
+
+
+@bare
+def _add_open(
+    scene: Scene, place: Place, state: State, unit: int, book: Book, top: float, share: float
+) -> None:
+    """Add the chances of a draw among the records that no other unit has, and none."""
+    none = math.exp(_log_none(place, state, unit) - top)
+    total = none
+    for record in range(place.first[unit], place.last[unit]):
+        if state.owner[record] < 0 or state.owner[record] == unit:
+            book.room[record] = math.exp(book.room[record] - top)
+            total += book.room[record]
+    book.absent[unit] += share * none / total
+    for record in range(place.first[unit], place.last[unit]):
+        if state.owner[record] < 0 or state.owner[record] == unit:
+            book.counts[scene.row[unit] + record] += share * book.room[record] / total
+
+
+@bare
+def _add_exchanges(
+    scene: Scene, place: Place, state: State, unit: int, book: Book, open_records: int
+) -> None:
+    """Add the chances of an exchange with any other owner; a unit without a record stays so."""
+    mine, size = state.match[unit], place.last[unit] - place.first[unit]
+    stays = (size - open_records) / size
+    if mine < 0:
+        book.absent[unit] += stays
+        return
+    for record in range(place.first[unit], place.last[unit]):
+        other = state.owner[record]
+        if other >= 0 and other != unit:
+            gain = pair(scene, state.logs, state.precision, state.half, unit, record) - state.here[unit]
+            gain += pair(scene, state.logs, state.precision, state.half, other, mine) - state.here[other]
+            chance = math.exp(min(gain, 0.0)) / size
+            book.counts[scene.row[unit] + record] += chance
+            stays -= chance
+    book.counts[scene.row[unit] + mine] += stays
 
 
 @bare
@@ -246,20 +313,22 @@ def run(
     state: State,
     spare: State,
     rng: np.random.Generator,
-    pace: tuple[int, int, int],
+    pace: tuple[int, int, int, int],
     book: Book,
 ) -> Ints:
     """Run a chain and return how often steps of the parameters were accepted.
 
-    `pace` has the moves of a sweep, the steps of the parameters after each, and the sweeps between kept draws.
+    `pace` has the moves of a sweep, the steps of the parameters after each, the sweeps between kept draws, and those
+    between draws whose chances are added up.
     """
     scene, place, ways, _, learning = setting
     accepted = np.zeros(learning.groups.shape[0], np.int64)
     for draw in range(len(book.kept)):
-        for _ in range(pace[2]):
+        for turn in range(pace[2]):
             sweep(scene, place, ways, state, pace[0], rng)
             for _ in range(pace[1]):
                 learn(setting, state, spare, rng, accepted)
-            tally(scene, state, book)
+            if (draw * pace[2] + turn) % pace[3] == 0:
+                smooth(scene, place, state, book)
         enter(state, book, draw)
     return accepted

@@ -14,13 +14,14 @@ from .problem import Chain, Problem, chain_at, needed_units, scene_of, start_of
 from .proposals import learning_of, roots_of, surface_of, ways_of
 
 if TYPE_CHECKING:
-    from ...kernels.helping import Place, Scene, Ways
+    from ...kernels.helping import Place, Scene, State, Ways
     from ...kernels.learning import Book, Learning, Surface
 
 LONG_ENOUGH = 4_000  # sweeps to run in
 SEGMENTS = 10  # of the first round, after each of which steps are adapted
 CHEAP_STEPS = 2  # of the parameters after each sweep, where they cost little
 SWEEPS_LISTED = 5  # between steps of the parameters where they cost much
+ROWS = 20  # records of a block that can be looked at for each unit after every sweep
 LEAST_MOVES = 16  # of a matching in a sweep
 WANTED = 0.35  # share of steps of the parameters that should be accepted
 STORED = 40_000_000  # numbers of all matchings kept for diagnostics
@@ -28,18 +29,19 @@ STORED = 40_000_000  # numbers of all matchings kept for diagnostics
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Draws of all chains: kept matchings (chains x draws x units), traces, and counts of every sweep."""
+    """Draws of all chains: kept matchings (chains x draws x units), traces, and the sums of chances of all pairs."""
 
     kept: Ints
     traces: Floats
-    counts: Ints
-    absent: Ints
+    counts: Floats
+    absent: Floats
     sweeps: int
+    added: int
 
-    def frequency(self) -> tuple[Floats, Floats]:
-        """Return how often each pair was matched, and each unit without a record, as shares."""
-        every = self.sweeps * len(self.counts)
-        return self.counts.sum(axis=0) / every, self.absent.sum(axis=0) / every
+    def chances(self) -> tuple[Floats, Floats]:
+        """Return the probability of each pair, and of each unit's having no record."""
+        pairs, absent = self.counts.sum(axis=0), self.absent.sum(axis=0)
+        return pairs / self.added, absent / self.added
 
 
 @dataclass
@@ -81,6 +83,11 @@ class Walk:
         costly = isinstance(self.problem.model, Listed) or self.surface.mode == 2
         return 1 if costly else CHEAP_STEPS
 
+    @property
+    def every(self) -> int:
+        """How many sweeps lie between draws whose chances are added up, which takes about as long as they do."""
+        return max(1, int(self.problem.known.released.sizes.max()) // ROWS)
+
     def first(self, draws: int) -> None:
         """Run in and adapt; none of these draws is used."""
         for segment in range(SEGMENTS):
@@ -99,8 +106,9 @@ class Walk:
             book = _book(self.problem, draws)
             books.append(book)
             accepted += self._run(chain, book, thin)
-        kept, traces, counts, absent = (np.stack(parts) for parts in zip(*books, strict=True))
-        done = Round(kept, traces, counts, absent, draws * thin)
+        kept, traces, counts, absent, _ = (np.stack(parts) for parts in zip(*books, strict=True))
+        added = len(books) * -(-draws * thin // self.every)
+        done = Round(kept, traces, counts, absent, draws * thin, added)
         self._adapt(done.traces, accepted / (draws * thin * self.steps * len(self.chains)))
         self.ways = ways_of(self.problem, self._middle(done), self.ways[3:6])
         return done
@@ -111,7 +119,9 @@ class Walk:
         if isinstance(self.problem.model, Listed):
             return _run_listed(self, chain, book, thin)
         setting = (self.scene, self.place, self.ways, self.surface, self.learning)
-        return run(setting, chain.state, chain.spare, chain.rng, (self.moves, self.steps, thin), book)
+        return run(
+            setting, chain.state, chain.spare, chain.rng, (self.moves, self.steps, thin, self.every), book
+        )
 
     def _adapt(self, traces: Floats, accepted: Floats) -> None:
         """Shape the steps as the draws lie, and size them by how many were accepted."""
@@ -131,11 +141,10 @@ def thinning(units: int, chains: int, draws: int) -> int:
 def _book(problem: Problem, draws: int) -> Book:
     from ...kernels.learning import Book
 
-    units, pairs = len(problem.unreleased), len(problem.known.listed()[0])
+    units, pairs = len(problem.unreleased), problem.known.count
     traces = np.empty((draws, len(problem.beliefs) + 1))
-    return Book(
-        np.empty((draws, units), np.int64), traces, np.zeros(pairs, np.int64), np.zeros(units, np.int64)
-    )
+    room = np.empty(len(problem.known.released.records))
+    return Book(np.empty((draws, units), np.int64), traces, np.zeros(pairs), np.zeros(units), room)
 
 
 # Laws that are asked for all pairs.
@@ -144,17 +153,17 @@ def _book(problem: Problem, draws: int) -> Book:
 def _run_listed(walk: Walk, chain: Chain, book: Book, thin: int) -> Ints:
     """Run a chain whose laws have no compiled loop; the matching moves more between steps, which are costly."""
     from ...kernels.helping import sweep
-    from ...kernels.learning import enter, tally
+    from ...kernels.learning import enter, smooth
 
     model, state, accepted = walk.problem.model, chain.state, np.zeros(len(walk.problem.groups), np.int64)
     assert isinstance(model, Listed)
     walk.scene.fixed[:] = model.pair_logs(state.logs)
     for draw in range(len(book.kept)):
-        for _ in range(thin):
-            for _ in range(SWEEPS_LISTED):
-                sweep(walk.scene, walk.place, walk.ways, state, walk.moves, chain.rng)
+        for turn in range(thin):
+            sweep(walk.scene, walk.place, walk.ways, state, SWEEPS_LISTED * walk.moves, chain.rng)
             accepted += _step_listed(walk, model, chain)
-            tally(walk.scene, state, book)
+            if (draw * thin + turn) % walk.every == 0:
+                smooth(walk.scene, walk.place, state, book)
         enter(state, book, draw)
     return accepted
 
@@ -169,7 +178,7 @@ def _step_listed(walk: Walk, model: Listed, chain: Chain) -> Ints:
 
 def _tried_listed(walk: Walk, model: Listed, chain: Chain, root: Floats) -> bool:
     from ...kernels.helping import fill_here
-    from ...kernels.learning import log_prior, log_weight
+    from ...kernels.learning import log_prior
 
     state, spare, rng = chain.state, chain.spare, chain.rng
     spare.logs[:] = state.logs + root @ rng.standard_normal(len(root))
@@ -180,8 +189,8 @@ def _tried_listed(walk: Walk, model: Listed, chain: Chain, root: Floats) -> bool
     spare.here[:] = model.matched_logs(spare.logs, state.match) + without
     if walk.surface.mode:
         spare.free[:] = walk.problem.free(spare.logs)
-    after += log_weight(spare)
-    before = log_prior(walk.learning, state.logs) + log_weight(state)
+    after += _log_weight(spare)
+    before = log_prior(walk.learning, state.logs) + _log_weight(state)
     if after < before and rng.random() >= np.exp(after - before):
         return False
     for kept, new in ((state.logs, spare.logs), (state.free, spare.free)):
@@ -189,3 +198,8 @@ def _tried_listed(walk: Walk, model: Listed, chain: Chain, root: Floats) -> bool
     walk.scene.fixed[:] = model.pair_logs(state.logs)
     fill_here(walk.scene, state)
     return True
+
+
+def _log_weight(state: State) -> float:
+    """Return the log weight of units as they are matched and of records that are nobody's."""
+    return float(state.here.sum() + state.free[state.owner < 0].sum())

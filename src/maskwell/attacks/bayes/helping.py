@@ -20,10 +20,11 @@ from ..contract import Ints
 from ..pairwise import law_terms
 from .chains import Round, Walk, thinning
 from .matchings import Marginals, Sampling, diagnosed, marginals
-from .models import Listed, Pairs, Side, model_of
+from .models import Listed, model_of
 from .priors import Doubt, Prior
 from .problem import Problem
 from .reading import BACKWARD
+from .sides import Pairs, Side
 
 SURE = 1e-3  # units whose first record has all but this much are judged by the agreement of chains alone
 
@@ -184,8 +185,8 @@ class _Situation:
         )
 
     def _marginals(self, done: Round, judged: _Judged) -> list[Marginals]:
-        """Return the shares of draws of every block, with what the diagnostics say of all of them."""
-        share, absent = done.frequency()
+        """Return the probabilities of every block, with what the diagnostics say of all of them."""
+        share, absent = done.chances()
         ends, found = self.known.side.ends, []
         for b, block in enumerate(self.known.matrices(share)):
             found.append(
@@ -262,7 +263,7 @@ def _doubtful(held: Floats) -> Any:
 
 def _modal(problem: Problem, done: Round) -> tuple[Ints, Floats]:
     """Return the record (-1: none) that each unit has most often, and how often."""
-    share, absent = done.frequency()
+    share, absent = done.chances()
     out, chance, at = np.full(len(absent), -1), absent.copy(), 0
     for b, block in enumerate(problem.known.matrices(share)):
         rows = slice(at, at + len(block))

@@ -1,13 +1,15 @@
 """The kernels of known units with released records as functions of the unknown parameters of the noise.
 
 Normal noise whose columns are independent, or share one scale, goes to compiled loops that compute a pair as the
-parameters stand (`Normals`). Every other law is asked for all pairs at each value of the parameters (`Listed`).
+parameters stand (`Normals`). Every other law is asked for all pairs, at each value of the parameters or at nodes of a
+grid over them (`Listed`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -20,91 +22,18 @@ from ..contract import Bools, Ints
 from ..pairwise import Term, law_terms, summed_logs
 from ..ranking import log_sum
 from .reading import BACKWARD
+from .sides import Pairs, Side
 
 if TYPE_CHECKING:
-    from ...kernels.helping import Place, Scene
+    from ...kernels.helping import Scene
     from .priors import Doubt
 
 KINDS = {"coherent": 0, "forward": 0, "paper": 1, "fms": 2}
 LOWEST = 3.0  # a unit must be fine also for noise this many prior sds (of its log) below what was expected
+EVERY = slice(None)
+PACE = 0.04  # between nodes in the log of a parameter: 1,000 records together are off by less than 1e-3
+FEW_NODES, MOST_KEPT = 30, 50_000_000  # nodes that are visited for each parameter, and numbers kept at them
 NOBODYS = -1e4  # log density of a record that no other unit can have
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """Records of one table that take part, sorted by block: their numbers, and where each block begins and ends."""
-
-    table: Table
-    records: Ints
-    ends: Ints
-
-    @classmethod
-    def of(cls, table: Table, codes: Ints, blocks: Ints) -> Side:
-        """Sort the records of some blocks (given in rising order) by block."""
-        place = np.searchsorted(blocks, codes)
-        here = np.flatnonzero(blocks[np.minimum(place, len(blocks) - 1)] == codes)
-        order = here[np.argsort(place[here], kind="stable")]
-        return cls(
-            table, order, np.concatenate([[0], np.cumsum(np.bincount(place[here], minlength=len(blocks)))])
-        )
-
-    @property
-    def sizes(self) -> Ints:
-        """How many records each block has."""
-        return np.diff(self.ends)
-
-    @property
-    def block(self) -> Ints:
-        """The number of each record's block."""
-        return np.repeat(np.arange(len(self.ends) - 1), self.sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """All pairs of one side with the released records of the same block, in one row: (a, i) at `row[a] + i`."""
-
-    side: Side
-    released: Side
-
-    @property
-    def row(self) -> Ints:
-        """Where each row begins, less the number of its first record."""
-        block, widths = self.side.block, self.released.sizes
-        return np.concatenate([[0], np.cumsum(widths[block])])[:-1] - self.released.ends[block]
-
-    def listed(self) -> tuple[Ints, Ints]:
-        """Return the record numbers of all pairs: released ones, and those of the side."""
-        nothing = np.empty(0, np.int64)
-        z = [np.tile(self.released.records[b], a) for a, b in self._blocks()]
-        x = np.repeat(self.side.records, self.released.sizes[self.side.block])
-        return np.concatenate([nothing, *z]), x
-
-    def _blocks(self) -> list[tuple[int, slice]]:
-        ends = self.released.ends
-        return [(int(n), slice(a, b)) for n, a, b in zip(self.side.sizes, ends, ends[1:], strict=False)]
-
-    def matrices(self, flat: Floats) -> list[Floats]:
-        """Return what belongs to the pairs of each block as a matrix: records of the side x released ones."""
-        parts, at = [], 0
-        for rows, columns in zip(self.side.sizes, self.released.sizes, strict=True):
-            parts.append(flat[at : at + rows * columns].reshape(rows, columns))
-            at += rows * columns
-        return parts
-
-    def place(self) -> Place:
-        """Return the blocks as the compiled loops have them."""
-        from ...kernels.helping import Place
-
-        block, ends = self.side.block, self.released.ends
-        begin, end = self.side.ends[:-1][block], self.side.ends[1:][block]
-        return Place(block, ends[:-1][block], ends[1:][block], begin, end)
-
-    def others_of_records(self) -> Place:
-        """Return for each released record where the side's records of its block begin and end."""
-        from ...kernels.helping import Place
-
-        block, ends = self.released.block, self.side.ends
-        return Place(block, block, block, ends[:-1][block], ends[1:][block])
 
 
 class Model(Protocol):
@@ -118,26 +47,78 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Nodes:
+    """Numbers that depend on the logs of parameters: computed at nodes of a grid when first needed, cubics between."""
+
+    made: Callable[[Floats], Floats]
+    kept: dict[tuple[int, ...], Floats]
+
+    def at(self, logs: Floats, some: Ints | slice = EVERY) -> Floats:
+        """Return the numbers, or some of them, at given logs; minus infinity where a node has it."""
+        first = np.floor(logs / PACE).astype(np.int64) - 1
+        weights = _cubic(logs / PACE - first)
+        total: Any = 0.0
+        with np.errstate(invalid="ignore"):
+            for corner in product(range(4), repeat=len(logs)):
+                weight = np.prod([weights[d, k] for d, k in enumerate(corner)])
+                total = total + weight * self._node(tuple((first + corner).tolist()))[some]
+        return np.where(np.isfinite(total), total, -np.inf)
+
+    def _node(self, node: tuple[int, ...]) -> Floats:
+        if node not in self.kept:
+            self.kept[node] = self.made(PACE * np.array(node))
+        return self.kept[node]
+
+
+def _cubic(t: Floats) -> Floats:
+    """Return the weights of the nodes 0 to 3 of the cubics through them, at places t."""
+    weights = [
+        -(t - 1) * (t - 2) * (t - 3) / 6,
+        t * (t - 2) * (t - 3) / 2,
+        -t * (t - 1) * (t - 3) / 2,
+        t * (t - 1) * (t - 2) / 6,
+    ]
+    return np.stack(weights, axis=1)
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
-    """Any laws: factors are made anew at each value of the parameters."""
+    """Any laws, asked for all pairs at values of the parameters, or at `nodes` of a grid (pairs, free records)."""
 
     known: Pairs
     others: Pairs
     factors: Callable[[Floats, Table], Sequence[Term]]
+    nodes: tuple[Nodes, Nodes] | None = None
+
+    @classmethod
+    def of(cls, doubts: Sequence[Doubt], kernel: str, known: Pairs, others: Pairs) -> Listed:
+        """Take a grid where one or two parameters and few pairs make it small."""
+        each = cls(known, others, _factors(doubts, kernel, known.released.table))
+        unknowns = sum(len(doubt.unknowns) for doubt in doubts)
+        if unknowns > 2 or known.count * (FEW_NODES**unknowns) > MOST_KEPT:
+            return each
+        return replace(each, nodes=(Nodes(each.pair_logs, {}), Nodes(each.log_marginal, {})))
 
     def pair_logs(self, logs: Floats) -> Floats:
         """Return the log kernels of all pairs."""
+        if self.nodes is not None:
+            return self.nodes[0].at(logs)
         return summed_logs(self.factors(logs, self.known.side.table), *self.known.listed())
 
     def matched_logs(self, logs: Floats, match: Ints) -> Floats:
         """Return the log kernels of the units with the records they have (0 for none)."""
         out, has = np.zeros(len(match)), match >= 0
+        if self.nodes is not None:
+            out[has] = self.nodes[0].at(logs, (self.known.row + match)[has])
+            return out
         pairs = self.known.released.records[match[has]], self.known.side.records[has]
         out[has] = summed_logs(self.factors(logs, self.known.side.table), *pairs)
         return out
 
     def log_marginal(self, logs: Floats) -> Floats:
         """Return the log density of each record under the mean of the other true records of its block."""
+        if self.nodes is not None:
+            return self.nodes[1].at(logs)
         flat = summed_logs(self.factors(logs, self.others.side.table), *self.others.listed())
         parts = [
             log_sum(block, axis=0) - np.log(len(block)) if len(block) else np.full(block.shape[1], NOBODYS)
@@ -176,7 +157,7 @@ def model_of(doubts: Sequence[Doubt], kernel: str, known: Pairs, others: Pairs) 
     if all(columns):
         told = [doubt.law for doubt in doubts if not doubt.unknowns]
         return _normals([c for c in columns if c], told, kernel, (known, others))
-    return Listed(known, others, _factors(doubts, kernel, known.released.table))
+    return Listed.of(doubts, kernel, known, others)
 
 
 def _factors(

@@ -18,7 +18,7 @@ from .belief import Standing
 from .ground import Ground
 from .pairing import Pairing, Read
 
-SURE = 1e-12  # a record from which alone a released one can have come is not weighed higher than this allows
+SURE = 1e-9  # a record from which alone a released one can have come is not weighed higher than this allows
 KEPT_PAIRS = 4_000_000  # scores that are kept for a second look
 
 

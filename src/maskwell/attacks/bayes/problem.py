@@ -9,7 +9,8 @@ import numpy as np
 
 from ...table import Floats
 from ..contract import Bools, Ints
-from .models import Listed, Normals, Pairs
+from .models import Listed, Normals
+from .sides import Pairs
 
 if TYPE_CHECKING:
     from ...kernels.helping import Scene, State
@@ -138,6 +139,6 @@ def scene_of(problem: Problem) -> Scene:
     pairs = problem.known
     units, records = len(pairs.side.records), len(pairs.released.records)
     z, x, nothing = np.zeros((records, 0)), np.zeros((units, 0)), np.zeros((units, 0), bool)
-    none, flat = np.empty(0, np.int64), np.zeros(len(pairs.listed()[0]))
+    none, flat = np.empty(0, np.int64), np.zeros(pairs.count)
     lift = np.zeros(records)
     return Scene(FORWARD, z, x, nothing, nothing, x, x, none, none, flat, pairs.row, lift)

@@ -78,7 +78,7 @@ def _groups(plan: Any, known: Known, order: Ints) -> Iterator[Ints]:
 
 
 def _seed(order: Ints) -> int:
-    """Return a seed that the key decides through the order it gives to records."""
+    """Return a seed that the key decides through the order it gives to released records."""
     return int.from_bytes(hashlib.sha256(order.astype(np.int64).tobytes()).digest()[:8], "little")
 
 
@@ -98,7 +98,7 @@ def _told(
     """Match with the parameters told: blocks tell nothing of one another."""
     odds = odds_of(plan, known, release, fields, ground, Reading(plan.kernel, None, None, release.table))
     wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
-    seed = _seed(ground.blocks.orders[0])
+    seed = _seed(ground.blocks.orders[1])
     parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
     check_possible(odds)
     return parts, [*_on_matchings(parts), *([TOO_SURE] if swapped_columns(release.card) else [])]
@@ -125,7 +125,7 @@ def _untold(
 
     if swapped_columns(release.card):
         raise BadPlan("on a release with exchanged records helpers need the card: leave prior or helpers out")
-    laws, seed = laws_on(release.card, fields), _seed(ground.blocks.orders[0])
+    laws, seed = laws_on(release.card, fields), _seed(ground.blocks.orders[1])
     parts: list[Part] = []
     said: list[Helped] = []
     for number, members in enumerate(groups):

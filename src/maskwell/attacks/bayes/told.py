@@ -35,7 +35,7 @@ def told_parts(
         if block in looked_at:
             count = max(len(units.get(block, ())), len(batch.released))
             for number, members in by_block.get(block, ()):
-                rng = np.random.default_rng([seed, number, block])
+                rng = np.random.default_rng([seed, number, int(batch.released.min())])
                 yield _of_group(odds, batch, members, count, sampling, rng)
 
 

@@ -1,0 +1,95 @@
+"""The search by trees inside the intruder gives the answers of all pairs."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.attacks.bayes import scaled
+from maskwell.attacks.running import attack_by
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+NAMES, KEY = ("A", "B", "C"), frozenset({"key"})
+UNSEEN = "candidates left unseen"
+
+
+def table_of(count, gaps=0.05, seed=1, round_to=None):
+    rng = np.random.default_rng(seed)
+    values = rng.multivariate_normal(np.zeros(3), [[1, 0.5, 0], [0.5, 1, 0.3], [0, 0.3, 1]], count)
+    values = values * [1.0, 50.0, 2000.0]
+    if round_to is not None:
+        values = np.round(values / round_to) * round_to
+    values[rng.random(values.shape) < gaps] = np.nan
+    columns = {name: pa.array(column, from_pandas=True) for name, column in zip(NAMES, values.T, strict=True)}
+    groups = pa.array(rng.integers(0, 3, count).astype(str))
+    described = [Column(name, "continuous", KEY) for name in NAMES]
+    schema = Schema((*described, Column("G", "category", frozenset({"block"}), categories=("0", "1", "2"))))
+    return Table.from_frame(pa.table(columns | {"G": groups}), schema)
+
+
+def masked(mask, table):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        return mw.apply(mask, table, seed=5)
+
+
+MASKS = {
+    "light": mw.CorrelatedNoise(NAMES, sd_ratio=0.1),
+    "medium": mw.IndependentNoise(NAMES, variance_ratio=0.1),
+    "heavy, sampled": mw.Chain((mw.CorrelatedNoise(NAMES, sd_ratio=1.0), mw.Subsample(0.5))),
+}
+PLANS = {
+    "coherent": {},
+    "forward": {"kernel": "forward"},
+    "gaussian": {"marginal": "gaussian"},
+    "some": {"targets": mw.Sample(100)},
+}
+
+
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@pytest.mark.parametrize("options", PLANS.values(), ids=PLANS)
+def test_trees_give_the_answers_of_all_pairs(mask, options, monkeypatch):
+    masking, plan = masked(mask, table_of(500)), mw.BayesIntruder(**options)
+    plain, whole, _, _ = attack_by(plan, masking)
+    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    risk, guess, _, _ = attack_by(plan, masking)
+    assert any(note.startswith(UNSEEN) for note in risk.notes)
+    assert not any(note.startswith(UNSEEN) for note in plain.notes)
+    for name in ("found", "second", "ties", "candidates", "kind"):
+        np.testing.assert_array_equal(getattr(guess, name), getattr(whole, name), err_msg=name)
+    np.testing.assert_allclose(guess.score, whole.score, rtol=1e-5, atol=1e-5)
+    for name in whole.columns:
+        np.testing.assert_allclose(guess.columns[name], whole.columns[name], atol=3e-6, err_msg=name)
+    assert risk.belief.ranks.to_dict() == plain.belief.ranks.to_dict()
+
+
+def test_ties_are_shared_by_trees_too(monkeypatch):
+    """Values on a coarse grid, and some records released twice over: the same ties, the same rate."""
+    masking = masked(
+        mw.IndependentNoise(NAMES, variance=(1.0, 2500.0, 4e6)), table_of(400, round_to=[2, 100, 4000])
+    )
+    plain = mw.attack(mw.BayesIntruder(), masking)
+    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    risk = mw.attack(mw.BayesIntruder(), masking)
+    assert risk.expected_correct == pytest.approx(plain.expected_correct)
+    assert risk.table["ties"] == plain.table["ties"]
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        mw.BiasNoise(NAMES, bias_sd=0.1, sd_ratio=0.1),
+        mw.MixtureNoise(NAMES, variance_ratio=0.1, within_variance_ratio=0.05),
+        mw.Chain((mw.IndependentNoise(NAMES[:2], variance_ratio=0.1), mw.Pram(("G",), stay=0.8))),
+    ],
+    ids=["value-dependent", "mixture", "with categories"],
+)
+def test_other_laws_look_at_all_pairs(mask, monkeypatch):
+    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    risk = mw.attack(mw.BayesIntruder(match_blocks=()), masked(mask, table_of(60, gaps=0)))
+    assert not any(note.startswith(UNSEEN) for note in risk.notes)
