@@ -15,7 +15,8 @@ from maskwell.calibration.judging import ALL, WORST_DECILE, counted, measure_of
 from maskwell.calibration.losses import il1s, loss_of, total_variance_ratio
 from maskwell.calibration.outlying import outlyingness_of, worst_tenth
 from maskwell.calibration.trials import Bench, check_plans, trace_table
-from maskwell.errors import BadPlan
+from maskwell.datasets import housing
+from maskwell.errors import BadPlan, MaskwellWarning
 from maskwell.keystream import Key
 from maskwell.masking import apply
 from maskwell.masks import CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Pram
@@ -86,12 +87,14 @@ def test_trials_are_the_same_for_the_same_key(table):
     assert not np.array_equal(other.run(noise(0.3), 1.0, "search", 3).numerators, one.numerators)
 
 
-def test_warnings_of_the_mask_are_not_repeated(make_people):
-    """Blocks of one record are said by the floor, not at every draw."""
-    people = make_people(60)
+def test_warnings_of_the_mask_are_not_repeated():
+    """Blocks of one record are said where a mask is applied, not at every draw."""
+    homes, mask = housing(1000), IndependentNoise(("INCOME",), variance=100.0)
+    with pytest.warns(MaskwellWarning, match="alone in"):
+        apply(mask, homes, seed=5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        list(bench_of(people).masked(IndependentNoise(("AGE",), variance_ratio=0.1), "search", 2))
+        assert len(list(bench_of(homes).masked(mask, "search", 2))) == 2
 
 
 @pytest.mark.parametrize(

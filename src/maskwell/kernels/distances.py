@@ -3,7 +3,7 @@
 The distance of a pair is always the same sum, over coordinates 0 to q - 1 in order. The bounds from a box are that very
 sum over the nearest (or furthest) sides of the box, and rounding never turns an order round: a bound holds for the
 computed distances to the last bit. The coordinates of what lies together are a stride apart. What is here becomes part
-of the loops that use it; their caches know their own files only, so after a change touch those.
+of the loops that use it; their caches know their own files only, so after a change `make clean`.
 """
 
 from __future__ import annotations
