@@ -55,6 +55,9 @@ def attack_summary(masking: Masking, before: Risk, beside: Risks) -> str:
     lines += ["", "  on the same release other intruders are right for"]
     lines += [f"    {who:<26}{risk.rate:>6.1%} of the targets" for who, risk in others]
     lines.append(
+        "  the ceiling: holds the card and knows every other unit; no intruder can expect to find more"
+    )
+    lines.append(
         "  fingerprint: unique by what leaves unmasked and what is missing or coded, which no noise hides"
     )
     lines.append("  a tolerance holds for one intruder: believe the one who finds most")

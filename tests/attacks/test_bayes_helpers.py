@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from math import lgamma
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +25,15 @@ from maskwell.attacks.bayes.problem import Problem
 from maskwell.attacks.bayes.proposals import surface_of
 from maskwell.attacks.bayes.sides import Pairs, Side
 from maskwell.attacks.pairwise import law_terms, summed_logs
+from maskwell.kernels import helping as moves
+from maskwell.kernels import learning
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet, Transition
 from maskwell.laws.unknowns import Unknown
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
 UNSURE = Prior(mean_over_sd=2.0)
-MANY = Sampling(draws=20_000, most=20_000, ess=100.0)
+MANY = Sampling(draws=8_000, most=8_000, ess=100.0)
 SHORT = Sampling(draws=1000, most=1000, ess=10.0, rhat=2.0)
 
 
@@ -137,7 +141,7 @@ def match_logs(logs, free, units, unreleased):
 def enumerated(world, prior, kernel, unreleased=None):
     """Return for each block the probabilities of pairs (last: none), by all matchings at all nodes of a grid."""
     doubt = Doubt.of(prior, world.law, world.z)
-    axes = [b.centre + b.spread * np.linspace(-5, 5, 21) for b in doubt.beliefs]
+    axes = [b.centre + b.spread * np.linspace(-5, 5, 17) for b in doubt.beliefs]
     grid, blocks = list(product(*axes)), np.unique(world.blocks[world.known])
     unreleased = np.zeros(len(world.known)) if unreleased is None else unreleased
     sizes, weights = [int((world.blocks == block).sum()) for block in blocks], [[] for _ in blocks]
@@ -203,7 +207,7 @@ def test_chains_agree_with_enumeration(law_of, width, counts, kernel):
 
 def test_half_a_percent_at_a_hundred_thousand_effective_draws():
     one = world(normal, 1, (6, 6, 3), seed=8)
-    many = Sampling(draws=120_000, most=120_000, ess=100_000.0)
+    many = Sampling(draws=100_000, most=100_000, ess=100_000.0)
     found = helped([one.law], one.group, Kernel(), UNSURE, many, seed=2)
     assert found.converged
     assert found.ess > 100_000
@@ -232,9 +236,9 @@ def test_laws_without_a_compiled_loop():
     law = Additive(("V0",), Laplace((0.7,)), (Outlet(low=0.5),))
     values = np.maximum(one.z.values(["V0"]), 0.5)
     one = World(law, one.truth, table_of(values), one.x, one.released, one.known, one.blocks)
-    few = Sampling(chains=2, draws=1000, most=1000, ess=10.0, rhat=2.0)
+    few = Sampling(chains=2, draws=600, most=600, ess=10.0, rhat=2.0)
     found = helped([law], one.group, Kernel(), UNSURE, few, seed=5)
-    assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found) < 0.15
+    assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found) < 0.2
 
 
 # Both models.
@@ -326,8 +330,6 @@ def test_categories_are_told_beside_unknown_noise():
 
 @pytest.mark.parametrize("law_of", [normal, biased])
 def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
-    from maskwell.kernels.learning import fill_free
-
     one = world(law_of, 1, (60, 50, 10), seed=4)
     doubt, (known, others) = Doubt.of(UNSURE, one.law, one.z), sides(one)
     model, unknowns = model_of([doubt], "coherent", known, others), len(doubt.beliefs)
@@ -337,7 +339,7 @@ def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
     rng, found = np.random.default_rng(2), np.empty(50)
     for _ in range(10):
         logs = np.array([b.centre + b.spread * rng.normal() for b in doubt.beliefs])
-        fill_free(surface, logs, found)
+        learning.fill_free(surface, logs, found)
         np.testing.assert_allclose(found, model.log_marginal(logs), atol=2e-5)
 
 
@@ -362,8 +364,8 @@ def test_everybody_known_comes_near_the_ceiling():
     told = helped([one.law], one.group, Kernel(), None, Sampling(), seed=7)
     assert found.converged
     assert told.converged
-    for learned in found.psi:
-        assert abs(learned.mean - learned.card) < 4 * learned.sd < 0.15
+    for one_sd in found.psi:
+        assert abs(one_sd.mean - one_sd.card) < 4 * one_sd.sd < 0.15
     own = [own_chance(one, answer) for answer in (found, told)]
     assert abs(own[0] - own[1]) < 0.02
     alone = world(normal, 2, (80, 80, 80), seed=12, sd=0.15)
@@ -439,3 +441,18 @@ def test_the_same_seed_gives_the_same_answer():
 def test_parameters_of_the_same_columns_step_together():
     unknowns = [Unknown("bias_sd", ("A", "B"), 1.0), Unknown("sd", ("A",), 1.0), Unknown("sd", ("C",), 1.0)]
     assert grouped(unknowns).tolist() == [[1, 1, 0], [0, 0, 1]]
+
+
+def test_near_ties_are_told_apart_better_than_by_counting_even_independent_draws():
+    one = world(normal, 1, (40, 40, 2), seed=19)
+    flat = Prior(given={"sd": stats.lognorm(0.05, scale=30.0)})
+    few = Sampling(draws=400, most=400, ess=10.0, rhat=2.0)
+    found = helped([one.law], one.group, Kernel("forward"), flat, few, seed=13)
+    counted = np.sqrt(1 / 40 * (1 - 1 / 40) / (4 * 400))
+    of_80_counted_25_would_be_farther = off(found, enumerated(one, flat, "forward"))
+    assert of_80_counted_25_would_be_farther < counted
+
+
+def test_loops_are_compiled_anew_when_what_they_contain_changes():
+    content = Path(moves.__file__).read_bytes()
+    assert hashlib.sha256(content).hexdigest()[:16] == learning.HELPING, "write it into kernels/learning.py"

@@ -33,7 +33,8 @@ class Known:
     `population` is the steward's whole truth. Only plans that say so read it, and only as the distribution of true
     values: they then give an upper bound on what an outsider can do. `numbers` say which of its records the
     intruder's are (-1: none), so that they can be left out of it, and with `as_true` his values are theirs; `sought`
-    lists those of his records that he is after (None: all), the others only help him.
+    lists those of his records that he is after (None: all), the others only help him. `shared` is where intruders of
+    one attack put what the others need not compute again.
     """
 
     targets: Table
@@ -41,6 +42,7 @@ class Known:
     numbers: Ints | None = None
     sought: Ints | None = None
     as_true: bool = False
+    shared: dict[Any, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

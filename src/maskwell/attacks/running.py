@@ -39,9 +39,15 @@ def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None)
 
 
 def attack_by(
-    plan: Attack, attacked: Masking | Table, targets: Table | None = None
+    plan: Attack,
+    attacked: Masking | Table,
+    targets: Table | None = None,
+    shared: dict[Any, Any] | None = None,
 ) -> tuple[Risk, Guess, Marks, Ints]:
-    """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
+    """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth.
+
+    `shared` is what intruders of one attack have computed already.
+    """
     from .scoring import score
 
     masking = _checked(plan, attacked)
@@ -51,7 +57,7 @@ def attack_by(
     if targets is None and not as_true:
         table = _with_error(table, plan, masking)
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
-    known = Known(table, masking.truth, numbers, sought, as_true)
+    known = Known(table, masking.truth, numbers, sought, as_true, {} if shared is None else shared)
     guess = plan.guess(known, masking.release, order_of(masking))
     if chosen is not None:
         guess = guess.only(np.isin((numbers if guess.to_masked else masking.order)[guess.searcher], chosen))
@@ -215,9 +221,10 @@ def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -
         raise BadPlan("there is no plan in the list")
     found: dict[str, Risk] = {}
     refused: dict[str, str] = {}
+    shared: dict[Any, Any] = {}
     for name, plan in named.items():
         try:
-            found[name] = attack_by(plan, masking, targets)[0]
+            found[name] = attack_by(plan, masking, targets, shared)[0]
         except NoLaw as error:
             refused[name] = str(error)
     if not found:

@@ -46,6 +46,7 @@ def compile_all() -> None:
     _compile_bias()
     _compile_matchings()
     _compile_helping()
+    _compile_gauss()
 
 
 def _compile_searches() -> None:
@@ -122,3 +123,19 @@ def _compile_helping() -> None:
         (scene, place, ways, surface, steps), state, state, np.random.default_rng(0), (1, 1, 1, 1), book
     )
     helping.all_pairs(scene, place, one)
+
+
+def _compile_gauss() -> None:
+    """Compile the loops over sums of normal densities."""
+    import numpy as np
+
+    from . import gauss_groves, gauss_ranks, gauss_sums
+
+    points, where, one = np.zeros((2, 2)), np.zeros(1, np.int64), np.zeros(1)
+    grove = gauss_groves.grow(points.copy(), np.arange(2), where, where + 2, np.zeros(2))
+    gauss_groves.locate(grove, points[:1], where)
+    rules, pair = gauss_sums.Rules(1e-3, True, False, True, 0.0), np.zeros((1, 2), np.int64)
+    gauss_sums.weigh(grove, points[:1], where, rules, np.zeros((1, 3)), pair.copy(), one.copy(), one.copy())
+    marks = np.zeros(2, bool)
+    gauss_ranks.sweep(grove, points[:1], where, one, one, 1, pair, pair.copy(), np.zeros((1, 2)), marks)
+    gauss_ranks.renew(grove, np.zeros(2))

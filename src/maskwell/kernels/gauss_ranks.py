@@ -8,8 +8,9 @@ from numba import njit
 
 from . import announce
 from .forest import FAN, NONE
-from .gauss_sums import LOOSE, NOBODY, cost_of
-from .gauss_tiles import WIDE, Grove, keys_below, padded, values_64
+from .gauss_groves import Grove
+from .gauss_sums import LOOSE, NOBODY
+from .gauss_tiles import WIDE, cost_of, keys_below, lean, padded, values_64
 
 announce(__file__)
 
@@ -21,7 +22,7 @@ Singles = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _name(number: int, cost: float, lowest: Ints, costs: Floats, i: int) -> None:
     """Keep the two lowest numbers of query i, and their costs."""
     if lowest[i, 0] == NONE or number < lowest[i, 0]:
@@ -31,7 +32,7 @@ def _name(number: int, cost: float, lowest: Ints, costs: Floats, i: int) -> None
         lowest[i, 1], costs[i, 1] = number, cost
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _look(
     exact: Floats, tile: int, begin: int, repeat: int, order: Ints, query: Floats, bounds: tuple[float, float],
     i: int, room: Floats, counts: Ints, lowest: Ints, costs: Floats, marks: Bools,
@@ -66,8 +67,14 @@ def sweep(
     `counts` (n x 2) are these; of those within, `lowest` and `costs` (n x 2) have the two lowest numbers and minus
     their scores, and `marks` (by number, or empty) is set. Higher nodes come first.
     """
-    first, kids, sides, peaks, sizes = grove.roots, grove.kids, grove.sides, grove.peak, grove.count
-    exact, about, start, order, fields = grove.exact, grove.about, grove.start, grove.order, padded(queries.shape[1])
+    first, kids, sides, peaks, sizes = grove.roots, grove.kids, grove.sides, grove.peak, grove.sizes
+    exact, about, start, order, fields = (
+        grove.exact,
+        grove.about,
+        grove.start,
+        grove.order,
+        padded(queries.shape[1]),
+    )
     room, below, mass = np.zeros((2, WIDE)), np.empty((1, FAN)), np.empty(FAN, np.float32)
     waiting, query = np.empty(DEEPEST, np.int64), np.zeros(fields)
     for i in range(len(queries)):
@@ -91,7 +98,7 @@ def sweep(
         counts[i, 0] = min(counts[i, 0], most)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _wait(kids: Ints, node: int, low: float, below: Floats, waiting: Ints, height: int) -> int:
     """Let the children wait whose key is not below a bound, the highest on top; return how many nodes wait."""
     highest, key = NONE, -np.inf

@@ -1,10 +1,10 @@
 """Sums of exp(score) over the points of a tree, score = offset - |point - query|^2 / 2, and the points that score best.
 
 What a node can add is at most its count times exp(key), key = its largest offset less half the squared distance of its
-box: no point of it scores higher, rounding included. Nodes wait in shelves by their keys, a shelf for each whole number
-below the first good score, and are taken from the highest. As soon as all that still waits can add no more than the
-allowance, and can hold neither the best nor the second, the search ends: every sum comes with a proven bound of what it
-lacks, and nobody who scores best is missed.
+box: no point of it scores higher, rounding included; where s / (1 - s) is summed, that over 1 less the largest share.
+Nodes wait on shelves by their keys, a shelf for each whole number below a first good score, and are taken from the
+highest. As soon as all that still waits can add no more than the allowance, and can hold neither the best nor the
+second, the search ends: every sum comes with a proven bound of what it lacks, and nobody who scores best is missed.
 
 Tiles below the best are summed in single precision; what this can do is part of the bound, and where it takes too much
 of the allowance the query is repeated with more in double precision. The best are always scored in double precision, by
@@ -21,18 +21,23 @@ from numba import njit
 
 from . import announce
 from .forest import FAN, NONE
+from .gauss_groves import Grove
 from .gauss_tiles import (
     EXPONENTIAL,
     FLUSHED,
     SURE,
     WIDE,
-    Grove,
     add_32,
     add_64,
+    add_shares_32,
+    cost_of,
     exp_64,
     keys_below,
+    lean,
     padded,
+    reaching_32,
     single_error,
+    values_32,
     values_64,
 )
 from .sieve import Three, kept
@@ -42,13 +47,18 @@ announce(__file__)
 SHELVES = 96
 SAME = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
 HIGHEST = 40.0  # of a score above the reference
-COUNTED = 30.0  # below the best: lower scores add nothing that single precision could spoil
+COUNTED = 30.0  # below the best: what single precision does to lower scores is faint
+FAINT = 1e-9  # of the best: a million times exp(-30), and one in a hundred of that is more than its rounding
 WIDEST = 8.0  # half diagonal of a tile in single precision
 LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
 LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
-REF, TOP, SEED, SCALE, SINGLE, INSTEAD, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(13)  # of the state
-DONE, SPOILT, LOW, GOING = range(4)  # how a search ended: well, spoilt by single precision, from too low a start
+REF, TOP, SEED, SCALE, SINGLE, INSTEAD, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(
+    13
+)  # of the state
+DONE, SPOILT, LOW, GOING = range(
+    4
+)  # how a search ended: well, spoilt by single precision, from too low a start
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -76,18 +86,7 @@ def around(score: float) -> float:
     return SAME * max(abs(score), 1.0)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def cost_of(exact: Floats, place: int, query: Floats) -> float:
-    """Return minus the score of the point at a place (tile times WIDE plus lane), by the same sum in the same order."""
-    across, total = len(query), 0.0
-    start = place // WIDE * (across + 1) * WIDE + place % WIDE
-    for k in range(across):
-        apart = exact[start + k * WIDE] - query[k]
-        total += apart * apart
-    return 0.5 * total - exact[start + across * WIDE]
-
-
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _rank(exact: Floats, tile: int, query: Floats, least: float, room: Floats, three: Three) -> Three:
     """Keep the three best with those of a tile whose value is not below the least."""
     for lane in range(WIDE):
@@ -99,7 +98,7 @@ def _rank(exact: Floats, tile: int, query: Floats, least: float, room: Floats, t
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _flush(room: Singles, state: Floats) -> None:
     """Add what was summed in single precision to its sum."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -112,8 +111,9 @@ def _flush(room: Singles, state: Floats) -> None:
     state[UNFLUSHED] = 0.0
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _summed(room: Floats) -> float:
+    """Return the sum in double precision."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(0, WIDE, 4):
         a, b = a + room[1, j], b + room[1, j + 1]
@@ -121,7 +121,7 @@ def _summed(room: Floats) -> float:
     return (a + b) + (c + d)
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
+@lean(inline="always")
 def _tile_64(
     exact: Floats, tile: int, repeat: int, query: Floats, least: float, scale: float,
     room: Floats, state: Floats, three: Three,
@@ -131,7 +131,7 @@ def _tile_64(
         cost = cost_of(exact, tile * WIDE, query)
         e = np.exp(-cost - state[REF])
         room[1, 0] += repeat * e / max(1.0 - e * scale, SURE)
-        for _ in range(3 if -cost >= least else 0):
+        for _ in range(min(repeat, 3) if -cost >= least else 0):
             three = kept(three, cost, tile * WIDE)
         return three
     passing = values_64(exact, tile, query, least, room)
@@ -139,7 +139,7 @@ def _tile_64(
     return three if passing == 0 else _rank(exact, tile, query, least, room, three)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _rank_single(
     exact: Floats, tile: int, query: Floats, low: float, least: float, scale: float,
     room: Floats, room_32: Singles, state: Floats, three: Three,
@@ -157,7 +157,7 @@ def _rank_single(
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
+@lean(inline="always")
 def _tile_32(
     exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, least: float, scale: float,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
@@ -173,17 +173,23 @@ def _tile_32(
         low -= 1e-6 * abs(low) + single_error(fields, max(peak - wanted, 0.0), across, abs(base) + abs(low))
     for k in range(fields):
         aim[k] = np.float32(query[k] - about[tile, k])
-    passing = add_32(single, tile, aim, base, scale, low, room_32)
+    values_32(single, tile, aim, base, room_32)
+    if scale > 0:
+        add_shares_32(room_32, scale)
+    else:
+        add_32(room_32)
     state[UNFLUSHED] += 1
     if state[UNFLUSHED] == FLUSHED:
         _flush(room_32, state)
     state[ABOVE], state[ACROSS] = max(state[ABOVE], peak), max(state[ACROSS], across)
-    if passing:
-        three = _rank_single(exact, tile, query, np.float32(low), least, scale, room, room_32, state, three)
+    if low < np.inf and reaching_32(room_32, low):
+        three = _rank_single(
+            exact, tile, query, float(np.float32(low)), least, scale, room, room_32, state, three
+        )
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
+@lean(inline="always")
 def _leaf(
     exact: Floats, single: Singles, about: Floats, tile: int, key: float, query: Floats, rules: Rules,
     room: Floats, room_32: Singles, aim: Singles, state: Floats, three: Three,
@@ -197,12 +203,14 @@ def _leaf(
     if near:
         three = _tile_64(exact, tile, repeat, query, least, scale, room, state, three)
     else:
-        three = _tile_32(exact, single, about, tile, key, query, least, scale, room, room_32, aim, state, three)
+        three = _tile_32(
+            exact, single, about, tile, key, query, least, scale, room, room_32, aim, state, three
+        )
     state[TOP] = max(state[TOP], -three.one)
     return three
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _spoilt(fields: int, state: Floats) -> float:
     """Return what single precision can have done to the sum.
 
@@ -214,11 +222,14 @@ def _spoilt(fields: int, state: Floats) -> float:
     half = max(state[ABOVE] - state[TOP], 0.0) + COUNTED
     other = abs(state[ABOVE] - state[REF]) + HIGHEST + COUNTED
     error = 1.5 * single_error(fields, half, state[ACROSS], other)
-    return max(state[SINGLE] - state[INSTEAD], 0.0) * error + state[SINGLE] * EXPONENTIAL + SURE
+    summed = max(state[SINGLE] - state[INSTEAD], 0.0) * error + state[SINGLE] * EXPONENTIAL
+    return float(summed + FAINT * np.exp(state[TOP] - state[REF]))
 
 
-@njit(cache=True, nogil=True, _nrt=False)
-def _begin(exact: Floats, seeds: tuple[int, int], query: Floats, room: Floats, room_32: Singles, state: Floats) -> None:
+@lean()
+def _begin(
+    exact: Floats, seeds: tuple[int, int], query: Floats, room: Floats, room_32: Singles, state: Floats
+) -> None:
     """Start from the scores of two points of the tree: the best and the second are no lower."""
     one = -cost_of(exact, seeds[0], query)
     two = -cost_of(exact, seeds[1], query) if seeds[1] >= 0 else -np.inf
@@ -229,7 +240,7 @@ def _begin(exact: Floats, seeds: tuple[int, int], query: Floats, room: Floats, r
         room[1, j], room_32[1, j] = 0.0, np.float32(0)
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _best_place(exact: Floats, tile: int, query: Floats) -> int:
     """Return the place that costs least in a tile."""
     least, best = np.inf, tile * WIDE
@@ -240,7 +251,7 @@ def _best_place(exact: Floats, tile: int, query: Floats) -> int:
     return best
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _left(masses: Floats, shelf: int, last: int) -> float:
     """Return the most that what stands on some shelves can add."""
     total = 0.0
@@ -249,29 +260,29 @@ def _left(masses: Floats, shelf: int, last: int) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, _nrt=False, inline="always")
+@lean(inline="always")
 def _put(
     kids: Ints, counts: Singles, node: int, origin: float, at: tuple[int, int, int], below: Floats, mass: Singles,
     waiting: Ints, keys: Floats, heads: Ints, masses: Floats, state: Floats,
 ) -> tuple[int, int]:  # fmt: skip
     """Put the children of a node on their shelves; `at` are the shelf it stood on, the last one, and how many wait."""
     shelf, last, used = at
-    waits = 0.0
+    waits, lane = 0.0, np.uintp(node * FAN)
     for j in range(FAN):
-        if counts[node * FAN + j] == 0:
+        if counts[lane] == 0:
             break
         to = max(int(min(origin - below[0, j], SHELVES - 1.0)), shelf)
-        waiting[0, used], waiting[1, used], keys[used] = kids[node * FAN + j], heads[to], below[0, j]
-        heads[to] = used
-        used += 1
-        masses[to] += mass[j]
+        here, place = np.uintp(to), np.uintp(used)
+        waiting[0, place], waiting[1, place], keys[place] = kids[lane], heads[here], below[0, j]
+        heads[here] = used
+        masses[here] += mass[j]
         waits += mass[j] if to > 0 else 0.0
-        last = max(last, to)
+        last, used, lane = max(last, to), used + 1, lane + np.uintp(1)
     state[WAITS] += waits
     return last, used
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _ended(
     fields: int, rules: Rules, highest: float, shelf: int, last: int, masses: Floats, room: Floats, room_32: Singles,
     state: Floats, three: Three,
@@ -292,13 +303,15 @@ def _ended(
         if not highest < worst or state[WAITS] > 0.7 * allowed + 1e-9:
             return GOING
     left = _left(masses, shelf, last)
-    if left > 0.7 * allowed:
+    if rules.leaves_out and shelf <= last:
+        left /= max(1.0 - np.exp(min(highest, 0.0)), SURE)
+    if left > 0.7 * allowed and shelf <= last:
         return GOING
     state[TOTAL], state[LACK] = total, (left + 2 * spoilt) / base
-    return SPOILT if 2 * spoilt > 0.25 * allowed else DONE
+    return SPOILT if spoilt > 0 and 2 * spoilt > 0.25 * allowed else DONE
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _search(
     kids: Ints, sides: Floats, peaks: Floats, counts: Singles, exact: Floats, single: Singles, about: Floats,
     root: int, query: Floats, rules: Rules, waiting: Ints, keys: Floats, heads: Ints, masses: Floats,
@@ -322,7 +335,9 @@ def _search(
         if node >= 0:
             keys_below(sides, peaks, counts, node, query, state[REF], below, mass)
             at = shelf, last, used
-            last, used = _put(kids, counts, node, origin, at, below, mass, waiting, keys, heads, masses, state)
+            last, used = _put(
+                kids, counts, node, origin, at, below, mass, waiting, keys, heads, masses, state
+            )
             continue
         if key - state[REF] > HIGHEST:
             place = _best_place(exact, -1 - node, query)
@@ -335,7 +350,7 @@ def _search(
     return three, end, place
 
 
-@njit(cache=True, nogil=True, _nrt=False)
+@lean()
 def _first_place(kids: Ints, node: int) -> int:
     while node >= 0:
         node = kids[node * FAN]
@@ -353,7 +368,7 @@ def weigh(
     exp(log_sums) is no more than the exact sum, and lacks no more of it (or of the sum without its largest term) than
     the share `lacking`.
     """
-    first, kids, sides, peaks, counts = grove.roots, grove.kids, grove.sides, grove.peak, grove.count
+    first, kids, sides, peaks, counts = grove.roots, grove.kids, grove.sides, grove.peak, grove.sizes
     exact, single, about, fields = grove.exact, grove.single, grove.about, padded(queries.shape[1])
     waiting, keys = np.empty((2, len(kids) + 1), np.int64), np.empty(len(kids) + 1)
     heads, masses = np.full(SHELVES, NONE), np.zeros(SHELVES)

@@ -7,7 +7,7 @@ Kernels are computed pair by pair as the parameters stand, so that a new value c
 kernels and the moves of a matching; `learning` has the parameters and runs the chains.
 
 Moves are `inlined` and make no array (`bare`): ten times as quick as calls that hand all these arrays on and count who
-holds them. After a change here touch `learning`, whose cache knows its own file only.
+holds them. After a change here write its digest into `learning`, whose loops are kept by that file's content.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Odds:
     scored; without it `log_f` is given. `is_averaged` says that the known records are among those averaged, exactly as
     the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. Where his values are
     off, `owners` are the true records (-1: none) that f(z) leaves out for each. `log_absent` has the log weight, for
-    each known record, of not being released.
+    each known record, of not being released. `shared` has densities of true records that were computed before.
     """
 
     ground: Ground
@@ -51,13 +52,17 @@ class Odds:
     is_averaged: bool = True
     numbers: Ints | None = None
     owners: Ints | None = None
+    shared: dict[Any, Floats] = field(default_factory=dict)
     kept: list[Batch] = field(default_factory=list)
 
     @classmethod
     def by_truth(
         cls, ground: Ground, known: Known, release: Release, fields: Sequence[str], reads: tuple[Read, Read]
     ) -> Odds:
-        """Prepare scores against the steward's true records; `reads` are for his and for the intruder's records."""
+        """Prepare scores against the steward's true records; `reads` are for his and for the intruder's records.
+
+        Densities of true records are taken from, and put into, what `known` shares: it must be of one reading.
+        """
         card, released, population = release.card, release.table, known.population
         truth = Pairing.of(card, fields, released, population, reads[0])
         numbers = _numbers(known) if reads[0] == reads[1] else None
@@ -65,10 +70,11 @@ class Odds:
             truth if numbers is not None else Pairing.of(card, fields, released, known.targets, reads[1])
         )
         nothing = np.full(len(released), -np.inf)
-        moved = _log_moved(truth, release, population, ground) if truth.share else nothing
+        moved = _log_moved_once(truth, known, release, ground, tuple(fields)) if truth.share else nothing
         with np.errstate(divide="ignore"):
             absent = np.log(ground.absent)
-        odds = cls(ground, targets, truth, nothing.copy(), moved, absent, numbers=numbers)
+        shared = known.shared.setdefault(("densities", tuple(fields)), {})
+        odds = cls(ground, targets, truth, nothing.copy(), moved, absent, numbers=numbers, shared=shared)
         return odds if reads[0] == reads[1] else replace(odds, is_averaged=False, owners=known.numbers)
 
     @classmethod
@@ -127,7 +133,7 @@ class Odds:
         """Score the pairs of several blocks at once: the laws are asked once for all of them."""
         logs: list[Floats] = []
         if self.truth is not None:
-            logs = self._logs(self.truth, [(unit.true, unit.released) for unit in units])
+            logs = self._true_logs(self.truth, units)
             for unit, block in zip(units, logs, strict=True):
                 self.log_f[unit.released] = _log_mean(block, self.ground.units[unit.released])
         if self.numbers is None:
@@ -141,6 +147,16 @@ class Odds:
         for unit, block, owns in zip(units, logs, own, strict=True):
             scores = self._without_own(_against(block, self.log_f[unit.released]), owns, unit.released)
             yield Batch(unit.known, unit.released, scores, self.weights(scores, unit.released))
+
+    def _true_logs(self, truth: Pairing, units: list[Unit]) -> list[Floats]:
+        """Return for each unit the log densities of all its true records, those computed before not again."""
+        keys = [(unit.released.tobytes(), unit.true.tobytes()) for unit in units]
+        new = [(key, unit) for key, unit in zip(keys, units, strict=True) if key not in self.shared]
+        logs = self._logs(truth, [(unit.true, unit.released) for _, unit in new])
+        found = dict(zip((key for key, _ in new), logs, strict=True))
+        if sum(block.size for block in (*self.shared.values(), *logs)) <= KEPT_PAIRS:
+            self.shared.update(found)
+        return [found[key] if key in found else self.shared[key] for key in keys]
 
     def _own_logs(self, units: list[Unit]) -> list[Floats]:
         """Return log p(z | x) with the true records of the known ones in the place of what the intruder has."""
@@ -246,6 +262,18 @@ def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tup
         better[near] += np.where(possible, above.sum(axis=1), np.isfinite(scores).sum(axis=1))
         ties[near] += np.where(possible, (~above & ~below).sum(axis=1), 0)
     return better, ties
+
+
+def _log_moved_once(
+    pairing: Pairing, known: Known, release: Release, ground: Ground, fields: tuple[str, ...]
+) -> Floats:
+    """Return `_log_moved`, computed once by intruders of one attack who look at the same blocks."""
+    wanted = np.isin(ground.blocks.released, ground.blocks.known)
+    key = ("moved", fields, wanted.tobytes())
+    if key not in known.shared:
+        known.shared[key] = _log_moved(pairing, release, known.population, ground)
+    found: Floats = known.shared[key]
+    return found
 
 
 def _log_moved(pairing: Pairing, release: Release, population: Table, ground: Ground) -> Floats:

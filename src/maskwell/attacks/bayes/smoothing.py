@@ -8,7 +8,8 @@ import numpy.typing as npt
 from ...table import Floats
 from ..contract import Ints
 
-MOST_STEPS = 400_000_000  # pairs looked at to smooth
+MOST_DRAWS = 250  # of each chain that are smoothed: where that helps at all, few do
+MOST_STEPS = 400_000_000  # pairs looked at
 
 
 def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], counts: Ints) -> Floats:
@@ -20,7 +21,7 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], counts: Ints
     from ...kernels.smoothing import smooth
 
     chains, draws, known = kept.shape
-    most = max(MOST_STEPS // (chains * logs.size), 1)
+    most = min(max(MOST_STEPS // (chains * logs.size), 1), MOST_DRAWS)
     thin = np.ascontiguousarray(kept[:, :: -(-draws // most)])
     steps = np.zeros((chains, known, logs.shape[1] + 1))
     for chain, into in zip(thin, steps, strict=True):
@@ -32,13 +33,10 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], counts: Ints
 
 def _visits(kept: npt.NDArray[np.int32], released: int) -> Floats:
     """Return for each chain in what share of its draws each unit had each record."""
-    chains, draws, known = kept.shape
-    out = np.zeros((chains, known, released + 1))
-    rows = np.arange(known)
-    for chain, into in zip(kept, out, strict=True):
-        for match in chain:
-            into[rows, match] += 1.0  # -1 is the last: none
-    return out / draws
+    _, draws, known = kept.shape
+    cells = np.arange(known) * (released + 1) + np.where(kept < 0, released, kept)
+    counts = [np.bincount(chain.ravel(), minlength=known * (released + 1)) for chain in cells]
+    return np.reshape(counts, (-1, known, released + 1)) / draws
 
 
 def _spread(shares: Floats) -> Floats:

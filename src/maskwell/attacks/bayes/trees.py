@@ -1,4 +1,4 @@
-"""Trees over candidates for sums of exp(score), score = offset - |candidate - searcher|^2 / 2, a tree for each block."""
+"""Trees over candidates, one for each block, for sums of exp(offset - |candidate - searcher|^2 / 2)."""
 
 from __future__ import annotations
 
@@ -61,21 +61,18 @@ class Within:
 class Trees:
     """Trees over the blocks of some candidates, with an offset for each."""
 
-    forest: Any
     grove: Any
     blocks: Ints
 
     @classmethod
     def of(cls, points: Points, offset: Floats) -> Trees:
         """Grow the trees."""
-        from ...kernels.forest import plant
-        from ...kernels.gauss_tiles import WIDE, in_tiles
+        from ...kernels.gauss_groves import grow
 
         number = np.argsort(points.blocks, kind="stable")
         blocks, begin = np.unique(points.blocks[number], return_index=True)
         rows, end = np.require(points.values[number], np.float64, ["C"]), np.append(begin, len(number))[1:]
-        forest = plant(rows, number, begin, end, WIDE, 2, 0.0)
-        return cls(forest, in_tiles(forest, rows, offset, len(blocks)), blocks)
+        return cls(grow(rows, number, begin, end, np.require(offset, np.float64, ["C"])), blocks)
 
     def roots_of(self, blocks: Ints) -> Ints:
         """Return the tree of each searcher's block, -1 where there is none."""
@@ -90,23 +87,19 @@ class Trees:
         from ...kernels.gauss_tiles import WIDE
 
         count = len(searchers.values)
-        out = (
-            np.full((count, 3), np.inf),
-            np.full((count, 2), NOBODY),
-            np.full(count, -np.inf),
-            np.zeros(count),
-        )
+        costs, places = np.full((count, 3), np.inf), np.full((count, 2), NOBODY)
+        log_sum, lacking = np.full(count, -np.inf), np.zeros(count)
 
         def work(turn: tuple[Ints, Ints]) -> None:
-            found = tuple(each[turn[0]] for each in out)
-            weigh(self.grove, searchers.values[turn[0]], turn[1], rules, *found)
-            for whole, part in zip(out, found, strict=True):
-                whole[turn[0]] = part
+            rows, one, two = turn[0], costs[turn[0]], places[turn[0]]
+            three, four = log_sum[rows], lacking[rows]
+            weigh(self.grove, _rows(searchers, rows), turn[1], rules, one, two, three, four)
+            costs[rows], places[rows], log_sum[rows], lacking[rows] = one, two, three, four
 
         _threaded(work, self._turns(searchers))
-        tiles, lanes = np.divmod(np.maximum(out[1], 0), WIDE)
-        numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else out[1]
-        return Sums(out[0], np.where(out[1] >= 0, numbers, NOBODY), out[2], out[3])
+        tiles, lanes = np.divmod(np.maximum(places, 0), WIDE)
+        numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else places
+        return Sums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
 
     def within(
         self,
@@ -150,11 +143,16 @@ class Trees:
 
     def _turns(self, searchers: Points) -> list[tuple[Ints, Ints]]:
         """Cut the searchers that have a tree into turns, near ones together."""
-        from ...kernels.trees import locate
+        from ...kernels.gauss_groves import locate
 
         roots = self.roots_of(searchers.blocks)
-        order = np.argsort(locate(self.forest, searchers.values, roots), kind="stable")
+        order = np.argsort(locate(self.grove, _rows(searchers, slice(None)), roots), kind="stable")
         order = order[roots[order] >= 0]
         order = order[np.argsort(roots[order], kind="stable")] if len(self.blocks) > 1 else order
         cuts = [order[begin : begin + AT_ONCE] for begin in range(0, len(order), AT_ONCE)]
         return [(rows, roots[rows]) for rows in cuts]
+
+
+def _rows(points: Points, rows: Any) -> Floats:
+    """Return the coordinates of some records as the loops take them."""
+    return np.require(points.values[rows], np.float64, ["C"])

@@ -142,6 +142,7 @@ def odds_of(
     """Prepare the scores of pairs by a kernel and its marginal."""
     read = reading.exact if plan.error is None else reading.erring
     if plan.kernel == "coherent" and plan.marginal == "truth":
+        known = known if reading.prior is None else replace(known, shared={})
         odds = Odds.by_truth(ground, known, release, fields, (reading.exact, read))
     else:
         logs = (
