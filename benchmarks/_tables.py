@@ -40,6 +40,52 @@ def nearest(folder: Path = RESULTS) -> str:
     return "\n\n".join([_where(runs), _searches(rows), _ways(rows), _searched_memory(rows)])
 
 
+def bayes(folder: Path = RESULTS) -> str:
+    """Return the tables of `bayes.py` as Markdown, or a sentence where no results are committed yet."""
+    file = folder / "bayes.json"
+    if not file.exists():
+        return "No results are committed yet; `python benchmarks/bayes.py` measures them."
+    found = json.loads(file.read_text(encoding="utf-8"))
+    runs = found.get("runs", [found])
+    rows = [run["rows"] for run in runs]
+    return "\n\n".join([_where(runs), _posteriors(rows), _searched_memory(rows)])
+
+
+def _posteriors(runs: list[Rows]) -> str:
+    """One line for each search: seconds, growth, and how many times as fast as numpy it is."""
+    head = (
+        "job",
+        "fields",
+        "eps",
+        "processor seconds",
+        "growth",
+        "times as fast as numpy",
+        "bound on what is neglected",
+    )
+    lines = []
+    for first in (row for row in runs[0] if "ratio" in row):
+        whole = first["job"].endswith(f"x {first['rival_records']:,}")
+        growth = _of_eps(runs, first, "growth", "{:.2f}".format) if "growth" in first else ""
+        ratio = _of_eps(runs, first, "ratio", "{:,.3g}".format) + ("" if whole else " (extrapolated)")
+        seconds, bound = (_of_eps(runs, first, name, "{:.2g}".format) for name in ("seconds", "neglected"))
+        lines.append(
+            (first["job"], f"{first['fields']}", f"{first['eps']:.0e}", seconds, growth, ratio, bound)
+        )
+    return _table(head, lines)
+
+
+def _of_eps(runs: list[Rows], first: dict[str, Any], name: str, shown: Any) -> str:
+    """Return the range of a figure over the runs, of the same job, fields and eps."""
+    same = [
+        row[name]
+        for rows in runs
+        for row in rows
+        if all(row.get(key) == first[key] for key in ("job", "fields", "eps")) and name in row
+    ]
+    low, high = shown(min(same)), shown(max(same))
+    return low if low == high else f"{low} to {high}"
+
+
 def _searches(runs: list[Rows]) -> str:
     """One line for each job and size: seconds, growth, and how many times as fast as each rival it is."""
     rivals = ("numba loop", "brute", "cKDTree")

@@ -212,3 +212,23 @@ def test_a_function_of_the_users_own_is_named_only():
     assert data["marginal"] == "a function of the user's own"
     with pytest.raises(BadPlan, match="marginal must be"):
         attack_from_dict(data)
+
+
+def test_intruders_side_by_side_answer_as_they_do_alone(make_people):
+    """What they share is computed once, and changes nothing: also with swaps, priors and errors among them."""
+    noisy = masked(mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.3), make_people(90))
+    where = {"match_blocks": ("REGION",), "fields": ("INCOME", "TAX")}
+    swapped = mw.swap(noisy, mw.NearestRecord(**where), mw.MaxRate(0.3))
+    assert swapped.swapping is not None
+    plans = {
+        "told": mw.BayesIntruder(**where),
+        "untold": mw.BayesIntruder(**where, prior=mw.Prior(mean_over_sd=3.0)),
+        "one-to-one": mw.BayesIntruder(**where, assignment="one-to-one"),
+        "off": mw.BayesIntruder(**where, error=mw.OwnError(sds={"TAX": 10.0})),
+        "ceiling": mw.BayesIntruder(**where, helpers="all"),
+        "other fields": mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME",)),
+    }
+    beside = mw.attack(plans, swapped)
+    assert beside.refused == {}
+    for name, plan in plans.items():
+        assert beside[name].to_dict() == mw.attack(plan, swapped).to_dict(), name

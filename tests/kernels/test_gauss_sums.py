@@ -114,10 +114,9 @@ def test_every_point_stands_in_one_tile_and_within_its_boxes(kind):
             seen += here
             continue
         sides = grove.sides[node * 2 * across * FAN :][: 2 * across * FAN].reshape(2, across, FAN)[:, :fields]
-        for j in np.flatnonzero(grove.sizes[node * FAN :][:FAN]):
-            waiting.append(
-                (int(grove.kids[node * FAN + j]), sides[:, :, j], int(grove.sizes[node * FAN + j]))
-            )
+        sizes = grove.sizes[node * FAN :][:FAN]
+        lanes = np.flatnonzero(sizes)
+        waiting += [(int(grove.kids[node * FAN + j]), sides[:, :, j], int(sizes[j])) for j in lanes]
     assert sorted(seen) == list(range(len(points)))
 
 
@@ -211,7 +210,7 @@ def test_sums_of_shares_over_what_is_left_lack_no_more_than_they_say(kind, relat
     assert lacking.max() <= relative
 
 
-def test_a_search_adds_little_where_few_points_count(monkeypatch):
+def test_a_search_adds_little_where_few_points_count():
     rng = np.random.default_rng(7)
     points = 300 * rng.normal(size=(20_000, 2))
     queries = points[:50] + rng.normal(size=(50, 2))
@@ -246,7 +245,6 @@ def test_sweeps_count_mark_and_name(kind, most):
     rng = np.random.default_rng(9)
     points = KINDS[kind](rng)
     offsets = np.round(rng.normal(size=len(points)))
-    offsets = offsets[np.unique(points, axis=0, return_inverse=True)[1]]
     queries = points[:60]
     scores, grove = all_scores(queries, points, offsets), grown(points, offsets)
     middle = scores[np.arange(len(queries)), rng.integers(0, len(points), len(queries))]

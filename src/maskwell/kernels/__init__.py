@@ -118,7 +118,7 @@ def _compile_helping() -> None:
     steps = learning.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
     table, shape = np.zeros((9, 1)), np.array([9, 1])
     surface = learning.Surface(1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool))
-    book = learning.Book(np.zeros((1, 1), np.int64), np.zeros((1, 2)), one.copy(), one.copy(), one.copy())
+    book = learning.Book(np.zeros((1, 1), np.int32), np.zeros((1, 2)), one.copy(), one.copy(), one.copy())
     learning.run(
         (scene, place, ways, surface, steps), state, state, np.random.default_rng(0), (1, 1, 1, 1), book
     )

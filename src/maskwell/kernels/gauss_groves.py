@@ -30,8 +30,8 @@ class Grove(NamedTuple):
 
     A tile has coordinates and then offsets (tiles x (coordinates + 1) x WIDE), `exact` and `single`: these from the
     tile's middle and its peak. `about` has the middle, the peak, the half diagonal, and how many points stand at the
-    first place: 1, or all of them where they are the same. The numbers of its points, ascending, stand in `order` from
-    `start` on.
+    first place: 1, or all of them where they and their offsets are the same. The numbers of its points, ascending,
+    stand in `order` from `start` on (-1: no tile; fewer are needed where many points are the same).
     """
 
     roots: Ints
@@ -69,7 +69,7 @@ def _planned(number: Ints, begin: Ints, end: Ints, fields: int) -> Growing:
         np.empty(blocks, np.int64), np.full(tiles * FAN, NONE), np.zeros(tiles * FAN * 2 * across),
         np.full(tiles * FAN, -np.inf), np.zeros(tiles * FAN, np.float32),
         np.zeros(tiles * (across + 1) * WIDE), np.zeros(tiles * (across + 1) * WIDE, np.float32),
-        np.zeros((tiles, across + 3)), np.empty(tiles, np.int64), number,
+        np.zeros((tiles, across + 3)), np.full(tiles, NONE), number,
     )  # fmt: skip
     return Growing(
         grove,
@@ -160,8 +160,9 @@ def grow(rows: Floats, number: Ints, begin: Ints, end: Ints, offsets: Floats) ->
     while waits > 0:
         waits -= 1
         here[:] = waiting[waits]
-        peak, is_alike = -np.inf, _enclose(rows, here[0], here[1], box[0], box[1]) == NONE
-        for place in range(here[0], here[1]):
+        is_alike, peak = _enclose(rows, here[0], here[1], box[0], box[1]) == NONE, offsets[number[here[0]]]
+        for place in range(here[0] + 1, here[1]):
+            is_alike = is_alike and offsets[number[place]] == peak
             peak = max(peak, offsets[number[place]])
         if here[1] - here[0] > WIDE and not is_alike:
             _hang(growing, here, nodes, peak)

@@ -120,7 +120,7 @@ def renew(grove: Grove, offsets: Floats) -> None:
     for tile in range(len(grove.start)):
         at = (tile * (across + 1) + across) * WIDE
         for lane in range(WIDE):
-            if grove.exact[at + lane] > -NOBODY:
+            if grove.start[tile] >= 0 and grove.exact[at + lane] > -NOBODY:
                 value = offsets[grove.order[grove.start[tile] + lane]]
                 grove.exact[at + lane] = value
                 grove.single[at + lane] = np.float32(value - grove.about[tile, across])

@@ -87,12 +87,31 @@ def around(score: float) -> float:
 
 
 @lean()
-def _rank(exact: Floats, tile: int, query: Floats, least: float, room: Floats, three: Three) -> Three:
-    """Keep the three best with those of a tile whose value is not below the least."""
+def weight_of(score: float, ref: float, shares: bool) -> float:
+    """Return exp(score - ref), over 1 - exp(score) where that is a share: not by way of ref, which would round it."""
+    weight = np.exp(score - ref)
+    return float(weight / max(1.0 - np.exp(score), SURE)) if shares else float(weight)
+
+
+@lean()
+def _rank(
+    exact: Floats,
+    tile: int,
+    query: Floats,
+    least: float,
+    shares: bool,
+    room: Floats,
+    ref: float,
+    three: Three,
+) -> Three:
+    """Keep the three best with those of a tile whose value is not below the least; large shares are made exact."""
     for lane in range(WIDE):
-        if room[0, lane] >= least:
+        is_large = shares and room[0, lane] >= LOG_THIRD
+        if room[0, lane] >= least or is_large:
             place = tile * WIDE + lane
             cost = cost_of(exact, place, query)
+            if is_large:
+                room[1, lane] += weight_of(-cost, ref, True) - room[2, lane]
             if cost < NOBODY:
                 three = kept(three, cost, place)
     return three
@@ -129,14 +148,15 @@ def _tile_64(
     """Add a tile in double precision, and keep the best three."""
     if repeat > 1:
         cost = cost_of(exact, tile * WIDE, query)
-        e = np.exp(-cost - state[REF])
-        room[1, 0] += repeat * e / max(1.0 - e * scale, SURE)
+        room[1, 0] += repeat * weight_of(-cost, state[REF], scale > 0)
         for _ in range(min(repeat, 3) if -cost >= least else 0):
             three = kept(three, cost, tile * WIDE)
         return three
-    passing = values_64(exact, tile, query, least, room)
+    passing = values_64(exact, tile, query, min(least, LOG_THIRD) if scale > 0 else least, room)
     add_64(room, state[REF], scale)
-    return three if passing == 0 else _rank(exact, tile, query, least, room, three)
+    if passing:
+        three = _rank(exact, tile, query, least, scale > 0, room, state[REF], three)
+    return three
 
 
 @lean()
@@ -150,8 +170,7 @@ def _rank_single(
             place = tile * WIDE + lane
             cost = cost_of(exact, place, query)
             if cost < NOBODY:
-                e = np.exp(-cost - state[REF])
-                room[1, lane] += e / max(1.0 - e * scale, SURE)
+                room[1, lane] += weight_of(-cost, state[REF], scale > 0)
                 state[INSTEAD] += room_32[2, lane]
                 three = kept(three, cost, place) if -cost >= least else three
     return three
@@ -372,7 +391,7 @@ def weigh(
     exact, single, about, fields = grove.exact, grove.single, grove.about, padded(queries.shape[1])
     waiting, keys = np.empty((2, len(kids) + 1), np.int64), np.empty(len(kids) + 1)
     heads, masses = np.full(SHELVES, NONE), np.zeros(SHELVES)
-    room, room_32 = np.zeros((2, WIDE)), np.zeros((3, WIDE), np.float32)
+    room, room_32 = np.zeros((3, WIDE)), np.zeros((3, WIDE), np.float32)
     below, mass = np.empty((1, FAN)), np.empty(FAN, np.float32)
     query, aim = np.zeros(fields), np.zeros(fields, np.float32)
     state, before, seeds = np.zeros(13), NONE, (NONE, NONE)

@@ -137,15 +137,13 @@ def values_64(exact: Floats, tile: int, query: Floats, least: float, room: Float
 
 @lean(fastmath={"contract"}, error_model="numpy")
 def add_64(room: Floats, ref: float, scale: float) -> None:
-    """Add the weights of scores to the second row: e / (1 - e scale) of e = exp(score - ref)."""
-    wide, share = np.uintp(room.shape[1]), -scale
-    if scale > 0:
-        for j in range(wide):
-            e = exp_64(room[0, j] - ref)
-            room[1, j] += e / max(1.0 + e * share, SURE)
-    else:
-        for j in range(wide):
-            room[1, j] += exp_64(room[0, j] - ref)
+    """Put the weights of scores into the third row, and add them to the second: e / (1 - e scale) of
+    e = exp(score - ref); 1 - e scale is taken for no less than a half.
+    """
+    for j in range(room.shape[1]):
+        e = exp_64(room[0, j] - ref)
+        room[2, j] = e / max(1.0 - e * scale, 0.5)
+        room[1, j] += room[2, j]
 
 
 @lean(fastmath={"contract"})
@@ -172,7 +170,7 @@ def values_32(single: Singles, tile: int, aim: Singles, base: float, room: Singl
 
 @lean(fastmath={"contract"})
 def add_32(room: Singles) -> None:
-    """Put the weights e = exp(score) into the third row, and add them to the second."""
+    """Do the same in single precision with scores less the reference, where scale is 0."""
     for j in range(room.shape[1]):
         room[2, j] = exp_32(room[0, j])
         room[1, j] += room[2, j]
@@ -180,7 +178,7 @@ def add_32(room: Singles) -> None:
 
 @lean(fastmath={"contract"}, error_model="numpy")
 def add_shares_32(room: Singles, scale: float) -> None:
-    """Do the same with weights e / (1 - e scale); 1 - e scale is taken for no less than a half."""
+    """Do the same where scale is not 0."""
     share, half = np.float32(-scale), np.float32(0.5)
     for j in range(room.shape[1]):
         e = exp_32(room[0, j])

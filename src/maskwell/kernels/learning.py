@@ -51,7 +51,7 @@ class Surface(NamedTuple):
 class Book(NamedTuple):
     """What a chain writes down: matchings, logs of the parameters and of the weight, chances of who is where."""
 
-    kept: Ints
+    kept: NDArray[np.int32]
     traces: Floats
     counts: Floats
     absent: Floats

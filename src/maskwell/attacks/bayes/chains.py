@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ...table import Floats
 from ..contract import Ints
@@ -24,14 +25,14 @@ SWEEPS_LISTED = 5  # between steps of the parameters where they cost much
 ROWS = 20  # records of a block that can be looked at for each unit after every sweep
 LEAST_MOVES = 16  # of a matching in a sweep
 WANTED = 0.35  # share of steps of the parameters that should be accepted
-STORED = 40_000_000  # numbers of all matchings kept for diagnostics
+STORED = 16_000_000  # numbers of all matchings kept for diagnostics
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """Draws of all chains: kept matchings (chains x draws x units), traces, and the sums of chances of all pairs."""
 
-    kept: Ints
+    kept: npt.NDArray[np.int32]
     traces: Floats
     counts: Floats
     absent: Floats
@@ -144,7 +145,7 @@ def _book(problem: Problem, draws: int) -> Book:
     units, pairs = len(problem.unreleased), problem.known.count
     traces = np.empty((draws, len(problem.beliefs) + 1))
     room = np.empty(len(problem.known.released.records))
-    return Book(np.empty((draws, units), np.int64), traces, np.zeros(pairs), np.zeros(units), room)
+    return Book(np.empty((draws, units), np.int32), traces, np.zeros(pairs), np.zeros(units), room)
 
 
 # Laws that are asked for all pairs.

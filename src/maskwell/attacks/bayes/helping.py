@@ -16,7 +16,7 @@ import numpy as np
 
 from ...laws.unknowns import Unknown
 from ...table import Floats, Table
-from ..contract import Ints
+from ..contract import Bools, Ints
 from ..pairwise import law_terms
 from .chains import Round, Walk, thinning
 from .matchings import Marginals, Sampling, diagnosed, marginals
@@ -26,7 +26,11 @@ from .problem import Problem
 from .reading import BACKWARD
 from .sides import Pairs, Side
 
-SURE = 1e-3  # units whose first record has all but this much are judged by the agreement of chains alone
+SURE = 1e-3  # a share of draws too small to judge chains by
+WORST, BATCHES = (
+    40,
+    20,
+)  # units whose R-hat, and as many whose ESS, is computed in full; parts of a chain to find them
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,11 +244,11 @@ def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
 
 
 def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:
-    """Compare the chains: parameters, log weight, how many are matched, and who has the record he has most often."""
+    """Compare the chains: parameters, log weight, how many are matched, and who has the record likeliest for him."""
     modal, share = _modal(problem, done)
-    held = (done.kept == modal).astype(np.float64)
-    matched = (done.kept >= 0).sum(axis=2, keepdims=True).astype(np.float64)
-    watched = np.concatenate([done.traces, matched, held[:, :, _doubtful(held)]], axis=2)
+    held = done.kept == modal
+    matched = (done.kept >= 0).sum(axis=2, keepdims=True)
+    watched = np.concatenate([done.traces, matched, held[:, :, _worst(held)]], axis=2, dtype=np.float64)
     moving = np.ptp(watched, axis=(0, 1)) > 0
     rhat, ess = diagnosed(watched[:, :, moving])
     each = np.full((2, watched.shape[2]), np.nan)
@@ -256,9 +260,25 @@ def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:
     return _Judged(each, worst, least, min(error, 1.0), done.sweeps, converged)
 
 
-def _doubtful(held: Floats) -> Any:
-    """Return the units that are not with one record in nearly all draws of every chain."""
-    return np.abs(held.mean(axis=1) - 1.0).max(axis=0) > SURE
+def _worst(held: Bools) -> Ints:
+    """Return the units whose chains agree least, and whose draws hang together most, by means of batches of draws.
+
+    Who is with one record in all but a few draws of every chain is left out: rare events have no useful R-hat.
+    """
+    size = max(held.shape[1] // BATCHES, 1)
+    means = np.stack([held[:, a : a + size].mean(axis=1) for a in range(0, size * BATCHES, size)], axis=1)
+    share = means.mean(axis=(0, 1))
+    doubtful = np.flatnonzero(np.abs(means.mean(axis=1) - 1.0).max(axis=0) > SURE)
+    spread = np.maximum(share * (1 - share), SURE)[doubtful]
+    apart, clumped = (part.var(axis=0)[doubtful] / spread for part in _cuts(means))
+    worst = np.concatenate([np.argsort(-one, kind="stable")[:WORST] for one in (apart, clumped)])
+    return np.asarray(doubtful[np.unique(worst)])
+
+
+def _cuts(means: Floats) -> tuple[Floats, Floats]:
+    """Return the means of half chains, and of all batches, each with one row for a part."""
+    chains, batches, units = means.shape
+    return means.reshape(2 * chains, batches // 2, units).mean(axis=1), means.reshape(-1, units)
 
 
 def _modal(problem: Problem, done: Round) -> tuple[Ints, Floats]:

@@ -30,7 +30,10 @@ WHOLE = 1e-15  # what a sum may lack that is taken for whole
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What `ranking.Best` has, and `neglected`: every posterior is right within a factor of 1 + it."""
+    """What `ranking.Best` has, the log weight of the best as it is part of the total, and `neglected`.
+
+    Every posterior is right within a factor of 1 + neglected.
+    """
 
     score: Floats
     ties: Ints
@@ -38,6 +41,7 @@ class Pruned:
     second_score: Floats
     second: Ints
     log_total: Floats
+    log_weight: Floats
     neglected: Floats
 
 
@@ -96,25 +100,36 @@ class Pruning:
         sums = self._weighed(self.searchers, self.unsure)
         self._make_whole(np.flatnonzero(_is_open(sums.costs, self.unsure + self._tolerance(sums))), sums)
         place, second, ties = self._ranked(sums)
-        rest = np.log(np.maximum(self.units[place] - 1.0, SURE)) if self.leaves_out else 0.0
-        return Pruned(
-            self._scores(place),
-            ties,
-            place,
-            self._scores(second),
-            second,
-            sums.log_sum + rest,
+        rest = (
+            np.log(np.maximum(self.units[place] - 1.0, SURE)) if self.leaves_out and len(self.units) else 0.0
+        )
+        score, second_score = self._scores(place), self._scores(second)
+        log_weight, neglected = (
+            self._log_weight(place, score) + rest,
             (1 + self.unsure) * (1 + sums.lacking) - 1,
         )
+        return Pruned(score, ties, place, second_score, second, sums.log_sum + rest, log_weight, neglected)
+
+    def _log_weight(self, place: Ints, score: Floats) -> Floats:
+        """Return the log weight of every searcher's candidate, rounded as in the sum of all."""
+        if not self.leaves_out:
+            return score
+        rows, share = np.flatnonzero(place >= 0), np.full(len(place), -np.inf)
+        share[rows] = self._squared(rows, place[rows], self.offset - np.log(self.units))
+        return np.asarray(share - np.log(np.maximum(1.0 - np.exp(share), SURE)))
 
     def pairs(self, rows: Ints, places: Ints) -> Floats:
         """Score listed pairs."""
         same = self.searchers.blocks[rows] == self.candidates.blocks[places]
+        return np.where(same, self._squared(rows, places, self.offset), -np.inf)
+
+    def _squared(self, rows: Ints, places: Ints, offset: Floats) -> Floats:
+        """Return offsets less half the squared distances of listed pairs."""
         total = np.zeros(len(rows))
         for here, there in zip(self.searchers.values.T, self.candidates.values.T, strict=True):
             apart = there[places] - here[rows]
             total += apart * apart
-        return np.where(same, self.offset[places] - 0.5 * total, -np.inf)
+        return np.asarray(offset[places] - 0.5 * total)
 
     def standing(self, rows: Ints, places: Ints, most: int = 10) -> tuple[Ints, Ints]:
         """Count the candidates that score higher than each listed pair, up to `most`, and those that score the same,
@@ -138,7 +153,9 @@ class Pruning:
 
     def _scores(self, places: Ints) -> Floats:
         """Score every searcher's candidate, minus infinity where it has none."""
-        return np.where(places >= 0, self.pairs(np.arange(len(places)), places), -np.inf)
+        rows, out = np.flatnonzero(places >= 0), np.full(len(places), -np.inf)
+        out[rows] = self.pairs(rows, places[rows])
+        return out
 
     def _weighed(self, searchers: Points, slack: float) -> Sums:
         from ...kernels.gauss_sums import Rules
