@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-WIDE = 32  # points of a tile
+WIDE = 64  # points of a tile
 ACROSS = 4  # coordinates at a time
 FLUSHED = 8  # tiles that are added up in single precision
 UNIT = 2.0**-24

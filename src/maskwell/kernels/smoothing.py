@@ -21,13 +21,13 @@ def _heat(logs: Floats, unit: int, owner: npt.NDArray[np.int64], slots: float, r
     for i in range(released):
         if owner[i] < 0 or owner[i] == unit:
             top = max(top, logs[unit, i])
-    total = 0.0
+    total: float = 0.0
     for i in range(released):
         free = owner[i] < 0 or owner[i] == unit
         room[i] = np.exp(logs[unit, i] - top) if free else 0.0
         total += room[i]
     room[released] = slots * np.exp(-top) if slots > 0 else 0.0
-    return total + room[released]
+    return float(total + room[released])
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,9 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], counts: Ints
         smooth(logs, chain, units - known - logs.shape[1], into)
     steps /= thin.shape[1]
     better = _spread(steps) < _spread(_visits(kept, logs.shape[1]))
-    return np.where(better[:, None], steps.mean(axis=0), counts / counts.sum(axis=1, keepdims=True))
+    return np.asarray(
+        np.where(better[:, None], steps.mean(axis=0), counts / counts.sum(axis=1, keepdims=True))
+    )
 
 
 def _visits(kept: npt.NDArray[np.int32], released: int) -> Floats:
@@ -36,7 +38,7 @@ def _visits(kept: npt.NDArray[np.int32], released: int) -> Floats:
     _, draws, known = kept.shape
     cells = np.arange(known) * (released + 1) + np.where(kept < 0, released, kept)
     counts = [np.bincount(chain.ravel(), minlength=known * (released + 1)) for chain in cells]
-    return np.reshape(counts, (-1, known, released + 1)) / draws
+    return np.asarray(np.reshape(counts, (-1, known, released + 1)) / draws)
 
 
 def _spread(shares: Floats) -> Floats:
