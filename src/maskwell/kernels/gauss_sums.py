@@ -23,7 +23,6 @@ from . import announce
 from .forest import FAN, NONE
 from .gauss_groves import Grove
 from .gauss_tiles import (
-    EXPONENTIAL,
     FLUSHED,
     SURE,
     WIDE,
@@ -53,9 +52,8 @@ WIDEST = 8.0  # half diagonal of a tile in single precision
 LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
 LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
-REF, TOP, SEED, SCALE, SINGLE, INSTEAD, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK = range(
-    13
-)  # of the state
+# Of the state.
+REF, TOP, SEED, SCALE, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK, SPOILS = range(13)
 DONE, SPOILT, LOW, GOING = range(
     4
 )  # how a search ended: well, spoilt by single precision, from too low a start
@@ -111,7 +109,7 @@ def _rank(
             place = tile * WIDE + lane
             cost = cost_of(exact, place, query)
             if is_large:
-                room[1, lane] += weight_of(-cost, ref, True) - room[2, lane]
+                room[1, lane] = room[2, lane] + weight_of(-cost, ref, True)
             if cost < NOBODY:
                 three = kept(three, cost, place)
     return three
@@ -171,7 +169,7 @@ def _rank_single(
             cost = cost_of(exact, place, query)
             if cost < NOBODY:
                 room[1, lane] += weight_of(-cost, state[REF], scale > 0)
-                state[INSTEAD] += room_32[2, lane]
+                room_32[1, lane] = room_32[2, lane]
                 three = kept(three, cost, place) if -cost >= least else three
     return three
 
@@ -197,14 +195,14 @@ def _tile_32(
         add_shares_32(room_32, scale)
     else:
         add_32(room_32)
-    state[UNFLUSHED] += 1
-    if state[UNFLUSHED] == FLUSHED:
-        _flush(room_32, state)
     state[ABOVE], state[ACROSS] = max(state[ABOVE], peak), max(state[ACROSS], across)
     if low < np.inf and reaching_32(room_32, low):
         three = _rank_single(
             exact, tile, query, float(np.float32(low)), least, scale, room, room_32, state, three
         )
+    state[UNFLUSHED] += 1
+    if state[UNFLUSHED] == FLUSHED:
+        _flush(room_32, state)
     return three
 
 
@@ -233,16 +231,14 @@ def _leaf(
 def _spoilt(fields: int, state: Floats) -> float:
     """Return what single precision can have done to the sum.
 
-    Shares are below a third where they are not made exact, and their weights off by half as much again; what was made
-    exact is in the sum of single precision only as what is taken out of it.
+    Shares are below a third where they are not made exact, and their weights off by half as much again.
     """
     if state[SINGLE] == 0:
         return 0.0
     half = max(state[ABOVE] - state[TOP], 0.0) + COUNTED
     other = abs(state[ABOVE] - state[REF]) + HIGHEST + COUNTED
     error = 1.5 * single_error(fields, half, state[ACROSS], other)
-    summed = max(state[SINGLE] - state[INSTEAD], 0.0) * error + state[SINGLE] * EXPONENTIAL
-    return float(summed + FAINT * np.exp(state[TOP] - state[REF]))
+    return float(state[SINGLE] * error + FAINT * np.exp(state[TOP] - state[REF]))
 
 
 @lean()
@@ -253,7 +249,7 @@ def _begin(
     one = -cost_of(exact, seeds[0], query)
     two = -cost_of(exact, seeds[1], query) if seeds[1] >= 0 else -np.inf
     state[REF], state[TOP], state[SEED] = max(one, two), max(one, two), min(one, two)
-    state[SCALE], state[SINGLE], state[INSTEAD] = np.exp(state[REF]), 0.0, 0.0
+    state[SCALE], state[SINGLE] = np.exp(state[REF]), 0.0
     state[ABOVE], state[ACROSS], state[UNFLUSHED], state[WAITS] = -np.inf, 0.0, 0.0, 0.0
     for j in range(WIDE):
         room[1, j], room_32[1, j] = 0.0, np.float32(0)
@@ -312,22 +308,22 @@ def _ended(
     """
     _flush(room_32, state)
     spoilt = _spoilt(fields, state)
-    total = _summed(room) + (state[SINGLE] - state[INSTEAD]) - spoilt
+    total = _summed(room) + state[SINGLE] - spoilt
     base = total
     if rules.holds:
         base = max(total - np.exp(-three.one - state[REF]), SURE * total)
     allowed = rules.relative * base
     if shelf <= last:
         worst = -three.two - rules.slack - 2 * around(three.two) if rules.ranks else -three.one
-        if not highest < worst or state[WAITS] > 0.7 * allowed + 1e-9:
+        if not highest < worst or state[WAITS] > allowed + 1e-9:
             return GOING
     left = _left(masses, shelf, last)
     if rules.leaves_out and shelf <= last:
         left /= max(1.0 - np.exp(min(highest, 0.0)), SURE)
-    if left > 0.7 * allowed and shelf <= last:
-        return GOING
-    state[TOTAL], state[LACK] = total, (left + 2 * spoilt) / base
-    return SPOILT if spoilt > 0 and 2 * spoilt > 0.25 * allowed else DONE
+    state[TOTAL], state[LACK], state[SPOILS] = total, (left + 2 * spoilt) / base, spoilt / base
+    if left + 2 * spoilt <= 0.98 * allowed or (left == 0 and spoilt == 0):
+        return DONE
+    return SPOILT if left <= 0.3 * allowed or shelf > last else GOING
 
 
 @lean()
@@ -417,4 +413,5 @@ def weigh(
         # From the best on, as one sums all: where it is all there is, nothing is lost by rounding.
         log_sums[i] = np.log(state[TOTAL] / exp_64(-three.one - state[REF])) - three.one
         lacking[i] = state[LACK]
-        seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - 0.1, -1.0)
+        less = 0.1 if state[SPOILS] > 0.05 * rules.relative else 1.0
+        seeds, state[NEAR] = (three.place, three.second), max(state[NEAR] - less, -1.0)

@@ -137,13 +137,13 @@ def values_64(exact: Floats, tile: int, query: Floats, least: float, room: Float
 
 @lean(fastmath={"contract"}, error_model="numpy")
 def add_64(room: Floats, ref: float, scale: float) -> None:
-    """Put the weights of scores into the third row, and add them to the second: e / (1 - e scale) of
+    """Add the weights of scores to the second row, and keep what stood there in the third: e / (1 - e scale) of
     e = exp(score - ref); 1 - e scale is taken for no less than a half.
     """
     for j in range(room.shape[1]):
         e = exp_64(room[0, j] - ref)
-        room[2, j] = e / max(1.0 - e * scale, 0.5)
-        room[1, j] += room[2, j]
+        room[2, j] = room[1, j]
+        room[1, j] += e / max(1.0 - e * scale, 0.5)
 
 
 @lean(fastmath={"contract"})
@@ -172,8 +172,8 @@ def values_32(single: Singles, tile: int, aim: Singles, base: float, room: Singl
 def add_32(room: Singles) -> None:
     """Do the same in single precision with scores less the reference, where scale is 0."""
     for j in range(room.shape[1]):
-        room[2, j] = exp_32(room[0, j])
-        room[1, j] += room[2, j]
+        room[2, j] = room[1, j]
+        room[1, j] += exp_32(room[0, j])
 
 
 @lean(fastmath={"contract"}, error_model="numpy")
@@ -182,8 +182,8 @@ def add_shares_32(room: Singles, scale: float) -> None:
     share, half = np.float32(-scale), np.float32(0.5)
     for j in range(room.shape[1]):
         e = exp_32(room[0, j])
-        room[2, j] = e / max(ONE + e * share, half)
-        room[1, j] += room[2, j]
+        room[2, j] = room[1, j]
+        room[1, j] += e / max(ONE + e * share, half)
 
 
 @lean()
