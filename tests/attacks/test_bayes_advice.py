@@ -48,14 +48,19 @@ def test_every_figure_is_that_of_its_attack(masking, told):
 
 def test_the_difference_is_between_those_who_find_most(told):
     rates = [risk.rate for risk in (*told.untold.values(), *told.helped.values())]
-    assert told.difference == pytest.approx(max(risk.rate for risk in told.told.values()) - max(rates))
-    one, two = (np.asarray(risk.table["expected_correct"]) for risk in (told.told.largest, told.without))
+    most = max(risk.rate for risk in (*told.told.values(), told.ceiling))
+    assert told.difference == pytest.approx(most - max(rates))
+    one, two = (np.asarray(risk.table["expected_correct"]) for risk in (told.with_card, told.without))
     assert told.standard_error == pytest.approx(np.std(one - two, ddof=1) / np.sqrt(120))
 
 
 def test_the_advice_depends_on_the_difference(told):
     said = Telling(told.told, told.told).advice
-    assert said.startswith("tell the parameters: keeping them lowers the rate by 0.0 points (s.e. 0.0)")
+    assert said.startswith(
+        "tell the parameters: keeping them does not lower the rate (0.0 points (s.e. 0.0) higher)"
+    )
+    little = type("Little", (Telling,), {"difference": 0.02, "standard_error": 0.02})
+    assert "by 2.0 points (s.e. 2.0), nothing to speak of" in little(told.told, told.untold).advice
     worse = mw.attacks.Risks({"coherent": min(told.untold.values(), key=lambda risk: risk.rate)})
     kept = Telling(told.told, worse)
     assert kept.difference > 2 * kept.standard_error

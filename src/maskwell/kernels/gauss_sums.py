@@ -48,15 +48,14 @@ SAME = 1e-12  # scores closer than this, relative to their size or 1, differ by 
 HIGHEST = 40.0  # of a score above the reference
 COUNTED = 30.0  # below the best: what single precision does to lower scores is faint
 FAINT = 1e-9  # of the best: a million times exp(-30), and one in a hundred of that is more than its rounding
-WIDEST = 8.0  # half diagonal of a tile in single precision
+WIDEST = 24.0  # half diagonal of a tile in single precision
 LOOSE = 1e-9  # relative: more than the rounding of scores before they are made anew
 LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
 # Of the state.
 REF, TOP, SEED, SCALE, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK, SPOILS = range(13)
-DONE, SPOILT, LOW, GOING = range(
-    4
-)  # how a search ended: well, spoilt by single precision, from too low a start
+# How a search ended: well, spoilt by single precision, from too low a start; or not yet.
+DONE, SPOILT, LOW, GOING = range(4)
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]

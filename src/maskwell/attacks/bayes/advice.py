@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ALWAYS = ("coherent", "forward")
 OF_BIAS = ("paper", "fms")  # the same as forward where there is no bias
+NEEDED = "without them nobody can analyse the release correctly"
 SURE = 2.0  # standard errors beyond which a difference is more than the luck of these targets
 
 
@@ -41,6 +42,12 @@ class Telling:
     refused: dict[str, str] = field(default_factory=dict)
 
     @property
+    def with_card(self) -> Risk:
+        """Whoever finds most with the parameters; the ceiling too, where others have helpers without them."""
+        top = [self.ceiling] if self.helped and self.ceiling is not None else []
+        return max([*self.told.values(), *top], key=lambda risk: risk.rate)
+
+    @property
     def without(self) -> Risk:
         """Whoever finds most without the parameters."""
         return max([*self.untold.values(), *self.helped.values()], key=lambda risk: risk.rate)
@@ -48,25 +55,26 @@ class Telling:
     @property
     def difference(self) -> float:
         """How much lower the rate is without the parameters."""
-        return self.told.largest.rate - self.without.rate
+        return self.with_card.rate - self.without.rate
 
     @property
     def standard_error(self) -> float:
         """The standard error of the difference over targets; those that both find do not count."""
-        one, two = (_shares(risk) for risk in (self.told.largest, self.without))
+        one, two = (_shares(risk) for risk in (self.with_card, self.without))
         return float(np.std(one - two, ddof=1) / np.sqrt(len(one))) if len(one) > 1 else float("nan")
 
     @property
     def advice(self) -> str:
         """Trottini's section 6, for this file."""
-        said = f"by {self.difference * 100:.1f} points (s.e. {self.standard_error * 100:.1f})"
-        if not self.difference > SURE * self.standard_error:
+        points = f"{abs(self.difference) * 100:.1f} points (s.e. {self.standard_error * 100:.1f})"
+        if self.difference <= 0:
             return (
-                f"tell the parameters: keeping them lowers the rate {said}, nothing to speak of, and without them "
-                "nobody can analyse the release correctly"
+                f"tell the parameters: keeping them does not lower the rate ({points} higher), and {NEEDED}"
             )
+        if not self.difference > SURE * self.standard_error:
+            return f"tell the parameters: keeping them lowers the rate by {points}, nothing to speak of, and {NEEDED}"
         return (
-            f"keeping the parameters lowers the rate {said}, against intruders with this prior, which nobody can "
+            f"keeping the parameters lowers the rate by {points}, against intruders with this prior, which nobody can "
             "check; more noise, told, protects against every intruder and leaves the release open to analysis"
         )
 
