@@ -129,7 +129,15 @@ def test_the_lognormal_prior_has_its_median_there():
         Own(stats.gamma(5, scale=2)),
         Own(stats.uniform(1, 3)),
     ],
-    ids=str,
+    ids=[
+        "tight inverse gamma",
+        "inverse gamma",
+        "gamma",
+        "very tight",
+        "lognormal",
+        "own gamma",
+        "own uniform",
+    ],
 )
 def test_densities_integrate_to_one_and_have_the_stated_moments(belief):
     grid = np.linspace(belief.centre - 25 * belief.spread, belief.centre + 25 * belief.spread, 400_001)

@@ -7,7 +7,7 @@ import pytest
 
 from maskwell.kernels import gauss_groves, gauss_ranks, gauss_sums, gauss_tiles
 from maskwell.kernels.forest import FAN
-from maskwell.kernels.gauss_sums import Rules
+from maskwell.kernels.gauss_leaves import Rules
 from maskwell.kernels.gauss_tiles import SURE, WIDE
 
 KINDS = {

@@ -129,12 +129,12 @@ def _compile_gauss() -> None:
     """Compile the loops over sums of normal densities."""
     import numpy as np
 
-    from . import gauss_groves, gauss_ranks, gauss_sums
+    from . import gauss_groves, gauss_leaves, gauss_ranks, gauss_sums
 
     points, where, one = np.zeros((2, 2)), np.zeros(1, np.int64), np.zeros(1)
     grove = gauss_groves.grow(points.copy(), np.arange(2), where, where + 2, np.zeros(2))
     gauss_groves.locate(grove, points[:1], where)
-    rules, pair = gauss_sums.Rules(1e-3, True, False, True, 0.0), np.zeros((1, 2), np.int64)
+    rules, pair = gauss_leaves.Rules(1e-3, True, False, True, 0.0), np.zeros((1, 2), np.int64)
     gauss_sums.weigh(grove, points[:1], where, rules, np.zeros((1, 3)), pair.copy(), one.copy(), one.copy())
     marks = np.zeros(2, bool)
     gauss_ranks.sweep(grove, points[:1], where, one, one, 1, pair, pair.copy(), np.zeros((1, 2)), marks)

@@ -9,7 +9,7 @@ from numba import njit
 from . import announce
 from .forest import FAN, NONE
 from .gauss_groves import Grove
-from .gauss_sums import LOOSE, NOBODY
+from .gauss_leaves import LOOSE, NOBODY
 from .gauss_tiles import WIDE, cost_of, keys_below, lean, padded, values_64
 
 announce(__file__)

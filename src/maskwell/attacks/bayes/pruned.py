@@ -73,7 +73,7 @@ class Pruning:
 
         `averaged`: the known records are among the true ones, and left out of f(z) in the weights.
         """
-        from ...kernels.gauss_sums import Rules
+        from ...kernels.gauss_leaves import Rules
 
         _check(eps)
         trees, count = Trees.of(true, np.zeros(len(true.values))), np.maximum(units, 1).astype(np.float64)
@@ -158,7 +158,7 @@ class Pruning:
         return out
 
     def _weighed(self, searchers: Points, slack: float) -> Sums:
-        from ...kernels.gauss_sums import Rules
+        from ...kernels.gauss_leaves import Rules
 
         slack += 2 * SAME_SCORE * (1.0 + np.log(self.units.max(initial=1.0)))
         return self.trees.weigh(searchers, Rules(_half(self.eps), False, self.leaves_out, True, slack))
@@ -205,7 +205,7 @@ class Pruning:
 
     def _make_marked_whole(self, searchers: Points, low: Floats, high: Floats) -> None:
         """Make the sums whole of all candidates that score within bounds for somebody."""
-        from ...kernels.gauss_sums import Rules
+        from ...kernels.gauss_leaves import Rules
 
         marks: Bools = np.zeros(len(self.possible), bool)
         self.trees.within(searchers, low, high, most=len(marks) + 1, marks=marks)
