@@ -47,17 +47,19 @@ class Scaled:
     log_absent: Floats
     averaged: bool
 
-    def best(self) -> tuple[Best, float]:
-        """Return the best links, and how much posterior mass no probability lacks."""
+    def best(self) -> tuple[Best, Floats, float]:
+        """Return the best links, the logs of their weights, and the share by which no probability is off."""
         best, neglected = Best.nothing(len(self.kind[0])), 0.0
+        weights = np.full(len(self.kind[0]), np.nan)
         for part in self.parts.values():
             found = part.pruning.best()
             neglected = max(neglected, float(found.neglected.max(initial=0.0)))
             best.score[part.known], best.ties[part.known] = found.score, found.ties
+            weights[part.known] = found.log_weight
             best.second_score[part.known], best.log_total[part.known] = found.second_score, found.log_total
             for into, place in ((best.place, found.place), (best.second, found.second)):
                 into[part.known] = np.where(place >= 0, part.released[np.maximum(place, 0)], NOBODY)
-        return best, neglected
+        return best, weights, neglected
 
     def is_tied(self, best: Best, rows: Ints, found: Ints) -> Bools:
         """Tell whether candidates are as good as the best ones."""
@@ -83,13 +85,9 @@ class Scaled:
         """Return the log of all posterior weights of each target, of not being released too."""
         return np.asarray(np.logaddexp(best.log_total, self.log_absent))
 
-    def probability(self, best: Best, *, to_masked: bool = True) -> Floats:
+    def probability(self, best: Best, log_weights: Floats) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
-        linked = np.flatnonzero(best.place >= 0)
-        out = np.full(len(best.place), np.nan)
-        own = self.weights(best.score[linked], best.place[linked])
-        out[linked] = np.exp(own - self.log_total(best)[linked])
-        return out
+        return np.exp(np.where(best.place >= 0, log_weights - self.log_total(best), np.nan))
 
     def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
         """Return, for some targets, how given candidates stand among all of theirs, up to the tenth place."""

@@ -125,10 +125,10 @@ def _quick(
     )
     if odds is None:
         return None
-    best, neglected = odds.best()
+    best, log_weights, neglected = odds.best()
     said = f"candidates left unseen: no probability is off by more than a share of {neglected:.0e}"
     tied = partial(odds.is_tied, best)
-    return Answer(odds, best, tied, odds.probability(best)), [said]
+    return Answer(odds, best, tied, odds.probability(best, log_weights)), [said]
 
 
 def _change(before: Floats, now: Floats) -> float:
