@@ -232,3 +232,21 @@ def test_intruders_side_by_side_answer_as_they_do_alone(make_people):
     assert beside.refused == {}
     for name, plan in plans.items():
         assert beside[name].to_dict() == mw.attack(plan, swapped).to_dict(), name
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.6])
+def test_what_left_in_clear_is_the_same_as_a_block(make_people, fraction):
+    """Helpers in the block of REGION who know SEX, in clear, believe what those in blocks of both believe."""
+    noise = mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.5)
+    mask = noise if fraction == 1.0 else mw.Chain((noise, mw.Subsample(fraction)))
+    masking = masked(mask, make_people(40))
+    for helpers in (6, "all"):
+        known, split = (
+            attack_by(mw.BayesIntruder(helpers=helpers, **where), masking)[1]
+            for where in (
+                {"fields": ("INCOME", "TAX", "SEX"), "match_blocks": ("REGION",)},
+                {"fields": ("INCOME", "TAX"), "match_blocks": ("REGION", "SEX")},
+            )
+        )
+        for name in known.columns:
+            np.testing.assert_allclose(known.columns[name], split.columns[name], rtol=1e-9, atol=1e-12)

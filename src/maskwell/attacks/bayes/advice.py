@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 ALWAYS = ("coherent", "forward")
 OF_BIAS = ("paper", "fms")  # the same as forward where there is no bias
 NEEDED = "without them nobody can analyse the release correctly"
+MARGIN = 0.1  # a difference that may be this large is not called nothing
 SURE = 2.0  # standard errors beyond which a difference is more than the luck of these targets
 
 
@@ -72,6 +73,8 @@ class Telling:
                 f"tell the parameters: keeping them does not lower the rate ({points} higher), and {NEEDED}"
             )
         if not self.difference > SURE * self.standard_error:
+            if self.difference + SURE * self.standard_error > MARGIN:
+                return f"too few targets to say: keeping the parameters lowers the rate by {points}; {NEEDED}"
             return f"tell the parameters: keeping them lowers the rate by {points}, nothing to speak of, and {NEEDED}"
         return (
             f"keeping the parameters lowers the rate by {points}, against intruders with this prior, which nobody can "

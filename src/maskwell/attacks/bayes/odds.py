@@ -38,9 +38,9 @@ class Odds:
 
     With `truth` f(z) is the mean of f(z|x) over the true records of the block, and `log_f` is filled in as blocks are
     scored; without it `log_f` is given. `is_averaged` says that the known records are among those averaged, exactly as
-    the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. Where his values are
-    off, `owners` are the true records (-1: none) that f(z) leaves out for each. `log_absent` has the log weight, for
-    each known record, of not being released. `shared` has densities of true records that were computed before.
+    the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. `log_absent` has the
+    log weight, for each known record, of not being released. `shared` has densities of true records that were
+    computed before.
     """
 
     ground: Ground
@@ -51,7 +51,6 @@ class Odds:
     log_absent: Floats
     is_averaged: bool = True
     numbers: Ints | None = None
-    owners: Ints | None = None
     shared: dict[Any, Floats] = field(default_factory=dict)
     kept: list[Batch] = field(default_factory=list)
 
@@ -75,7 +74,7 @@ class Odds:
             absent = np.log(ground.absent)
         shared = known.shared.setdefault(("densities", tuple(fields)), {})
         odds = cls(ground, targets, truth, nothing.copy(), moved, absent, numbers=numbers, shared=shared)
-        return odds if reads[0] == reads[1] else replace(odds, is_averaged=False, owners=known.numbers)
+        return replace(odds, is_averaged=reads[0] == reads[1])
 
     @classmethod
     def by_given(
@@ -143,9 +142,8 @@ class Odds:
                 block[_places(unit.true, self.numbers[unit.known])]
                 for unit, block in zip(units, logs, strict=True)
             ]
-        own = [np.empty(0)] * len(units) if self.owners is None else self._own_logs(units)
-        for unit, block, owns in zip(units, logs, own, strict=True):
-            scores = self._without_own(_against(block, self.log_f[unit.released]), owns, unit.released)
+        for unit, block in zip(units, logs, strict=True):
+            scores = _against(block, self.log_f[unit.released])
             yield Batch(unit.known, unit.released, scores, self.weights(scores, unit.released))
 
     def _true_logs(self, truth: Pairing, units: list[Unit]) -> list[Floats]:
@@ -157,26 +155,6 @@ class Odds:
         if sum(block.size for block in (*self.shared.values(), *logs)) <= KEPT_PAIRS:
             self.shared.update(found)
         return [found[key] if key in found else self.shared[key] for key in keys]
-
-    def _own_logs(self, units: list[Unit]) -> list[Floats]:
-        """Return log p(z | x) with the true records of the known ones in the place of what the intruder has."""
-        assert self.truth is not None
-        assert self.owners is not None
-        sides = [(np.maximum(self.owners[unit.known], 0), unit.released) for unit in units]
-        logs = self._logs(self.truth, sides)
-        return [
-            np.where(self.owners[unit.known][:, None] >= 0, block, -np.inf)
-            for unit, block in zip(units, logs, strict=True)
-        ]
-
-    def _without_own(self, scores: Floats, own: Floats, released: Ints) -> Floats:
-        """Return scores against the f(z) of all but the target itself; `own` is log p(z | x) of its true record."""
-        if self.owners is None:
-            return scores
-        units = self.ground.units[released].astype(np.float64)
-        share = np.minimum(np.exp(_against(own, self.log_f[released])) / units, 1.0)
-        rest = np.maximum(1.0 - share, SURE) * units / np.maximum(units - (own > -np.inf), SURE)
-        return np.asarray(scores - np.log(rest))
 
     def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
@@ -196,12 +174,7 @@ class Odds:
         out = np.full(len(known), -np.inf)
         x = known[same] if self.numbers is None else self.numbers[known[same]]
         logs = self.targets.logs(released[same], x, self.log_moved)
-        own = np.empty(0)
-        if self.owners is not None and self.truth is not None:
-            theirs = self.owners[known[same]]
-            own = self.truth.logs(released[same], np.maximum(theirs, 0), self.log_moved)
-            own = np.where(theirs >= 0, own, -np.inf)
-        out[same] = self._without_own(_against(logs, self.log_f[released[same]]), own, released[same])
+        out[same] = _against(logs, self.log_f[released[same]])
         return out
 
     def log_total(self, best: Best, *, to_masked: bool) -> Floats:

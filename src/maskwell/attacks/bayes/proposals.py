@@ -22,8 +22,12 @@ SOFT = 4.0  # two units are near if their kernels, so much flatter, overlap
 EVEN = 0.01  # share of proposals spread over all records of the block
 OFTEN, RARELY = 0.02, 0.002  # share of moves that are loops, where most can close and where not
 SCALINGS = 3  # of columns to equal sums, where every record is a known unit's
-GRID = 4097  # points of a prior's log density
-REACH = 8.0  # prior sds of log psi on either side
+GRID = 65_537  # points of a prior's log density
+REACH, FARTHEST = (
+    8.0,
+    6.0,
+)  # how far chains may go from the prior's centre: so many of its sds, or so far in log psi
+FINE = 4_000.0  # but no more sds than this, so that the points are close enough
 FINEST = 0.02  # step of the grid of log f(z) in log psi: all 1,000 records together are then off by 1e-4,
 COARSEST = 0.06  # and by 2e-3 with this one
 CELLS = 40_000_000  # numbers that it may hold
@@ -92,8 +96,8 @@ def learning_of(problem: Problem) -> Learning:
     from ...kernels.learning import Learning
 
     beliefs = problem.beliefs
-    low = np.array([b.centre - REACH * b.spread for b in beliefs])
-    pace = np.array([2 * REACH * b.spread / (GRID - 1) for b in beliefs])
+    low = np.array([b.centre - reach_of(b) for b in beliefs])
+    pace = np.array([2 * reach_of(b) / (GRID - 1) for b in beliefs])
     prior = np.array(
         [b.log_density(a + h * np.arange(GRID)) for b, a, h in zip(beliefs, low, pace, strict=True)]
     )
@@ -119,13 +123,18 @@ def surface_of(problem: Problem) -> Surface:
     return Surface(mode, scene, place, low, pace, shape, table, np.zeros(nodes, bool))
 
 
+def reach_of(belief: Resolved) -> float:
+    """Return how far from its centre, in log psi, a parameter may go: many records can outweigh a tight prior."""
+    return min(max(REACH * belief.spread, FARTHEST), FINE * belief.spread)
+
+
 def _grid(beliefs: Sequence[Resolved], records: int) -> tuple[Floats, Ints, float]:
     """Return where a grid over the first two logs begins, how many nodes it has, and how far apart they are."""
     some = beliefs[:2]
-    widths = np.array([2 * REACH * belief.spread for belief in some])
+    widths = np.array([2 * reach_of(belief) for belief in some])
     pace = max(FINEST, float((widths.prod() * records / CELLS) ** (1 / len(some))))
     low, shape = np.zeros(2), np.ones(2, np.int64)
-    low[: len(some)] = [belief.centre - REACH * belief.spread for belief in some]
+    low[: len(some)] = [belief.centre - reach_of(belief) for belief in some]
     shape[: len(some)] = (widths / pace).astype(np.int64) + 5
     return low, shape, pace
 

@@ -87,7 +87,7 @@ class Scaled:
 
     def probability(self, best: Best, log_weights: Floats) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
-        return np.exp(np.where(best.place >= 0, log_weights - self.log_total(best), np.nan))
+        return np.exp(np.where(best.place >= 0, np.minimum(log_weights - self.log_total(best), 0.0), np.nan))
 
     def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
         """Return, for some targets, how given candidates stand among all of theirs, up to the tenth place."""

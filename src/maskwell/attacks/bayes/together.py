@@ -47,6 +47,10 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     blocks = Blocks(ours, theirs, orders)
     ground = Ground.of(known, release, columns, clear_fields(release, fields), order_of)
     _check_size(ground.blocks)
+    if plan.kernel == "forward" and ground.absent.any():
+        raise BadPlan(
+            "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
+        )
     groups = list(_groups(plan, known, orders[0]))
     ask = _told if plan.prior is None else _untold
     parts, notes = ask(plan, known, release, fields, ground, groups)
@@ -156,7 +160,9 @@ def _kernel(
 
     marginal = None
     if plan.kernel == "coherent" and plan.marginal != "truth":
-        marginal = log_f(plan, release, fields, ground.matching)
+        fine = np.bincount(ground.blocks.released)[ground.blocks.released]
+        within = np.log(fine) - np.log(np.bincount(ground.matching)[ground.matching])
+        marginal = log_f(plan, release, fields, ground.matching) - within
     if plan.kernel not in BACKWARD or not ground.absent.any():
         return Kernel(plan.kernel, marginal)
     reading = Reading(plan.kernel, plan.prior, None, release.table, NODES[1])
@@ -168,7 +174,9 @@ def _kernel(
 
 def _on_chains(said: Sequence[Helped]) -> list[str]:
     """Say what was learned of the parameters, and what had not converged."""
-    notes = list(dict.fromkeys(note for one in said for note in one.notes))
+    rhat, ess = max(one.rhat for one in said), min(one.ess for one in said)
+    notes = [f"matchings and parameters were sampled: R-hat up to {rhat:.3f}, ESS from {ess:,.0f}"]
+    notes += dict.fromkeys(note for one in said for note in one.notes)
     failed = [one for one in said if not one.converged]
     if failed:
         of = f"{len(failed):,} of {len(said):,} groups" if len(said) > 1 else "the chains"
@@ -262,7 +270,7 @@ def _standing(rows: list[Row | None], at: Ints, found: Ints) -> Standing:
 
 def _notes(plan: Any, everybody: bool, groups: Sequence[Ints]) -> list[str]:
     """Say what the figures rest on."""
-    notes = [CEILING] if everybody and plan.prior is None else []
+    notes = [CEILING] if everybody and plan.prior is None and plan.kernel not in BACKWARD else []
     notes += [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody else []
     if len(groups) > 1:
         notes.append(f"{len(groups):,} groups of a target and its helpers, each member of which is a target")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...table import Floats
 from ..contract import Ints
 from ..ranking import Batch, log_sum, whole_blocks
+from .ground import Ground
 from .matchings import Marginals, Sampling, marginals
 from .odds import SURE, Odds
 
@@ -33,10 +34,26 @@ def told_parts(
     for batch in whole_blocks(odds.batches()):
         block = int(blocks[batch.known[0]])
         if block in looked_at:
+            batch = _within_block(odds, batch, len(units.get(block, ())))
             count = max(len(units.get(block, ())), len(batch.released))
             for number, members in by_block.get(block, ()):
                 rng = np.random.default_rng([seed, number, int(batch.released.min())])
                 yield _of_group(odds, batch, members, count, sampling, rng)
+
+
+def _within_block(odds: Odds, batch: Batch, units: int) -> Batch:
+    """Make f(z) that of the fine block: values that left in clear are known, so only its own units can have them."""
+    return replace(
+        batch, scores=batch.scores + log_within(odds.ground, batch.released, units, odds.truth is not None)
+    )
+
+
+def log_within(ground: Ground, released: Ints, units: int, by_truth: bool) -> Floats:
+    """Return the log share of released records' matching block that their fine block is, by units or by records."""
+    if by_truth:
+        return np.asarray(np.log(max(units, 1)) - np.log(np.maximum(ground.units[released], 1)))
+    sizes = np.bincount(ground.matching)[ground.matching[released]]
+    return np.asarray(np.log(len(released)) - np.log(sizes))
 
 
 def _members_by_block(groups: Sequence[Ints], blocks: Ints) -> dict[int, list[tuple[int, Ints]]]:

@@ -29,6 +29,9 @@ UPPER_BOUND = (
 TOO_SURE = (
     "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
 )
+CAUTIOUS = (
+    "his values are off: his probabilities are rough, because any true value is as likely to him as any other"
+)
 IF_RELEASED = (
     "the forward kernel has no weight for units that were not released: probabilities are given release"
 )
@@ -126,7 +129,7 @@ def _quick(
     if odds is None:
         return None
     best, log_weights, neglected = odds.best()
-    said = f"candidates left unseen: no probability is off by more than a share of {neglected:.0e}"
+    said = f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"
     tied = partial(odds.is_tied, best)
     return Answer(odds, best, tied, odds.probability(best, log_weights)), [said]
 
@@ -205,6 +208,7 @@ def _columns(answer: Answer, to_masked: bool) -> dict[str, Floats]:
 
 def _notes(plan: Any, release: Release, ground: Ground) -> list[str]:
     notes = [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" else []
+    notes += [CAUTIOUS] if plan.error is not None else []
     notes += [TOO_SURE] if swapped_columns(release.card) else []
     notes += [IF_RELEASED] if plan.kernel == "forward" and plan.to_masked and ground.absent.any() else []
     return notes
