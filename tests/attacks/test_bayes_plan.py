@@ -74,8 +74,9 @@ def test_bad_options_are_refused(options, said):
 def test_a_release_by_rank_swapping_alone_has_no_law(table):
     swapped = masked(mw.RankSwap(NAMES, window_ratio=0.1), table)
     for plan in (mw.BayesIntruder(), mw.BayesIntruder(helpers="all"), mw.BayesIntruder(prior=mw.Prior())):
-        with pytest.raises(NoLaw, match="has no law"):
-            mw.attack(plan, swapped)
+        for fields in (None, ("A",)):
+            with pytest.raises(NoLaw, match="has no law"):
+                mw.attack(replace(plan, fields=fields), swapped)
 
 
 def other_card(masking, **changes):

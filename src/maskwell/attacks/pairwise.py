@@ -62,6 +62,11 @@ def laws_on(card: NoiseCard, columns: Iterable[str]) -> list[Any]:
     wanted, laws = set(columns), []
     for law in map(combined_of, card.laws):
         chosen = [j for j, name in enumerate(law.columns) if name in wanted]
+        if chosen and not law.has_density:
+            names = ", ".join(map(repr, law.columns))
+            raise NoLaw(
+                f"{law.form} of {names} has no law p(z | x): name fields that have one, or take NearestRecord"
+            )
         if chosen:
             laws.append(_marginal(law, chosen))
     return laws
