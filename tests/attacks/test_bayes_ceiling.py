@@ -326,3 +326,9 @@ def test_sampling_is_written_and_read_back():
     assert sampling_from_dict(plan.to_dict()) == plan
     with pytest.raises(BadPlan, match="draws"):
         sampling_from_dict({"draw": 5})
+
+
+def test_a_unit_that_can_have_no_record_was_not_released():
+    found = marginals(np.full((1, 3), -np.inf), 6, np.random.default_rng(1), PLAIN)
+    assert found.unreleased.tolist() == [1.0]
+    assert not found.probability.any()

@@ -90,6 +90,8 @@ def _alone(logs: Floats, part: tuple[Ints, Ints], all_released: bool) -> Piece:
 
 def _coupled(pieces: Sequence[Piece], weights: Floats) -> list[Piece]:
     """Weigh each piece's number of pairs by what all others make of the rest."""
+    if not pieces:  # no known unit can have any of the records
+        return []
     sizes = [piece.log_sizes() for piece in pieces]
     after = [weights]
     for own in reversed(sizes[1:]):
