@@ -19,36 +19,29 @@ Rows = list[dict[str, Any]]
 
 
 def linkage(folder: Path = RESULTS) -> str:
-    """Return the tables of `linkage.py` as Markdown, or a sentence where no results are committed yet."""
-    file = folder / "linkage.json"
-    if not file.exists():
-        return "No results are committed yet; `python benchmarks/linkage.py` measures them."
-    found = json.loads(file.read_text(encoding="utf-8"))
-    runs = found.get("runs", [found])
-    rows = [run["rows"] for run in runs]
-    return "\n\n".join([_where(runs), _rivals(rows), _sizes(rows), _memory(rows)])
+    """Return the tables of `linkage.py` as Markdown."""
+    return _written(folder, "linkage", _rivals, _sizes, _memory)
 
 
 def nearest(folder: Path = RESULTS) -> str:
-    """Return the tables of `nearest.py` as Markdown, or a sentence where no results are committed yet."""
-    file = folder / "nearest.json"
-    if not file.exists():
-        return "No results are committed yet; `python benchmarks/nearest.py` measures them."
-    found = json.loads(file.read_text(encoding="utf-8"))
-    runs = found.get("runs", [found])
-    rows = [run["rows"] for run in runs]
-    return "\n\n".join([_where(runs), _searches(rows), _ways(rows), _searched_memory(rows)])
+    """Return the tables of `nearest.py` as Markdown."""
+    return _written(folder, "nearest", _searches, _ways, _searched_memory)
 
 
 def bayes(folder: Path = RESULTS) -> str:
-    """Return the tables of `bayes.py` as Markdown, or a sentence where no results are committed yet."""
-    file = folder / "bayes.json"
+    """Return the tables of `bayes.py` as Markdown."""
+    return _written(folder, "bayes", _posteriors, _searched_memory)
+
+
+def _written(folder: Path, name: str, *tables: Callable[[list[Rows]], str]) -> str:
+    """Return tables of a benchmark's runs, or a sentence where no results are committed yet."""
+    file = folder / f"{name}.json"
     if not file.exists():
-        return "No results are committed yet; `python benchmarks/bayes.py` measures them."
+        return f"No results are committed yet; `python benchmarks/{name}.py` measures them."
     found = json.loads(file.read_text(encoding="utf-8"))
     runs = found.get("runs", [found])
     rows = [run["rows"] for run in runs]
-    return "\n\n".join([_where(runs), _posteriors(rows), _searched_memory(rows)])
+    return "\n\n".join([_where(runs), *(table(rows) for table in tables)])
 
 
 def _posteriors(runs: list[Rows]) -> str:

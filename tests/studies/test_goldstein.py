@@ -171,7 +171,7 @@ def test_table_2_has_a_misprint():
     cell = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3"
     job = normal(Normals(covariance=0.3), 0.4, at=LOWEST)
     found = simulate({job: 25}, 8, lambda: None)[job]
-    values = TABLES["2"]().figures(defaultdict(lambda: found))[cell]
+    values = TABLES["2"]().cells(defaultdict(lambda: found))[cell]
     assert table.published(cell) == 0.01
     assert z_score(0.01, values) > 3.5
     assert abs(z_score(0.10, values)) <= 3.5

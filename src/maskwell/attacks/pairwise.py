@@ -7,15 +7,16 @@ lead to a released one. Pairs whose statuses the masks cannot have produced are 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
-from ..laws import Additive, Classes, Outlet, SkewedBias, Transition
+from ..laws import Additive, Classes, Outlet, Transition
 from ..laws.chained import combined_of
+from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
 from .contract import Bools, Ints
@@ -68,23 +69,8 @@ def laws_on(card: NoiseCard, columns: Iterable[str]) -> list[Any]:
                 f"{law.form} of {names} has no law p(z | x): name fields that have one, or take NearestRecord"
             )
         if chosen:
-            laws.append(_marginal(law, chosen))
+            laws.append(of_columns(law, chosen))
     return laws
-
-
-def _marginal(law: Any, chosen: list[int]) -> Any:
-    """Return the law of some of its columns alone."""
-    if len(chosen) == len(law.columns):
-        return law
-    picked = {"columns": law.columns, "outlets": law.outlets}
-    if isinstance(law, SkewedBias):
-        picked |= {"sds": law.sds}
-    else:
-        picked |= {"offsets": law.offsets, "spreads": law.spreads, "categories": law.categories}
-    parts: dict[str, Any] = {
-        name: tuple(given[j] for j in chosen) if given else () for name, given in picked.items()
-    }
-    return replace(law, **parts) if "sds" in parts else replace(law, noise=law.noise.only(chosen), **parts)
 
 
 def law_terms(laws: Sequence[Any], z: Table, x: Table) -> list[Term]:

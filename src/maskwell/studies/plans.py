@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from .results import BETWEEN, Draws, ExpectedTable, StudyTable
 
 Progress = Callable[[int, int], None]
-Found = Mapping[Any, Sequence[Any]]  # for each job its answers, one for each file
+Found = Mapping[Any, Any]  # for each job its answers, a sequence with one for each file
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Plan:
     """The jobs of a table, how its cells come of their answers, and on which share of the replicates it is run."""
 
     jobs: tuple[Any, ...]
-    cells: Callable[[Found], Draws]
+    cells: Callable[[Found], Any]
     share: float = 1.0
 
     def files(self, replicates: int) -> int:

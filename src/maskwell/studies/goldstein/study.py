@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
 
+from ..plans import Progress, Steps, files_of
 from ..results import BETWEEN, Study, StudyTable, expected
 from .chances import Figures, table_of, z_scores
-from .simulation import Found, simulate
+from .simulation import simulate
 from .statements import notes
-from .tables import SCORES, TABLES, Plan
+from .tables import SCORES, TABLES
 
 REPLICATES = 700  # about two minutes on one core
-
-Progress = Callable[[int, int], None]
-
-
-@dataclass(slots=True)
-class Steps:
-    """Counts steps and tells of them."""
-
-    total: int
-    progress: Progress
-    done: int = field(default=0)
-
-    def __call__(self) -> None:
-        """Count one step."""
-        self.done += 1
-        self.progress(self.done, self.total)
 
 
 def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:
     """Run some tables; a table's figures do not depend on which others are run."""
     plans = {name: TABLES[name]() for name in tables}
-    files = _files(plans.values(), replicates)
+    files = files_of(plans.values(), replicates)
     found = simulate(files, seed, Steps(sum(files.values()), progress))
-    figures = {name: plan.figures(_own(plan, found, replicates)) for name, plan in plans.items()}
+    figures = {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
     counts = {name: plan.files(replicates) for name, plan in plans.items()}
     written = tuple(_written(name, values, counts[name]) for name, values in figures.items())
     said = f"ours: over simulated files, each with noise of its own, from seed {seed}"
     return Study("goldstein", written, (said, *notes(figures, counts)), expected("goldstein").paper)
-
-
-def _files(plans: Any, replicates: int) -> dict[Any, int]:
-    """Return how many files each job needs for all tables together."""
-    files: dict[Any, int] = {}
-    for plan in plans:
-        for job in plan.jobs:
-            files[job] = max(files.get(job, 0), plan.files(replicates))
-    return files
-
-
-def _own(plan: Plan, found: Found, replicates: int) -> Found:
-    """Return what a table may see: its own jobs, on as many files as it asks for."""
-    return {job: found[job][: plan.files(replicates)] for job in plan.jobs}
 
 
 def _written(name: str, figures: Figures, count: int) -> StudyTable:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from math import ceil
 from typing import Any
 
 import numpy as np
 
 from ...table import Floats
-from ..results import BETWEEN
+from ..plans import Plan, named
 from . import binary, farms
 from .chances import Figures
 from .simulation import (
@@ -41,24 +39,6 @@ NOISE = 0.1
 
 # On which share of the replicates a table is run: files that give many targets, and slow ones, are fewer.
 HALF, AROUND, FARMS, ALL, BINARY = 0.5, 0.05, 0.1, 0.01, 0.04
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The jobs of a table, how its cells come of them, and on which share of the replicates it is run."""
-
-    jobs: tuple[Any, ...]
-    figures: Callable[[Found], Figures]
-    share: float = 1.0
-
-    def files(self, replicates: int) -> int:
-        """Return how many files are simulated for each job."""
-        return ceil(self.share * replicates)
-
-
-def named(row: str, column: str) -> str:
-    """Name a cell."""
-    return f"{row}{BETWEEN}{column}"
 
 
 def normal(

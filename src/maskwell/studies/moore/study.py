@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ...calibration import FINE_R0
+from ..plans import Progress, Steps
 from ..results import ExpectedTable, Study, expected
 from .critical import EPSILONS, RELAXED, critical, relaxed, sweep, table_5
 from .matching import C_UNCODED, factors, published_shape, rows_of_table_4, shape, table_4, uncoded
@@ -15,8 +16,6 @@ from .statements import notes
 from .swaps import TOLERANCES, examples, swapping
 
 REPLICATES = 6
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +49,6 @@ TABLES = {
     "swapping": Plan(swapping, each=len(TOLERANCES)),
 }
 EXACT = {"1", "factors", "5", "relaxed", "examples"}
-
-
-@dataclass(slots=True)
-class Steps:
-    """Counts steps and tells of them."""
-
-    total: int
-    progress: Progress
-    done: int = field(default=0)
-
-    def __call__(self) -> None:
-        """Count one step."""
-        self.done += 1
-        self.progress(self.done, self.total)
 
 
 def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:
