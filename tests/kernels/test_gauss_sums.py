@@ -19,6 +19,7 @@ KINDS = {
     "crowds": lambda rng: 3 * rng.normal(size=(20, 2))[np.minimum(rng.geometric(0.2, 1500), 20) - 1],
     "constant": lambda rng: np.full((200, 2), 2.5),
     "nine": lambda rng: rng.normal(size=(400, 9)),
+    "far apart": lambda rng: rng.normal(size=(3_000, 4)) * 10 ** rng.uniform(0, 5, (3_000, 1)),
     "few": lambda rng: rng.normal(size=(3, 1)),
     "one": lambda rng: rng.normal(size=(1, 5)),
 }
@@ -39,7 +40,8 @@ def weighed(grove, queries, rules, roots=None):
     count = len(queries)
     roots = np.zeros(count, np.int64) if roots is None else roots
     out = np.full((count, 3), np.inf), np.full((count, 2), -1), np.empty(count), np.empty(count)
-    gauss_sums.weigh(grove, queries, roots, rules, *out)
+    tiles = gauss_groves.locate(grove, queries, roots)
+    gauss_sums.weigh(grove, queries, np.arange(count), roots, tiles, rules, *out)
     return out
 
 
@@ -180,7 +182,7 @@ def test_sums_lack_no_more_than_they_say(kind, relative):
 
 
 @pytest.mark.parametrize("relative", [1e-2, 1e-4, 1e-7])
-@pytest.mark.parametrize("kind", ["normal", "sparse", "heavy tails", "grid", "crowds", "nine"])
+@pytest.mark.parametrize("kind", ["normal", "sparse", "heavy tails", "grid", "crowds", "nine", "far apart"])
 def test_sums_without_their_largest_term_lack_no_more_than_they_say(kind, relative):
     rng = np.random.default_rng(5)
     points = KINDS[kind](rng)

@@ -35,7 +35,9 @@ LOOSE = 1e-9  # relative: more than the rounding of scores before they are made 
 LOG_THIRD = float(np.log(1 / 3))
 NOBODY = 1e29  # no point costs as much
 # Of the state of a search.
-REF, TOP, SEED, SCALE, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK, SPOILS = range(13)
+REF, TOP, SEED, SCALE, SINGLE, ABOVE, ACROSS, NEAR, UNFLUSHED, WAITS, TOTAL, LACK, SPOILS, DEEP, SKIPPED = (
+    range(15)
+)
 
 Floats = npt.NDArray[np.float64]
 Singles = npt.NDArray[np.float32]
@@ -122,11 +124,12 @@ def _tile_64(
         for _ in range(min(repeat, 3) if -cost >= least else 0):
             three = kept(three, cost, tile * WIDE)
         return three
-    passing = values_64(exact, tile, query, min(least, LOG_THIRD) if scale > 0 else least, room)
+    wanted = min(min(least, LOG_THIRD) if scale > 0 else least, state[REF] - state[DEEP])
+    if values_64(exact, tile, query, wanted, room) == 0:
+        state[SKIPPED] += WIDE * np.exp(-state[DEEP])
+        return three
     add_64(room, state[REF], scale)
-    if passing:
-        three = _rank(exact, tile, query, least, scale > 0, room, state[REF], three)
-    return three
+    return _rank(exact, tile, query, least, scale > 0, room, state[REF], three)
 
 
 @lean()

@@ -90,13 +90,12 @@ class Trees:
         costs, places = np.full((count, 3), np.inf), np.full((count, 2), NOBODY)
         log_sum, lacking = np.full(count, -np.inf), np.zeros(count)
 
-        def work(turn: tuple[Ints, Ints]) -> None:
-            rows, one, two = turn[0], costs[turn[0]], places[turn[0]]
-            three, four = log_sum[rows], lacking[rows]
-            weigh(self.grove, _rows(searchers, rows), turn[1], rules, one, two, three, four)
-            costs[rows], places[rows], log_sum[rows], lacking[rows] = one, two, three, four
+        values, (turns, roots, tiles) = _rows(searchers, slice(None)), self._turns(searchers)
 
-        _threaded(work, self._turns(searchers))
+        def work(some: Ints) -> None:
+            weigh(self.grove, values, some, roots, tiles, rules, costs, places, log_sum, lacking)
+
+        _threaded(work, turns)
         tiles, lanes = np.divmod(np.maximum(places, 0), WIDE)
         numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else places
         return Sums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
@@ -119,20 +118,14 @@ class Trees:
         counts, lowest = np.zeros((count, 2), np.int64), np.full((count, 2), NOBODY)
         costs, top = np.full((count, 2), np.inf), np.full(count, np.inf) if high is None else high
 
-        def work(turn: tuple[Ints, Ints]) -> None:
-            rows, found = turn[0], (counts[turn[0]], lowest[turn[0]], costs[turn[0]])
-            bounds = low[rows], top[rows], most
-            sweep(
-                self.grove,
-                searchers.values[rows],
-                turn[1],
-                *bounds,
-                *found,
-                nobody if marks is None else marks,
-            )
-            counts[rows], lowest[rows], costs[rows] = found
+        marked, (turns, roots, _) = nobody if marks is None else marks, self._turns(searchers)
 
-        _threaded(work, self._turns(searchers))
+        def work(some: Ints) -> None:
+            found = counts[some], lowest[some], costs[some]
+            sweep(self.grove, searchers.values[some], roots[some], low[some], top[some], most, *found, marked)
+            counts[some], lowest[some], costs[some] = found
+
+        _threaded(work, turns)
         return Within(counts[:, 0], counts[:, 1], lowest, costs)
 
     def renew(self, offset: Floats) -> None:
@@ -141,16 +134,17 @@ class Trees:
 
         renew(self.grove, offset)
 
-    def _turns(self, searchers: Points) -> list[tuple[Ints, Ints]]:
-        """Cut the searchers that have a tree into turns, near ones together."""
+    def _turns(self, searchers: Points) -> tuple[list[Ints], Ints, Ints]:
+        """Cut the searchers that have a tree into turns, near ones together; return their trees and tiles too."""
         from ...kernels.gauss_groves import locate
 
         roots = self.roots_of(searchers.blocks)
-        order = np.argsort(locate(self.grove, _rows(searchers, slice(None)), roots), kind="stable")
+        tiles = locate(self.grove, _rows(searchers, slice(None)), roots)
+        order = np.argsort(tiles, kind="stable")
         order = order[roots[order] >= 0]
         order = order[np.argsort(roots[order], kind="stable")] if len(self.blocks) > 1 else order
-        cuts = [order[begin : begin + AT_ONCE] for begin in range(0, len(order), AT_ONCE)]
-        return [(rows, roots[rows]) for rows in cuts]
+        turns = [order[begin : begin + AT_ONCE] for begin in range(0, len(order), AT_ONCE)]
+        return turns, roots, tiles
 
 
 def _rows(points: Points, rows: Any) -> Floats:
