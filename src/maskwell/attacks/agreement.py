@@ -239,7 +239,7 @@ def _on_one_scale(
         )
     if ours.is_number:
         values = known.floats(name), released.floats(name)
-        status = _as_released(ours, theirs, values[0], known.status(name))
+        status = coded_alike(ours, theirs, values[0], known.status(name))
         rule = default
     elif theirs.is_number:
         values = known.floats(name), released.floats(name)
@@ -247,7 +247,7 @@ def _on_one_scale(
     else:
         values = _labels(known, released, name)
         status, rule = known.status(name), Exact()
-    status = _translated(ours, theirs, status)
+    status = numbered_alike(ours, theirs, status)
     return (_closed(values[0], status, name), _closed(values[1], released.status(name), name)), rule
 
 
@@ -262,7 +262,7 @@ def _labels(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:
     return np.asarray(codes[: len(known)]), np.asarray(codes[len(known) :])
 
 
-def _as_released(ours: Column, theirs: Column, values: Floats, status: Statuses) -> Statuses:
+def coded_alike(ours: Column, theirs: Column, values: Floats, status: Statuses) -> Statuses:
     """Code the intruder's own values as the release's codebook says: it is public."""
     status = status.copy()
     is_open = status == OPEN
@@ -279,7 +279,7 @@ def _as_released(ours: Column, theirs: Column, values: Floats, status: Statuses)
     return status
 
 
-def _translated(ours: Column, theirs: Column, status: Statuses) -> Statuses:
+def numbered_alike(ours: Column, theirs: Column, status: Statuses) -> Statuses:
     """Number the declared missing codes as the release does."""
     if ours.missing == theirs.missing:
         return status

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,6 +11,7 @@ import numpy as np
 
 from ..table import Floats
 from .contract import NOBODY, Ints
+from .threads import threaded
 from .tiles import Tile, best_in_tiles, count_tiles, tiles_of
 
 WORD = 64
@@ -136,18 +135,8 @@ def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
         count_patterns(a.low[run], a.high[run], a.found, a.start[run], a.stop[run], counts, seen[run])
         return counts
 
-    parts = _threaded(work, arranged.chunks())
+    parts = threaded(work, arranged.chunks())
     return np.asarray(sum(parts, np.zeros(1 << width, np.int64))), seen
-
-
-def _threaded(work: Callable[[Any], Any], runs: list[Any]) -> list[Any]:
-    threads = min(os.cpu_count() or 1, len(runs))
-    if threads <= 1:
-        return [work(run) for run in runs]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, runs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +166,7 @@ def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> Best:
         for whole, part in zip(out, mine, strict=True):
             whole[run] = part
 
-    _threaded(work, arranged.chunks(rows))
+    threaded(work, arranged.chunks(rows))
     return Best(*out)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +12,7 @@ from ..errors import BadInput, BadPlan, raise_all
 from ..table import Floats
 from .contract import NOBODY, Bools, Ints
 from .products import Products
+from .threads import cores, threaded
 
 SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
 LARGEST = 1e150  # of a coordinate, so that squares are finite
@@ -75,7 +74,7 @@ def nearest(
 
     multiply = search.products_are_quicker(by_tree, how)
     tied = [each for block in search.blocks(multiply) for each in _nearest_by_products(search, block, out)]
-    _threaded(by_tree, _turns(np.concatenate([search.order[~multiply[search.order]], *tied])))
+    threaded(by_tree, _turns(np.concatenate([search.order[~multiply[search.order]], *tied])))
     return out
 
 
@@ -110,7 +109,7 @@ def closer(
     multiply = search.products_are_quicker(by_tree, how)
     for block in search.blocks(multiply):
         _closer_by_products(search, block, limit, out)
-    _threaded(by_tree, _turns(search.order[~multiply[search.order]]))
+    threaded(by_tree, _turns(search.order[~multiply[search.order]]))
     return np.minimum(out, enough)
 
 
@@ -209,7 +208,7 @@ def _nearest_by_products(search: Paired, block: Ints, out: Nearest) -> list[Ints
         out.second_distance[some] = two
         return np.asarray(some[(two < np.inf) & ((two <= one * same) | (three <= two * same))])
 
-    return _threaded(work, products.runs())
+    return threaded(work, products.runs())
 
 
 def _closer_by_products(search: Paired, block: Ints, limit: Floats, out: Ints) -> None:
@@ -219,18 +218,10 @@ def _closer_by_products(search: Paired, block: Ints, limit: Floats, out: Ints) -
     def work(run: slice) -> None:
         out[block[run]] = products.closer(run, limit[block[run]])
 
-    _threaded(work, products.runs())
+    threaded(work, products.runs())
 
 
 def _turns(order: Ints) -> list[Ints]:
     """Cut searchers into turns for threads: several for each, so that all end together."""
-    length = max(SHORTEST_TURN, min(LONGEST_TURN, len(order) // (8 * (os.cpu_count() or 1))))
+    length = max(SHORTEST_TURN, min(LONGEST_TURN, len(order) // (8 * cores())))
     return [order[k : k + length] for k in range(0, len(order), length)]
-
-
-def _threaded(work: Callable[[Any], Any], turns: list[Any]) -> list[Any]:
-    threads = min(os.cpu_count() or 1, len(turns))
-    if threads <= 1:
-        return [work(turn) for turn in turns]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, turns))

@@ -23,8 +23,7 @@ from ..laws.outlet import on_unit
 from ..masking.totals import coded, in_order, recomputed
 from ..schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Floats, Statuses, Table, coded_values
-from .agreement import _as_released as coded_alike
-from .agreement import _translated as numbered_alike
+from .agreement import coded_alike, numbered_alike
 from .contract import Ints
 from .spared import Spared, draws_nothing, without_noise
 

@@ -68,7 +68,7 @@ def _median(a: float, b: float, c: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _divide(rows: Floats, number: Ints, begin: int, end: int, middle: int, side: int) -> None:
+def divide(rows: Floats, number: Ints, begin: int, end: int, middle: int, side: int) -> None:
     """Move the rows with the smallest values of a side before the middle, as quickselect does."""
     state = np.uint64(end - begin)
     while end - begin > 1:
@@ -93,7 +93,7 @@ def _divide(rows: Floats, number: Ints, begin: int, end: int, middle: int, side:
 
 
 @njit(cache=True, nogil=True)
-def _enclose(rows: Floats, begin: int, end: int, low: Floats, high: Floats) -> int:
+def enclose(rows: Floats, begin: int, end: int, low: Floats, high: Floats) -> int:
     """Write the box around some rows and return its longest side, -1 when it has none."""
     for k in range(len(low)):
         low[k], high[k] = rows[begin, k], rows[begin, k]
@@ -119,11 +119,11 @@ def _branch(rows: Floats, number: Ints, edges: Ints, leaf: int, low: Floats, hig
         before = pieces
         for piece in range(before - 1, -1, -1):
             a, b = edges[piece], edges[piece + 1]
-            side = _enclose(rows, a, b, low, high) if b - a > leaf and pieces < FAN else NONE
+            side = enclose(rows, a, b, low, high) if b - a > leaf and pieces < FAN else NONE
             if side == NONE:
                 continue
             middle = a + leaf * (((b - a + leaf - 1) // leaf + 1) // 2)
-            _divide(rows, number, a, b, middle, side)
+            divide(rows, number, a, b, middle, side)
             for later in range(pieces, piece, -1):
                 edges[later + 1] = edges[later]
             edges[piece + 1] = middle
@@ -132,7 +132,7 @@ def _branch(rows: Floats, number: Ints, edges: Ints, leaf: int, low: Floats, hig
 
 
 @njit(cache=True, nogil=True)
-def _sort(rows: Floats, number: Ints, begin: int, end: int) -> None:
+def sort(rows: Floats, number: Ints, begin: int, end: int) -> None:
     """Sort some rows by their numbers, as shell sort does: quick where they are sorted already."""
     gap = 1
     while 3 * gap < end - begin:
@@ -162,11 +162,11 @@ def plant(rows: Floats, number: Ints, begin: Ints, end: Ints, leaf: int, norm: i
     low, high, edges = np.empty(fields), np.empty(fields), np.empty(FAN + 1, np.int64)
     for node in range(blocks):
         first[node], stop[node] = begin[node], end[node]
-        child[node] = ALIKE if _enclose(rows, begin[node], end[node], low, high) == NONE else NONE
+        child[node] = ALIKE if enclose(rows, begin[node], end[node], low, high) == NONE else NONE
     grown, node = blocks, 0
     while node < grown:
         if child[node] == ALIKE or stop[node] - first[node] <= leaf:
-            _sort(rows, number, first[node], stop[node])
+            sort(rows, number, first[node], stop[node])
             node += 1
             continue
         edges[0], edges[1] = first[node], stop[node]
@@ -175,7 +175,7 @@ def plant(rows: Floats, number: Ints, begin: Ints, end: Ints, leaf: int, norm: i
         for j in range(pieces):
             this = grown + j
             first[this], stop[this] = edges[j], edges[j + 1]
-            child[this] = ALIKE if _enclose(rows, edges[j], edges[j + 1], low, high) == NONE else NONE
+            child[this] = ALIKE if enclose(rows, edges[j], edges[j + 1], low, high) == NONE else NONE
             for k in range(fields):
                 place = 2 * fields * grown + k * pieces + j
                 boxes[place], boxes[place + fields * pieces] = low[k], high[k]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .forest import FAN, NONE, _divide, _enclose, _sort
+from .forest import FAN, NONE, divide, enclose, sort
 from .gauss_tiles import WIDE, keys_below, lean, padded
 
 announce(__file__)
@@ -135,9 +135,9 @@ def _branch(growing: Growing, node: int, rows: Floats, here: Ints, waits: int) -
             waiting[waits, 0], waiting[waits, 1], waiting[waits, 2] = a, b, lane
             waits += 1
             continue
-        middle, side = a + pieces // 2 * unit * WIDE, _enclose(rows, a, b, growing.box[0], growing.box[1])
+        middle, side = a + pieces // 2 * unit * WIDE, enclose(rows, a, b, growing.box[0], growing.box[1])
         if side != NONE:
-            _divide(rows, growing.grove.order, a, b, middle, side)
+            divide(rows, growing.grove.order, a, b, middle, side)
         halves[height, 1], halves[height, 3] = middle, pieces // 2
         halves[height + 1, 0], halves[height + 1, 1] = middle, b
         halves[height + 1, 2], halves[height + 1, 3] = lane + pieces // 2, pieces - pieces // 2
@@ -160,7 +160,7 @@ def grow(rows: Floats, number: Ints, begin: Ints, end: Ints, offsets: Floats) ->
     while waits > 0:
         waits -= 1
         here[:] = waiting[waits]
-        is_alike, peak = _enclose(rows, here[0], here[1], box[0], box[1]) == NONE, offsets[number[here[0]]]
+        is_alike, peak = enclose(rows, here[0], here[1], box[0], box[1]) == NONE, offsets[number[here[0]]]
         for place in range(here[0] + 1, here[1]):
             is_alike = is_alike and offsets[number[place]] == peak
             peak = max(peak, offsets[number[place]])
@@ -170,7 +170,7 @@ def grow(rows: Floats, number: Ints, begin: Ints, end: Ints, offsets: Floats) ->
             nodes += 1
             continue
         _hang(growing, here, -1 - tiles, peak)
-        _sort(rows, number, here[0], here[1])
+        sort(rows, number, here[0], here[1])
         _fill(growing, tiles, rows, offsets, here, is_alike, peak)
         tiles += 1
     return growing.grove

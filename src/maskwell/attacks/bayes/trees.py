@@ -10,7 +10,8 @@ import numpy as np
 from ...errors import BadInput
 from ...table import Floats
 from ..contract import NOBODY, Bools, Ints
-from ..neighbours import LARGEST, _threaded
+from ..neighbours import LARGEST
+from ..threads import threaded
 
 AT_ONCE = 4096  # searchers that a thread takes
 
@@ -95,7 +96,7 @@ class Trees:
         def work(some: Ints) -> None:
             weigh(self.grove, values, some, roots, tiles, rules, costs, places, log_sum, lacking)
 
-        _threaded(work, turns)
+        threaded(work, turns)
         tiles, lanes = np.divmod(np.maximum(places, 0), WIDE)
         numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else places
         return Sums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
@@ -125,7 +126,7 @@ class Trees:
             sweep(self.grove, searchers.values[some], roots[some], low[some], top[some], most, *found, marked)
             counts[some], lowest[some], costs[some] = found
 
-        _threaded(work, turns)
+        threaded(work, turns)
         return Within(counts[:, 0], counts[:, 1], lowest, costs)
 
     def renew(self, offset: Floats) -> None:
