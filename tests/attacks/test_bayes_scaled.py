@@ -48,6 +48,9 @@ PLANS = {
     "forward": {"kernel": "forward"},
     "gaussian": {"marginal": "gaussian"},
     "some": {"targets": mw.Sample(100)},
+    "to original": {"direction": "to_original"},
+    "gaussian, to original": {"direction": "to_original", "marginal": "gaussian"},
+    "some, to original": {"direction": "to_original", "targets": mw.Sample(100)},
 }
 
 

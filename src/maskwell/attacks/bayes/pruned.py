@@ -218,6 +218,16 @@ class Pruning:
             )
 
 
+def log_sums(true: Points, released: Points, eps: float) -> tuple[Floats, float]:
+    """Return log sums of exp(-|z - x|^2 / 2) over the true records of each block, and the share they may lack."""
+    from ...kernels.gauss_leaves import Rules
+
+    _check(eps)
+    trees = Trees.of(true, np.zeros(len(true.values)))
+    sums = trees.weigh(released, Rules(_half(eps), False, False, False, 0.0))
+    return sums.log_sum, float(sums.lacking.max(initial=0.0))
+
+
 def _check(eps: float) -> None:
     if not 0 < eps <= LARGEST_EPS:
         raise BadPlan(f"eps, the posterior mass that may be neglected, is above 0 and at most {LARGEST_EPS}")

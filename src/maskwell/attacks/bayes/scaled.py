@@ -19,7 +19,7 @@ from ..ranking import Best, lowest
 from .belief import Standing
 from .ground import Ground
 from .odds import against_others
-from .pruned import Pruning
+from .pruned import Pruning, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
@@ -29,16 +29,22 @@ RANKS = 10  # the place of the right record is counted up to here
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The records of one kind: their numbers in the order of candidates, and their search."""
+    """The records of one kind: their numbers in the order of candidates, and their search.
 
-    known: Ints
-    released: Ints
+    `searchers` look for `candidates`; scores are those of the search and what each searcher has `above` them, too high
+    by at most `unsure`.
+    """
+
+    searchers: Ints
+    candidates: Ints
     pruning: Pruning
+    above: Floats
+    unsure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
-    """The scores of all pairs by parts; `place` tells where a record stands in its part."""
+    """The scores of all pairs by parts; `place` tells where a known and a released record stand in their parts."""
 
     ground: Ground
     parts: dict[int, Part]
@@ -46,24 +52,28 @@ class Scaled:
     place: tuple[Ints, Ints]
     log_absent: Floats
     averaged: bool
+    to_masked: bool
 
     def best(self) -> tuple[Best, Floats, float]:
         """Return the best links, the logs of their weights, and the share by which no probability is off."""
-        best, neglected = Best.nothing(len(self.kind[0])), 0.0
-        weights = np.full(len(self.kind[0]), np.nan)
+        count = len(self.kind[0 if self.to_masked else 1])
+        best, weights, neglected = Best.nothing(count), np.full(count, np.nan), 0.0
         for part in self.parts.values():
-            found = part.pruning.best()
-            neglected = max(neglected, float(found.neglected.max(initial=0.0)))
-            best.score[part.known], best.ties[part.known] = found.score, found.ties
-            weights[part.known] = found.log_weight
-            best.second_score[part.known], best.log_total[part.known] = found.second_score, found.log_total
+            found, rows = part.pruning.best(), part.searchers
+            lacking = float(found.neglected.max(initial=0.0))
+            neglected = max(neglected, (1 + lacking) * (1 + part.unsure) - 1)
+            best.score[rows], best.ties[rows] = found.score + part.above, found.ties
+            weights[rows] = found.log_weight + part.above
+            best.second_score[rows] = found.second_score + part.above
+            best.log_total[rows] = found.log_total + part.above
             for into, place in ((best.place, found.place), (best.second, found.second)):
-                into[part.known] = np.where(place >= 0, part.released[np.maximum(place, 0)], NOBODY)
+                into[rows] = np.where(place >= 0, part.candidates[np.maximum(place, 0)], NOBODY)
         return best, weights, neglected
 
     def is_tied(self, best: Best, rows: Ints, found: Ints) -> Bools:
         """Tell whether candidates are as good as the best ones."""
-        return np.asarray(self.pairs(rows, found) >= lowest(best.score[rows]))
+        known, released = (rows, found) if self.to_masked else (found, rows)
+        return np.asarray(self.pairs(known, released) >= lowest(best.score[rows]))
 
     def pairs(self, known: Ints, released: Ints) -> Floats:
         """Score listed pairs."""
@@ -74,35 +84,45 @@ class Scaled:
         for number, part in self.parts.items():
             here = np.flatnonzero(same & (self.kind[0][known] == number))
             if len(here):
-                out[here] = part.pruning.pairs(self.place[0][known[here]], self.place[1][released[here]])
+                near, far = self._places(known[here], released[here])
+                out[here] = part.pruning.pairs(near, far) + part.above[near]
         return out
+
+    def _places(self, known: Ints, released: Ints) -> tuple[Ints, Ints]:
+        """Return where records stand in their parts, searchers first."""
+        near, far = self.place[0][known], self.place[1][released]
+        return (near, far) if self.to_masked else (far, near)
 
     def weights(self, scores: Floats, released: Ints) -> Floats:
         """Return the log posterior weights of scores."""
-        return against_others(scores, self.ground.units[released]) if self.averaged else scores
+        leaves_out = self.averaged and self.to_masked
+        return against_others(scores, self.ground.units[released]) if leaves_out else scores
 
     def log_total(self, best: Best, *, to_masked: bool = True) -> Floats:
-        """Return the log of all posterior weights of each target, of not being released too."""
-        return np.asarray(np.logaddexp(best.log_total, self.log_absent))
+        """Return the log of all posterior weights of each searcher, of not being released too."""
+        if self.to_masked:
+            return np.asarray(np.logaddexp(best.log_total, self.log_absent))
+        return np.maximum(best.log_total, np.log(self.ground.units)) if self.averaged else best.log_total
 
     def probability(self, best: Best, log_weights: Floats) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
         return np.exp(np.where(best.place >= 0, np.minimum(log_weights - self.log_total(best), 0.0), np.nan))
 
     def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
-        """Return, for some targets, how given candidates stand among all of theirs, up to the tenth place."""
-        own = self.pairs(rows, found)
+        """Return, for some searchers, how given candidates stand among all of theirs, up to the tenth place."""
+        known, released = (rows, found) if self.to_masked else (found, rows)
+        own = self.pairs(known, released)
         better, ties = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
         possible = np.isfinite(own)
         for number, part in self.parts.items():
-            here = np.flatnonzero(possible & (self.kind[0][rows] == number))
+            here = np.flatnonzero(possible & (self.kind[0][known] == number))
             if len(here):
-                at = self.place[0][rows[here]], self.place[1][found[here]]
+                at = self._places(known[here], released[here])
                 better[here], ties[here] = part.pruning.standing(*at, most=RANKS)
         total = np.where(possible, self.log_total(best)[rows], 0.0)
-        inside = self.ground.blocks.known[rows] == self.ground.blocks.released[found]
+        inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
         better = np.where(possible, better, RANKS)
-        chance = np.exp(self.weights(own, found) - total)
+        chance = np.exp(np.minimum(self.weights(own, released) - total, 0.0))
         return Standing(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
 
 
@@ -127,7 +147,7 @@ def scaled(
         return None
     sides = by_truth if targets is truth else [Lowered.of(law, release.table, targets) for law in laws]
     averaged = plan.kernel == "coherent" and plan.marginal == "truth"
-    return _Building(ground, by_truth, sides, averaged, plan.eps, logs).built()
+    return _Building(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
 
 
 def _pairs(ground: Ground) -> int:
@@ -164,6 +184,7 @@ class _Building:
     truth: list[Lowered]
     known: list[Lowered]
     averaged: bool
+    to_masked: bool
     eps: float
     logs: tuple[Floats, Floats]
 
@@ -183,23 +204,47 @@ class _Building:
             places[0][rows], places[1][candidates] = np.arange(len(rows)), np.arange(len(candidates))
             others = np.flatnonzero(kind_x == number)
             if len(rows) and len(candidates) and len(others):
-                parts[number] = Part(rows, candidates, self._pruning(rows, others, candidates))
-        return Scaled(self.ground, parts, (kind_k, kind_z), places, self.logs[1], self.averaged)
+                parts[number] = self._part(rows, others, candidates)
+        sides = (kind_k, kind_z), places
+        return Scaled(self.ground, parts, *sides, self.logs[1], self.averaged, self.to_masked)
 
     def _statuses(self) -> tuple[Any, Any, Any]:
         sides = [[one.fits.statuses_z for one in self.truth], [one.fits.statuses_x for one in self.truth]]
         sides.append([one.fits.statuses_x for one in self.known])
         return tuple(np.concatenate(side, axis=1) for side in sides)  # type: ignore[return-value]
 
-    def _pruning(self, rows: Ints, others: Ints, candidates: Ints) -> Pruning:
+    def _part(self, rows: Ints, others: Ints, released: Ints) -> Part:
+        """Prepare the search of some known records for released ones of their kind, or the other way round."""
+        points = self._points(rows, others, released)
+        if not self.to_masked:
+            return self._turned(rows, released, points)
+        nothing = np.zeros(len(rows))
+        if self.averaged:
+            return Part(
+                rows, released, Pruning.coherent(*points, self.ground.units[released], self.eps), nothing
+            )
+        offset = self._constants(released) - self.logs[0][released]
+        return Part(rows, released, Pruning.given(points[0], points[2], offset, self.eps), nothing)
+
+    def _points(self, rows: Ints, others: Ints, released: Ints) -> tuple[Points, Points, Points]:
+        """Return known, true and released records where the noise has variance 1."""
         blocks = self.ground.blocks
         sets = [(self.known, "x", rows, blocks.known), (self.truth, "x", others, self.ground.true)]
         known, true = (Points(_white(laws, side, at), codes[at]) for laws, side, at, codes in sets)
-        released = Points(_white(self.truth, "z", candidates), blocks.released[candidates])
-        if self.averaged:
-            return Pruning.coherent(known, true, released, self.ground.units[candidates], self.eps)
-        offset = sum((_constant(one, candidates) for one in self.truth), -self.logs[0][candidates])
-        return Pruning.given(known, released, offset, self.eps)
+        return known, true, Points(_white(self.truth, "z", released), blocks.released[released])
+
+    def _constants(self, released: Ints) -> Floats:
+        """Return what log f(z|x) of released records has beside the distance."""
+        return sum((_constant(one, released) for one in self.truth), np.zeros(len(released)))
+
+    def _turned(self, rows: Ints, released: Ints, points: tuple[Points, Points, Points]) -> Part:
+        """Prepare the search of released records for known ones; what they have above is the same for all of these."""
+        known, true, masked = points
+        search = Pruning.given(masked, known, np.zeros(len(rows)), self.eps)
+        if not self.averaged:
+            return Part(released, rows, search, self._constants(released) - self.logs[0][released])
+        log_f, lacking = log_sums(true, masked, self.eps)
+        return Part(released, rows, search, np.log(self.ground.units[released]) - log_f, lacking)
 
 
 def _open(one: Lowered, side: str, rows: Ints) -> list[int]:
