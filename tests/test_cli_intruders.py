@@ -212,6 +212,10 @@ def test_the_law_takes_its_own_options(run: Any, folder: Path) -> None:
     for options, more in (
         (("--kernel", "forward", "--threshold", 0.5), {"kernel": "forward", "threshold": 0.5}),
         (("--untold",), {"prior": mw.Prior()}),
+        (
+            ("--untold", "--family", "gamma", "--mean-over-sd", 4),
+            {"prior": mw.Prior(family="gamma", mean_over_sd=4.0)},
+        ),
         (("--helpers", "all"), {"helpers": "all"}),
     ):
         ran = run(*LAW, *options)
@@ -233,6 +237,10 @@ def test_what_the_law_believes_is_drawn(run: Any, folder: Path) -> None:
         ((*LAW, "--kernel", "backward"), "kernel must be one of coherent, forward, paper, fms"),
         (("telling", *HALVES, "--helpers", "1,x"), "--helpers is a whole number or all, not 'x'"),
         (("telling", *HALVES, "--family", "normal"), "family"),
+        (("telling", *HALVES, "--helpers", "-3"), "--helpers is a whole number or all, not '-3'"),
+        ((*LAW, "--helpers", "5000"), "helpers=5,000 are more than there are others: give at most 239"),
+        ((*LAW, "--family", "gamma"), "say --untold too"),
+        ((*LAW, "--untold", "--mean-over-sd", 0), "mean_over_sd is a number"),
     ],
 )
 def test_options_of_the_law_that_make_no_sense_are_refused(
@@ -251,3 +259,32 @@ def test_telling_prints_what_the_library_says(run: Any, folder: Path) -> None:
     assert (ran.code, ran.out) == (0, f"{said!r}\n")
     figures = json.loads(run("telling", *HALVES, *WHERE, "--mean-over-sd", 5, "--json").out)
     assert figures["difference"] == pytest.approx(said.difference)
+
+
+def test_telling_of_a_file_that_the_intruder_holds(run: Any, folder: Path) -> None:
+    ran = run("telling", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling", "--json")
+    figures = json.loads(ran.out)
+    assert (ran.code, figures["told"]["coherent"]["targets"], figures["ceiling"]) == (0, 40, None)
+
+
+def test_the_fingerprint_beside_all_is_of_the_fields(run: Any, folder: Path) -> None:
+    """What he may not know he may not use: the age that leaves masked tells only where it is missing or coded."""
+    masking = mw.Masking.read(release="out", private="inside")
+    few = json.loads(
+        run("attack", *HALVES, "--match-blocks", "REGION", "--fields", "TAX", "--all", "--json").out
+    )
+    alone = mw.attack(mw.Fingerprint(match_blocks=("REGION",), columns=("REGION", "TAX")), masking)
+    assert few["intruders"]["fingerprint alone"]["rate"] == alone.rate
+    assert alone.rate < mw.attack(mw.Fingerprint(match_blocks=("REGION",)), masking).rate
+
+
+def test_large_work_is_announced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """240 x 240 pairs are nothing alone, and much where they are matched or integrated over."""
+    from maskwell.cli import beliefs
+
+    heard: list[str] = []
+    monkeypatch.setattr(beliefs, "said_at_terminal", heard.append)
+    masking = mw.Masking.read(release="out", private="inside")
+    for options in ({}, {"helpers": 3}, {"prior": mw.Prior()}):
+        beliefs.said_before(mw.BayesIntruder(match_blocks=(), **options), masking, None)
+    assert heard == ["up to 57,600 pairs of records for the intruder: this may take a while"] * 2

@@ -54,6 +54,7 @@ def attack_summary(masking: Masking, before: Risk, beside: Risks) -> str:
         lines.append(f"  tolerated ({swapping.tolerance}): {'met' if swapping.met else 'NOT met'}")
     lines += ["", "  on the same release other intruders are right for"]
     lines += [f"    {who:<26}{risk.rate:>6.1%} of the targets" for who, risk in others]
+    lines += [f"  {line}" for line in beside.on_clear()]
     lines.append(
         "  the ceiling: holds the card and knows every other unit; no intruder can expect to find more"
     )

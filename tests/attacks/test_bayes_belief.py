@@ -168,6 +168,61 @@ def test_gaps_of_who_is_right_about_himself_are_standard():
         assert abs((gaps**2).mean() - 1) < 4 * (gaps**2).std() / np.sqrt(len(gaps))
 
 
+def test_gaps_where_links_are_shared_among_ties_are_standard_too():
+    """Each of k tied records is right with probability p, and the link then counts 1/k: variance p/k - p^2."""
+
+    def shared(seed, links=400):
+        rng = np.random.default_rng(seed)
+        ties = rng.choice([1, 2, 5, 20], links)
+        among = rng.beta(1.0, 0.5, links)
+        return among / ties, (rng.random(links) < among) / ties, ties
+
+    gaps = np.array([reliability_of(*shared(seed)).z for seed in range(400)])
+    assert abs(gaps.mean()) < 4 * gaps.std() / 20
+    assert abs((gaps**2).mean() - 1) < 4 * (gaps**2).std() / 20
+    blind = np.array([reliability_of(*shared(seed)[:2]).z for seed in range(400)])
+    assert (blind**2).mean() < 0.7  # what p (1 - p) makes of the same links
+
+
+def test_few_links_are_not_judged():
+    few = reliability_of(np.array([0.3, 0.5, 0.6]), np.zeros(3))
+    assert few.is_fair
+    assert few.sentence == "too few to judge him: he expects 1.4 right"
+    sure = reliability_of(np.full(1000, 0.999), np.ones(1000))
+    assert sure.sentence.endswith("he expects 1 wrong")
+    wrong = reliability_of(np.full(1000, 0.9999), (np.arange(1000) >= 9).astype(float))
+    assert wrong.sentence == "too sure: says 100.0%, right in 99%"
+
+
+@pytest.mark.parametrize("links", [1, 2, 5, 20, 200, 5000])
+def test_the_verdict_does_not_contradict_its_own_line(links):
+    """Under the null no verdict goes against him, and who is called as sure as he should be is so in the bin shown."""
+    for seed in range(40):
+        found = reliability_of(*draws(seed, links))
+        assert not found.sentence.startswith(("too sure", "not sure enough", "right on the whole"))
+        if found.sentence.startswith("as sure as he should be"):
+            assert abs(found.z) <= 2
+            shown = [one for one in found.bins if f"of {one.links:,}" in found.sentence]
+            assert all(abs(one.z) <= 2 for one in shown if f" {one.said:.2f} " in found.sentence)
+
+
+def test_what_he_says_and_what_comes_true_are_never_written_alike():
+    close = reliability_of(np.full(65_000, 0.5843), (np.arange(65_000) < 37_667).astype(float))
+    assert close.sentence == "perhaps too sure, or by chance: says 58.4%, right in 57.9%"
+    closer = reliability_of(np.full(10**6, 1 - 1e-6), (np.arange(10**6) >= 24).astype(float))
+    assert closer.sentence == "too sure: expects 1.00 wrong of 1,000,000, and 24.00 are"
+
+
+def test_no_infinite_or_senseless_z_is_printed():
+    for said in (1.0, 1 - 1e-12):
+        found = reliability_of(np.full(3, said), np.array([1.0, 1.0, 0.0]))
+        assert "inf" not in "\n".join(found.lines())
+        assert "e+" not in "\n".join(found.lines())
+        assert found.sentence.replace(".0%", "%") == "too sure: says 100%, right in 67%"
+    part = reliability_of(np.array([1.0, 1.0, *[0.5] * 100]), np.array([1.0, 0.0, *[0.0, 1.0] * 50]))
+    assert part.sentence == "right on the whole, but where he says certain he is right in 50% of 2"
+
+
 def test_the_sentence_says_whether_to_believe_him():
     said, right = draws(1)
     fair = reliability_of(said, right)
@@ -203,6 +258,7 @@ def test_the_worst_come_first_and_by_id(six):
     assert worst["probability_of_truth"].to_pylist() == [0.9, 0.4, 0.3]
     assert worst["rank"].to_pylist() == [1, 1, 2]
     assert six.worst(100).num_rows == 4
+    assert six.worst(100)["rank"].to_pylist()[-1] is None  # held for impossible: no rank
     unnamed = believed([0, 0], [1, 1], [0.1, 0.2], [0.1, NAN], [1, 0]).worst()
     assert unnamed["target_id"].to_pylist() == ["2", "1"]
     assert unnamed["probability_of_first"].to_pylist() == [None, 0.1]

@@ -9,13 +9,12 @@ from scipy.stats import norm
 from maskwell.attacks.bayes.blurred import LaplaceAndNormal, blurred
 from maskwell.laws import JointMixture, Laplace, Normal, RotatedMixture
 
-CORRELATED = ((1.0, 0.6), (0.6, 1.0))
+from ..laws.conftest import PAIR, UNIT_MEANS
+
 JOINT = {
-    "normal": Normal((2.0, 1.0), CORRELATED),
-    "joint mixture": JointMixture(
-        (0.25, 0.25, 0.5), ((1.0, -1.5), (-1.0, -1.5), (0.0, 1.5)), 0.4, (2.0, 1.0), CORRELATED
-    ),
-    "rotated mixture": RotatedMixture((0.5, 0.5), (-0.9, 0.9), (0.44, 0.44), (2.0, 1.0), CORRELATED),
+    "normal": Normal((2.0, 1.0), PAIR),
+    "joint mixture": JointMixture((0.25,) * 4, UNIT_MEANS, 0.4, (2.0, 1.0), PAIR),
+    "rotated mixture": RotatedMixture((0.5, 0.5), (-0.9, 0.9), (0.44, 0.44), (2.0, 1.0), PAIR),
 }
 
 

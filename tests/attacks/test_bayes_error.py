@@ -18,14 +18,12 @@ from maskwell.keystream import Key, Stream
 from maskwell.laws import (
     Additive,
     Classes,
-    JointMixture,
     Laplace,
     Mixture,
     Multiplicative,
     Normal,
     Outlet,
     Power,
-    RotatedMixture,
     SkewedBias,
     Step,
     Transition,
@@ -33,6 +31,9 @@ from maskwell.laws import (
 from maskwell.masking.results import record_blocks
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+
+from ..laws.conftest import PAIR
+from .test_bayes_blurred import JOINT
 
 PLAIN = Outlet()
 NODES, WEIGHTS = leggauss(24)
@@ -71,6 +72,10 @@ def test_an_error_is_frozen_and_comes_back():
     assert error_from_dict(error.to_dict()) == error
     assert len({error, OwnError(sds=(("INCOME", 500.0), ("AGE", 2.5)), wrong=(("EDU", 0.1),))}) == 1
     assert OwnError({"A": 1.0}).to_dict() == {"sds": {"A": 1.0}}
+    own = OwnError({"A": 1.0}, population=len)
+    assert own.to_dict() == {"sds": {"A": 1.0}, "population": "a function of the user's own"}
+    with pytest.raises(BadPlan, match="population is a function"):
+        error_from_dict(own.to_dict())
 
 
 @pytest.mark.parametrize(
@@ -201,16 +206,6 @@ def test_the_law_is_averaged_over_what_a_known_value_may_stand_for(name, sd):
     np.testing.assert_allclose(found[likely], expected[likely], rtol=0, atol=2e-5 if name == "log" else 5e-6)
     assert (found[~likely] < -25).all()
     assert not np.isnan(found).any()
-
-
-CORRELATED = ((1.0, 0.6), (0.6, 1.0))
-JOINT = {
-    "normal": Normal((2.0, 1.0), CORRELATED),
-    "joint mixture": JointMixture(
-        (0.25, 0.25, 0.5), ((1.0, -1.5), (-1.0, -1.5), (0.0, 1.5)), 0.4, (2.0, 1.0), CORRELATED
-    ),
-    "rotated mixture": RotatedMixture((0.5, 0.5), (-0.9, 0.9), (0.44, 0.44), (2.0, 1.0), CORRELATED),
-}
 
 
 @pytest.mark.parametrize("outlet", [PLAIN, Outlet(Fraction(2), low=-4.0)])
@@ -390,7 +385,7 @@ def test_clear_columns_with_errors_give_probabilities_that_come_true():
 def test_what_cannot_be_averaged_over_is_refused():
     table = amounts(A=[1.0, 2.0], B=[1.0, 2.0])
     log = (Outlet(log_shift=0.0),) * 2
-    correlated = Additive(("A", "B"), Normal((1.0, 1.0), CORRELATED), log)
+    correlated = Additive(("A", "B"), Normal((1.0, 1.0), PAIR), log)
     with pytest.raises(BadPlan, match="'A' does not add to correlated noise on a log scale"):
         erring_terms([correlated], table, table, OwnError({"A": 0.1}))
     unseen = Additive(("A",), Normal((1.0,)), (PLAIN,), spreads=(Step((1.5,), (0.0, 1.0)),))

@@ -141,7 +141,8 @@ def match_logs(logs, free, units, unreleased):
 def enumerated(world, prior, kernel, unreleased=None):
     """Return for each block the probabilities of pairs (last: none), by all matchings at all nodes of a grid."""
     doubt = Doubt.of(prior, world.law, world.z)
-    axes = [b.centre + b.spread * np.linspace(-5, 5, 17) for b in doubt.beliefs]
+    at = np.linspace(-8, 8, 33) if len(doubt.beliefs) == 1 else np.linspace(-6.5, 6.5, 27)
+    axes = [b.centre + b.spread * at for b in doubt.beliefs]
     grid, blocks = list(product(*axes)), np.unique(world.blocks[world.known])
     unreleased = np.zeros(len(world.known)) if unreleased is None else unreleased
     sizes, weights = [int((world.blocks == block).sum()) for block in blocks], [[] for _ in blocks]
@@ -205,9 +206,10 @@ def test_chains_agree_with_enumeration(law_of, width, counts, kernel):
     assert off(found, enumerated(one, UNSURE, kernel)) < allowed(found) < 0.06
 
 
-def test_half_a_percent_at_a_hundred_thousand_effective_draws():
-    one = world(normal, 1, (6, 6, 3), seed=8)
-    many = Sampling(draws=100_000, most=100_000, ess=100_000.0)
+@pytest.mark.parametrize(("counts", "draws"), [((6, 6, 3), 100_000), ((7, 5, 3), 125_000)])
+def test_half_a_percent_at_a_hundred_thousand_effective_draws(counts, draws):
+    one = world(normal, 1, counts, seed=8)
+    many = Sampling(draws=draws, most=draws, ess=100_000.0)
     found = helped([one.law], one.group, Kernel(), UNSURE, many, seed=2)
     assert found.converged
     assert found.ess > 100_000

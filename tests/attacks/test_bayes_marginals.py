@@ -8,15 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 import maskwell as mw
+from maskwell.attacks.bayes.censored import ABOVE, BELOW, SEEN, Partly
 from maskwell.attacks.bayes.marginals import log_gaussian, log_given
 from maskwell.card import NoiseCard
 from maskwell.errors import BadInput, BadPlan
 from maskwell.laws import Additive, Multiplicative, Normal, Outlet, SkewedBias, Transition
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+
+from .test_bayes_frequencies import COVARIANCE, clustered, in_bins, many, release_of
 
 PLAIN = Outlet()
 
@@ -246,6 +250,121 @@ def test_too_many_coarse_columns_are_refused():
 def test_a_field_that_was_not_released_is_refused(make_amounts):
     with pytest.raises(BadInput, match="no column 'X'"):
         log_gaussian(make_amounts(5), ("A", "X"), one_column(PLAIN))
+
+
+# --- limits ------------------------------------------------------------------------------------------------
+
+
+def clamped(values, edges):
+    """Amounts of which those beyond two limits are seen only to be there."""
+    side = np.where(values < edges[0], BELOW, np.where(values > edges[1], ABOVE, SEEN))
+    return Partly(values, side, edges)
+
+
+EDGES = np.array([[-0.4, -np.inf], [1.0, 0.5]])
+LIMITED = {"both": EDGES, "one": np.array([[-np.inf, -np.inf], [np.inf, 0.3]])}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_law_with_limits_has_the_largest_likelihood(name):
+    """Against scipy: means and sds of each column by itself, then the correlation given these."""
+    values = np.random.default_rng(7).multivariate_normal([0.2, 0.4], [[1.0, -0.7], [-0.7, 1.5]], 150)
+    partly = clamped(values, LIMITED[name])
+    mean, covariance = partly.moments()
+    for j in range(2):
+
+        def minus_log(at, j=j):
+            centre, sd = at[0], np.exp(at[1])
+            seen = norm.logpdf(values[:, j], centre, sd)
+            low, high = partly.edges[:, j]
+            logs = (seen, norm.logcdf(low, centre, sd), norm.logsf(high, centre, sd))
+            return -np.select([partly.side[:, j] == s for s in (SEEN, BELOW, ABOVE)], logs).sum()
+
+        best = minimize(minus_log, [0.0, 0.0], method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-10})
+        assert (mean[j], np.log(covariance[j, j]) / 2) == pytest.approx(best.x, abs=1e-5)
+    sds = np.sqrt(np.diag(covariance))
+    tried = np.linspace(-0.95, 0.95, 191)
+    logs = [pair_log_likelihood(partly, mean, sds, correlation) for correlation in tried]
+    found = covariance[0, 1] / sds.prod()
+    assert abs(found - tried[np.argmax(logs)]) < 0.011
+    assert pair_log_likelihood(partly, mean, sds, found) >= max(logs)
+
+
+def pair_log_likelihood(partly, mean, sds, correlation):
+    """The log likelihood of a correlation, record by record, by scipy's normal law of two."""
+    matrix = np.array([[1.0, correlation], [correlation, 1.0]])
+    rest, total = np.sqrt(1 - correlation**2), 0.0
+    z, edges = (partly.values - mean) / sds, (partly.edges - mean) / sds
+    law = multivariate_normal([0, 0], matrix)
+    total += law.logpdf(z[(partly.side == SEEN).all(axis=1)]).sum()
+    for j in (0, 1):
+        for side, sign in ((BELOW, 1), (ABOVE, -1)):
+            here = (partly.side[:, j] == side) & (partly.side[:, 1 - j] == SEEN)
+            edge, other = edges[0 if sign > 0 else 1, j], z[here, 1 - j]
+            total += (norm.logpdf(other) + norm.logcdf(sign * (edge - correlation * other) / rest)).sum()
+    for one, sign in ((BELOW, 1), (ABOVE, -1)):
+        for two, turn in ((BELOW, 1), (ABOVE, -1)):
+            count = ((partly.side[:, 0] == one) & (partly.side[:, 1] == two)).sum()
+            if count:
+                at = [sign * edges[0 if sign > 0 else 1, 0], turn * edges[0 if turn > 0 else 1, 1]]
+                turned = matrix * np.array([[1, sign * turn], [sign * turn, 1]])
+                total += count * multivariate_normal([0, 0], turned).logcdf(at)
+    return total
+
+
+def test_without_values_beyond_a_limit_moments_are_those_of_the_values():
+    values = np.random.default_rng(8).normal(size=(50, 3))
+    mean, covariance = Partly(values, np.zeros((50, 3), int), np.tile([[-9.0], [9.0]], 3)).moments()
+    np.testing.assert_allclose(mean, values.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(covariance, np.cov(values.T, ddof=0), rtol=1e-12)
+
+
+def test_limits_far_on_one_side_leave_a_law():
+    """All that was seen is the same value, and most lies beyond a limit: a mean and an sd exist all the same."""
+    values = np.array([[1.0]] * 3 + [[9.0]] * 30)
+    mean, covariance = Partly(
+        values, np.repeat([SEEN, ABOVE], [3, 30])[:, None], np.array([[-np.inf], [2.0]])
+    ).moments()
+    assert mean[0] > 2
+    assert covariance[0, 0] > 0
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_amounts_within_limits_know_which_others_lie_beyond(coded):
+    """f(z) is the share of which lie beyond, times the law of the rest given that: by hand for two columns."""
+    rng = np.random.default_rng(9)
+    values = rng.multivariate_normal([0, 0], [[1.0, 0.8], [0.8, 1.0]], 500)
+    outlets = (PLAIN, Outlet(high=0.5, high_coded=coded))
+    release = table({"A": values[:, 0], "B": np.minimum(values[:, 1], 0.5)}, B={"top": 0.5} if coded else {})
+    noise = Normal((0.1, 0.1))
+    logs = log_gaussian(release, "AB", NoiseCard((Additive(("A", "B"), noise, outlets),)))
+    mean, covariance = clamped(values, np.array([[-np.inf, -np.inf], [np.inf, 0.5]])).moments()
+    high = values[:, 1] > 0.5
+    slope, rest = (
+        covariance[0, 1] / covariance[0, 0],
+        covariance[1, 1] - covariance[0, 1] ** 2 / covariance[0, 0],
+    )
+    centre = mean[1] + slope * (values[:, 0] - mean[0])
+    beyond = norm.logpdf(values[:, 0], mean[0], np.sqrt(covariance[0, 0])) + norm.logsf(
+        0.5, centre, np.sqrt(rest)
+    )
+    beyond += np.log(high.mean()) - norm.logsf(0.5, mean[1], np.sqrt(covariance[1, 1]))
+    both = multivariate_normal(mean, covariance).logpdf(values)
+    both += np.log((~high).mean()) - norm.logcdf(0.5, mean[1], np.sqrt(covariance[1, 1]))
+    np.testing.assert_allclose(logs, np.where(high, beyond, both), rtol=1e-5)
+
+
+@pytest.mark.parametrize("limits", [(-0.5, 0.5), (-1.0, None), (-2.0, 0.3)])
+def test_probabilities_with_limits_come_true(limits):
+    """Who fits a normal law to clamped amounts is as sure as he should be, in blocks of 24 as in large ones."""
+    values = np.random.default_rng(11).multivariate_normal([0, 0], COVARIANCE, 200 * 24)
+    noise = mw.IndependentNoise(("A", "B"), variance=0.2, limits=tuple((name, *limits) for name in "AB"))
+    masking = mw.apply(noise, many(values, 24), seed=13, exact=True)
+    belief = mw.attack(mw.BayesIntruder(marginal="gaussian"), masking).belief
+    gaps = in_bins(belief.probability, belief.share, release_of(masking))
+    assert len(gaps) >= 3
+    assert max(map(abs, gaps)) < 4
+    assert abs(clustered(belief.share - belief.probability, release_of(masking))) < 4
 
 
 # --- the user's own ----------------------------------------------------------------------------------------

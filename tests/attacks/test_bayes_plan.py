@@ -11,6 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack_from_dict
+from maskwell.attacks.bayes.fitting import check_card
 from maskwell.attacks.running import attack_by
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.masking import Masking, Release
@@ -94,6 +95,67 @@ def test_the_card_of_another_release_is_refused(table, masking):
     far = masked(mw.IndependentNoise(NAMES, variance=1e-8), table_of(table.values(NAMES) + 1e4), exact=True)
     with pytest.raises(BadInput, match="is it the card of another release"):
         mw.attack(mw.BayesIntruder(), other_card(masking, laws=far.card.laws))
+
+
+@pytest.mark.parametrize("ratio", [0.05, 1.2])
+def test_a_card_of_the_same_records_with_other_noise_is_refused(table, masking, ratio):
+    """Only the links tell: as many records, the same columns, half or four times the noise."""
+    other = masked(mw.BiasNoise(NAMES, bias_sd=0.03, sd_ratio=ratio), table)
+    how = "nearer to" if ratio > 0.3 else "further from"
+    with pytest.raises(BadInput, match=f"{how} their true ones .* is it the card of another release"):
+        mw.attack(mw.BayesIntruder(), other_card(masking, laws=other.card.laws))
+
+
+def test_links_of_another_release_are_told_from_its_card(masking):
+    order = np.random.default_rng(1).permutation(masking.order)
+    risk = mw.attack(mw.BayesIntruder(), replace(masking, given=(masking.release, order)))
+    assert any("the links are not those of this release" in note for note in risk.notes)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [
+        mw.IndependentNoise(("INCOME", "TAX"), variance_ratio=0.2),
+        mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.4),
+        mw.IndependentNoise("AGE", variance=30.0, limits=(("AGE", 18.0, 60.0),)),
+        mw.IndependentNoise(("INCOME", "TAX"), variance=(1e6, 4e4), shape="laplace"),
+        mw.MixtureNoise(("INCOME", "TAX"), 0.5, 0.1, components=4, correlated=True),
+        mw.BiasNoise(("INCOME", "TAX"), bias_sd=0.1, sd=(100.0, 10.0), shape="lognormal"),
+        mw.Chain((mw.Pram(("SEX", "EDU"), stay=0.8), mw.Coding("TAX", top=6_000), mw.Subsample(0.8))),
+    ],
+)
+def test_no_card_is_refused_on_its_own_release(make_people, mask):
+    for seed in range(3):
+        masking = masked(mask, make_people(200), seed=seed)
+        assert check_card(masking, masking.card.columns) == []
+
+
+def test_a_target_that_no_noise_explains_is_counted(table, masking):
+    """He is given his likeliest record with certainty, as Bayes would have it: the report says what that is worth."""
+    ids = pa.array([f"r{i}" for i in range(60)])
+    schema = Schema((Column("ID", "text", frozenset({"id"})), *table.schema.columns))
+    frame = pa.table({"ID": ids, **{n: table.values(NAMES)[:, j] for j, n in enumerate(NAMES)}})
+    truth = Table.from_frame(frame, schema)
+    release = masked(mw.BiasNoise(NAMES, bias_sd=0.03, sd_ratio=0.3), truth)
+    values = table.values(NAMES)[:10].copy()
+    values[0] = 500.0
+    off = {"ID": ids[:10], **{n: values[:, j] for j, n in enumerate(NAMES)}}
+    risk = mw.attack(mw.BayesIntruder(), release, targets=Table.from_frame(pa.table(off), schema))
+    assert risk.table["probability"][0].as_py() > 0.99
+    assert sum("any released record is from its own true one: 1 of the targets" in n for n in risk.notes) == 1
+    assert not any("contradicts" in note for note in mw.attack(mw.BayesIntruder(), release).notes)
+
+
+def test_more_helpers_than_there_are_units_are_refused(masking):
+    with pytest.raises(BadPlan, match="helpers=60 are more than there are others: give at most 59"):
+        mw.attack(mw.BayesIntruder(helpers=60), masking)
+
+
+def test_one_to_one_is_refused_before_any_work_and_with_its_size(monkeypatch, masking):
+    monkeypatch.setattr("maskwell.attacks.assignment.MOST_CELLS", 3_000)
+    monkeypatch.setattr("maskwell.attacks.bayes.weighing.odds_of", None)
+    with pytest.raises(BadPlan, match="of 60 records to 60 in one block is too large"):
+        mw.attack(mw.BayesIntruder(assignment="one-to-one"), masking)
 
 
 def test_a_prior_on_what_is_not_there_is_refused(masking):
@@ -191,6 +253,72 @@ def test_not_released_and_released_are_all_there_is(table):
         assert absent[~truth].mean() > absent[truth].mean() or "kernel" in options
         assert set(guess.kinds) == {"linked", "likelier absent", "no candidate"}
         assert risk.belief is not None
+
+
+def test_what_the_forward_kernel_does_not_weigh_it_does_not_report(table):
+    sampled = masked(mw.Chain((mw.IndependentNoise(NAMES, variance_ratio=0.25), mw.Subsample(0.5))), table)
+    forward, coherent = (mw.attack(mw.BayesIntruder(kernel=k), sampled) for k in ("forward", "coherent"))
+    assert forward.belief.not_released is None
+    assert "not to be in the release" not in repr(forward)
+    doubted = coherent.class_of("likelier absent").links
+    assert f"{doubted} of the links claimed are of targets that he holds for likelier absent" in repr(
+        coherent
+    )
+
+
+def test_amounts_that_he_collected_himself_are_coded_as_the_truth(make_people):
+    """Without codes or units of his own, beyond the top: he finds what he would find with the steward's records."""
+    people = make_people(90)
+    masking = masked(mw.CorrelatedNoise(("INCOME", "AGE"), sd_ratio=0.3), people)
+    plain = {
+        n: replace(people.schema[n], kind="continuous", top=None, bottom=None) for n in ("INCOME", "AGE")
+    }
+    frame = people.to_arrow()
+    income = np.asarray(frame["INCOME"]).copy()
+    income[income == 90_000] = 120_000.0
+    frame = frame.set_column(frame.column_names.index("INCOME"), "INCOME", pa.array(income))
+    held = Table.from_frame(frame, people.schema.changed(plain))
+    plan = mw.BayesIntruder(fields=("INCOME", "AGE"), match_blocks=("REGION",))
+    own, true = (mw.attack(plan, masking, targets=table) for table in (held, people))
+    assert own.table["linked_id"].equals(true.table["linked_id"])
+    np.testing.assert_allclose(np.asarray(own.table["probability"]), np.asarray(true.table["probability"]))
+
+
+# What the report says.
+
+
+def test_the_report_names_what_was_compared_and_assumed(make_people):
+    masking = masked(mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.4), make_people(90))
+    risk = mw.attack(mw.BayesIntruder(threshold=0.25, marginal="gaussian"), masking)
+    said = " ".join(repr(risk).split())
+    assert "compares INCOME, TAX by the noise, within blocks of REGION" in said
+    assert "LEFT IN CLEAR and compared exactly: AGE, SEX; they and the blocks alone single out" in said
+    assert "holds the card; kernel coherent; f(z) a normal law fitted to the release; no helpers;" in said
+    assert "claims links above 0.25" in said
+    table, released = masking.truth, masking.release.table
+    keys = [
+        [
+            *zip(
+                *(part for n in ("REGION", "AGE", "SEX") for part in (t.array(n).to_pylist(), t.status(n))),
+                strict=True,
+            )
+        ]
+        for t in (table, released)
+    ]
+    assert risk.assumed.alone == sum(keys[1].count(key) == 1 for key in keys[0])
+    plan = mw.BayesIntruder(
+        fields=("TAX",), match_blocks=(), prior=mw.Prior(mean_over_sd=5.0), kernel="forward"
+    )
+    said = " ".join(repr(mw.attack(plan, masking)).split())
+    assert "compares TAX by the noise, among all records, no blocks" in said
+    assert "not told the parameters: prior inverse gamma, mean over sd 5; kernel forward; no helpers" in said
+    assert "IN CLEAR" not in said
+    beside = mw.attack({"all": mw.BayesIntruder(), "tax": replace(plan, prior=None)}, masking)
+    assert "LEFT IN CLEAR and compared exactly by all: AGE, SEX" in repr(beside)
+
+
+def test_to_original_says_nothing_of_the_marginal(masking):
+    assert mw.attack(mw.BayesIntruder(direction="to_original"), masking).notes == ()
 
 
 # Plans as data.

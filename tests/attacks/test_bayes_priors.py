@@ -223,6 +223,11 @@ BAD = {
     "below zero": ({"given": {"sd": stats.norm(3, 1)}}, "above 0"),
     "no pairs": ({"given": ("sd",)}, "by the name"),
     "scale shared": ({"shared": ("scale",)}, "shared"),
+    "given a number": ({"given": 5}, "by the name"),
+    "given nothing": ({"given": None}, "by the name"),
+    "given a distribution": ({"given": stats.gamma(4)}, "by the name"),
+    "shared a number": ({"shared": 5}, "names of unknowns"),
+    "shared numbers": ({"shared": (5,)}, "names of unknowns"),
 }
 
 
@@ -231,6 +236,13 @@ def test_bad_priors_are_refused(name):
     options, words = BAD[name]
     with pytest.raises(BadPlan, match=words):
         Prior(**options)
+
+
+def test_a_problem_is_listed_once():
+    with pytest.raises(BadPlan) as caught:
+        Prior(shared=("scale", "scale"))
+    assert str(caught.value).count("scale") == 1
+    assert len(prior_problems(Prior(shared=("bias_sd", "bias_sd")), [TWO])) == 1
 
 
 def test_priors_are_written_and_read_back():
@@ -566,7 +578,19 @@ def test_factors_of_any_kernel_are_averaged_over_what_is_shared():
     assert all(a[1].tolist() == [b[1][0]] * 5 and b[0].tolist() == [0.0] for a, b in seen)
 
 
-def test_two_shared_unknowns_are_refused():
-    law = SkewedBias(("A", "B"), 0.1, (2.0, 30.0), (FREE, FREE))
-    with pytest.raises(BadPlan, match="bias_sd and sd are both shared"):
-        integrated_terms([law], RELEASED, RELEASED, Prior(shared=("sd",)), RELEASED, 5)
+def test_two_shared_unknowns_are_integrated_jointly():
+    """A bias and a noise that both columns share: against another rule for the integral of the product of columns."""
+    spreads = (Multiplicative(0.1, 2.0), Multiplicative(0.1, 2.0))
+    law = Additive(("A", "B"), Normal((1.0, 1.0)), (FREE, FREE), spreads=spreads)
+    z, x = table_of(A=[1.5, 6.0, 12.0], B=[9.0, 3.0, 5.0]), table_of(A=[1.0, 4.0], B=[10.0, 2.5])
+    prior = Prior(mean_over_sd=4, given={"sd": stats.invgamma(18, scale=34)}, shared=("bias_sd", "sd"))
+    ours = integrated(law, z, x, prior, 33).reshape(3, 2)
+    (biases, first), (sds, second) = legendre(18, 1 / 12), legendre(18, 2.0)
+    values, other = z.values("AB")[:, None], x.values("AB")
+    at = np.hypot(sds[:, None, None, None, None], biases[:, None, None, None] * other)
+    density = np.exp(-(((values - other) / at) ** 2) / 2) / (at * math.sqrt(2 * math.pi))
+    exact = np.einsum("s,b,sbik->ik", second, first, density.prod(axis=4))
+    np.testing.assert_allclose(ours, np.log(exact), rtol=0, atol=1e-6)
+    skewed = SkewedBias(("A", "B"), 0.1, (2.0, 30.0), (FREE, FREE))
+    logs = integrated(skewed, z, x, Prior(shared=("sd",)), 5)
+    assert np.isfinite(logs).all()

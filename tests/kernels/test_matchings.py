@@ -126,11 +126,20 @@ def test_what_is_taken_follows_the_running_sums():
     rng = np.random.default_rng(1)
     logs = rng.normal(0, 8, (30, 37))
     logs[rng.random(logs.shape) < 0.5] = -inf
-    rows = matchings.rows_of(logs, 1.0)
+    rows, every = matchings.rows_of(logs, 1.0), np.column_stack([logs, np.full(30, 1.0)])
+    sums = np.cumsum(np.exp(every - every.max(axis=1, keepdims=True)), axis=1)
     for uniform in [0.0, *rng.random(50), np.nextafter(1, 0)]:
         for row in range(30):
-            aim = uniform * rows.sums[row, -1]
-            assert matchings.taken(rows, row, uniform) == np.searchsorted(rows.sums[row], aim, side="right")
+            aim = uniform * sums[row, -1]
+            assert matchings.taken(rows, row, uniform) == np.searchsorted(sums[row], aim, side="right")
+
+
+def test_what_is_lost_in_rounding_is_not_held_but_a_row_is_never_empty():
+    logs = np.array([[0.0, -30.0, -60.0], [-inf, -inf, -inf]])
+    rows = matchings.rows_of(logs, -inf)
+    assert rows.first.tolist() == [0, 2, 3]
+    assert rows.which.tolist() == [0, 1, 3]
+    assert matchings.taken(rows, 1, 0.5) == 3
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from maskwell.attacks.bayes.matchings import Sampling, marginals
+from maskwell.attacks.bayes.messages import choices_of
 from maskwell.attacks.bayes.smoothing import smoothed
 from maskwell.kernels.smoothing import smooth
 
@@ -36,12 +37,14 @@ def shares(logs, units):
     ("known", "released", "units"), [(4, 4, 4), (2, 4, 5), (3, 3, 5), (4, 2, 4), (1, 4, 7)]
 )
 @pytest.mark.parametrize("size", [0.3, 3.0])
-def test_a_step_leaves_the_law_of_matchings_as_it_is(known, released, units, size):
+@pytest.mark.parametrize("least", [0.0, 0.9])
+def test_a_step_leaves_the_law_of_matchings_as_it_is(known, released, units, size, least):
     logs = np.random.default_rng(known).normal(0, size, (known, released))
-    out, total = np.zeros((known, released + 1)), 0.0
+    out, total, choices = np.zeros((known, released + 1)), 0.0, choices_of(shares(logs, units), least)
+    assert (len(choices[0]) < logs.size) == (least > 0)
     for match, weight in all_matchings(logs, units):
         one = np.zeros_like(out)
-        smooth(logs, match[None], units - known - released, one)
+        smooth(logs, match[None], units - known - released, choices, one)
         np.testing.assert_allclose(one.sum(axis=1), 1.0, rtol=1e-12)
         out, total = out + weight * one, total + weight
     np.testing.assert_allclose(out / total, shares(logs, units), rtol=1e-12, atol=1e-15)
@@ -60,7 +63,8 @@ def test_near_ties_are_told_apart_where_visits_cannot():
         counts = np.zeros((6, 7), np.int64)
         for match in kept.reshape(-1, 6):
             counts[np.arange(6), match] += 1
-        smooth_gap = np.abs(smoothed(logs, 6, kept, counts) - truth).mean()
+        far = np.tile([0.95, *[0.01] * 5, 0.0], (6, 1))  # an approximation that is not believed
+        smooth_gap = np.abs(smoothed(logs, 6, kept, far).chances - truth).mean()
         gaps.append((smooth_gap, np.abs(counts / 200 - truth).mean()))
     assert all(one < 0.5 * two for one, two in gaps)
 

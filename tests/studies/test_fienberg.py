@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from maskwell.studies import draw_study, table_names
-from maskwell.studies.fienberg import file
+from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED
+from maskwell.studies.fienberg import file, study
 from maskwell.studies.fienberg.file import FIELDS, RECORDS, interviews
 from maskwell.studies.fienberg.simulation import (
     BIAS_SD,
     GAMMA,
     SAMPLED,
     SCENARIOS,
+    Answer,
     Job,
     answered,
     masked,
@@ -23,7 +25,7 @@ from maskwell.studies.fienberg.simulation import (
 )
 from maskwell.studies.fienberg.statements import notes
 from maskwell.studies.fienberg.study import run
-from maskwell.studies.fienberg.tables import INSIDE, OUT, ROWS, TABLES
+from maskwell.studies.fienberg.tables import INSIDE, MASKED, ROWS, TABLES
 from maskwell.studies.results import Study, expected
 
 SMALL = 60  # records of the files of most tests
@@ -67,7 +69,7 @@ def test_every_file_is_another_and_the_generator_decides():
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_bias_and_noise_are_sixths_of_ranges(scenario):
-    masking = masked([Job(scenario)], 5, 0)[scenario, 1.0]
+    masking = masked(scenario, 1.0, 5, 0)
     x, z = (table.values(FIELDS) for table in (masking.truth, masking.masked))
     bias, noise = SCENARIOS[scenario]
     sds = np.hypot(bias * BIAS_SD * x, noise * np.ptp(x, axis=0) / 6)
@@ -81,7 +83,7 @@ def test_bias_and_noise_are_sixths_of_ranges(scenario):
 
 @pytest.mark.parametrize("scenario", list(SCENARIOS)[1:])
 def test_told_he_weighs_records_as_the_slides_say(scenario):
-    masking = masked([Job(scenario)], 6, 0)[scenario, 1.0]
+    masking = masked(scenario, 1.0, 6, 0)
     x, z = (table.values(FIELDS) for table in (masking.truth, masking.masked))
     bias, noise = SCENARIOS[scenario]
     variances = (noise * np.ptp(x, axis=0) / 6) ** 2 + (bias * BIAS_SD * z) ** 2
@@ -168,41 +170,84 @@ def test_the_slides_contradict_themselves_and_we_say_so():
 
 
 def test_a_table_is_the_same_alone_and_among_others():
-    alone = run(("ranks",), replicates=6, seed=3, progress=nothing)
-    assert alone["ranks"] == small()["ranks"]
+    alone, among = (
+        run(tables, replicates=1, seed=3, progress=nothing)
+        for tables in (("ranks",), ("probability", "ranks"))
+    )
+    assert alone["ranks"] == among["ranks"]
 
 
-def test_slow_tables_take_a_third_of_the_files():
-    assert {name: plan().files(6) for name, plan in TABLES.items()} == {
-        "ranks": 6,
-        "probability": 6,
-        "telling": 2,
-        "sampled": 2,
+def test_every_table_has_files_enough_for_a_verdict():
+    assert {plan().files(study.REPLICATES) for plan in TABLES.values()} == {study.REPLICATES}
+    assert study.REPLICATES >= FEWEST
+
+
+def made(name: str, figures: dict[str, float], files: int = 6) -> dict[str, list[float]]:
+    """Return a table of which the cells that contain a text have a figure, and all others the same."""
+    answer = Answer(np.full(11, 2.0), 0.3, 0.2, 0.4, 0.6, 0.5)
+    plan = TABLES[name]()
+    wiggle = 0.01 * (-1.0) ** np.arange(files)
+    return {
+        cell: [next((v for text, v in figures.items() if text in cell), values[0]) + more for more in wiggle]
+        for cell, values in plan.cells({job: [answer] for job in plan.jobs}).items()
     }
 
 
-def made(name: str) -> dict[str, list[float]]:
-    """Return figures of a table without simulating anything."""
-    from maskwell.studies.fienberg.simulation import Answer
+RELEASED = f"told, fms | {INSIDE}"
+STATEMENTS = [  # the statement, and figures with which it holds and does not
+    ("noise hinders far more than bias", "ranks", {"1st | bias only": 300.0}, {}),
+    ("the true record is first for 319", "ranks", {}, {"1st | no bias": 600.0}),
+    ("in the top five around 40%", "ranks", {"1st | bias and noise": 250.0}, {}),
+    ("with high probability", "probability", {"his first": 0.05}, {"his first | bias only": 0.2}),
+    (
+        "protects hardly anybody",
+        "telling",
+        {"bias only, told | fms": 50.0},
+        {"bias only, told | fms": 50.0, "noise only, told | fms": 20.0},
+    ),
+    (
+        "told, the coherent kernel ranks more first",
+        "telling",
+        {f"{name}, told | coherent": 9.0 for name in MASKED},
+        {"noise only, told | coherent": 1.0},
+    ),
+    ("half of the file released, told", "sampled", {}, {f"bias only, {RELEASED}": 70.0}),
+    ("half of the file released, not told", "sampled", {}, {f"noise only, not {RELEASED}": 70.0}),
+]
 
-    answer = Answer(np.full(11, 2.0), 0.3, 0.2, 0.4, 0.6, 0.5)
-    plan = TABLES[name]()
-    return dict(plan.cells({job: [answer] * 6 for job in plan.jobs}))
+
+@pytest.mark.parametrize(("statement", "table", "holding", "failing"), STATEMENTS)
+@pytest.mark.parametrize("word", [HOLDS, FAILS, UNDECIDED])
+def test_every_statement_can_hold_and_fail_and_be_left_open(statement, table, holding, failing, word):
+    figures = failing if word == FAILS else holding
+    said = notes({table: made(table, figures, 1 if word == UNDECIDED else 6)})
+    (note,) = [note for note in said if statement in note]
+    assert word in note
 
 
-def test_statements_about_telling_and_sampling_have_the_figures():
-    telling, sampled = made("telling"), made("sampled")
-    assert telling["bias only, told | coherent"] == [2.0] * 6
-    assert sampled[f"noise only, told, fms | {OUT}"] == [60.0] * 6
-    assert sampled[f"noise only, told, fms | {INSIDE}"] == [50.0] * 6
-    said = notes({"telling": telling, "sampled": sampled})
-    assert any("noise only: told 2, 2, 2; not told 2, 2, 2" in note for note in said)
-    assert any("by 10.0" in note and "points told" in note for note in said)
+@pytest.mark.parametrize(
+    ("taken", "files", "word"), [(0.0, 6, HOLDS), (2.0, 6, UNDECIDED), (9.0, 6, FAILS), (9.0, 1, UNDECIDED)]
+)
+def test_what_bias_adds_to_noise_is_held_against_the_spread_of_one_file(taken, files, word):
+    draws = made("ranks", {}, files)
+    draws["1st | noise only"] = list(taken + 10.0 + (-1.0) ** np.arange(files))
+    draws["1st | bias and noise"] = [10.0] * files
+    (note,) = [note for note in notes({"ranks": draws}) if "bias adds nothing to noise" in note]
+    assert word in note
 
 
-@pytest.mark.parametrize(("name", "picture"), [("ranks", "ranks.png"), ("telling", "telling.png")])
+def test_every_statement_of_a_run_has_a_verdict():
+    first, explained, *said = small().notes
+    assert (first[:5], explained[0]) == ("ours:", "±")
+    for note in said:
+        assert any(word in note for word in (HOLDS, FAILS, UNDECIDED)), note
+
+
+@pytest.mark.parametrize(
+    ("name", "picture"), [("ranks", "ranks.png"), ("telling", "telling.png"), ("sampled", "sampled.png")]
+)
 def test_every_picture_is_drawn_from_its_table(tmp_path, name, picture):
-    table = expected("fienberg")[name].table(made(name))
+    table = expected("fienberg")[name].table(made(name, {}))
     (drawn,) = draw_study(Study("fienberg", (table,)), tmp_path)
     assert drawn.name == picture
     assert drawn.stat().st_size > 10_000

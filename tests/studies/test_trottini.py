@@ -11,8 +11,10 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import gammaln, ndtr
 
 from maskwell.studies import draw_study, run_study, table_names
+from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED
 from maskwell.studies.results import Cell, Study, StudyTable, expected
-from maskwell.studies.trottini import simulation, tables
+from maskwell.studies.trottini import simulation, study, tables
+from maskwell.studies.trottini.further import RECOMPUTED, errors_off
 from maskwell.studies.trottini.simulation import (
     BIAS_SDS,
     CASES,
@@ -21,19 +23,21 @@ from maskwell.studies.trottini.simulation import (
     MOMENTS,
     RECORDS,
     SD_RATIOS,
+    SOUGHT,
     THRESHOLDS,
     TIGHT,
     WIDE,
     Answer,
     Job,
     Scenario,
+    helped,
     intruder,
     masked,
     simulate,
 )
-from maskwell.studies.trottini.statements import RECOMPUTED, errors_off, notes
+from maskwell.studies.trottini.statements import notes
 from maskwell.studies.trottini.study import run
-from maskwell.studies.trottini.tables import HELPERS, KNOWING, TABLES, equal
+from maskwell.studies.trottini.tables import BANDS, HELPERS, KNOWING, LINKED, TABLES, equal
 
 LEAST = LEVELS[0]
 FILES = 10
@@ -104,7 +108,7 @@ def found(logs):
 )
 def test_answers_are_those_of_the_recipe(case, kernel, data, bias, noise):
     scenario = Scenario(data, bias, noise)
-    masking = masked([scenario], 7, 0)[scenario]
+    masking = masked(scenario, 7, 0)
     x, z = values(masking)
     logs = {"paper": paper_logs, "forward": forward_logs}[kernel]
     if case == "d.1":
@@ -153,7 +157,7 @@ def test_the_prior_is_the_printed_one():
 @pytest.mark.parametrize("data", MOMENTS)
 def test_files_have_the_moments_and_the_noise_that_they_should(data):
     scenario = Scenario(data, "medium", "maximum")
-    pairs = [values(masked([scenario], 3, replicate)[scenario]) for replicate in range(20)]
+    pairs = [values(masked(scenario, 3, replicate)) for replicate in range(20)]
     x, z = np.concatenate(pairs, axis=1)
     mean, sd = MOMENTS[data]
     error = 4 / np.sqrt(len(x))
@@ -193,7 +197,7 @@ def test_the_probabilities_of_table_3_are_not_compared():
 def test_table_1_shows_the_first_records():
     table = ran("1")["1"]
     scenario = equal(LEAST, "DATA1")
-    x, z = values(masked([scenario], 2003, 0)[scenario])
+    x, z = values(masked(scenario, 2003, 0))
     assert [table[f"record {i} | DATA1 original"].ours for i in range(1, 6)] == list(x[:5])
     assert [table[f"record {i} | DATA1 minimum"].ours for i in range(1, 6)] == list(z[:5])
     assert {one.within for one in table.cells} == {None}
@@ -221,6 +225,30 @@ def test_one_table_alone_says_nothing_of_the_36():
     assert notes({}, counted(36)[:1]) == []
 
 
+def test_bands_of_few_files_are_no_verdict():
+    said = [note for note in small().notes if note.startswith(UNDECIDED)]
+    assert [note.split("whether ")[1].split(" are")[0] for note in said] == [
+        "tables 2 and 3",
+        "the probabilities of table 2",
+    ]
+    assert all(f"from {BANDS} files on" in note for note in said)
+    assert not any("reproduced (from" in note for note in small().notes)
+    assert {one.within for table in small().tables for one in table.cells} == {None}
+
+
+def test_from_how_many_files_on_bands_are_compared():
+    def outside(files: int) -> float:
+        """Return the chance that one further file lies outside the 5-95% band of so many."""
+        return 2 * (1 + 0.05 * (files - 1)) / (files + 1)
+
+    assert outside(20) > 0.18
+    assert 0.1 < outside(BANDS) < 0.12
+    few, enough = (study._compared("2", files) for files in (BANDS - 1, BANDS))
+    assert (few.compare, enough.compare) == ("shape", "band")
+    assert f"Not compared: from {BANDS} files on" in few.note
+    assert "Not compared" not in enough.note
+
+
 @pytest.mark.parametrize(
     ("figures", "figure", "off"),
     [
@@ -235,15 +263,11 @@ def test_means_are_held_against_figures_by_their_errors(figures, figure, off):
     assert errors_off(np.array(figures, float), figure, 0.05) == pytest.approx(off)
 
 
-def test_what_is_not_the_recomputation_is_said():
-    cells = {
-        f"{data}, {case}, {level} | {kernel}": [10.0, 12.0, 11.0]
-        for data in MOMENTS
-        for case in CASES
-        for level in LEVELS
-        for kernel in tables.KERNELS
-    }
-    assert any("They are NOT the same" in note for note in notes({"kernels": cells}, []))
+@pytest.mark.parametrize(("files", "word"), [(2, UNDECIDED), (FEWEST, "They are NOT the same")])
+def test_what_is_not_the_recomputation_is_said(files, word):
+    said = notes({"kernels": made("kernels", {}, files)}, [])
+    (note,) = [note for note in said if "recomputation" in note]
+    assert word in note
 
 
 @cache
@@ -253,18 +277,95 @@ def small() -> Study:
     return run(names, replicates=2, seed=5, progress=nothing)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "lowers the number of links significantly",
-        "is ineffective where noise [bias] is already large",
+ALL = 10.0  # every figure of a made table, but for those that a statement is about
+
+
+def made(table: str, figures: dict[str, float], files: int = 8) -> dict[str, list[float]]:
+    """Return a table of which the cells that contain a text have a figure, and all others the same."""
+    at = np.ones(len(THRESHOLDS))
+    answers = [Answer(ALL, ALL, ALL, ALL / 100, at, at)] * files
+    plan = TABLES[table]()
+    wiggle = 0.01 * (-1.0) ** np.arange(files)
+    return {
+        cell: list(next((figure for text, figure in figures.items() if text in cell), ALL) + wiggle)
+        for cell in plan.cells(dict.fromkeys(plan.jobs, answers))
+    }
+
+
+LITTLE, LESS = "minimum bias, minimum noise", "medium bias, minimum noise"
+RISING = {f"L {count} | wide": float(count) for count in HELPERS}
+STATEMENTS = [  # the statement, and figures with which it holds and does not
+    ("lowers the number of links significantly", {"2": {LITTLE: 30.0}}, {"2": {LITTLE: 15.0}}),
+    ("is ineffective where", {"2": {}}, {"2": {"maximum bias, medium noise": 13.0}}),
+    (
         "more variable data raise the risk",
-        "lowers the number of correct links with minimum bias and noise",
-        "elsewhere the number stays almost constant",
-    ],
-)
-def test_two_files_decide_nothing(statement):
-    assert any(statement in note and "Too few files to say" in note for note in small().notes)
+        {"2": {f"{LITTLE} | DATA2": 60.0}, "3": {f"{LITTLE} | DATA2": 60.0}},
+        {"2": {f"{LITTLE} | DATA2": 60.0}, "3": {}},
+    ),
+    (
+        "lowers the number of correct links with minimum",
+        {"2": {}, "3": {LITTLE: 2.0}},
+        {"2": {}, "3": {}},
+    ),
+    ("elsewhere the number stays almost constant", {"2": {}, "3": {}}, {"2": {}, "3": {LESS: 8.0}}),
+    (
+        "stays almost constant where he was not",
+        {"2-probability": {LITTLE: 10.5}, "3-probability": {}},
+        {"2-probability": {LITTLE: 10.5}, "3-probability": {LESS: 10.5}},
+    ),
+    (
+        "finds as many not told as told",
+        {"kernels": {"d.2, minimum | paper": 2.0}},
+        {"kernels": {"d.2, minimum | forward": 5.0}},
+    ),
+    ("misleads the coherent kernel", {"kernels": {"d.2, minimum | coherent": 2.0}}, {"kernels": {}}),
+    (
+        "told, the coherent kernel finds more",
+        {"kernels": {"d.1, minimum | coherent": 12.0, "d.1, maximum | coherent": 12.0}},
+        {"kernels": {"d.1, minimum | coherent": 11.0, "d.1, maximum | coherent": 6.0}},
+    ),
+    (
+        "is right in more than 90%",
+        {"threshold": {"DATA1 links": 10.0}},
+        {"threshold": {"d.1, t 0.9 | DATA2 correct": 8.0}},
+    ),
+    (
+        "makes fewer links above",
+        {"threshold": {"d.2, t 0.05": 2.0}},
+        {"threshold": {"d.2, t 0.05 | DATA1 links": 20.0}},
+    ),
+    (
+        "every further unit that he knows",
+        {"helpers": RISING},
+        {"helpers": RISING | {"L 49 | wide": 90.0, "L 99 | wide": 80.0}},
+    ),
+    ("ends where he is who was told", {"helpers": {}}, {"helpers": {"L 99 | told": 13.0}}),
+    ("he learns nothing", {"helpers": {}}, {"helpers": {"L 99 | tight": 13.0}}),
+    (
+        "knowing everybody still helps",
+        {"helpers": {"L 99 | told": 15.0}},
+        {"helpers": {"L 99 | told": 8.0}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("statement", "holding", "failing"), STATEMENTS)
+@pytest.mark.parametrize("word", [HOLDS, FAILS, UNDECIDED])
+def test_every_statement_can_hold_and_fail_and_be_left_open(statement, holding, failing, word):
+    figures = failing if word == FAILS else holding
+    files = 2 if word == UNDECIDED else 8
+    said = notes({table: made(table, some, files) for table, some in figures.items()}, [])
+    (note,) = [note for note in said if statement in note]
+    assert word in note
+
+
+def test_every_statement_of_a_run_has_a_verdict():
+    words = (HOLDS, FAILS, UNDECIDED, "reproduced", "the same within")
+    first, *said = [note for note in small().notes if not note.startswith("±")]
+    assert first.startswith("ours: the mean over")
+    assert len(said) > 5
+    for note in said:
+        assert any(word in note for word in words), note
 
 
 def test_more_links_are_made_at_lower_thresholds_and_all_at_none():
@@ -307,24 +408,23 @@ def test_the_seed_decides():
 def test_known_units_teach_him_unless_his_prior_is_sure(monkeypatch):
     monkeypatch.setattr(simulation, "RECORDS", 12)
     scenario = equal(LEAST, "DATA2")
-    masking = masked([scenario], 4, 0)[scenario]
+    masking = masked(scenario, 4, 0)
 
     def truth(prior, helpers):
-        return Job(scenario, intruder(prior=prior, helpers=helpers)).answer(masking).truth
+        return Job(scenario, helped(prior, helpers)).answer(masking).truth
 
     assert truth(None, 11) > truth(WIDE, 11) > 2 * truth(WIDE, 0)
     assert truth(TIGHT, 11) < 2 * truth(TIGHT, 0)
 
 
-def helped() -> StudyTable:
-    draws = {
-        f"L {count} | {name}, {kind}": [float(count), float(count) / 2]
-        for count in HELPERS
-        for name in KNOWING
-        for kind in ("truth", "correct")
-    }
-    assert any("who knows everybody (L = 99)" in note for note in notes({"helpers": draws}, []))
-    return expected("trottini")["helpers"].table(draws)
+def test_one_sample_of_targets_serves_all_that_he_may_know():
+    scenario = equal(LEAST, "DATA2")
+    masking = masked(scenario, 4, 0)
+    answers = [Job(scenario, helped(None, count)).answer(masking) for count in (0, 1)]
+    assert [one.links[0] for one in answers] == [SOUGHT, SOUGHT]
+    assert answers[0].truth == pytest.approx(answers[1].truth, abs=0.02)
+    everybody = Job(scenario, intruder()).answer(masking)
+    assert everybody.links[0] == RECORDS
 
 
 def test_what_did_not_converge_is_said():
@@ -336,9 +436,11 @@ def test_what_did_not_converge_is_said():
     assert _said({"job": answers[:1]}) == "[1 file of 100 records]"
 
 
-def test_helpers_are_few_files_and_all_records_are_in_groups():
-    assert TABLES["helpers"]().files(200) == 2
-    assert all(RECORDS % (count + 1) == 0 for count in HELPERS)
+def test_helpers_are_files_enough_for_a_verdict():
+    assert FEWEST <= TABLES["helpers"]().files(study.REPLICATES) <= 10
+    assert (HELPERS[0], HELPERS[-1]) == (0, RECORDS - 1)
+    cells = made("helpers", {})
+    assert {cell.split(" | ")[1] for cell in cells} == {*KNOWING, LINKED}
 
 
 # Pictures and words.
@@ -354,20 +456,14 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_drawn_from_its_tables(tmp_path, name):
-    kernels = expected("trottini")["kernels"].table({cell: [3.0, 5.0] for cell in _kernel_cells()})
-    made = {one.name: one for one in (*small().tables, kernels, helped())}
-    (drawn,) = draw_study(Study("trottini", tuple(made[table] for table in PICTURES[name])), tmp_path)
+    some = [expected("trottini")[table].table(made(table, {})) for table in PICTURES[name]]
+    (drawn,) = draw_study(Study("trottini", tuple(some)), tmp_path)
     assert drawn.name == name
     assert drawn.stat().st_size > 10_000
 
 
 def test_tables_without_a_picture_draw_none(tmp_path):
     assert draw_study(Study("trottini", (small()["2"], small()["3-probability"])), tmp_path) == []
-
-
-def _kernel_cells() -> list[str]:
-    rows = [f"{data}, {case}, {level}" for data in MOMENTS for case in CASES for level in LEVELS]
-    return [f"{row} | {kernel}" for row in rows for kernel in tables.KERNELS]
 
 
 def test_the_readme_has_no_figures_of_ours():

@@ -52,8 +52,9 @@ class Risk:
     `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
     are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
-    what no noise protects; `belief` is what the Bayesian intruder thinks of his links. `records` counts those of the
-    truth; `interval` has the rate among all of them where the targets are a sample.
+    what no noise protects; `belief` is what the Bayesian intruder thinks of his links, `assumed` what he compared and
+    took for granted. `records` counts those of the truth; `interval` has the rate among all of them where the targets
+    are a sample.
     """
 
     attack: Any
@@ -72,6 +73,7 @@ class Risk:
     h: HIndex | None = field(default=None, repr=False, compare=False)
     floor: Any = field(default=None, repr=False, compare=False)
     belief: Any = field(default=None, repr=False, compare=False)
+    assumed: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -142,7 +144,7 @@ class Risk:
             out["patterns"] = self.patterns.to_pylist()
         if self.interval is not None:
             out["interval"] = list(self.interval)
-        for name in ("h", "floor", "belief"):
+        for name in ("h", "floor", "belief", "assumed"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name).to_dict()
         out["notes"] = list(self.notes)
@@ -163,6 +165,7 @@ class Risk:
             lines.append(
                 f"  the targets are a sample: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
             )
+        lines += [] if self.assumed is None else self.assumed.lines()
         if self.classes:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
             lines += [one.line() for one in self.classes]
@@ -253,4 +256,17 @@ class Risks(Mapping[str, Risk]):
             counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {risk.expected_correct:>9,.1f}"
             lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.baseline:>8.1%}")
         lines += [f"{name}: {reason}" for name, reason in self.refused.items()]
+        lines += self.on_clear()
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
+
+    def on_clear(self) -> list[str]:
+        """Name what left in clear and was compared exactly by some of the intruders, each list once."""
+        said: dict[tuple[str, ...], list[str]] = {}
+        for name, risk in self.items():
+            if risk.assumed is not None and risk.assumed.in_clear:
+                said.setdefault(risk.assumed.in_clear, []).append(name)
+        texts = [
+            f"LEFT IN CLEAR and compared exactly by {', '.join(names)}: {', '.join(columns)}"
+            for columns, names in said.items()
+        ]
+        return [line for text in texts for line in wrap(text, 100, subsequent_indent="  ")]

@@ -10,8 +10,10 @@ import typer
 
 from ..errors import BadPlan
 from .choosing import Chosen, FieldsOption, MatchBlocksOption, SmallOption, TargetBlocksOption
-from .reading import JsonOption
-from .telling import warnings_told
+from .reading import JsonOption, given
+from .telling import said_at_terminal, warnings_told
+
+MANY, MANY_TOGETHER = 5_000_000, 50_000  # pairs of records from which on the work is announced
 
 KernelOption = Annotated[
     str | None,
@@ -19,6 +21,9 @@ KernelOption = Annotated[
 ]
 UntoldOption = Annotated[
     bool, typer.Option("--untold", help="The intruder law has a prior instead of the noise's parameters.")
+]
+TargetsOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A file the intruder holds.", show_default="the truth")
 ]
 HelpersOption = Annotated[
     str | None,
@@ -38,20 +43,37 @@ MeanOverSdOption = Annotated[
 
 
 def belief_options(
-    kind: str, kernel: str | None, untold: bool, helpers: str | None, threshold: float | None
+    kind: str, options: dict[str, Any], prior: dict[str, Any], *, untold: bool
 ) -> dict[str, Any]:
     """Return what the options say of the Bayesian intruder; refuse them of another."""
-    given: dict[str, Any] = {"kernel": kernel, "threshold": threshold}
-    given = {name: value for name, value in given.items() if value is not None}
-    if helpers is not None:
-        given["helpers"] = helpers if helpers == "all" else _whole(helpers)
+    found = given(**options)
+    if "helpers" in found:
+        found["helpers"] = _helpers(found["helpers"])
+    if given(**prior) and not untold:
+        raise BadPlan("--family and --mean-over-sd are of the prior of --untold: say --untold too")
     if untold:
         from ..attacks import Prior
 
-        given["prior"] = Prior()
-    if given and kind != "law":
-        raise BadPlan("--kernel, --untold, --helpers and --threshold are those of --intruder law")
-    return given
+        found["prior"] = Prior(**given(**prior))
+    if found and kind != "law":
+        raise BadPlan(
+            "--kernel, --untold, --family, --mean-over-sd, --helpers and --threshold are those of --intruder law"
+        )
+    return found
+
+
+def said_before(plans: Any, masking: Any, held: Any) -> None:
+    """Say at a terminal how large the work is, where it is large."""
+    from ..attacks.bayes.ground import pairs_within
+
+    plan = next(iter(plans.values())) if isinstance(plans, dict) else plans
+    released = masking.release.table
+    blocks = [name for name in plan.match_columns(released.schema) if name not in masking.card.masked]
+    pairs = pairs_within(masking.truth if held is None else held, released, blocks)
+    together = getattr(plan, "helpers", 0) or getattr(plan, "prior", None) is not None
+    if pairs >= (MANY_TOGETHER if together or isinstance(plans, dict) else MANY):
+        who = f"{len(plans)} intruders" if isinstance(plans, dict) else "the intruder"
+        said_at_terminal(f"up to {pairs:,} pairs of records for {who}: this may take a while")
 
 
 def check_drawable(kind: str, picture: Path) -> None:
@@ -70,11 +92,17 @@ def draw(risk: Any, picture: Path) -> None:
     typer.echo(f"drawn: {draw_belief(risk.belief, picture)}", err=True)
 
 
-def _whole(text: str) -> int:
+def _helpers(text: str) -> int | str:
+    text = text.strip()
+    if text == "all":
+        return text
     try:
-        return int(text)
+        count = int(text)
     except ValueError:
-        raise BadPlan(f"--helpers is a whole number or all, not {text!r}") from None
+        count = -1
+    if count < 0:
+        raise BadPlan(f"--helpers is a whole number or all, not {text!r}")
+    return count
 
 
 def telling(
@@ -84,11 +112,18 @@ def telling(
     target_blocks: TargetBlocksOption = None,
     match_blocks: MatchBlocksOption = None,
     fields: FieldsOption = None,
+    targets: TargetsOption = None,
     helpers: Annotated[
-        str | None, typer.Option(help="Also intruders who know so many other units, e.g. 10,100.")
+        str | None, typer.Option(help="Also intruders who know so many other units, e.g. 10,100,all.")
     ] = None,
     family: FamilyOption = None,
     mean_over_sd: MeanOverSdOption = None,
+    ceiling: Annotated[
+        bool,
+        typer.Option(
+            "--ceiling/--no-ceiling", help="Also the one who knows all others: slow on large blocks."
+        ),
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Compare the risk with the parameters of the noise told and not told, and say what that advises.
@@ -98,12 +133,21 @@ def telling(
     from ..attacks import Prior
     from ..attacks import telling as run
     from ..masking import Masking
+    from ..pipeline import read_targets
 
-    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields)
-    given: dict[str, Any] = {"family": family, "mean_over_sd": mean_over_sd}
-    prior = Prior(**{name: value for name, value in given.items() if value is not None})
-    counts = tuple(_whole(one) for one in (helpers or "").split(",") if one.strip())
+    plan = Chosen(largest_target_block, target_blocks, match_blocks, fields).plan("law")
+    prior = Prior(**given(family=family, mean_over_sd=mean_over_sd))
+    counts = [_helpers(one) for one in (helpers or "").split(",") if one.strip()]
     masking = Masking.read(release=release, private=private)
+    held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
     with warnings_told():
-        result = run(masking, plan=chosen.plan("law"), prior=prior, helpers=counts)
+        result = run(
+            masking,
+            plan=plan,
+            prior=prior,
+            helpers=counts,
+            ceiling=ceiling,
+            targets=held,
+            progress=None if as_json else said_at_terminal,
+        )
     typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else repr(result))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +11,17 @@ import typer
 
 from ..errors import BadPlan
 from .beliefs import (
+    FamilyOption,
     HelpersOption,
     KernelOption,
+    MeanOverSdOption,
+    TargetsOption,
     ThresholdOption,
     UntoldOption,
     belief_options,
     check_drawable,
     draw,
+    said_before,
 )
 from .choosing import (
     Chosen,
@@ -36,6 +41,7 @@ from .reading import JsonOption
 from .telling import warnings_told
 
 NO = 1  # exit code: the answer is no
+FINGERPRINT = "fingerprint alone"  # his name in the table of all intruders
 
 ReleaseOption = Annotated[Path, typer.Option(help="The folder that may leave.")]
 PrivateOption = Annotated[Path, typer.Option(help="The folder that stays: key, links, truth.")]
@@ -44,9 +50,7 @@ PrivateOption = Annotated[Path, typer.Option(help="The folder that stays: key, l
 def attack(
     release: ReleaseOption,
     private: PrivateOption,
-    targets: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file the intruder holds.", show_default="the truth")
-    ] = None,
+    targets: TargetsOption = None,
     largest_target_block: SmallOption = None,
     target_blocks: TargetBlocksOption = None,
     match_blocks: MatchBlocksOption = None,
@@ -58,6 +62,8 @@ def attack(
     one_to_one: OneToOneOption = False,
     kernel: KernelOption = None,
     untold: UntoldOption = False,
+    family: FamilyOption = None,
+    mean_over_sd: MeanOverSdOption = None,
     helpers: HelpersOption = None,
     threshold: ThresholdOption = None,
     picture: Annotated[
@@ -81,7 +87,12 @@ def attack(
 
     if everybody and (intruder != "matcher" or direction is not None or one_to_one):
         raise BadPlan("--all sets all intruders side by side: leave --intruder and its options out")
-    belief = belief_options(intruder, kernel, untold, helpers, threshold)
+    belief = belief_options(
+        intruder,
+        {"kernel": kernel, "helpers": helpers, "threshold": threshold},
+        {"family": family, "mean_over_sd": mean_over_sd},
+        untold=untold,
+    )
     if picture is not None:
         check_drawable(intruder, picture)
     chosen = Chosen(
@@ -99,8 +110,11 @@ def attack(
     tolerance = tolerance_of(max_rate, max_ratio)
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
+    plans = _with_fields(intruders_beside(plan), plan, masking) if everybody else plan
+    if not as_json:
+        said_before(plans, masking, held)
     with warnings_told() as told:
-        result: Any = run(intruders_beside(plan) if everybody else plan, masking, targets=held)
+        result: Any = run(plans, masking, targets=held)
         risks = dict(result) if everybody else {result.name: result}
         told.extend(note for risk in risks.values() for note in risk.notes)
     said, unmet = _judged(risks, tolerance)
@@ -112,6 +126,17 @@ def attack(
         draw(result, picture)
     if unmet:
         raise typer.Exit(NO)
+
+
+def _with_fields(plans: dict[str, Any], plan: Any, masking: Any) -> dict[str, Any]:
+    """Let the fingerprint be of what the others compare, where that was said."""
+    if plan.fields is None:
+        return plans
+    known = dict.fromkeys([*plan.match_columns(masking.release.table.schema), *plan.fields])
+    return {
+        name: replace(one, columns=tuple(known)) if name == FINGERPRINT else one
+        for name, one in plans.items()
+    }
 
 
 def _judged(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list[str]]:

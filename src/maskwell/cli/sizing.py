@@ -38,7 +38,7 @@ from .reading import (
     listed,
     noise,
 )
-from .telling import warnings_told
+from .telling import said_at_terminal, warnings_told
 
 NO = 1  # exit code: the answer is no
 
@@ -158,11 +158,8 @@ def _mask_and_table(what: Path, columns: str | None, read_as: dict[str, Any], *,
 
 
 def _tell(trial: Any) -> None:
-    """Say each trial on standard error at a terminal, so that a long search is seen to go on."""
-    import sys
-
-    if sys.stderr.isatty():
-        typer.echo(f"{trial.round}: {trial.said}", err=True)
+    """Say each trial, so that a long search is seen to go on."""
+    said_at_terminal(f"{trial.round}: {trial.said}")
 
 
 def fingerprint(

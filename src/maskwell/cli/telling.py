@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,12 @@ from contextlib import contextmanager
 import typer
 
 from ..errors import MaskwellWarning
+
+
+def said_at_terminal(text: str) -> None:
+    """Say on standard error, at a terminal, what comes next, so that long work is seen to go on."""
+    if sys.stderr.isatty():
+        typer.echo(text, err=True)
 
 
 @contextmanager

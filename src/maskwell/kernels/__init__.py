@@ -82,13 +82,16 @@ def _compile_bias() -> None:
     one = np.ones(1)
     bias.bias_log(one, one, 0.1, 1.0, bias.PAPER)
     bias.bias_log_mean(one, one, one, one, one, bias.PAPER)
+    bias.panel_of(1.0, 1.0)
+    bias.even_logs(one, 1.0, np.ones((2, 2)))
+    bias.surface_logs(one, one, (1.0, 1.0), np.zeros(2, np.int64), np.ones((1, 2, 2, 2)))
 
 
 def _compile_matchings() -> None:
     """Compile the loops over matchings, counted and sampled."""
     import numpy as np
 
-    from . import matchings, permanents, smoothing
+    from . import counting, matchings, messages, permanents, smoothing
 
     logs, match = np.zeros((2, 2)), np.arange(2)
     permanents.pair_chances(logs, np.zeros(3))
@@ -96,7 +99,15 @@ def _compile_matchings() -> None:
     rows, begins = matchings.rows_of(logs, -np.inf), matchings.rows_of(logs[:1], -np.inf)
     walk = matchings.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
     rng = np.random.default_rng(0)
-    smoothing.smooth(logs, np.zeros((0, 2), np.int32), 0, np.zeros((2, 3)))
+    smoothing.smooth(logs, np.zeros((0, 2), np.int32), 0, (match, np.arange(3)), np.zeros((2, 3)))
+    wishes = messages.Wishes(np.ones((2, 3)), np.ones(3), 0.0, 0.0)
+    messages.pass_messages(wishes, np.ones((3, 3)), 1, 0.0, np.zeros((2, 3)))
+    ends, one, true = np.array([0, 1]), np.zeros(1), np.ones(1, bool)
+    jobs = counting.Jobs(ends, ends, match[:1], true, match[:1], match[1:], one, match[:1], np.zeros(2))
+    view = counting.View(one, one, match[:1], one, one[:0], one, 0.0)
+    room, tally = counting.room_for(jobs), counting.Tally(one - np.inf, one.copy(), one.copy())
+    counting.weigh_node(jobs, view, room, 1, one.copy())
+    counting.add_node(jobs, view, room, tally, one.copy())
     matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
     matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
 

@@ -24,6 +24,7 @@ from .densities import LOG_ROOT_2_PI, ROOT_HALF, log_normal
 announce(__file__)
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Nodes = tuple[Floats, Floats, Floats]  # squared sds of the bias and of the noise, log weights
 FORWARD, PAPER, FMS = 0, 1, 2
 ROOT_2_OVER_PI = math.sqrt(2.0 / math.pi)
@@ -216,3 +217,77 @@ def _mend(
         ranged = abs(z[i]) < LARGE and abs(x[i]) < LARGE and (noisy or (steep and abs(x[i]) > SMALL))
         if not (held and ranged and math.isfinite(out[i])):
             out[i] = _log_bias_mean(z[i], x[i], bias_sds, sds, log_weights, kind)
+
+
+# --- tables of functions of squares ------------------------------------------------------------------------
+
+PANEL_BITS = (
+    50  # of a double behind its sign, its exponent and two bits of its fraction: four panels in a doubling
+)
+WITHIN = (1 << PANEL_BITS) - 1
+PER_PANEL = 2.0 / (1 << PANEL_BITS)
+
+
+def panel_edges(low: float, high: float) -> tuple[float, Floats]:
+    """Return where the panels of squares begin, at most `low`, and their edges from 0 to beyond `high`."""
+    first, last = (int(np.float64(value).view(np.int64)) >> PANEL_BITS for value in (low, high))
+    edges = (np.arange(first, last + 2) << PANEL_BITS).view(np.float64)
+    return float(edges[0]), np.concatenate([[0.0], edges])
+
+
+@njit(cache=True, nogil=True)
+def panel_of(square: float, first: float) -> tuple[int, float]:
+    """Return the panel of a square and the place in it, -1 to 1; panel 0 is all below `first`."""
+    if square < first:
+        return 0, 2.0 * square / first - 1.0
+    base = (int(np.float64(first).view(np.int64)) >> PANEL_BITS) - 1
+    bits = int(np.float64(square).view(np.int64))
+    return (bits >> PANEL_BITS) - base, (bits & WITHIN) * PER_PANEL - 1.0
+
+
+@njit(cache=True, nogil=True)
+def even_logs(distances: Floats, first: float, coefficients: Floats) -> Floats:
+    """Evaluate the polynomial of each squared distance's panel, NaN beyond them."""
+    out = np.empty(len(distances))
+    for i in range(len(distances)):
+        row, t = panel_of(distances[i] * distances[i], first)
+        if not 0 <= row < len(coefficients):
+            out[i] = np.nan
+            continue
+        total = coefficients[row, 0]
+        for k in range(1, coefficients.shape[1]):
+            total = total * t + coefficients[row, k]
+        out[i] = total
+    return out
+
+
+@njit(cache=True, nogil=True)
+def surface_logs(z: Floats, x: Floats, firsts: tuple[float, float], where: Ints, table: Floats) -> Floats:
+    """Evaluate a function of (z - x)^2 and x^2 by polynomials in both, NaN where there is none.
+
+    `table` has panels of x^2 x its powers x panels of (z - x)^2 x its powers, highest first; `where` numbers the first,
+    -1 for none. As long as x stays the same each panel of distances is made a polynomial in one once.
+    """
+    out, powers, panels = np.empty(len(z)), table.shape[1], table.shape[2]
+    made, stamps, stamp, last = np.empty((panels, powers)), np.zeros(panels, np.int64), 0, np.nan
+    own, u = -1, 0.0
+    for i in range(len(z)):
+        if x[i] != last:
+            last, stamp = x[i], stamp + 1
+            own, u = panel_of(last * last, firsts[0])
+            own = where[own] if 0 <= own < len(where) else -1
+        row, t = panel_of((z[i] - last) * (z[i] - last), firsts[1])
+        if own < 0 or not 0 <= row < panels:
+            out[i] = np.nan
+            continue
+        if stamps[row] != stamp:
+            stamps[row] = stamp
+            made[row] = table[own, 0, row]
+            for k in range(1, powers):
+                for j in range(powers):
+                    made[row, j] = made[row, j] * u + table[own, k, row, j]
+        total = made[row, 0]
+        for k in range(1, powers):
+            total = total * t + made[row, k]
+        out[i] = total
+    return out

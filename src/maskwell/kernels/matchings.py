@@ -10,6 +10,7 @@ weights but those of known units with records are 1. A loop walks there: somebod
 weight, who had that one takes another, until somebody takes the first. Walked backwards it gives every unit its old
 record, with the same sums of weights below and the old weights above: the chances there and back are as the weights of
 the two matchings, so that no loop is ever refused. Any matching can become any other, however few pairs are possible.
+Steps are put into each other (`inlined`) and make no array (`bare`), as in `helping`.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from . import announce
+from .helping import bare, inlined
 
 announce(__file__)
 
@@ -31,50 +32,65 @@ Places = npt.NDArray[np.int32]
 NONE = -1
 OTHER = -2  # in hand: one of the N - K unknown units
 DONE = -3  # in hand: nobody
+ROUNDING = 2.0**-54  # what is less than this share of a sum does not change it
 
 
 class Rows(NamedTuple):
-    """What each known unit takes: running sums of the chances of each record and, last, of none; and where to look.
+    """What each known unit takes: running sums of the chances of its records (n: none), row after row; where to look.
 
-    `guide` has for each of 2^k equal parts of the chances the first record that reaches into it.
+    A row holds the records `which` that can be taken at all; those whose chance is lost in the rounding of the sum are
+    not, and rows that fit into the cache are walked much faster. `guide` has for each of 2^k equal parts of the chances
+    the first in the row that reaches into it. `first` and `part` tell where each row and its parts begin.
     """
 
     sums: Floats
+    which: Places
     guide: Places
+    first: Ints
+    part: Ints
 
 
 def rows_of(logs: Floats, log_none: float) -> Rows:
     """Return for each unit chances proportional to its weights."""
     every = np.column_stack([logs, np.full(len(logs), log_none)])
     top = every.max(axis=1, keepdims=True)
-    sums = np.cumsum(np.exp(every - np.where(np.isneginf(top), 0.0, top)), axis=1)
-    guide = np.empty((len(sums), 1 << max(sums.shape[1] - 1, 1).bit_length()), np.int32)
-    _guided(sums, guide)
-    return Rows(sums, guide)
+    weights = np.exp(every - np.where(np.isneginf(top), 0.0, top))
+    held = weights > ROUNDING * weights.sum(axis=1, keepdims=True)
+    held[~held.any(axis=1), -1] = True
+    counts = held.sum(axis=1)
+    first = np.concatenate([[0], np.cumsum(counts)])
+    parts = 1 << np.ceil(np.log2(np.maximum(counts, 2))).astype(np.int64)
+    part = np.concatenate([[0], np.cumsum(parts)])
+    sums, guide = weights[held], np.empty(part[-1], np.int32)
+    rows = Rows(sums, np.nonzero(held)[1].astype(np.int32), guide, first, part)
+    _guided(rows)
+    return rows
 
 
-@njit(cache=True, nogil=True)
-def _guided(sums: Floats, guide: Places) -> None:
-    """Find the first of each row that reaches into each part."""
-    rows, last = sums.shape
-    parts = guide.shape[1]
-    for row in range(rows):
-        at = 0
+@bare
+def _guided(rows: Rows) -> None:
+    """Sum each row up, and find the first in it that reaches into each part."""
+    for row in range(len(rows.first) - 1):
+        begin, end = rows.first[row], rows.first[row + 1]
+        for at in range(begin + 1, end):
+            rows.sums[at] += rows.sums[at - 1]
+        at, parts = begin, rows.part[row + 1] - rows.part[row]
         for part in range(parts):
-            while at < last - 1 and sums[row, at] <= part / parts * sums[row, last - 1]:
+            while at < end - 1 and rows.sums[at] <= part / parts * rows.sums[end - 1]:
                 at += 1
-            guide[row, part] = at
+            rows.guide[rows.part[row] + part] = at - begin
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def taken(rows: Rows, row: int, uniform: float) -> int:
     """Return what is taken for a uniform number: the first whose running sum is above that share of the whole."""
-    sums = rows.sums
-    last = sums.shape[1] - 1
-    aim, at = uniform * sums[row, last], rows.guide[row, int(uniform * rows.guide.shape[1])]
-    while at < last and sums[row, at] <= aim:
+    begin, last = rows.first[row], rows.first[row + 1] - 1
+    parts = rows.part[row + 1] - rows.part[row]
+    aim = uniform * rows.sums[last]
+    at = begin + rows.guide[rows.part[row] + int(uniform * parts)]
+    while at < last and rows.sums[at] <= aim:
         at += 1
-    return int(at)
+    return int(rows.which[at])
 
 
 class Walk(NamedTuple):
@@ -92,7 +108,7 @@ class Walk(NamedTuple):
     trail: Ints
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _unreleased(walk: Walk, hand: int, rng: np.random.Generator) -> int:
     """Return one of the known units without a record, but the one in hand."""
     while True:
@@ -101,7 +117,7 @@ def _unreleased(walk: Walk, hand: int, rng: np.random.Generator) -> int:
             return unit
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _by_other(walk: Walk, hole: int, rng: np.random.Generator) -> tuple[int, int]:
     """Let an unknown unit take the place of a known one, or the hole; return who is in hand now, and what it had.
 
@@ -122,7 +138,7 @@ def _by_other(walk: Walk, hole: int, rng: np.random.Generator) -> tuple[int, int
     return DONE, hole
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _by_known(
     walk: Walk, hole: int, hand: int, idle: int, slots: int, rng: np.random.Generator
 ) -> tuple[int, int]:
@@ -145,7 +161,7 @@ def _by_known(
     return unit, record
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _undone(walk: Walk, hole: int) -> None:
     """Give everybody back what it had when the loop began."""
     walk.owner[hole] = NONE
@@ -163,7 +179,7 @@ def _undone(walk: Walk, hole: int) -> None:
             walk.owner[walk.match[unit]] = unit
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _loop(walk: Walk, hole: int, idle: int, slots: int, rng: np.random.Generator) -> tuple[int, int]:
     """Walk one loop that begins at a record; return how many known units have none, and the steps, negative if undone.
 
@@ -190,7 +206,7 @@ def _loop(walk: Walk, hole: int, idle: int, slots: int, rng: np.random.Generator
     return before, -longest
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _count_idle(walk: Walk) -> int:
     idle = 0
     for unit in range(len(walk.match)):
@@ -198,7 +214,7 @@ def _count_idle(walk: Walk) -> int:
     return idle
 
 
-@njit(cache=True, nogil=True)
+@bare
 def probe(walk: Walk, slots: int, lengths: Ints, rng: np.random.Generator) -> None:
     """Walk one loop from every record, and note its steps: negative if it was undone."""
     idle = _count_idle(walk)
@@ -206,7 +222,7 @@ def probe(walk: Walk, slots: int, lengths: Ints, rng: np.random.Generator) -> No
         idle, lengths[hole] = _loop(walk, hole, idle, slots, rng)
 
 
-@njit(cache=True, nogil=True)
+@bare
 def circulate(
     walk: Walk,
     slots: int,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -11,58 +13,82 @@ from . import announce
 announce(__file__)
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 
 @njit(cache=True, nogil=True)
-def _heat(logs: Floats, unit: int, owner: npt.NDArray[np.int64], slots: float, room: Floats) -> float:
-    """Put the weights of what nobody else has into `room`, none last; return their sum."""
-    released = logs.shape[1]
-    top = np.log(slots) if slots > 0 else -np.inf
-    for i in range(released):
+def _add_open(logs: Floats, unit: int, choice: Ints, owner: Ints, slots: float, out: Floats) -> float:
+    """Add the chances of a draw among the records of the choice that nobody else has, and none.
+
+    Return how likely such a draw is: the share of these records in the choice.
+    """
+    top, count = math.log(slots) if slots > 0 else -math.inf, 0
+    for i in choice:
         if owner[i] < 0 or owner[i] == unit:
+            count += 1
             top = max(top, logs[unit, i])
-    total: float = 0.0
-    for i in range(released):
-        free = owner[i] < 0 or owner[i] == unit
-        room[i] = np.exp(logs[unit, i] - top) if free else 0.0
-        total += room[i]
-    room[released] = slots * np.exp(-top) if slots > 0 else 0.0
-    return float(total + room[released])
+    if count == 0 or top == -math.inf:
+        return 0.0
+    none = slots * math.exp(-top) if slots > 0 else 0.0
+    total, share = none, count / len(choice)
+    for i in choice:
+        if owner[i] < 0 or owner[i] == unit:
+            total += math.exp(logs[unit, i] - top)
+    for i in choice:
+        if owner[i] < 0 or owner[i] == unit:
+            out[unit, i] += share * math.exp(logs[unit, i] - top) / total
+    out[unit, -1] += share * none / total
+    return share
 
 
 @njit(cache=True, nogil=True)
-def smooth(logs: Floats, matches: npt.NDArray[np.int32], outside: int, out: Floats) -> None:
+def _add_exchanges(logs: Floats, unit: int, own: int, choice: Ints, owner: Ints, out: Floats) -> float:
+    """Add the chances of an exchange with another owner of a record of the choice; return their sum."""
+    moved = 0.0
+    for i in choice:
+        other = owner[i]
+        if other >= 0 and other != unit:
+            ratio = logs[unit, i] + logs[other, own] - logs[unit, own] - logs[other, i]
+            chance = (1.0 if ratio >= 0 else math.exp(ratio)) / len(choice)
+            out[unit, i] += chance
+            moved += chance
+    return moved
+
+
+@njit(cache=True, nogil=True)
+def smooth(
+    logs: Floats,
+    matches: npt.NDArray[np.int32],
+    outside: int,
+    choices: tuple[Ints, Ints],
+    out: Floats,
+) -> None:
     """Add up, over matchings (draws x units, -1: none), the chances of each unit's next record (units x records, none).
 
-    The step is a mixture that leaves the law of matchings as it is: for records that nobody else has, and none, the
-    heat bath; for each record of another unit an exchange with it, accepted by Metropolis' rule. Averages of what a
-    step leads to have the same expectation as averages of what is there.
+    A unit's step begins at a record of its choice (`choices`: records unit after unit, and where each unit begins), any
+    as likely, and leaves the law of matchings as it is: if nobody else has that record, the unit draws anew among all
+    those of its choice that nobody else has, and none; else it tries an exchange with the owner, by Metropolis' rule.
+    Who has a record that is not of his choice stays, because no step leads back. Averages of what a step leads to have
+    the same expectation as averages of what is there.
     """
     known, released = logs.shape
-    owner, room = np.empty(released, np.int64), np.empty(released + 1)
+    owner, chosen = np.empty(released, np.int64), np.zeros(released, np.int64)
     for draw in range(len(matches)):
         match = matches[draw]
-        owner[:] = -1
+        owner[:], chosen[:] = -1, 0
         matched = 0
         for unit in range(known):
             if match[unit] >= 0:
                 owner[match[unit]] = unit
                 matched += 1
         for unit in range(known):
-            own = match[unit]
-            others = matched - (1 if own >= 0 else 0)
-            slots = float(max(outside + others + 1, 0))
-            share = (released - others) / released
-            total = _heat(logs, unit, owner, slots, room)
-            moved = share
-            for i in range(released + 1):
-                out[unit, i] += share * room[i] / total
-            if own >= 0:
-                for i in range(released):
-                    other = owner[i]
-                    if other >= 0 and other != unit:
-                        ratio = logs[unit, i] + logs[other, own] - logs[unit, own] - logs[other, i]
-                        chance = (1.0 if ratio >= 0 else np.exp(ratio)) / released
-                        out[unit, i] += chance
-                        moved += chance
+            own, choice = match[unit], choices[0][choices[1][unit] : choices[1][unit + 1]]
+            for i in choice:
+                chosen[i] = unit + 1
+            moved = 0.0
+            if own < 0 or chosen[own] == unit + 1:
+                slots = float(max(outside + matched - (1 if own >= 0 else 0) + 1, 0))
+                moved = _add_open(logs, unit, choice, owner, slots, out)
+                if own >= 0:
+                    moved += _add_exchanges(logs, unit, own, choice, owner, out)
             out[unit, own if own >= 0 else released] += 1.0 - moved

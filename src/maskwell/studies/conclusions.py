@@ -62,6 +62,13 @@ def estimate(values: Floats, whole: float = 1.0) -> Estimate:
     return Estimate(float(means.mean()), error, len(means), whole / values.size)
 
 
+def apart(one: Floats, other: Floats) -> Estimate:
+    """Estimate the difference of two means that are not of the same files, so that it cannot be taken file by file."""
+    first, second = estimate(one), estimate(other)
+    error = sqrt(first.error**2 + second.error**2)
+    return Estimate(first.mean - second.mean, error, min(first.files, second.files))
+
+
 def judged(estimates: Iterable[Estimate], low: float = -inf, high: float = inf) -> str:
     """Judge whether all figures lie within a margin.
 
@@ -73,6 +80,12 @@ def judged(estimates: Iterable[Estimate], low: float = -inf, high: float = inf) 
     if any(one.high(chance) < low or one.low(chance) > high for one in several):
         return FAILS
     return HOLDS if all(low < one.low() and one.high() < high for one in several) else UNDECIDED
+
+
+def together(outcomes: Iterable[str]) -> str:
+    """Return the outcome of several statements together: one that does not hold suffices against them."""
+    several = set(outcomes)
+    return next((one for one in (FAILS, UNDECIDED) if one in several), HOLDS)
 
 
 def verdict(statement: str, outcome: str, found: str, who: str = "the paper") -> str:

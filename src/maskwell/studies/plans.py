@@ -1,8 +1,10 @@
-"""What several studies do alike: tables that say which jobs they need on how many files, and the steps of a run."""
+"""What several studies do alike: tables that say which jobs they need on how many files, and how these are run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
@@ -56,6 +58,43 @@ def files_of(plans: Iterable[Plan], replicates: int) -> dict[Any, int]:
         for job in plan.jobs:
             files[job] = max(files.get(job, 0), plan.files(replicates))
     return files
+
+
+Measure = Callable[
+    [Any, Sequence[Any], int], Sequence[Any]
+]  # a place, its jobs and a replicate: their answers
+
+
+def simulated(files: Mapping[Any, int], measure: Measure, tick: Callable[[], None]) -> dict[Any, list[Any]]:
+    """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others.
+
+    Jobs of one `place` share a masked file. Files are taken on all cores at once.
+    """
+    found: dict[Any, list[Any]] = {job: [] for job in files}
+    parts = _parts(files)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        for (_, jobs, _), answers in zip(parts, pool.map(lambda part: measure(*part), parts), strict=True):
+            for job, answer in zip(jobs, answers, strict=True):
+                found[job].append(answer)
+                tick()
+    return found
+
+
+def _parts(files: Mapping[Any, int]) -> list[tuple[Any, list[Any], int]]:
+    """Return the work in pieces, replicate by replicate: a place, and the jobs that need its file."""
+    parts = []
+    for replicate in range(max(files.values(), default=0)):
+        places: dict[Any, list[Any]] = {}
+        for job, count in files.items():
+            if replicate < count:
+                places.setdefault(job.place, []).append(job)
+        parts += [(place, jobs, replicate) for place, jobs in places.items()]
+    return parts
+
+
+def counted(files: int, records: int, more: str = "") -> str:
+    """Say how many files there were, of how many records, and what else there is to say of them."""
+    return f"[{files:,} file{'s' if files > 1 else ''} of {records} records{more}]"
 
 
 def written(published: ExpectedTable, draws: Draws, said: str) -> StudyTable:

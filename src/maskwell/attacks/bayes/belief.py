@@ -107,10 +107,11 @@ class Chances:
         return cls(count, mean, sd, *_quantiles(values, weights, (0.05, 0.25, 0.5, 0.75, 0.95)))
 
     def said(self) -> str:
-        """Say mean, median and where the middle 90% lie."""
+        """Say mean, median and the 5% and 95% quantiles."""
         if not self.count:
             return "none"
-        return f"mean {shown(self.mean)}, median {shown(self.median)}, 90% {shown(self.low)} to {shown(self.high)}"
+        ends = f"5-95%: {shown(self.low)} to {shown(self.high)}"
+        return f"mean {shown(self.mean)}, median {shown(self.median)}, {ends}"
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the figures; None where there is none."""
@@ -133,7 +134,7 @@ class Belief:
     `standing` is where the true records stand, `probability` what he gives his best link (NaN: he has none), `share`
     how right that link is, ties shared; he claims it where its probability is above `threshold`. `labels` are the
     ids of the targets: only `worst` shows them, to the steward. `not_released` has the probability he gives to each
-    target's not being in the release, where that can be.
+    target's not being in the release, where that can be, and `ties` how many candidates are as good as the best link.
     """
 
     standing: Standing = field(repr=False)
@@ -142,6 +143,7 @@ class Belief:
     threshold: float = 0.0
     labels: Any = field(default=None, repr=False)
     not_released: Floats | None = field(default=None, repr=False)
+    ties: Ints | None = field(default=None, repr=False)
 
     @classmethod
     def of_answer(cls, marked: Marked, threshold: float) -> Belief:
@@ -155,6 +157,7 @@ class Belief:
             threshold,
             labels_of(near, guess.searcher),
             guess.columns.get("not_released"),
+            guess.ties,
         )
 
     @property
@@ -173,12 +176,16 @@ class Belief:
         return int(self._findable.sum())
 
     @cached_property
-    def _links(self) -> tuple[Floats, Floats]:
-        """What he gives to each best link, ascending, and how right it is: sums do not depend on the file's order."""
+    def _links(self) -> tuple[Floats, Floats, Ints]:
+        """What he gives to each best link, ascending, how right it is, and its ties.
+
+        Sums do not depend on the file's order.
+        """
         linked = ~np.isnan(self.probability)
-        probability, share = self.probability[linked], self.share[linked]
-        order = np.lexsort((share, probability))
-        return probability[order], share[order]
+        ties = np.ones(len(linked), np.int64) if self.ties is None else self.ties
+        parts = self.probability[linked], self.share[linked], ties[linked]
+        order = np.lexsort((parts[2], parts[1], parts[0]))
+        return parts[0][order], parts[1][order], parts[2][order]
 
     @property
     def _findable(self) -> Bools:
@@ -196,7 +203,7 @@ class Belief:
         for t in asked:
             if not (is_real(t) and 0 <= t <= 1):
                 raise BadPlan(f"a threshold is a probability between 0 and 1, not {t!r}")
-        probability, share = self._links
+        probability, share, _ = self._links
         below = [np.searchsorted(probability, t, side="right") if t > 0 else 0 for t in asked]
         links = len(probability) - np.array(below, np.int64)
         correct = np.append(0.0, np.cumsum(share[::-1]))[links]
@@ -239,7 +246,7 @@ class Belief:
     @property
     def correct_probability(self) -> Chances:
         """The probability of the best links that are correct: the mean and sd in the cells of Trottini's tables."""
-        return Chances.of(*self._links)
+        return Chances.of(*self._links[:2])
 
     @cached_property
     def calibration(self) -> Reliability:
@@ -247,7 +254,10 @@ class Belief:
         return reliability_of(*self._links)
 
     def worst(self, n: int = 10) -> Any:
-        """Return the targets whose own record gets the largest probability: for the steward's eyes alone."""
+        """Return the targets whose own record gets the largest probability: for the steward's eyes alone.
+
+        A record that he holds for impossible has no rank.
+        """
         import pyarrow as pa
 
         here = np.flatnonzero(self._findable)
@@ -258,7 +268,7 @@ class Belief:
         columns: dict[str, Any] = {
             "target_id": labels,
             "probability_of_truth": from_numpy(self.standing.probability[rows]),
-            "rank": from_numpy(self.standing.better[rows] + 1),
+            "rank": from_numpy(self.standing.better[rows] + 1, self.standing.ties[rows] == 0),
             "ties": from_numpy(self.standing.ties[rows]),
             "probability_of_first": from_numpy(first, np.isnan(first)),
         }
@@ -297,7 +307,10 @@ class Belief:
             return []
         expected, found = self._absence(self.not_released).values()
         counts = f"he expects {expected:,.1f} of {self.targets:,} not to be in the release"
-        return [f"  {counts}, and {found:,.0f} are not"]
+        claimed = (self.probability > self.threshold) | ((self.threshold == 0) & (self.probability >= 0))
+        doubted = int((claimed & (self.not_released > np.nan_to_num(self.probability))).sum())
+        links = f"  {doubted:,} of the links claimed are of targets that he holds for likelier absent"
+        return [f"  {counts}, and {found:,.0f} are not", *([links] if doubted else [])]
 
     def _rank_lines(self) -> list[str]:
         if not self.findable:

@@ -13,6 +13,7 @@ from ..contract import Ints
 from .models import Listed
 from .problem import Chain, Problem, chain_at, needed_units, scene_of, start_of
 from .proposals import learning_of, roots_of, surface_of, ways_of
+from .sides import Pairs
 
 if TYPE_CHECKING:
     from ...kernels.helping import Place, Scene, State, Ways
@@ -43,6 +44,15 @@ class Round:
         """Return the probability of each pair, and of each unit's having no record."""
         pairs, absent = self.counts.sum(axis=0), self.absent.sum(axis=0)
         return pairs / self.added, absent / self.added
+
+    def by_block(self, known: Pairs) -> list[Floats]:
+        """Return for each block what every chain gives to its units' records, none last (chains x units x records)."""
+        each, ends = self.added / len(self.counts), known.side.ends
+        matrices = zip(*(known.matrices(chain / each) for chain in self.counts), strict=True)
+        return [
+            np.concatenate([np.stack(pairs), self.absent[:, ends[b] : ends[b + 1], None] / each], axis=2)
+            for b, pairs in enumerate(matrices)
+        ]
 
 
 @dataclass

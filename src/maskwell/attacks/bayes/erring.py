@@ -1,13 +1,14 @@
 """What the intruder's own values are off by: a plan, how such values are drawn, and p(z | what he knows).
 
-His value x0 of an amount is the true x plus a normal error, his category the true one but for a share of wrong ones.
-He takes no value of x for likelier beforehand: the true value is then normal around x0, and p(z | x0) is the law
-averaged over it. Where his errors are as large as the spread of the data this makes him too sure.
+His value y of an amount is the true x plus a normal error, his category the true one but for a share of wrong ones.
+`own_terms` are the factors of that error's law g(y | x). What is behind his values depends on the law of true values
+that he holds (`behind`); the factors of `erring_terms` are for one who holds none: no x is likelier to him beforehand,
+the true value is normal around y, and where his errors are as large as the spread of the data he is too sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -18,17 +19,18 @@ from ...card import NoiseCard
 from ...errors import BadInput, BadPlan, NoLaw, nearest, raise_all
 from ...keystream import Stream, normals, uniforms
 from ...laws import Additive, Classes, Laplace, Mixture, Normal, Outlet, SkewedBias, Step, Transition
-from ...schema import Column, Schema
+from ...schema import OPEN, Column, Schema
 from ...table import Floats, Table
 from ...tolerances import is_real
 from ..contract import Ints
-from ..pairwise import Term, law_terms, laws_on, summed_logs
+from ..pairwise import Same, Term, law_terms, laws_on, summed_logs
 from ..ranking import log_sum
 from ..search import block_codes
 from .blurred import blurred
 from .smeared import Classed, Codes, Panels, Rule, Smeared
 
 Shares = tuple[tuple[str, float], ...]
+PARTS = ("sds", "wrong", "population")
 
 MOST_VALUES = (
     1000  # so many values of a column stand for all of them where one only asks how common a value is
@@ -41,10 +43,16 @@ class OwnError:
 
     `sds` are the sds of normal errors of amounts, in their units; `wrong` the shares of categories that are wrong, all
     others being as likely. Columns that are not named he knows exactly, and every status (missing, top-coded).
+
+    What the true values behind his may be depends on the law of true values he holds, which is that of the f(z): with
+    marginal="truth" the steward's own records, with "gaussian" the normal law of the release with the noise taken out.
+    With a marginal of your own `population` says it: a function that takes a `Table` of true records and returns the
+    log density of each, up to a constant. Without it any true value is as likely as any other, and he is too sure.
     """
 
     sds: Shares | Mapping[str, float] = ()
     wrong: Shares | Mapping[str, float] = ()
+    population: Callable[[Table], Any] | None = None
 
     def __post_init__(self) -> None:
         problems: list[str] = []
@@ -60,6 +68,8 @@ class OwnError:
             if not 0 < share < 1
         ]
         found += [f"column {name!r} is named twice" for name in _twice(self.columns)]
+        if self.population is not None and not callable(self.population):
+            found.append("population is a function: of a table of true records, the log density of each")
         return found or ([] if self.columns else ["an error names at least one column, in sds or in wrong"])
 
     def _pairs(self, name: str) -> Shares:
@@ -82,8 +92,9 @@ class OwnError:
         return dict(self._pairs("wrong"))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the error as plain data, what is empty left out."""
-        parts = {"sds": self.sd_of, "wrong": self.wrong_of}
+        """Return the error as plain data, what is empty left out; a function of the user's own is only named."""
+        own = "a function of the user's own" if self.population is not None else ""
+        parts: dict[str, Any] = {"sds": self.sd_of, "wrong": self.wrong_of, "population": own}
         return {name: part for name, part in parts.items() if part}
 
 
@@ -106,8 +117,8 @@ def _twice(names: Sequence[str]) -> list[str]:
 
 def error_from_dict(data: Mapping[str, Any]) -> OwnError:
     """Build an error from plain data."""
-    if unknown := [name for name in data if name not in ("sds", "wrong")]:
-        hints = [f"an error has no {name!r}{nearest(name, ('sds', 'wrong'))}" for name in unknown]
+    if unknown := [name for name in data if name not in PARTS]:
+        hints = [f"an error has no {name!r}{nearest(name, PARTS)}" for name in unknown]
         raise BadPlan(hints)
     return OwnError(**data)
 
@@ -154,6 +165,58 @@ def erred(table: Table, error: OwnError, stream: Stream) -> Table:
             drawn = np.where(moves, (values + step) % count, values)
         changed[name] = (table.schema[name], drawn, table.status(name))
     return table.with_columns(changed)
+
+
+def own_terms(error: OwnError, fields: Sequence[str], known: Table, true: Table) -> list[Term]:
+    """Return the factors of g(y | x) for pairs of records of what the intruder knows and of true ones."""
+    raise_all(kind_problems(error, fields, true.schema), BadPlan)
+    sure = [name for name in fields if name not in error.columns]
+    same: list[Term] = [Same.of(sure, known, true)] if sure else []
+    return same + [_own_term(name, known, true, error) for name in error.columns if name in fields]
+
+
+def _own_term(name: str, z: Table, x: Table, error: OwnError) -> Term:
+    """Return the factor of what the intruder has for a value of a column; it does not matter which side is whose."""
+    if name in error.wrong_of:
+        return Wrong.of(name, z, x, error.wrong_of[name])
+    unit = Fraction(1) if "integer" in (z.schema[name].kind, x.schema[name].kind) else None
+    (term,) = law_terms([Additive((name,), Normal((error.sd_of[name],)), (Outlet(unit),))], z, x)
+    return term
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """Categories of which a share is wrong, all others being as likely; a status is the same on both sides."""
+
+    z: Ints
+    x: Ints
+    log_table: Floats
+
+    @classmethod
+    def of(cls, name: str, z: Table, x: Table, wrong: float) -> Wrong:
+        """Compare labels: one table may have categories that nobody has and that the other leaves out."""
+        here, there = x.schema[name].categories, z.schema[name].categories
+        labels = tuple(dict.fromkeys((*here, *there)))
+        statuses = int(max(z.status(name).max(initial=0), x.status(name).max(initial=0)))
+        table = np.zeros((len(labels) + statuses,) * 2)
+        table[: len(labels), : len(labels)] = _wrong_table(len(labels), wrong)
+        np.fill_diagonal(table[len(labels) :, len(labels) :], 1.0)
+        with np.errstate(divide="ignore"):
+            return cls(_labelled(z, name, labels), _labelled(x, name, labels), np.log(table))
+
+    def logs(self, z: Ints, x: Ints) -> Floats:
+        """Return the log of the factor."""
+        return np.asarray(self.log_table[self.z[z], self.x[x]])
+
+
+def _labelled(table: Table, name: str, labels: Sequence[str]) -> Ints:
+    """Return the places of a column's labels in a list; statuses follow it."""
+    places = np.array([labels.index(label) for label in table.schema[name].categories], np.int64)
+    status, codes = table.status(name).astype(np.int64), table.floats(name)
+    is_open = status == OPEN
+    out = len(labels) + status - 1
+    out[is_open] = places[codes[is_open].astype(np.int64)]
+    return out
 
 
 def erring_terms(
@@ -229,7 +292,7 @@ def _split(law: Any, named: Sequence[str]) -> list[tuple[Any, str | None]]:
         _refuse_unseen(law, name)
     if len(law.columns) == 1:
         return [(law, law.columns[0])]
-    if _is_independent(law):
+    if is_independent(law):
         rest = laws_on(NoiseCard((law,)), [name for name in law.columns if name not in named])
         single = [(laws_on(NoiseCard((law,)), [name])[0], name) for name in named]
         return [*((part, None) for part in rest), *single]
@@ -246,7 +309,8 @@ def _is_coded(law: Any, name: str) -> bool:
     return isinstance(law, Additive) and bool(law.categories and law.categories[law.columns.index(name)])
 
 
-def _is_independent(law: Any) -> bool:
+def is_independent(law: Any) -> bool:
+    """Whether each column of a law has noise of its own."""
     if isinstance(law, SkewedBias):
         return True
     noise = law.noise
@@ -273,17 +337,9 @@ def _rule(law: Any, name: str, z: Table, x: Table, error: OwnError) -> Rule:
 
 def _clear_term(name: str, z: Table, x: Table, error: OwnError) -> Term:
     """Return p(x0 | z) / p(x0) of a column that left as it was."""
-    law: Any
-    if name in error.sd_of:
-        unit = Fraction(1) if x.schema[name].kind == "integer" else None
-        law = Additive((name,), Normal((error.sd_of[name],)), (Outlet(unit),))
-    else:
-        names = x.schema[name].categories
-        table = _wrong_table(len(names), error.wrong_of[name])
-        law = Transition((name,), names, names, tuple(map(tuple, table.tolist())))
     if x.schema[name].kind != z.schema[name].kind:
         raise BadInput(f"column {name!r} was released as something else: leave it out of the error")
-    (term,) = law_terms([law], z, x)
+    term = _own_term(name, z, x, error)
     return Relative(term, _log_common(term, name, z, x))
 
 

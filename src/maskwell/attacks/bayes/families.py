@@ -12,6 +12,8 @@ from ...table import Floats
 
 LARGE = 1e4  # from this shape on Stirling's series is more exact than the difference of large logs
 LEAST = 1e-300  # a quantile that underflows; sds are above 0
+TAIL = 1e-13  # share of a prior beyond its first and its last cut
+SHARES = (TAIL, 1e-4)  # where a prior is cut into panels, and alike from above
 
 
 class Resolved(Protocol):
@@ -27,6 +29,9 @@ class Resolved(Protocol):
 
     def log_density(self, log_value: Floats) -> Floats:
         """Return the log density of log psi (not of psi)."""
+
+    def cuts(self) -> tuple[Floats, float]:
+        """Return values of log psi, rising, between which nearly all of it lies, and the largest that can be."""
 
     def nodes(self, count: int) -> tuple[Floats, Floats]:
         """Return values of psi and the logs of their weights, which sum to 1."""
@@ -81,9 +86,28 @@ class GammaPower:
             kernel = -self.shape * (np.expm1(log_gamma) - log_gamma)
         return np.asarray(kernel + _log_peak(self.shape) - np.log(abs(self.power)))
 
+    def cuts(self) -> tuple[Floats, float]:
+        """Return quantiles of log psi."""
+        from scipy.special import gammainccinv, gammaincinv
+
+        if self.shape > LARGE:
+            return _normal_cuts(self), np.inf
+        ends = [inverse(self.shape, SHARES) for inverse in (gammaincinv, gammainccinv)]
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.concatenate([*ends, gammaincinv(self.shape, [0.5])]) / self.shape)
+        return np.unique(np.log(self.scale) + self.power * np.maximum(logs, np.log(LEAST))), np.inf
+
     def nodes(self, count: int) -> tuple[Floats, Floats]:
         """Return values of psi and the logs of their weights."""
         return corrected(self, count)
+
+
+def _normal_cuts(belief: Resolved) -> Floats:
+    """Return quantiles of a normal log psi."""
+    from scipy.special import ndtri
+
+    steps = np.concatenate([ndtri(SHARES), [0.0], -ndtri(SHARES)[::-1]])
+    return np.asarray(belief.centre + belief.spread * steps)
 
 
 def _log_peak(shape: float) -> float:
@@ -106,6 +130,10 @@ class LogNormal:
         """Return the log density of log psi."""
         away = (log_value - self.centre) / self.spread
         return np.asarray(-(away**2) / 2 - np.log(self.spread) - np.log(2 * np.pi) / 2)
+
+    def cuts(self) -> tuple[Floats, float]:
+        """Return quantiles of log psi."""
+        return _normal_cuts(self), np.inf
 
     def nodes(self, count: int) -> tuple[Floats, Floats]:
         """Return values of psi and the logs of their weights."""
@@ -136,8 +164,23 @@ class Own:
 
     def log_density(self, log_value: Floats) -> Floats:
         """Return the log density of log psi."""
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(self.law.logpdf(np.exp(log_value)) + log_value, dtype=np.float64)
+
+    def cuts(self) -> tuple[Floats, float]:
+        """Return quantiles of log psi, and its edges where the density has any."""
+        low, high, shares = float(self.law.ppf(0.0)), float(self.law.ppf(1.0)), np.array(SHARES)
+        inner = np.concatenate([self.law.ppf(shares), [self.law.ppf(0.5)], self._above(shares)])
+        cuts = np.append(
+            inner[(inner > LEAST) & (inner < np.inf)], [end for end in (low, high) if 0 < end < np.inf]
+        )
+        return np.unique(np.log(cuts)), float(np.log(high))
+
+    def _above(self, shares: Floats) -> Floats:
+        """Return the values that such shares lie above."""
+        if hasattr(self.law, "isf"):
+            return np.asarray(self.law.isf(shares), dtype=np.float64)
+        return np.asarray(self.law.ppf(1.0 - np.maximum(shares, 2**-53)), dtype=np.float64)
 
     def nodes(self, count: int) -> tuple[Floats, Floats]:
         """Return values of psi and the logs of their weights."""
@@ -145,8 +188,5 @@ class Own:
 
         standard, logs = hermite(count)
         low, high = ndtr(np.minimum(standard, 0.0)), ndtr(-np.maximum(standard, 0.0))
-        above = (
-            self.law.isf(high) if hasattr(self.law, "isf") else self.law.ppf(1.0 - np.maximum(high, 2**-53))
-        )
-        values = np.where(standard <= 0, self.law.ppf(low), above)
+        values = np.where(standard <= 0, self.law.ppf(low), self._above(high))
         return np.maximum(np.asarray(values, dtype=np.float64), LEAST), logs

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from ...card import NoiseCard
 from ...errors import BadInput, NoLaw, raise_all
 from ...masking import Release
+from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Table
 from ..agreement import is_comparable
 from ..contract import Known
@@ -29,8 +33,26 @@ def compared_fields(
         fields = (*card.columns, *(name for name in clear if name not in left))
     check_fields_named(fields, "name columns with a law in fields")
     check_fields(fields, targets, released)
+    known = replace(known, targets=described(targets, known.population, fields))
     raise_all(_problems(fields, known, release), BadInput)
     return fields, notes
+
+
+def described(targets: Table, truth: Table, fields: Sequence[str]) -> Table:
+    """Return the intruder's records with amounts that he collected himself coded as those of the truth are."""
+    changed = {}
+    for name in fields:
+        ours, true = targets.schema[name], truth.schema[name]
+        codes = [(c.top, c.bottom) for c in (ours, true)]
+        if not (ours.is_number and true.is_number) or codes[0] == codes[1] or codes[0] != (None, None):
+            continue
+        values, status = targets.floats(name).copy(), targets.status(name).copy()
+        for limit, code, sign in ((true.top, TOP_CODED, 1.0), (true.bottom, BOTTOM_CODED, -1.0)):
+            if limit is not None:
+                status[(status == OPEN) & (sign * values >= sign * float(limit))] = code
+        values[status != OPEN] = np.nan
+        changed[name] = (replace(ours, top=true.top, bottom=true.bottom), values, status)
+    return targets.with_columns(changed) if changed else targets
 
 
 def _check_card(card: NoiseCard, released: Table) -> None:
@@ -65,7 +87,7 @@ def _problems(fields: Sequence[str], known: Known, release: Release) -> list[str
         ours, true = known.targets.schema[name], known.population.schema[name]
         if release.table.schema[name].roles & {"id", "group"}:
             found.append(f"column {name!r} is numbered anew in the release: leave it out of fields")
-        shapes = [(c.kind, c.categories, c.missing, c.top, c.bottom) for c in (ours, true)]
+        shapes = [(c.is_number or c.kind, c.categories, c.missing, c.top, c.bottom) for c in (ours, true)]
         if shapes[0] != shapes[1]:
             found.append(
                 f"the intruder's column {name!r} is described otherwise than the truth's: give his file its schema"

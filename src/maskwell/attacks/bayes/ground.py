@@ -48,6 +48,14 @@ class Ground:
             Blocks(ours, fine, orders), true, order_of(known.population), units[theirs], absent, theirs
         )
 
+    def largest_block(self) -> tuple[int, int]:
+        """Return how many known and released records the fine block with the most pairs of them has."""
+        sides = self.blocks.known, self.blocks.released
+        count = int(max(codes.max(initial=0) for codes in sides)) + 1
+        known, released = (np.bincount(codes, minlength=count) for codes in sides)
+        at = int((known * released).argmax())
+        return int(known[at]), int(released[at])
+
     def true_members(self) -> dict[int, Ints]:
         """Return the true records of each fine block."""
         return members(self.true, self.true_order)
@@ -66,3 +74,10 @@ def clear_fields(release: Release, fields: Sequence[str], uncertain: Sequence[st
     """Return the fields that left as they were and that the intruder knows without doubt."""
     loose = {*swapped_columns(release.card), *uncertain}
     return [name for name in fields if release.card.law_of(name) is None and name not in loose]
+
+
+def pairs_within(known: Table, released: Table, columns: Sequence[str]) -> int:
+    """Return how many pairs of a known and a released record share a block."""
+    ours, theirs = block_codes(known, released, columns)
+    count = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
+    return int(np.bincount(ours, minlength=count) @ np.bincount(theirs, minlength=count))

@@ -18,8 +18,10 @@ from ...laws.unknowns import Unknown
 from ...table import Floats, Table
 from ..contract import Bools, Ints
 from ..pairwise import law_terms
+from .approximated import approximated
 from .chains import Round, Walk, thinning
 from .matchings import Marginals, Sampling, diagnosed, marginals
+from .messages import believed
 from .models import Listed, model_of
 from .priors import Doubt, Prior
 from .problem import Problem
@@ -37,7 +39,8 @@ WORST, BATCHES = (
 class Group:
     """Known units of one group (`x`), the release, the steward's truth, and the blocks of all three, numbered alike.
 
-    `numbers` has the record of each known unit in the truth (-1: not in it): these are left out of f(z).
+    `numbers` has the record of each known unit in the truth (-1: not in it): these are left out of f(z). With `as_true`
+    the values of those that are in it are the true ones.
     """
 
     z: Table
@@ -47,6 +50,7 @@ class Group:
     x_blocks: Ints
     truth_blocks: Ints
     numbers: Ints
+    as_true: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +110,7 @@ def helped(
     released = Side.of(group.z, group.z_blocks, blocks)
     known = Pairs(Side.of(group.x, group.x_blocks, blocks), released)
     others = Pairs(_others(group, blocks), released)
-    units = np.maximum(_counted(group.truth_blocks, blocks), np.maximum(known.side.sizes, released.sizes))
+    units = np.maximum(unit_counts(group, blocks), np.maximum(known.side.sizes, released.sizes))
     situation = _Situation(blocks, known, others, units, kernel)
     doubts = [Doubt.of(prior, law, group.z) for law in laws] if prior is not None else []
     if not any(doubt.unknowns for doubt in doubts):
@@ -121,7 +125,9 @@ def _others(group: Group, blocks: Ints) -> Side:
     return Side.of(group.truth, codes, blocks)
 
 
-def _counted(codes: Ints, blocks: Ints) -> Ints:
+def unit_counts(group: Group, blocks: Ints) -> Ints:
+    """Return how many true records each of some blocks has."""
+    codes = group.truth_blocks
     counts = np.bincount(codes[codes >= 0], minlength=int(blocks.max(initial=0)) + 1)
     return np.asarray(counts[blocks])
 
@@ -185,26 +191,16 @@ class _Situation:
         walk = Walk.of(problem, sampling.chains, seed)
         done, judged = _until_converged(walk, sampling)
         return self._answer(
-            self._marginals(done, judged), _learned(unknowns, done, judged), _notes(doubts, self, walk)
+            self._marginals(walk, done, judged), _learned(unknowns, done, judged), _notes(doubts, self, walk)
         )
 
-    def _marginals(self, done: Round, judged: _Judged) -> list[Marginals]:
+    def _marginals(self, walk: Walk, done: Round, judged: _Judged) -> list[Marginals]:
         """Return the probabilities of every block, with what the diagnostics say of all of them."""
-        share, absent = done.chances()
-        ends, found = self.known.side.ends, []
-        for b, block in enumerate(self.known.matrices(share)):
-            found.append(
-                Marginals(
-                    block,
-                    absent[ends[b] : ends[b + 1]],
-                    False,
-                    judged.rhat,
-                    judged.ess,
-                    judged.error,
-                    judged.draws,
-                    judged.converged,
-                )
-            )
+        said = (False, judged.rhat, judged.ess, judged.error, judged.draws, judged.converged)
+        found = []
+        for drawn, guessed in zip(done.by_block(self.known), approximated(walk.problem, done), strict=True):
+            one = believed(drawn, guessed)
+            found.append(Marginals(one.chances[:, :-1], one.chances[:, -1], *said, one.decided))
         return found
 
     def _answer(self, found: Sequence[Marginals], psi: tuple[Learned, ...], notes: tuple[str, ...]) -> Helped:
@@ -231,7 +227,7 @@ class _Judged:
 
 
 def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
-    """Draw twice as often until the chains agree; each round forgets those before, so that it may start anywhere."""
+    """Draw ever more until the chains agree; each round forgets those before, so that it may start anywhere."""
     units, chains, draws = len(walk.problem.unreleased), sampling.chains, sampling.draws
     walk.first(draws)
     while True:
@@ -240,7 +236,7 @@ def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
         judged = _judged(walk.problem, done, sampling)
         if judged.converged or 2 * draws > sampling.most:
             return done, judged
-        draws *= 2
+        draws = sampling.more(draws, judged.ess)
 
 
 def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:

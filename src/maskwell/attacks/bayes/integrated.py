@@ -8,46 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
-from ...errors import BadPlan
-from ...laws import Additive, Multiplicative, Normal
-from ...laws.unknowns import BIAS_SD, SCALE, SD, by_column, spread_of, unknowns_of, with_values
+from ...laws.unknowns import BIAS_SD, SCALE, SD, by_column, unknowns_of, with_values
 from ...table import Floats, Table
 from ..contract import Ints
 from ..pairwise import Plain, Term, law_terms, summed_logs
 from .averaged import AveragedBias, AveragedNoise
+from .near import Near
+from .ordinary import Ordinary, is_bias_and_noise
+from .placing import One, Placing
 from .priors import Doubt, Prior
+from .tabled import Nodes
 
-Nodes = tuple[Floats, Floats, Floats]  # of one column: bias_sds, sds and the logs of the weights
 NodesOf = Callable[[Any, int], Nodes]
 TermsOf = Callable[[Any, NodesOf | None], list[Term]]
+Rule = int | Placing  # so many nodes for each unknown, or as many as a tolerance asks for
 
 
 def integrated_terms(
-    laws: Sequence[Any], z: Table, x: Table, prior: Prior, released: Table, count: int
+    laws: Sequence[Any], z: Table, x: Table, prior: Prior, released: Table, rule: Rule
 ) -> list[Term]:
-    """Prepare laws for pairs of records of two tables; `count` nodes stand for each unknown.
+    """Prepare laws for pairs of records of two tables; priors are elicited from `released`.
 
-    Priors are elicited from `released`. Whoever asks doubles `count` until his probabilities stop changing.
+    Whoever asks takes a finer rule until his probabilities stop changing.
     """
     terms: list[Term] = []
     for law in laws:
-        terms += _scaled_terms(law, z, x, prior, released, count) or over_shared(
-            law, prior, released, count, lambda at, nodes_of: _law_terms(at, nodes_of, z, x)
+        terms += _scaled_terms(law, z, x, prior, released, rule) or over_shared(
+            law, prior, released, rule, lambda at, nodes_of: _law_terms(at, nodes_of, z, x)
         )
     return terms
 
 
-def _scaled_terms(law: Any, z: Table, x: Table, prior: Prior, released: Table, count: int) -> list[Term]:
+def _nodes_by(doubt: Doubt, rule: Rule) -> tuple[One, ...]:
+    """Return the nodes of each unknown."""
+    if isinstance(rule, Placing):
+        return rule.nodes(doubt)
+    return tuple(belief.nodes(rule) for belief in doubt.beliefs)
+
+
+def _scaled_terms(law: Any, z: Table, x: Table, prior: Prior, released: Table, rule: Rule) -> list[Term]:
     """Return the factors of a law of which only the scale is unknown, or nothing for another."""
     doubt = Doubt.of(prior, law, released)
     if [unknown.name for unknown in doubt.unknowns] != [SCALE] or _moves_centre(doubt.law):
         return []
-    noise: Any = AveragedNoise(doubt.law.noise, *doubt.beliefs[0].nodes(count))
-    return law_terms([replace(doubt.law, noise=noise)], z, x)
+    noise: Any = AveragedNoise(doubt.law.noise, *_nodes_by(doubt, rule)[0])
+    return [Near.of(term) for term in law_terms([replace(doubt.law, noise=noise)], z, x)]
 
 
 def _moves_centre(law: Any) -> bool:
@@ -55,9 +65,9 @@ def _moves_centre(law: Any) -> bool:
     return law.mean_corrected and any(outlet.log_shift is not None for outlet in law.outlets)
 
 
-def over_shared(law: Any, prior: Prior, released: Table, count: int, terms_of: TermsOf) -> list[Term]:
-    """Make the factors of one law, `terms_of(law, nodes_of)`, and average them over an unknown that columns share."""
-    nodes = shared_nodes(law, prior, released, count)
+def over_shared(law: Any, prior: Prior, released: Table, rule: Rule, terms_of: TermsOf) -> list[Term]:
+    """Make the factors of one law, `terms_of(law, nodes_of)`, and average them over unknowns that columns share."""
+    nodes = shared_nodes(law, prior, released, rule)
     if len(nodes) == 1:
         return terms_of(*nodes[0][1:])
     logs = np.array([log_weight for log_weight, _, _ in nodes])
@@ -65,24 +75,22 @@ def over_shared(law: Any, prior: Prior, released: Table, count: int, terms_of: T
 
 
 def shared_nodes(
-    law: Any, prior: Prior, released: Table, count: int
+    law: Any, prior: Prior, released: Table, rule: Rule
 ) -> list[tuple[float, Any, NodesOf | None]]:
-    """Return log weight, law and the nodes of each column at the nodes of an unknown that columns share.
+    """Return log weight, law and the nodes of each column at all nodes of the unknowns that columns share.
 
     There is one entry, of log weight 0, where nothing is shared; its law is then the card's. The nodes of columns are
     None where nothing is left unknown.
     """
     doubt = Doubt.of(prior, law, released)
-    shared = _shared(doubt)
-    if len(shared) > 1:
-        raise BadPlan(
-            f"{' and '.join(doubt.unknowns[i].name for i in shared)} are both shared by the columns "
-            f"{', '.join(map(repr, doubt.law.columns))}: share one of them only"
-        )
+    nodes, shared = _nodes_by(doubt, rule), _shared(doubt)
     if not shared:
-        return [(0.0, doubt.law, _nodes_of(doubt, {}, count) if doubt.unknowns else None)]
-    nodes = zip(*doubt.beliefs[shared[0]].nodes(count), strict=True)
-    return [(float(log), *_fixed(doubt, shared[0], float(value), count)) for value, log in nodes]
+        return [(0.0, doubt.law, _nodes_of(doubt, {}, nodes) if doubt.unknowns else None)]
+    out = []
+    for chosen in product(*(zip(*nodes[i], strict=True) for i in shared)):
+        fixed = {i: float(value) for i, (value, _) in zip(shared, chosen, strict=True)}
+        out.append((float(sum(log for _, log in chosen)), *_fixed(doubt, fixed, nodes)))
+    return out
 
 
 def _shared(doubt: Doubt) -> list[int]:
@@ -90,21 +98,20 @@ def _shared(doubt: Doubt) -> list[int]:
     return [i for i, u in enumerate(doubt.unknowns) if u.name == SCALE or len(u.columns) > 1]
 
 
-def _fixed(doubt: Doubt, number: int, value: float, count: int) -> tuple[Any, NodesOf | None]:
-    """Return the law with one unknown fixed, and the nodes of the others."""
-    values = [unknown.value for unknown in doubt.unknowns]
-    values[number] = value
-    alone = len(doubt.unknowns) == 1
-    return doubt.law_at(values), None if alone else _nodes_of(doubt, {number: value}, count)
+def _fixed(doubt: Doubt, fixed: dict[int, float], nodes: tuple[One, ...]) -> tuple[Any, NodesOf | None]:
+    """Return the law with some unknowns fixed, and the nodes of the others."""
+    values = [fixed.get(i, unknown.value) for i, unknown in enumerate(doubt.unknowns)]
+    alone = len(doubt.unknowns) == len(fixed)
+    return doubt.law_at(values), None if alone else _nodes_of(doubt, fixed, nodes)
 
 
-def _nodes_of(doubt: Doubt, fixed: dict[int, float], count: int) -> NodesOf:
+def _nodes_of(doubt: Doubt, fixed: dict[int, float], nodes: tuple[One, ...]) -> NodesOf:
     """Return what gives the nodes of a column: the product of its bias_sd's and its sd's, or what was fixed."""
 
-    def one(name: str, column: str) -> tuple[Floats, Floats]:
+    def one(name: str, column: str) -> One:
         own = [i for i, u in enumerate(doubt.unknowns) if u.name == name and column in u.columns]
         if own and own[0] not in fixed:
-            return doubt.beliefs[own[0]].nodes(count)
+            return nodes[own[0]]
         return np.array([fixed[own[0]] if own else 0.0]), np.zeros(1)
 
     def nodes_of(law: Any, j: int) -> Nodes:
@@ -131,9 +138,10 @@ def _column_term(law: Any, nodes: Nodes, z: Table, x: Table) -> Term:
         return law_terms([law], z, x)[0]
     if len(unknowns) == 1 and not _moves_centre(law):
         noise: Any = AveragedNoise(law.noise, nodes[1] / unknowns[0].value, nodes[2])
-        return law_terms([replace(law, noise=noise)], z, x)[0]
-    if _is_bias_and_noise(law):
-        return law_terms([AveragedBias(law.columns, law.outlets, *nodes)], z, x)[0]
+        return Near.of(law_terms([replace(law, noise=noise)], z, x)[0])
+    if is_bias_and_noise(law):
+        average = AveragedBias(law.columns, law.outlets, *nodes)
+        return Ordinary.of(law, nodes, z, x, law_terms([average], z, x)[0])
     figures = {BIAS_SD: nodes[0], SD: nodes[1]}
     values = np.column_stack([figures[unknown.name] for unknown in unknowns])
     terms = _node_terms([with_values(law, row) for row in values.tolist()], z, x)
@@ -191,12 +199,3 @@ def _numbered(column: str, table: Table) -> tuple[Ints, Ints]:
     both = np.column_stack([np.nan_to_num(table.floats(column)), table.status(column)])
     _, first, number = np.unique(both, axis=0, return_index=True, return_inverse=True)
     return number.ravel(), first
-
-
-def _is_bias_and_noise(law: Any) -> bool:
-    """Whether a column is normal around x with variance sd^2 + bias_sd^2 x^2, and gets no codes on its way out."""
-    if not isinstance(law, Additive) or not isinstance(law.noise, Normal):
-        return False
-    outlet, uncoded = law.outlets[0], (None, None)
-    plain = outlet.log_shift is None and outlet.codes == uncoded and law.slope == 1.0 and not law.offsets
-    return plain and isinstance(spread_of(law, 0), Multiplicative)

@@ -45,11 +45,11 @@ class Chains:
     loops: int
 
     @classmethod
-    def of(cls, logs: Floats, units: int, rng: np.random.Generator, chains: int) -> Chains:
+    def of(cls, logs: Floats, units: int, factors: Floats, rng: np.random.Generator, chains: int) -> Chains:
         """Start chains, and learn where short loops begin: these are walked more often, at the same cost."""
         from ...kernels.matchings import rows_of
 
-        (rows, others), starts = heat_rows(logs, units), dispersed(logs, units, rng, chains)
+        (rows, others), starts = heat_rows(logs, units, factors), dispersed(logs, units, rng, chains)
         even = rows_of(np.zeros((1, logs.shape[1])), -inf)
         walks = [_walk(rows, others, even, start) for start in starts]
         out = cls(walks, rng.spawn(chains), starts, units - logs.shape[1], FIRST_LOOPS)
@@ -85,11 +85,11 @@ class Chains:
         return counts, kept
 
 
-def heat_rows(logs: Floats, units: int) -> tuple[Rows, Floats]:
+def heat_rows(logs: Floats, units: int, factors: Floats) -> tuple[Rows, Floats]:
     """Return what known units take, by weight, and what others do: weights of records, and last of a place without."""
     from ...kernels.matchings import rows_of
 
-    factors, slots = log_factors(logs, units), units - logs.shape[1]
+    slots = units - logs.shape[1]
     rows = rows_of(logs + factors[:-1], factors[-1] + np.log(slots) if slots else -inf)
     return rows, np.exp(factors - factors.max())
 
@@ -121,7 +121,7 @@ def log_factors(logs: Floats, units: int) -> Floats:
 def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> Walk:
     from ...kernels.matchings import Walk
 
-    owner, has = np.full(rows.sums.shape[1] - 1, -1), np.flatnonzero(start >= 0)
+    owner, has = np.full(len(others) - 1, -1), np.flatnonzero(start >= 0)
     owner[start[has]] = has
     trail = np.empty((LONGEST * (len(start) + 5), 2), np.int64)
     return Walk(rows, others, begins, start.copy(), owner, trail)

@@ -13,20 +13,22 @@ from ...errors import BadInput, BadPlan
 from ...laws import Additive, Outlet, SkewedBias
 from ...laws.noise import conditional_sds
 from ...laws.outlet import FINE, Cell
-from ...schema import OPEN
+from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Floats, Table
 from ..contract import Bools, Ints
 from ..pairwise import laws_on
 from ..ranking import members
 from ..search import block_codes, joint_codes
+from .censored import ABOVE, BELOW, SEEN, UNSEEN, Partly
 
 # A unit u up to this share of a column's sd given the others needs no interval here: the normal density at the
 # multiples of u, times u, sums to 1 within 1e-16 over all of them, and within 0.003 between limits.
 FINE_HERE = 0.5
 SINGULAR = 1e-12  # eigenvalues of correlations below this are rounding error, as the laws have it
 FAR_IN_SDS = 8.0  # a limit as far away as this cuts nothing off
+Codes = tuple[Ints, int]  # numbers from 0 on, and how many there are
 MOST_BOUNDED = 24  # the most coordinates of one rectangle
-INSIDE, AT_LOW, AT_HIGH, CLOSED = 0, 1, 2, 3
+CLOSED = UNSEEN  # the place of a missing value; other statuses follow
 
 
 def log_given(marginal: Callable[[Table], Any], released: Table) -> Floats:
@@ -52,10 +54,11 @@ def log_gaussian(
     """Return the log of an outsider's f(z) for each released record, from the release and the card alone.
 
     Records that are alike in statuses, in values at a limit, in categories and in what left in clear form a cell. f(z)
-    is the cell's share of its block (`blocks` numbers them, one block without) times a normal density of the amounts
-    that lie between their limits: on the scale where noise is added, cut at the limits, with the mean and covariance of
-    such amounts in the whole release. It is of the same measure as the laws: values at limits are probabilities,
-    others densities, those on a coarse unit probabilities divided by the unit.
+    is the cell's share of its block (`blocks` numbers them, one block without; shares of limits are those of the whole
+    release) times a normal density of the amounts that lie between their limits, given that they do and that the
+    others lie beyond: on the scale where noise is added, with the mean and covariance of the whole release, fitted to
+    both (`censored`). It is of the same measure as the laws: values at limits are probabilities, others densities,
+    those on a coarse unit probabilities divided by the unit.
 
     The covariance is taken from the pairs of values that are open. Along its own axes it is never smaller than that of
     the noise. Directions in which neither varies are left out: the density is then that on the support, as the laws
@@ -66,7 +69,7 @@ def log_gaussian(
     rest = [name for name in fields if name not in amounts.names]
     if unknown := [name for name in rest if name not in released.schema]:
         raise BadInput([f"the release has no column {name!r}" for name in unknown])
-    logs = _log_shares(released, rest, amounts.place, blocks)
+    logs = _log_shares(released, rest, amounts, blocks)
     for law in laws:
         for j, name in enumerate(law.columns):
             if isinstance(law, Additive | SkewedBias) and name in rest and released.schema[name].is_number:
@@ -84,13 +87,15 @@ def _silent_factor(outlet: Outlet, z: Floats) -> Floats:
 class Amounts:
     """The released amounts that have noise: how they left, their values, where they lie, the noise's covariance.
 
-    `place` is 0 within the limits, 1 and 2 at the lower and the upper limit, 3 and more for closed values.
+    `place` is 0 within the limits, 1 and 2 at the lower and the upper limit, 3 and more for closed values. `side` is
+    the same but for values that a mask closed because they lay beyond a limit: these lie there too.
     """
 
     names: tuple[str, ...]
     outlets: tuple[Outlet, ...]
     values: Floats
     place: Ints
+    side: Ints
     noise: Floats
 
     @classmethod
@@ -103,16 +108,32 @@ class Amounts:
         kept = [j for j, n in enumerate(names) if noise[j, j] > 0 and released.schema[n].is_number]
         chosen = tuple(names[j] for j in kept)
         ways_out, values = tuple(outlets[j] for j in kept), released.values(chosen)
-        place = np.zeros(values.shape, np.int64)
+        place, side = np.zeros(values.shape, np.int64), np.zeros(values.shape, np.int64)
         for j, (name, outlet) in enumerate(zip(chosen, ways_out, strict=True)):
-            place[:, j] = _places(outlet, values[:, j], released.status(name))
-        return cls(chosen, ways_out, values, place, noise[np.ix_(kept, kept)])
+            status = released.status(name)
+            place[:, j] = _places(outlet, values[:, j], status)
+            side[:, j] = np.minimum(place[:, j], UNSEEN)
+            for beyond, code, limit in zip(
+                (BELOW, ABOVE), (BOTTOM_CODED, TOP_CODED), outlet.codes, strict=True
+            ):
+                side[(status == code) & (limit is not None), j] = beyond
+        return cls(chosen, ways_out, values, place, side, noise[np.ix_(kept, kept)])
+
+    def moments(self) -> tuple[Floats, Floats]:
+        """Return the mean and covariance on the scale where noise is added, as if there were no limits."""
+        entered = np.empty(self.values.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for j, outlet in enumerate(self.outlets):
+                entered[:, j] = outlet.enter(self.values[:, j])
+        side = np.where((self.side == SEEN) & ~np.isfinite(entered), UNSEEN, self.side)
+        mean, covariance = Partly(entered, side, _edges(self.outlets)).moments()
+        return mean, _at_least(covariance, self.noise)
 
 
 def _places(outlet: Outlet, values: Floats, status: Any) -> Ints:
     low = values <= (-np.inf if outlet.low is None else outlet.low)
     high = values >= (np.inf if outlet.high is None else outlet.high)
-    place = np.where(low, AT_LOW, np.where(high, AT_HIGH, INSIDE))
+    place = np.where(low, BELOW, np.where(high, ABOVE, SEEN))
     return np.asarray(np.where(status == OPEN, place, CLOSED + status.astype(np.int64)))
 
 
@@ -143,56 +164,74 @@ def _block_diagonal(parts: Sequence[Floats]) -> Floats:
     return out
 
 
-def _log_shares(released: Table, columns: Sequence[str], place: Ints, blocks: Ints | None) -> Floats:
-    """Return the log of the share that each record's cell has of its block."""
+def _log_shares(released: Table, columns: Sequence[str], amounts: Amounts, blocks: Ints | None) -> Floats:
+    """Return the log of the share that each record's cell has of its block.
+
+    Which limits amounts are at, given which of them are closed, is counted in the whole release: it is part of the law
+    of the amounts, and in a small block the target's own record would be most of what is counted.
+    """
     count = len(released)
     block = np.zeros(count, np.int64) if blocks is None else joint_codes([_coded(blocks)], count)
-    parts = [_coded(block), *map(_coded, place.T)]
-    if columns:
-        parts.append(_coded(block_codes(released, released, columns)[0]))
-    cell = joint_codes(parts, count)
-    return np.asarray(np.log(np.bincount(cell)[cell]) - np.log(np.bincount(block)[block]))
+    at_side = amounts.side != UNSEEN
+    closed = [_coded(column) for column in np.where(at_side, 0, amounts.place).T]
+    limits = [_coded(column) for column in np.where(at_side, amounts.place, 0).T]
+    cells = [_coded(block_codes(released, released, columns)[0])] if columns else []
+    shares = _log_share([_coded(block)], [*closed, *cells], count)
+    return shares + _log_share(closed, limits, count)
 
 
-def _coded(codes: Ints) -> tuple[Ints, int]:
+def _log_share(within: Sequence[Codes], parts: Sequence[Codes], count: int) -> Floats:
+    """Return how common each record's cell of `parts` is among those that are alike in `within`."""
+    whole, cell = joint_codes(within, count), joint_codes([*within, *parts], count)
+    return np.asarray(np.log(np.bincount(cell)[cell]) - np.log(np.bincount(whole)[whole]))
+
+
+def _coded(codes: Ints) -> Codes:
     return codes, int(codes.max(initial=0)) + 1
 
 
 def _log_inside_limits(amounts: Amounts) -> Floats:
-    """Return the log normal density of each record's amounts within the limits, given that they lie there."""
-    out, inside = np.zeros(len(amounts.place)), amounts.place == INSIDE
-    if not inside.any():
+    """Return the log normal density of each record's amounts within the limits, given which lie there."""
+    out = np.zeros(len(amounts.side))
+    if not (amounts.side == SEEN).any():
         return out
-    mean, covariance = _moments(amounts, inside)
-    sds = conditional_sds(covariance) * (FINE_HERE / FINE)
+    mean, covariance = amounts.moments()
+    limits, noise_sds = _edges(amounts.outlets), np.sqrt(np.diag(amounts.noise))
+    lower, upper, factor, point = _ends(amounts, covariance, limits)
+    for records, chosen, points in _alike(amounts.side, point):
+        at, part = np.ix_(records, chosen), covariance[np.ix_(chosen, chosen)]
+        ends = _on_support(lower[at] - mean[chosen], part, points), upper[at] - mean[chosen]
+        out[records] = factor[at].sum(axis=1) + _log_box(part, *ends, points, noise_sds[chosen])
+        region = _regions(amounts.side[records[0], chosen], limits[:, chosen])
+        out[records] -= _log_mass(part, *(region - mean[chosen]))
+    return out
+
+
+def _ends(amounts: Amounts, covariance: Floats, limits: Floats) -> tuple[Floats, Floats, Floats, Bools]:
+    """Return records x columns: between which noised values each lies, its log factor, and whether it is a point."""
+    count, sds = len(amounts.side), conditional_sds(covariance) * (FINE_HERE / FINE)
     cells = [
-        _cell(outlet, amounts.values[:, j], np.full(len(out), sds[j]))
+        _cell(outlet, amounts.values[:, j], np.full(count, sds[j]))
         for j, outlet in enumerate(amounts.outlets)
     ]
     lower, upper, factor, point = (
         np.column_stack([getattr(cell, name) for cell in cells])
         for name in ("lower", "upper", "log_factor", "is_point")
     )
-    limits, noise_sds = _edges(amounts.outlets), np.sqrt(np.diag(amounts.noise))
-    for records, chosen, points in _alike(inside, point):
-        at, part = np.ix_(records, chosen), covariance[np.ix_(chosen, chosen)]
-        ends = _on_support(lower[at] - mean[chosen], part, points), upper[at] - mean[chosen]
-        out[records] = factor[at].sum(axis=1) + _log_box(part, *ends, points, noise_sds[chosen])
-        out[records] -= _log_mass(part, *(limits[:, chosen] - mean[chosen]))
-    return out
+    for j, edges in enumerate(limits.T):
+        for beyond, ends in ((BELOW, (-np.inf, edges[0])), (ABOVE, (edges[1], np.inf))):
+            here = amounts.side[:, j] == beyond
+            lower[here, j], upper[here, j] = ends
+    seen = amounts.side == SEEN
+    return lower, upper, np.where(seen, factor, 0.0), np.asarray(point & seen)
 
 
-def _moments(amounts: Amounts, inside: Bools) -> tuple[Floats, Floats]:
-    """Return the mean and covariance of amounts within the limits, on the scale where noise is added."""
-    entered = np.empty(amounts.values.shape)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for j, outlet in enumerate(amounts.outlets):
-            entered[:, j] = outlet.enter(amounts.values[:, j])
-    here = inside & np.isfinite(entered)
-    mean = np.where(here, entered, 0.0).sum(axis=0) / np.maximum(here.sum(axis=0), 1)
-    centred, present = np.where(here, entered - mean, 0.0), here.astype(np.float64)
-    covariance = centred.T @ centred / np.maximum(present.T @ present, 1.0)
-    return mean, _at_least(covariance, amounts.noise)
+def _regions(side: Ints, limits: Floats) -> Floats:
+    """Return 2 x columns: the region in which each amount is known to lie from its side alone."""
+    region = limits.copy()
+    region[:, side == BELOW] = np.stack([np.full_like(limits[0], -np.inf), limits[0]])[:, side == BELOW]
+    region[:, side == ABOVE] = np.stack([limits[1], np.full_like(limits[1], np.inf)])[:, side == ABOVE]
+    return region
 
 
 def _at_least(covariance: Floats, noise: Floats) -> Floats:
@@ -233,13 +272,16 @@ def _edges(outlets: Sequence[Outlet]) -> Floats:
     return edges
 
 
-def _alike(inside: Bools, point: Bools) -> Iterator[tuple[Ints, Ints, tuple[bool, ...]]]:
-    """Group records by the columns that lie within limits and by those of them that are points."""
-    kinds = np.concatenate([inside, inside & point], axis=1)
-    codes = joint_codes([(column.astype(np.int64), 2) for column in kinds.T], len(kinds))
+def _alike(side: Ints, point: Bools) -> Iterator[tuple[Ints, Ints, tuple[bool, ...]]]:
+    """Group records by the sides on which amounts lie and by those that are points, if any lies within limits."""
+    kinds = [
+        *((column, UNSEEN + 1) for column in side.T),
+        *((column.astype(np.int64), 2) for column in point.T),
+    ]
+    codes = joint_codes(kinds, len(side))
     for records in members(codes, np.arange(len(codes))).values():
-        chosen = np.flatnonzero(inside[records[0]])
-        if len(chosen):
+        chosen = np.flatnonzero(side[records[0]] != UNSEEN)
+        if (side[records[0]] == SEEN).any():
             yield records, chosen, tuple(bool(point[records[0], j]) for j in chosen)
 
 

@@ -13,21 +13,28 @@ import numpy as np
 from ...errors import BadInput, BadPlan, nearest, raise_all
 from ...table import Floats
 from ...tolerances import is_real
-from .loops import Chains, Judged, diagnosed
+from ..contract import Bools
+from .loops import Chains, Judged, diagnosed, log_factors
+from .messages import message_chances
 from .pieces import Piece, pieces_of
 from .smoothing import smoothed
 
 __all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dict"]
 
 MOST_CELLS = 10_000_000
+ENOUGH_MORE, MUCH_MORE = (
+    1.3,
+    16.0,
+)  # draws beyond what seems to be needed, and at most so many times as before
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How matchings are sampled where there are too many to be counted.
 
-    So many `chains` make `draws` draws each, then twice as many, and so on up to `most`, until R-hat is at most `rhat`
-    and the effective sample size at least `ess` for all that is watched. What then still does not hold is said.
+    So many `chains` make `draws` draws each, then twice as many or as many as seem to be needed, and so on to `most`,
+    until R-hat is at most `rhat` and the effective sample size at least `ess` for all that is watched. What then still
+    does not hold is said.
     """
 
     chains: int = 4
@@ -50,6 +57,11 @@ class Sampling:
         if not (is_real(self.ess) and 0 < self.ess < inf):
             wrong.append(f"ess of Sampling must be a number above 0, not {self.ess!r}")
         raise_all(wrong, BadPlan)
+
+    def more(self, draws: int, ess: float) -> int:
+        """Return how many draws to try next, after so many had so small an effective sample size."""
+        times = min(max(ENOUGH_MORE * self.ess / max(ess, 1.0), 2.0), MUCH_MORE)
+        return min(int(draws * times), self.most)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, defaults left out."""
@@ -76,7 +88,8 @@ class Marginals:
     `exact`: nothing was sampled. Else `rhat` is the largest and `ess` the smallest of all that was watched (log weight,
     number of pairs, whether each unit has the record that it has most often), `error` the largest standard error of
     those most frequent records' probabilities, `draws` how many each chain made in the last round, and `converged`
-    whether all was as asked.
+    whether all was as asked; `decided` tells of each unit whether its first record is ahead of the second by more than
+    the luck of draws (nothing: none was drawn).
     """
 
     probability: Floats
@@ -87,6 +100,7 @@ class Marginals:
     error: float = 0.0
     draws: int = 0
     converged: bool = True
+    decided: Bools | None = None
 
 
 def marginals(logs: Floats, units: int, rng: np.random.Generator, sampling: Sampling) -> Marginals:
@@ -99,15 +113,18 @@ def marginals(logs: Floats, units: int, rng: np.random.Generator, sampling: Samp
     _check(logs, units)
     out = np.zeros((logs.shape[0], logs.shape[1] + 1))
     out[:, -1] = 1.0
+    decided = np.ones(len(logs), bool)
     found = []
     for piece in pieces_of(logs, units):
         one = Marginals(*piece.chances()) if piece.is_small else _sampled(piece, rng, sampling)
         out[np.ix_(piece.known, piece.released)], out[piece.known, -1] = one.probability, one.unreleased
+        if one.decided is not None:
+            decided[piece.known] = one.decided
         found.append(one)
-    return _joined(out, found)
+    return _joined(out, found, decided)
 
 
-def _joined(out: Floats, found: Sequence[Marginals]) -> Marginals:
+def _joined(out: Floats, found: Sequence[Marginals], decided: Bools) -> Marginals:
     """Return the probabilities of a whole block, with the worst that is said of its pieces."""
     return Marginals(
         np.ascontiguousarray(out[:, :-1]),
@@ -118,23 +135,26 @@ def _joined(out: Floats, found: Sequence[Marginals]) -> Marginals:
         max((one.error for one in found), default=0.0),
         max((one.draws for one in found), default=0),
         all(one.converged for one in found),
+        decided,
     )
 
 
 def _sampled(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marginals:
-    """Draw matchings, twice as many each time, until the chains agree; each round forgets those before it."""
-    chains, draws = Chains.of(piece.logs, piece.units, rng, sampling.chains), sampling.draws
+    """Draw matchings, ever more of them, until the chains agree; each round forgets those before it."""
+    factors = log_factors(piece.logs, piece.units)
+    chains, draws = Chains.of(piece.logs, piece.units, factors, rng, sampling.chains), sampling.draws
     chains.run(max(draws // 2, 1))
     while True:
         counts, kept = chains.run(draws)
         judged = Judged.of(piece, counts, kept, chains.starts)
         converged = judged.meets(sampling.rhat, sampling.ess)
         if converged or 2 * draws > sampling.most:
-            share = smoothed(piece.logs, piece.units, kept, counts)
-            return Marginals(
-                share[:, :-1], share[:, -1], False, judged.rhat, judged.ess, judged.error, draws, converged
-            )
-        draws *= 2
+            break
+        draws = sampling.more(draws, judged.ess)
+    guessed, _ = message_chances(piece.logs, piece.units, factors)
+    found = smoothed(piece.logs, piece.units, kept, guessed)
+    share, said = found.chances, (judged.rhat, judged.ess, judged.error, draws, converged)
+    return Marginals(share[:, :-1], share[:, -1], False, *said, found.decided)
 
 
 def _check(logs: Floats, units: int) -> None:
@@ -149,6 +169,6 @@ def _check(logs: Floats, units: int) -> None:
         )
     if logs.size > MOST_CELLS:
         raise BadPlan(
-            f"{known:,} known units with {released:,} released records in one block are too many to match at once: "
-            "add a matching block, or give fewer helpers"
+            f"{known:,} known units with {released:,} released records in one block are too many to match at once "
+            f"({logs.size:,} pairs, where {MOST_CELLS:,} can be): add a matching block, or give fewer helpers"
         )

@@ -17,8 +17,10 @@ from ..pairwise import laws_on
 from ..ranking import option_problems
 from ..risk import Risk
 from ..search import Search, block_codes
+from .assumed import Assumed
 from .belief import Belief
-from .fields import compared_fields
+from .fields import compared_fields, described
+from .fitting import check_card, far_targets
 from .reading import BACKWARD, KERNELS
 
 if TYPE_CHECKING:
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
 EVERYBODY = "all"
 OWN = "a function of the user's own"  # what stands for one in plain data
+CONTRADICTED = (
+    "further from their likeliest record than any released record is from its own true one: {} of the targets; the "
+    "card contradicts their links, however probable these are among the candidates"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +87,11 @@ class BayesIntruder(Search):
         """Link the intruder's records with the released ones, without any link."""
         blocks = self.match_columns(release.table.schema)
         fields, notes = compared_fields(self.fields, blocks, known, release)
+        if not known.as_true:
+            known = replace(known, targets=described(known.targets, known.population, fields))
         notes += self._on_knowledge(fields, known, release)
         if self.helpers:
+            _check_helpers(self.helpers, known)
             from .together import together
 
             guess = together(self, known, release, order_of, fields)
@@ -120,8 +129,18 @@ class BayesIntruder(Search):
         return out | ({"marginal": OWN} if callable(self.marginal) else {})
 
     def assessed(self, risk: Risk, marked: Marked) -> Risk:
-        """Add what he believes of the right records to what was found."""
-        return replace(risk, belief=Belief.of_answer(marked, self.threshold))
+        """Add what he compared, and what he believes of the right records, to what was found.
+
+        Only here, with the links in hand, can a card be told from that of another release.
+        """
+        said = check_card(marked.masking, risk.fields)
+        far = 0 if self.error is not None or self.prior is not None else far_targets(marked, risk.fields)
+        return replace(
+            risk,
+            belief=Belief.of_answer(marked, self.threshold),
+            assumed=Assumed.of(self, risk.fields, marked),
+            notes=(*risk.notes, *said, *([CONTRADICTED.format(f"{far:,}")] if far else [])),
+        )
 
 
 def _kernel_problems(plan: Any) -> list[str]:
@@ -157,17 +176,30 @@ def _knowledge_problems(plan: Any) -> list[str]:
 
 def _helper_problems(plan: Any) -> list[str]:
     problems = []
-    if plan.assignment != "best":
+    if plan.assignment == "one-to-one":
         problems.append(
             "helpers already have each record belong to one unit: leave assignment='one-to-one' out"
         )
-    if not plan.to_masked:
+    if plan.direction == "to_original":
         problems.append("helpers look for masked records: leave direction out")
     if plan.error is not None:
         problems.append("helpers are known without error: leave error out")
     if callable(plan.marginal):
         problems.append("with helpers the marginal is 'truth': leave the function out")
     return problems
+
+
+def _check_helpers(helpers: int | str, known: Known) -> None:
+    """Refuse more helpers than there are other units."""
+    if helpers == EVERYBODY:
+        return
+    held = len(known.population) if known.as_true else min(len(known.targets), len(known.population))
+    if int(helpers) >= held:
+        who = "units in the truth" if known.as_true else "records in the target file"
+        raise BadPlan(
+            f"helpers={int(helpers):,} are more than there are others: give at most {held - 1:,} (of {held:,} {who}), "
+            "or 'all'"
+        )
 
 
 def _figure_problems(plan: Any) -> list[str]:

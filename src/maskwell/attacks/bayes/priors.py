@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -53,15 +53,13 @@ class Prior:
     shared: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        raise_all(
-            [
-                *self._family_problems(),
-                *self._theta_problems(),
-                *self._given_problems(),
-                *self._shared_problems(),
-            ],
-            BadPlan,
+        found = (
+            *self._family_problems(),
+            *self._theta_problems(),
+            *self._given_problems(),
+            *self._shared_problems(),
         )
+        raise_all(list(dict.fromkeys(found)), BadPlan)
 
     def _family_problems(self) -> list[str]:
         problems = []
@@ -82,15 +80,19 @@ class Prior:
 
     def _given_problems(self) -> list[str]:
         given: Any = self.given
-        pairs = tuple(given.items()) if isinstance(given, Mapping) else tuple(given)
+        pairs = tuple(
+            given.items() if isinstance(given, Mapping) else given if _is_listed(given) else (given,)
+        )
         if not all(isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             return ["given has priors by the name of their unknown, such as {'sd:INCOME': distribution}"]
         object.__setattr__(self, "given", pairs)
         return [problem for name, own in pairs for problem in _own_problems(name, own)]
 
     def _shared_problems(self) -> list[str]:
-        listed: Any = (self.shared,) if isinstance(self.shared, str) else tuple(self.shared)
+        listed: Any = tuple(self.shared) if _is_listed(self.shared) else (self.shared,)
         object.__setattr__(self, "shared", listed)
+        if not all(isinstance(name, str) for name in listed):
+            return ["shared has the names of unknowns, such as ('bias_sd',)"]
         return [
             f"only 'bias_sd' or 'sd' can be shared, not {name!r}"
             for name in listed
@@ -133,6 +135,11 @@ def prior_from_dict(data: Mapping[str, Any]) -> Prior:
         problems.append("priors of your own are objects of Python: give them there, not in a file")
     raise_all(problems, BadPlan)
     return Prior(**data)
+
+
+def _is_listed(value: Any) -> bool:
+    """Whether a value is a list of others, not a text."""
+    return isinstance(value, Iterable) and not isinstance(value, str)
 
 
 def _own_problems(name: str, own: Any) -> list[str]:
@@ -270,6 +277,5 @@ def prior_problems(prior: Prior, laws: Sequence[Any]) -> list[str]:
         for name, _ in prior.given
         if name not in named
     ]
-    return problems + [
-        f"no law has an unknown {name!r} to share" for name in prior.shared if name not in named
-    ]
+    problems += [f"no law has an unknown {name!r} to share" for name in prior.shared if name not in named]
+    return list(dict.fromkeys(problems))

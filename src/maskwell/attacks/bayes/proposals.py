@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NEAREST = 256  # units that a unit exchanges with most
 SOFT = 4.0  # two units are near if their kernels, so much flatter, overlap
 EVEN = 0.01  # share of proposals spread over all records of the block
-OFTEN, RARELY = 0.02, 0.002  # share of moves that are loops, where most can close and where not
+OFTEN, RARELY = 0.3, 0.002  # share of moves that are loops, where most can close and where not
 SCALINGS = 3  # of columns to equal sums, where every record is a known unit's
 GRID = 65_537  # points of a prior's log density
 REACH, FARTHEST = (

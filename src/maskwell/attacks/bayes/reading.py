@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...table import Floats, Table
-from ..pairwise import Term, law_terms
+from ..pairwise import Term
 from ..ranking import log_sum
 
 if TYPE_CHECKING:
     from .erring import OwnError
+    from .integrated import Rule
     from .priors import Prior
 
 KERNELS = ("coherent", "forward", "paper", "fms")
@@ -22,23 +23,43 @@ BACKWARD = ("paper", "fms")  # kernels f(x|z): the intruder's value given the re
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of the laws; `count` is how many nodes stand for each unknown parameter."""
+    """One reading of the laws.
+
+    With a `tolerance` unknown parameters have as many nodes as it asks for (`placed` keeps them), else `count` each.
+    """
 
     kernel: str
     prior: Prior | None
     error: OwnError | None
     released: Table
     count: int = 0
+    tolerance: float = 0.0
+    placed: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def exact(self, laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
         """Make factors for records that are known without error."""
         if self.kernel in BACKWARD:
             return [term for law in laws for term in self._backward(law, z, x)]
         if self.prior is None:
-            return law_terms(laws, z, x)
+            from .ordinary import told_terms
+
+            return told_terms(laws, z, x)
         from .integrated import integrated_terms
 
-        return integrated_terms(laws, z, x, self.prior, self.released, self.count)
+        return integrated_terms(laws, z, x, self.prior, self.released, self._rule(z, x))
+
+    @property
+    def most_nodes(self) -> int:
+        """The largest number of nodes that an unknown has had by this tolerance, 0 where nothing is unknown."""
+        from .placing import Placing
+
+        return Placing(self.tolerance, self.released, self.released, self.placed).most()
+
+    def _rule(self, z: Table, x: Table) -> Rule:
+        """Return how many nodes unknowns have."""
+        from .placing import Placing
+
+        return Placing(self.tolerance, z, x, self.placed) if self.tolerance else self.count
 
     def _backward(self, law: Any, z: Table, x: Table) -> list[Term]:
         from .biased import biased_terms
@@ -51,7 +72,7 @@ class Reading:
             law,
             self.prior,
             self.released,
-            self.count,
+            self._rule(z, x),
             lambda at, nodes_of: biased_terms([at], z, x, self.kernel, nodes_of),
         )
 
@@ -69,7 +90,7 @@ class Reading:
             return log_unreleased([law], self.released, x, self.kernel, None)
         from .integrated import shared_nodes
 
-        nodes = shared_nodes(law, self.prior, self.released, self.count)
+        nodes = shared_nodes(law, self.prior, self.released, self._rule(self.released, x))
         logs = [
             weight + log_unreleased([at], self.released, x, self.kernel, nodes_of)
             for weight, at, nodes_of in nodes

@@ -77,7 +77,7 @@ class Panels:
         least = -np.inf if outlet.log_shift is None else -outlet.log_shift
         half = float(outlet.unit or 0) / 2
         true = _undone(law, column, released[np.isfinite(released)])
-        coarse = bool((2 * half > FINE * _noise_sds(law, column, true)).any())
+        coarse = bool((2 * half > FINE * noise_sds(law, column, true)).any())
         return cls(sd, law, column, least, half if coarse else 0.0)
 
     @property
@@ -166,7 +166,7 @@ class Panels:
             return
         centre = at
         for _ in range(MEETINGS):
-            sds = _noise_sds(self.law, self.column, np.maximum(centre, self.least))
+            sds = noise_sds(self.law, self.column, np.maximum(centre, self.least))
             centre = (centre + self._between(at, x, sds)[0]) / 2
         _, width, total = self._between(at, x, sds)
         yield centre, width, total
@@ -219,7 +219,7 @@ def _undone(law: Any, column: int, z: Floats) -> Floats:
     return np.asarray(at if shift is None else np.exp(at) - shift)
 
 
-def _noise_sds(law: Any, column: int, x: Floats) -> Floats:
+def noise_sds(law: Any, column: int, x: Floats) -> Floats:
     """Return the sd of the noise of true values, in their own units."""
     if isinstance(law, SkewedBias):
         return np.asarray(np.hypot(law.sds[column], law.bias_sd * x))

@@ -16,8 +16,9 @@ from ..contract import NOBODY, Bools, Guess, Ints, Known, OrderOf
 from ..pairwise import laws_on
 from ..ranking import SAME_SCORE, Best, Blocks, answered
 from .belief import Standing
+from .findings import on_chains, on_links, on_matchings
 from .ground import Ground, clear_fields
-from .matchings import Sampling
+from .matchings import MOST_CELLS, Sampling
 from .pairing import swapped_columns
 from .reading import BACKWARD, Reading
 from .told import Part, told_parts
@@ -37,6 +38,7 @@ class Row:
     released: Ints
     probability: Floats
     absent: float
+    is_decided: bool = True
 
 
 def together(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
@@ -45,21 +47,51 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
     ours, theirs = plan.blocks_of(known.targets, release.table)
     blocks = Blocks(ours, theirs, orders)
-    ground = Ground.of(known, release, columns, clear_fields(release, fields), order_of)
-    _check_size(ground.blocks)
+    every = list(_groups(plan, known, orders[0]))
+    used = _taking_part(every)
+    some, groups = _only(known, used), [np.searchsorted(used, members) for members in every]
+    ground = Ground.of(some, release, columns, clear_fields(release, fields), order_of)
+    _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
     if plan.kernel == "forward" and ground.absent.any():
         raise BadPlan(
             "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
         )
-    groups = list(_groups(plan, known, orders[0]))
     ask = _told if plan.prior is None else _untold
-    parts, notes = ask(plan, known, release, fields, ground, groups)
+    parts, notes = ask(plan, some, release, fields, ground, groups)
     rows: list[Row | None] = [None] * len(known.targets)
     for part in parts:
-        _entered(part, rows)
+        _entered(replace(part, known=used[part.known]), rows)
     guess = _answered(plan, blocks, rows, fields, ground)
-    said = _notes(plan, _knows_everybody(plan, known, ground), groups)
-    return judged(replace(guess, notes=(*said, *notes)), plan.threshold)
+    said = _notes(plan, known, _knows_everybody(plan, some, ground), groups)
+    sought = range(len(rows)) if known.sought is None else known.sought.tolist()
+    luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
+    return judged(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
+
+
+def _taking_part(groups: Sequence[Ints]) -> Ints:
+    """Return the known units of any group."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *groups]))
+
+
+def _only(known: Known, used: Ints) -> Known:
+    """Return what he knows of the units that take part."""
+    if len(used) == len(known.targets):
+        return known
+    numbers = known.numbers
+    if known.targets is known.population:
+        numbers = np.arange(len(known.targets))
+    sought = None if known.sought is None else np.searchsorted(used, np.sort(known.sought))
+    return replace(
+        known,
+        targets=known.targets.take(used),
+        numbers=None if numbers is None else numbers[used],
+        sought=sought,
+        as_true=_as_true(known),
+    )
+
+
+def _as_true(known: Known) -> bool:
+    return known.as_true or known.targets is known.population
 
 
 def _knows_everybody(plan: Any, known: Known, ground: Ground) -> bool:
@@ -67,7 +99,12 @@ def _knows_everybody(plan: Any, known: Known, ground: Ground) -> bool:
     sought = slice(None) if known.sought is None else known.sought
     blocks = np.unique(ground.blocks.known[sought])
     counts = [np.isin(codes, blocks).sum() for codes in (ground.blocks.known, ground.true)]
-    return bool(plan.helpers == "all" and counts[0] >= counts[1])
+    return bool(_has_all(plan, known) and counts[0] >= counts[1])
+
+
+def _has_all(plan: Any, known: Known) -> bool:
+    """Whether all known units are in one group."""
+    return bool(plan.helpers == "all" or plan.helpers + 1 >= len(known.targets))
 
 
 def _groups(plan: Any, known: Known, order: Ints) -> Iterator[Ints]:
@@ -75,7 +112,7 @@ def _groups(plan: Any, known: Known, order: Ints) -> Iterator[Ints]:
     count = len(known.targets)
     sought = np.zeros(count, bool)
     sought[slice(None) if known.sought is None else known.sought] = True
-    size = count if plan.helpers == "all" else min(plan.helpers + 1, count)
+    size = count if _has_all(plan, known) else plan.helpers + 1
     queue = np.concatenate([order[sought[order]], order[~sought[order]]])
     starts = range(0, int(sought.sum()), size)
     return (queue[min(begin, count - size) :][:size] for begin in starts)
@@ -86,13 +123,16 @@ def _seed(order: Ints) -> int:
     return int.from_bytes(hashlib.sha256(order.astype(np.int64).tobytes()).digest()[:8], "little")
 
 
-def _check_size(blocks: Blocks) -> None:
+def _check_size(blocks: Blocks, most: int) -> None:
+    """Refuse more pairs of a block than can be held, or matched at once where all are in one group."""
     count = int(max(blocks.known.max(initial=0), blocks.released.max(initial=0))) + 1
-    pairs = np.bincount(blocks.known, minlength=count) * np.bincount(blocks.released, minlength=count)
-    if pairs.max(initial=0) > MOST_PAIRS:
+    sides = [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
+    pairs = sides[0] * sides[1]
+    if pairs.max(initial=0) > most:
+        known, released = (int(side[pairs.argmax()]) for side in sides)
         raise BadPlan(
-            f"a block has {int(pairs.max()):,} pairs of a known and a released record, too many to match them all: "
-            "name finer match_blocks"
+            f"a block has {known:,} targets and helpers and {released:,} released records, {int(pairs.max()):,} pairs "
+            f"where {most:,} can be held: name finer match_blocks, or fewer targets (Sample) and helpers"
         )
 
 
@@ -105,20 +145,8 @@ def _told(
     seed = _seed(ground.blocks.orders[1])
     parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
     check_possible(odds)
-    return parts, [*_on_matchings(parts), *([TOO_SURE] if swapped_columns(release.card) else [])]
-
-
-def _on_matchings(parts: Sequence[Part]) -> list[str]:
-    """Say how the matchings were counted."""
-    sampled = [part.marginals for part in parts if not part.marginals.exact]
-    if not sampled:
-        return ["all matchings were counted"]
-    of = f"in {len(sampled):,} of {len(parts):,} blocks matchings were sampled"
-    rhat, ess = max(one.rhat for one in sampled), min(one.ess for one in sampled)
-    said = f"{of}: R-hat up to {rhat:.3f}, ESS from {ess:,.0f}, errors of probabilities up to "
-    said += f"{max(one.error for one in sampled):.3f}"
-    failed = sum(not one.converged for one in sampled)
-    return [said, *([f"NOT CONVERGED in {failed:,} blocks: give more draws in Sampling"] if failed else [])]
+    said = on_matchings([part.marginals for part in parts])
+    return parts, [*said, *([TOO_SURE] if swapped_columns(release.card) else [])]
 
 
 def _untold(
@@ -130,17 +158,36 @@ def _untold(
     if swapped_columns(release.card):
         raise BadPlan("on a release with exchanged records helpers need the card: leave prior or helpers out")
     laws, seed = laws_on(release.card, fields), _seed(ground.blocks.orders[1])
-    parts: list[Part] = []
-    said: list[Helped] = []
-    for number, members in enumerate(groups):
-        group, kernel = (
+    said = _counted(plan, known, release, fields, ground, groups) or [
+        helped(
+            laws,
             _group(known, release, ground, members),
             _kernel(plan, known, release, fields, ground, members),
+            plan.prior,
+            plan.sampling or Sampling(),
+            seed + number,
         )
-        found = helped(laws, group, kernel, plan.prior, plan.sampling or Sampling(), seed + number)
-        parts += [Part(members[one.known], one.released, one.marginals) for one in found.blocks]
-        said.append(found)
-    return parts, _on_chains(said)
+        for number, members in enumerate(groups)
+    ]
+    parts = [
+        Part(members[one.known], one.released, one.marginals)
+        for members, found in zip(groups, said, strict=True)
+        for one in found.blocks
+    ]
+    return parts, on_chains(said)
+
+
+def _counted(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
+) -> list[Helped] | None:
+    """Count all matchings at values of the parameters, all groups at once; nothing where that is too much."""
+    from .counted import counted
+
+    members = np.concatenate(groups)
+    labels = np.repeat(np.arange(len(groups)), [len(one) for one in groups])
+    group = _group(known, release, ground, members)
+    kernel = _kernel(plan, known, release, fields, ground, members)
+    return counted(laws_on(release.card, fields), group, labels, kernel, plan.prior)
 
 
 def _group(known: Known, release: Release, ground: Ground, members: Ints) -> Group:
@@ -150,7 +197,7 @@ def _group(known: Known, release: Release, ground: Ground, members: Ints) -> Gro
     numbers = np.full(len(known.targets), NOBODY) if known.numbers is None else known.numbers
     sides = known.targets.take(members), known.population
     codes = blocks.released, blocks.known[members], ground.true
-    return Group(release.table, *sides, *codes, numbers[members])
+    return Group(release.table, *sides, *codes, numbers[members], _as_true(known))
 
 
 def _kernel(
@@ -172,27 +219,13 @@ def _kernel(
         return Kernel(plan.kernel, marginal, absent - np.log(ground.absent[members]))
 
 
-def _on_chains(said: Sequence[Helped]) -> list[str]:
-    """Say what was learned of the parameters, and what had not converged."""
-    rhat, ess = max(one.rhat for one in said), min(one.ess for one in said)
-    notes = [f"matchings and parameters were sampled: R-hat up to {rhat:.3f}, ESS from {ess:,.0f}"]
-    notes += dict.fromkeys(note for one in said for note in one.notes)
-    failed = [one for one in said if not one.converged]
-    if failed:
-        of = f"{len(failed):,} of {len(said):,} groups" if len(said) > 1 else "the chains"
-        worst = max(one.rhat for one in failed)
-        notes.append(f"NOT CONVERGED: {of} (R-hat up to {worst:.2f}): give more draws in Sampling")
-    learned = said[0].psi if len(said) == 1 else ()
-    names = [f"{one.name} of {', '.join(one.columns)} {one.mean:.3g} +- {one.sd:.2g}" for one in learned]
-    return [*notes, *([f"what he learned of the noise: {'; '.join(names)}"] if names else [])]
-
-
 def _entered(part: Part, rows: list[Row | None]) -> None:
     """Enter the probabilities of a group; who was a target in an earlier group stays as he is."""
     for place, row in enumerate(part.known.tolist()):
         if rows[row] is None:
             found = part.marginals
-            rows[row] = Row(part.released, found.probability[place], float(found.unreleased[place]))
+            decided = found.decided is None or bool(found.decided[place])
+            rows[row] = Row(part.released, found.probability[place], float(found.unreleased[place]), decided)
 
 
 def _answered(
@@ -268,10 +301,15 @@ def _standing(rows: list[Row | None], at: Ints, found: Ints) -> Standing:
     return Standing(better, ties, chance)
 
 
-def _notes(plan: Any, everybody: bool, groups: Sequence[Ints]) -> list[str]:
+def _notes(plan: Any, known: Known, everybody: bool, groups: Sequence[Ints]) -> list[str]:
     """Say what the figures rest on."""
     notes = [CEILING] if everybody and plan.prior is None and plan.kernel not in BACKWARD else []
     notes += [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody else []
+    others = len(known.targets) - 1
+    if plan.helpers != "all" and plan.helpers > others:
+        notes.append(
+            f"he knows {others:,} other units, all that can help: more helpers than these he cannot have"
+        )
     if len(groups) > 1:
         notes.append(f"{len(groups):,} groups of a target and its helpers, each member of which is a target")
     return notes

@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import BadInput
 from ...masking import Release
 from ...table import Floats
+from ..assignment import check_size
 from ..contract import Bools, Guess, Ints, Known, OrderOf
 from ..pairwise import laws_on
 from ..ranking import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
@@ -29,13 +30,11 @@ UPPER_BOUND = (
 TOO_SURE = (
     "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
 )
-CAUTIOUS = (
-    "his values are off: his probabilities are rough, because any true value is as likely to him as any other"
-)
 IF_RELEASED = (
     "the forward kernel has no weight for units that were not released: probabilities are given release"
 )
-NODES = (9, 17, 33, 65)  # for each unknown parameter, until the probabilities stop changing
+NODES = (9, 17)  # for each unknown parameter, where their number is fixed
+TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
 SETTLED = 1e-4
 HARDLY = -300.0  # the log density of what lies more than 20 sds from everything
 KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
@@ -59,6 +58,8 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     ours, theirs = plan.blocks_of(known.targets, release.table)
     blocks = Blocks(ours, theirs, orders)
     ground = Ground.of(known, release, columns, clear_fields(release, fields, uncertain), order_of)
+    if plan.assignment == "one-to-one":
+        check_size(*ground.largest_block())
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
     check_possible(answer.odds)
@@ -72,7 +73,7 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
         scores=(best.score, best.second_score),
         columns=_columns(answer, plan.to_masked),
         fields=tuple(fields),
-        notes=[*_notes(plan, release, ground), *said],
+        notes=[*_notes(plan, release, ground), *_error_notes(plan, odds), *said],
     )
     return judged(_with_standing(guess, answer, plan.to_masked), plan.threshold)
 
@@ -88,25 +89,29 @@ def _settled(
 ) -> tuple[Answer, list[str]]:
     """Answer; with a prior, with more and more nodes until the probabilities stop changing."""
 
-    def answer(count: int) -> Answer:
-        odds = odds_of(plan, known, release, fields, ground, replace(reading, count=count))
+    def answer(at: Reading) -> Answer:
+        odds = odds_of(plan, known, release, fields, ground, at)
         best, is_tied = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
         return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked))
 
     if (quick := _quick(plan, known, release, fields, ground)) is not None:
         return quick
     if plan.prior is None:
-        return answer(0), []
-    now, change, count = answer(NODES[0]), np.inf, NODES[0]
-    for count in NODES[1:]:
-        before, now = now, answer(count)
+        return answer(reading), []
+    at = replace(reading, tolerance=TOLERANCES[0])
+    now, change = answer(at), np.inf
+    for tolerance in TOLERANCES[1:] if at.most_nodes else ():
+        fewer, before = at.most_nodes, now
+        at = replace(reading, tolerance=tolerance)
+        now = answer(at)
         change = _change(before.probability, now.probability)
         if change <= SETTLED:
-            return now, [
-                f"{count} nodes for each unknown; with half of them no probability differs by {change:.0e}"
-            ]
+            said = f"up to {at.most_nodes} nodes for an unknown; with up to {fewer} no probability differs by more than"
+            return now, [f"{said} {change:.0e}"]
+    if not at.most_nodes:
+        return now, ["these laws leave nothing unknown: the prior plays no part"]
     return now, [
-        f"NOT SETTLED: with {count} nodes for each unknown, probabilities still change by {change:.0e}"
+        f"NOT SETTLED: with {at.most_nodes} nodes for an unknown, probabilities still change by {change:.0e}"
     ]
 
 
@@ -115,7 +120,7 @@ def _quick(
 ) -> tuple[Answer, list[str]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
-    if not plain or plan.assignment != "best" or not plan.to_masked or swapped_columns(release.card):
+    if not plain or plan.assignment != "best" or swapped_columns(release.card):
         return None
     from .scaled import scaled
 
@@ -143,20 +148,15 @@ def odds_of(
     plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
 ) -> Odds:
     """Prepare the scores of pairs by a kernel and its marginal."""
-    read = reading.exact if plan.error is None else reading.erring
+    if plan.error is not None:
+        from .behind import erring_odds
+
+        return erring_odds(plan, known, release, fields, ground, reading)
     if plan.kernel == "coherent" and plan.marginal == "truth":
         known = known if reading.prior is None else replace(known, shared={})
-        odds = Odds.by_truth(ground, known, release, fields, (reading.exact, read))
-    else:
-        logs = (
-            log_f(plan, release, fields, ground.matching),
-            log_absent(known, release, fields, ground, reading),
-        )
-        odds = Odds.by_given(ground, known, release, fields, read, logs)
-    uncertain = clear_fields(release, fields)
-    return replace(
-        odds, targets=odds.targets.with_terms(reading.in_clear(uncertain, release.table, known.targets))
-    )
+        return Odds.by_truth(ground, known, release, fields, (reading.exact, reading.exact))
+    logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
+    return Odds.by_given(ground, known, release, fields, reading.exact, logs)
 
 
 def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
@@ -200,18 +200,26 @@ def check_possible(odds: Odds | Scaled) -> None:
 
 def _columns(answer: Answer, to_masked: bool) -> dict[str, Floats]:
     columns = {"probability": answer.probability}
-    if to_masked and answer.odds.ground.absent.any():
+    if to_masked and np.isfinite(answer.odds.log_absent).any():
         total = answer.odds.log_total(answer.best, to_masked=True)
         columns["not_released"] = np.exp(answer.odds.log_absent - np.where(np.isneginf(total), 0.0, total))
     return columns
 
 
 def _notes(plan: Any, release: Release, ground: Ground) -> list[str]:
-    notes = [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" else []
-    notes += [CAUTIOUS] if plan.error is not None else []
+    weighs = plan.kernel == "coherent" and plan.to_masked
+    notes = [UPPER_BOUND] if weighs and plan.marginal == "truth" else []
     notes += [TOO_SURE] if swapped_columns(release.card) else []
     notes += [IF_RELEASED] if plan.kernel == "forward" and plan.to_masked and ground.absent.any() else []
     return notes
+
+
+def _error_notes(plan: Any, odds: Any) -> list[str]:
+    if plan.error is None:
+        return []
+    from .behind import error_notes
+
+    return error_notes(plan, odds)
 
 
 def _with_standing(guess: Guess, answer: Answer, to_masked: bool) -> Guess:

@@ -12,6 +12,7 @@ from ...attacks import BayesIntruder, Prior, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise, Chain, Subsample
 from ...table import Floats, Table
+from ..plans import simulated
 from .file import FIELDS, interviews
 
 BIAS_SD = 0.5 / 6  # a sixth of the range of theta, 0.75 to 1.25
@@ -25,7 +26,7 @@ SCENARIOS = {  # by name: how much of the bias, and how much of the noise
     "bias and noise": (1.0, 1.0),
 }
 GAMMA = Prior(family="gamma")
-KERNELS = ("fms", "forward", "coherent")
+KERNELS = ("fms", "coherent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class Job:
     kernel: str = "fms"
     prior: Prior | None = GAMMA
     fraction: float = 1.0
+
+    @property
+    def place(self) -> tuple[str, float]:
+        """What decides how the file is masked."""
+        return self.scenario, self.fraction
 
     @property
     def plan(self) -> BayesIntruder:
@@ -82,24 +88,21 @@ def _absence(table: Any, masking: Masking) -> dict[str, float]:
 
 
 def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
-    """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others."""
-    found: dict[Job, list[Answer]] = {job: [] for job in files}
-    for replicate in range(max(files.values(), default=0)):
-        wanted = [job for job, count in files.items() if replicate < count]
-        maskings = masked(wanted, seed, replicate)
-        for job in wanted:
-            found[job].append(answered(job, maskings[job.scenario, job.fraction]))
-            tick()
-    return found
+    """Return what every job finds in so many files as it asks for."""
+
+    def measure(place: tuple[str, float], jobs: Sequence[Job], replicate: int) -> list[Answer]:
+        masking = masked(*place, seed, replicate)
+        return [answered(job, masking) for job in jobs]
+
+    return simulated(files, measure, tick)
 
 
-def masked(jobs: Sequence[Job], seed: int, replicate: int) -> dict[tuple[str, float], Masking]:
-    """Mask the file of one replicate as the jobs need it."""
+def masked(scenario: str, fraction: float, seed: int, replicate: int) -> Masking:
+    """Mask the file of one replicate; all scenarios come of the same draws."""
     draws = np.random.SeedSequence([seed, replicate])
     table = interviews(np.random.default_rng(draws))
     noise_seed = int(draws.generate_state(1, np.uint64)[0])
-    places = dict.fromkeys((job.scenario, job.fraction) for job in jobs)
-    return {place: apply(_mask(*place, table), table, seed=noise_seed, exact=True) for place in places}
+    return apply(_mask(scenario, fraction, table), table, seed=noise_seed, exact=True)
 
 
 def _mask(scenario: str, fraction: float, table: Table) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..plans import Progress, Steps, files_of, written
+from ..plans import Progress, Steps, counted, files_of, written
 from ..results import Study, expected
 from .file import RECORDS
 from .simulation import simulate
@@ -20,12 +20,8 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     files = files_of(plans.values(), replicates)
     found = simulate(files, seed, Steps(sum(files.values()), progress))
     draws = {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
-    said = {name: _files(plan.files(replicates)) for name, plan in plans.items()}
+    said = {name: counted(plan.files(replicates), RECORDS) for name, plan in plans.items()}
     published = expected("fienberg")
     shown = tuple(written(published[name], values, said[name]) for name, values in draws.items())
     first = f"ours: the mean over synthetic files, each with noise of its own, from seed {seed}"
     return Study("fienberg", shown, (first, *notes(draws)), published.paper)
-
-
-def _files(count: int) -> str:
-    return f"[{count:,} file{'s' if count > 1 else ''} of {RECORDS} records]"

@@ -14,7 +14,6 @@ ROWS = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 11)), "beyond")
 MASKED = tuple(SCENARIOS)[1:]
 FIRST, OUT, INSIDE = "first", "P(out), those out", "P(out), those in"
 PERCENT = 100.0
-SOME = 1 / 3  # the share of the replicates on which the slow tables are run
 CASES = {"told": None, "not told": GAMMA}
 
 
@@ -54,7 +53,7 @@ def _telling() -> Plan:
     def cells(found: Found) -> Draws:
         return {cell: [float(one.places[0]) for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells, SOME)
+    return Plan(tuple(jobs.values()), cells)
 
 
 def _sampled() -> Plan:
@@ -72,7 +71,7 @@ def _sampled() -> Plan:
             figures[named(row, INSIDE)] = [PERCENT * one.inside for one in found[job]]
         return figures
 
-    return Plan(tuple(jobs.values()), cells, SOME)
+    return Plan(tuple(jobs.values()), cells)
 
 
 TABLES: dict[str, Callable[[], Plan]] = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, spread_out, title
-from ..results import BETWEEN, Cell, Study, StudyTable, expected
+from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
+from ..pictures import Picture, draw_all, headline, legend, name_ends, say, shade
+from ..results import BETWEEN, Study, StudyTable, expected
 from .farms import NOISES as FARM_NOISES
 from .farms import QUANTILES
 from .simulation import EUCLID, EXPECTED, POSTERIOR
@@ -15,7 +15,6 @@ from .tables import COVARIANCES, LAST, NOISES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 OPEN_CIRCLES: dict[str, Any] = {"linestyle": "none", "marker": "o", "markerfacecolor": "white"}
 WORDS = {EUCLID: "nearest record", EXPECTED: "nearest to E(y|z)", POSTERIOR: "fully informed"}
@@ -25,46 +24,21 @@ COLORS = {EUCLID: BLUE, EXPECTED: GREEN, POSTERIOR: ORANGE}
 
 def draw(study: Study, folder: Path) -> list[Path]:
     """Draw what the study has tables for, and return the files."""
-    drawn = []
-    if "1" in study:
-        drawn.append(cumulative(study["1"], folder / "h_by_decile.png"))
-    if "2" in study:
-        drawn.append(table_2_curves(study["2"], folder / "table_2.png"))
-    if "informed" in study and "knowledge" in study:
-        drawn.append(informed(study, folder / "informed.png"))
-    if {"7a", "7b", "7-informed"} <= {one.name for one in study.tables}:
-        drawn.append(farms(study, folder / "farms.png"))
-    return drawn
-
-
-def _headline(figure: Figure, text: str) -> None:
-    figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=INK)
-
-
-def _say(axes: Axes, x: str = "", y: str = "") -> None:
-    axes.set_xlabel(x, fontsize=8, color=INK)
-    if y:
-        axes.set_ylabel(y, fontsize=8, color=INK)
-
-
-def _band(axes: Axes, x: Sequence[float], cells: Sequence[Cell], color: str) -> None:
-    if all(one.low is not None for one in cells):
-        low, high = ([getattr(one, side) for one in cells] for side in ("low", "high"))
-        axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+    return draw_all(PICTURES, study, folder)
 
 
 # Table 1.
 
 
-def cumulative(table: StudyTable, path: Path) -> Path:
+def cumulative(study: Study, path: Path) -> Path:
     """Draw the cumulative distribution of h: deciles that mirror each other share a panel."""
     figure, axes = panels(5, width=2.3, height=3.4)
     for one, share in zip(axes, (10, 20, 30, 40, 50), strict=True):
-        _decile_pair(one, table, share)
-        _say(one, "h")
+        _decile_pair(one, study["1"], share)
+        say(one, "h")
     axes[0].set_ylim(35, 100)
-    _say(axes[0], "h", "simulations with h at most this, %")
-    _headline(
+    say(axes[0], "h", "simulations with h at most this, %")
+    headline(
         figure, "Table 1: published (circles) and ours (lines; shaded: where 1,000 simulations lie, 5-95%)"
     )
     return save(figure, path)
@@ -75,7 +49,7 @@ def _decile_pair(axes: Axes, table: StudyTable, share: int) -> None:
     shares = [share] if share == 50 else [share, 100 - share]
     for one, color in zip(shares, (BLUE, ORANGE), strict=False):
         cells = [table[f"h {h}{BETWEEN}decile {one}"] for h in x]
-        _band(axes, x, cells, color)
+        shade(axes, x, cells, color)
         axes.plot(x, [cell.ours for cell in cells], color=color, linewidth=1.5)
         published = [float(cell.published or 0) for cell in cells]
         axes.plot(x, published, color=color, markersize=3.5, markeredgewidth=0.9, **OPEN_CIRCLES)
@@ -95,18 +69,19 @@ def _in_colors(axes: Axes, first: str, second: str) -> None:
 # Table 2.
 
 
-def table_2_curves(table: StudyTable, path: Path) -> Path:
+def table_2_curves(study: Study, path: Path) -> Path:
     """Draw table 2 against the covariance, a line for each noise; cells that do not agree are crossed."""
+    table = study["2"]
     kinds = list(dict.fromkeys(row.rpartition(", ")[0] for row in table.rows))
     figure, axes = panels(3, width=3.7, height=3.9)
     for one, kind in zip(axes, kinds, strict=True):
         _by_covariance(one, table, kind)
         title(one, kind.replace("pr", "Pr").replace("N ", "").replace("000", "000 records"))
-        _say(one, "covariance of the identifiers")
+        say(one, "covariance of the identifiers")
         one.set_xticks(COVARIANCES)
     axes[0].set_ylim(0, 1)
-    _say(axes[0], "covariance of the identifiers", "probability, lowest decile")
-    _headline(
+    say(axes[0], "covariance of the identifiers", "probability, lowest decile")
+    headline(
         figure,
         "Table 2: published (circles; crossed where z is beyond 3.5) and ours (lines), by the variance of the noise",
     )
@@ -117,7 +92,7 @@ def _by_covariance(axes: Axes, table: StudyTable, kind: str) -> None:
     ends = []
     for noise, color in zip(NOISES, (BLUE, GREEN, ORANGE, PINK), strict=True):
         cells = [table[f"{kind}, noise {noise:g}{BETWEEN}covariance {rho:g}"] for rho in COVARIANCES]
-        _band(axes, COVARIANCES, cells, color)
+        shade(axes, COVARIANCES, cells, color)
         axes.plot(COVARIANCES, [one.ours for one in cells], color=color, linewidth=1.5)
         places = [(rho, float(one.published or 0)) for rho, one in zip(COVARIANCES, cells, strict=True)]
         axes.plot(*zip(*places, strict=True), color=color, markersize=4.5, **OPEN_CIRCLES)
@@ -125,8 +100,7 @@ def _by_covariance(axes: Axes, table: StudyTable, kind: str) -> None:
         for place in crossed:
             axes.plot(*place, "x", color=INK, markersize=8)
         ends.append((cells[-1].ours, f"noise {noise:g}", color))
-    for height, (_, text, color) in zip(spread_out([one[0] for one in ends], 0.045), ends, strict=True):
-        label(axes, (COVARIANCES[-1], height), text, color)
+    name_ends(axes, COVARIANCES[-1], ends, 0.045)
 
 
 # What knowing the noise is worth.
@@ -137,7 +111,7 @@ def informed(study: Study, path: Path) -> Path:
     figure, axes = panels(2, width=5.2, height=3.9, share_y=False)
     _by_intruder(axes[0], study["informed"])
     _settings(axes[1], study["knowledge"])
-    _headline(
+    headline(
         figure,
         "In the paper's setting knowing the noise gains little; where data or noise are correlated it gains much",
     )
@@ -157,16 +131,9 @@ def _by_intruder(axes: Axes, table: StudyTable) -> None:
                 )
         label(axes, (5, heights[-1]), f"decile {share}", INK)
     axes.set_ylim(35, 100)
-    _legend(axes)
-    _say(axes, "h", "simulations with h at most this, %")
+    legend(axes, [(WORDS[name], color) for name, color in COLORS.items()])
+    say(axes, "h", "simulations with h at most this, %")
     title(axes, "files of table 1 (circles: published, tables 1 and 3)")
-
-
-def _legend(axes: Axes) -> None:
-    for i, (name, color) in enumerate(COLORS.items()):
-        axes.text(
-            0.03, 0.97 - 0.06 * i, WORDS[name], color=color, fontsize=8, transform=axes.transAxes, va="top"
-        )
 
 
 def _settings(axes: Axes, table: StudyTable) -> None:
@@ -185,7 +152,7 @@ def _settings(axes: Axes, table: StudyTable) -> None:
     axes.set_xlim(0, 100)
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    _say(axes, "records found (h = 0), %; 1,000 records, all of them targets")
+    say(axes, "records found (h = 0), %; 1,000 records, all of them targets")
     title(axes, "by correlation of the data and of the noise")
 
 
@@ -205,11 +172,11 @@ def farms(study: Study, path: Path) -> Path:
             _farm_lines(one, study, noise, kind, name, dashes)
         one.set_xticks(range(len(QUANTILES)), [f"{share * 100:.0f}" for share in QUANTILES])
         title(one, f"noise of {noise:.0%} of the variances")
-        _say(one, "quantile of the distance from the centre, %")
+        say(one, "quantile of the distance from the centre, %")
     axes[0].set_ylim(0, 1.03)
-    _say(axes[0], "quantile of the distance from the centre, %", "probability that the farm is found (h = 0)")
+    say(axes[0], "quantile of the distance from the centre, %", "probability that the farm is found (h = 0)")
     _farm_legend(axes[0])
-    _headline(
+    headline(
         figure, "Farms: correlated noise looks as safe as independent noise, until the intruder knows it"
     )
     return save(figure, path)
@@ -235,5 +202,12 @@ def _farm_legend(axes: Axes) -> None:
         ("dashed, squares: independent noise", INK),
         ("marks: published, other farms", GREY),
     )
-    for i, (text, color) in enumerate(rows):
-        axes.text(0.03, 0.98 - 0.06 * i, text, color=color, fontsize=8, transform=axes.transAxes, va="top")
+    legend(axes, rows, (0.03, 0.98))
+
+
+PICTURES: dict[str, Picture] = {
+    "h_by_decile.png": (("1",), cumulative),
+    "table_2.png": (("2",), table_2_curves),
+    "informed.png": (("informed", "knowledge"), informed),
+    "farms.png": (("7a", "7b", "7-informed"), farms),
+}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, spread_out, title
+from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ...masking import Setting
 from ...masks import IndependentNoise
 from ...table import Floats
+from ..pictures import Picture, draw_all, headline, name_ends, say, shade
 from ..results import BETWEEN, Study, StudyTable, expected
 from .statements import INFORMED, MATCHER, NEAREST, NORMAL
 from .study import CVS, FIELDS, C, D, mixture, simulated
@@ -22,34 +23,23 @@ if TYPE_CHECKING:
 
 def draw(study: Study, folder: Path) -> list[Path]:
     """Draw what the study has tables for, and return the files."""
-    drawn = [densities(folder / "noise_densities.png")]
-    if "1" in study and "2" in study:
-        drawn.append(risk_by_cv(study, folder / "risk_by_cv.png"))
-    if "informed" in study:
-        drawn.append(intruders_by_d(study, folder / "intruders_by_d.png"))
-    return drawn
+    return draw_all(PICTURES, study, folder)
 
 
 # The noise.
 
 
-def densities(path: Path) -> Path:
+def densities(_: Study, path: Path) -> Path:
     """Draw the densities of the noise for 2, 3 and 7 components."""
     figure, axes = panels(3, width=3.2, height=3.0)
     noise = np.linspace(-1.7, 1.7, 681)
     for one, k in zip(axes, (2, 3, 7), strict=True):
         _densities(one, k, noise)
         title(one, f"{k} components")
-        one.set_xlabel("noise, in sds of the variable", fontsize=8, color=INK)
+        say(one, "noise, in sds of the variable")
     axes[0].set_ylabel("density", fontsize=8, color=INK)
     axes[0].set_ylim(0, None)
-    figure.suptitle(
-        f"Noise of one variance (d = {D:g} of the variable's; c = {C:g} within components)",
-        x=0.01,
-        ha="left",
-        fontsize=10,
-        color=INK,
-    )
+    headline(figure, f"Noise of one variance (d = {D:g} of the variable's; c = {C:g} within components)")
     return save(figure, path)
 
 
@@ -95,18 +85,12 @@ def risk_by_cv(study: Study, path: Path) -> Path:
         one.set_xscale("log")
         one.set_xticks(CVS, [f"{cv:g}" for cv in CVS])
         one.minorticks_off()
-        one.set_xlabel("coefficient of variation of the data (sd/mean)", fontsize=8, color=INK)
+        say(one, "coefficient of variation of the data (sd/mean)")
     title(axes[0], "three components")
     title(axes[1], "symmetric noise")
     axes[0].set_ylabel("records re-identified, %", fontsize=8, color=INK)
     axes[0].set_ylim(0, None)
-    figure.suptitle(
-        "Published rates (dashed) and those of the matcher that reproduces table 3 (solid)",
-        x=0.01,
-        ha="left",
-        fontsize=10,
-        color=INK,
-    )
+    headline(figure, "Published rates (dashed) and those of the matcher that reproduces table 3 (solid)")
     return save(figure, path)
 
 
@@ -123,8 +107,7 @@ def _by_cv(axes: Axes, table: StudyTable) -> None:
         ends.append((ours[-1], f"{column}, ours", color))
     height, place = max(tops)
     label(axes, (place, height), "published", INK)
-    for height, (_, text, color) in zip(spread_out([one[0] for one in ends], 1.3), ends, strict=True):
-        label(axes, (x[-1], height), text, color)
+    name_ends(axes, x[-1], ends, 1.3)
 
 
 def _number(row: str) -> float:
@@ -144,14 +127,11 @@ def intruders_by_d(study: Study, path: Path) -> Path:
     for column, color in colors.items():
         cells = [table[f"{row}{BETWEEN}{column}"] for row in table.rows]
         axes.plot(x, [one.ours for one in cells], color=color, marker="o", markersize=4)
-        if all(one.low is not None for one in cells):
-            low, high = ([getattr(one, side) for one in cells] for side in ("low", "high"))
-            axes.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0)
+        shade(axes, x, cells, color)
         label(axes, (x[-1], cells[-1].ours), words.get(column, column), color)
     _published(axes)
     axes.set_ylim(0, 100)
-    axes.set_xlabel("d: variance of the noise, as a share of the variable's", fontsize=8, color=INK)
-    axes.set_ylabel("records re-identified, %", fontsize=8, color=INK)
+    say(axes, "d: variance of the noise, as a share of the variable's", "records re-identified, %")
     title(
         axes,
         f"More noise d hardly hinders an intruder who knows the mixture\n(CV = 1, two components, c = {C:g})",
@@ -164,3 +144,10 @@ def _published(axes: Axes) -> None:
     places = [(_number(cell), float(value)) for cell, value in cells.items()]
     axes.plot(*zip(*places, strict=True), "o", color=INK, markerfacecolor="white", markersize=6, zorder=1)
     label(axes, places[1], "published (table 3)", INK, xytext=(4, 9))
+
+
+PICTURES: dict[str, Picture] = {
+    "noise_densities.png": ((), densities),
+    "risk_by_cv.png": (("1", "2"), risk_by_cv),
+    "intruders_by_d.png": (("informed",), intruders_by_d),
+}

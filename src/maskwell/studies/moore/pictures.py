@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
+from ..pictures import Picture, draw_all, headline, shade
 from ..results import BETWEEN, Cell, Study, StudyTable, band_name, expected
 from .matching import published_rows, rows_of_table_4
 from .simulation import FIELDS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLORS = {"correct": BLUE, "incorrect": ORANGE, "questionable": GREEN, "false": PINK}
 DASHES = (0, (3, 2))
@@ -21,24 +21,7 @@ DASHES = (0, (3, 2))
 
 def draw(study: Study, folder: Path) -> list[Path]:
     """Draw what the study has tables for, and return the files."""
-    drawn = []
-    if "4" in study:
-        drawn.append(table_4_curves(study["4"], folder / "table_4.png"))
-    if "sweep" in study:
-        drawn.append(fine_sweep(study["sweep"], folder / "sweep.png"))
-    if "swapping" in study:
-        drawn.append(before_and_after(study["swapping"], folder / "swapping.png"))
-    return drawn
-
-
-def _headline(figure: Figure, text: str) -> None:
-    figure.suptitle(text, x=0.01, ha="left", fontsize=10, color=INK)
-
-
-def _band(axes: Axes, x: Sequence[float], cells: Sequence[Cell], color: str) -> None:
-    if all(one.low is not None for one in cells):
-        low, high = ([getattr(one, side) for one in cells] for side in ("low", "high"))
-        axes.fill_between(x, low, high, color=color, alpha=0.18, linewidth=0)
+    return draw_all(PICTURES, study, folder)
 
 
 def _with_band(words: str, cells: Sequence[Cell]) -> str:
@@ -49,15 +32,16 @@ def _with_band(words: str, cells: Sequence[Cell]) -> str:
 # Table 4.
 
 
-def table_4_curves(table: StudyTable, path: Path) -> Path:
+def table_4_curves(study: Study, path: Path) -> Path:
     """Draw the classes of the links against c: published dashed, ours solid with its band."""
+    table = study["4"]
     figure, axes = panels(2, width=4.6, height=4.0, share_y=False)
     _curves(axes[0], table, ("correct", "incorrect"))
     _curves(axes[1], table, ("questionable", "false"))
     title(axes[0], "all five fields agree: re-identifications")
     title(axes[1], "one field disagrees (questionable), or more (false)")
     axes[0].set_ylabel("links of the 771 targets", fontsize=8, color=INK)
-    _headline(
+    headline(
         figure,
         "Moore's table 4: published (dashed), and on the survey made to resemble it "
         f"({_with_band('solid', table.cells)})",
@@ -72,7 +56,7 @@ def _curves(axes: Axes, table: StudyTable, names: Sequence[str]) -> None:
         published = [float(one.published or 0) for one in cells]
         axes.plot(c, published, color=COLORS[name], linestyle=DASHES, linewidth=1.2)
         axes.plot(c, [one.ours for one in cells], color=COLORS[name], linewidth=1.8)
-        _band(axes, c, cells, COLORS[name])
+        shade(axes, c, cells, COLORS[name])
     axes.set_ylim(0, None)
     _name_ends(axes, table, names, c[-1])
     _log_axis(axes)
@@ -97,13 +81,14 @@ def _log_axis(axes: Axes) -> None:
 # The sweep.
 
 
-def fine_sweep(table: StudyTable, path: Path) -> Path:
+def fine_sweep(study: Study, path: Path) -> Path:
     """Draw simulated and predicted correct links along c, with the published rows that fall inside."""
+    table = study["sweep"]
     figure, (axes,) = panels(1, width=6.4, height=4.2)
     c = [float(row.split()[-1]) for row in table.rows]
     lines = {name: [table[f"{row}{BETWEEN}{name}"] for row in table.rows] for name in table.columns}
     simulated, predicted, agreeing = lines.values()
-    _band(axes, c, simulated, BLUE)
+    shade(axes, c, simulated, BLUE)
     axes.plot(c, [one.ours for one in simulated], "o", color=BLUE, markersize=3.5)
     axes.plot(c, [one.ours for one in predicted], color=INK, linewidth=1.2)
     axes.plot(c, [one.ours for one in agreeing], color=GREY, linewidth=1.2)
@@ -144,8 +129,9 @@ def _his_values(axes: Axes) -> None:
 # Swapping.
 
 
-def before_and_after(table: StudyTable, path: Path) -> Path:
+def before_and_after(study: Study, path: Path) -> Path:
     """Draw how far swapping moves correct and incorrect links, for each tolerance."""
+    table = study["swapping"]
     figure, (axes,) = panels(1, width=7.0, height=3.4)
     rows = table.rows[::-1]
     for place, row in enumerate(rows):
@@ -170,3 +156,10 @@ def _moves(axes: Axes, table: StudyTable, row: str, place: int) -> None:
         axes.plot(after, height, "o", color=color, markersize=5, clip_on=False)
         right = max(before, after)
         label(axes, (right, height), f"{name} {before:.1f} to {after:.1f}", color)
+
+
+PICTURES: dict[str, Picture] = {
+    "table_4.png": (("4",), table_4_curves),
+    "sweep.png": (("sweep",), fine_sweep),
+    "swapping.png": (("swapping",), before_and_after),
+}

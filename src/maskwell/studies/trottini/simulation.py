@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from ...attacks import BayesIntruder, Prior, Sampling, attack
+from ...attacks import BayesIntruder, Prior, Sample, Sampling, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise
 from ...schema import Column, Schema
 from ...table import Floats, Table
+from ..plans import simulated
 
 RECORDS = 100
 FIELD = "X"
+SOUGHT = 25  # of them are targets where he knows other units too, the same ones whatever he knows
 MOST = 8_000  # draws of a chain; what has not converged by then says so
 UNIT = 1e-9  # of released values: as good as none
 LEVELS = ("minimum", "medium", "maximum")
@@ -49,12 +49,15 @@ TIGHT = Prior(theta_range=THETA)  # the paper's: its sd is a twentieth of its me
 WIDE = Prior(family="lognormal", mean_over_sd=1.0, theta_range=THETA)
 
 
-def intruder(kernel: str = "paper", prior: Prior | None = None, helpers: int = 0) -> BayesIntruder:
+def intruder(kernel: str = "paper", prior: Prior | None = None) -> BayesIntruder:
     """Return an intruder who was told the parameters (no prior), or was not."""
+    return BayesIntruder(fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior)
+
+
+def helped(prior: Prior | None, helpers: int) -> BayesIntruder:
+    """Return the intruder who knows so many units beside his target; some records are targets, the same for all."""
     sampling = Sampling(most=MOST) if helpers else None
-    return BayesIntruder(
-        fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior, helpers=helpers, sampling=sampling
-    )
+    return replace(intruder(prior=prior), helpers=helpers, targets=Sample(SOUGHT), sampling=sampling)
 
 
 CASES = {"d.1": None, "d.2": TIGHT}  # told; not told, and nobody known but the target
@@ -84,6 +87,11 @@ class Job:
     scenario: Scenario
     plan: BayesIntruder
 
+    @property
+    def place(self) -> Scenario:
+        """What decides how the file is masked."""
+        return self.scenario
+
     def answer(self, masking: Masking) -> Answer:
         """Attack every record of a file in turn."""
         risk = attack(self.plan, masking)
@@ -104,30 +112,22 @@ def told(values: Sequence[float]) -> list[float]:
 
 
 def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
-    """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others."""
-    found: dict[Job, list[Answer]] = {job: [] for job in files}
-    for replicate in range(max(files.values(), default=0)):
-        wanted = [job for job, count in files.items() if replicate < count]
-        for job, answer in _measured(wanted, seed, replicate):
-            found[job].append(answer)
-            tick()
-    return found
+    """Return what every job finds in so many files as it asks for."""
+
+    def measure(scenario: Scenario, jobs: Sequence[Job], replicate: int) -> list[Answer]:
+        masking = masked(scenario, seed, replicate)
+        return [job.answer(masking) for job in jobs]
+
+    return simulated(files, measure, tick)
 
 
-def _measured(jobs: Sequence[Job], seed: int, replicate: int) -> Iterator[tuple[Job, Answer]]:
-    maskings = masked(dict.fromkeys(job.scenario for job in jobs), seed, replicate)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        answers = pool.map(lambda job: job.answer(maskings[job.scenario]), jobs)
-        yield from zip(jobs, answers, strict=True)
-
-
-def masked(scenarios: Any, seed: int, replicate: int) -> dict[Scenario, Masking]:
-    """Mask the files of one replicate: all come of the same draws."""
+def masked(scenario: Scenario, seed: int, replicate: int) -> Masking:
+    """Mask a file of one replicate; all scenarios come of the same draws."""
     draws = np.random.SeedSequence([seed, replicate])
-    standard = np.random.default_rng(draws).standard_normal(RECORDS)
+    mean, sd = MOMENTS[scenario.data]
+    table = _table(mean + sd * np.random.default_rng(draws).standard_normal(RECORDS))
     noise_seed = int(draws.generate_state(1, np.uint64)[0])
-    tables = {name: _table(mean + sd * standard) for name, (mean, sd) in MOMENTS.items()}
-    return {one: apply(one.mask, tables[one.data], seed=noise_seed, exact=True) for one in scenarios}
+    return apply(scenario.mask, table, seed=noise_seed, exact=True)
 
 
 def _table(values: Any) -> Table:

@@ -15,21 +15,24 @@ from .simulation import (
     LEVELS,
     MOMENTS,
     RECORDS,
+    SOUGHT,
     THRESHOLDS,
     TIGHT,
     WIDE,
     Answer,
     Job,
     Scenario,
+    helped,
     intruder,
     masked,
     told,
 )
 
 KERNELS = ("paper", "forward", "fms", "coherent")
-HELPERS = (0, 1, 9, 24, 49, RECORDS - 1)  # groups of L + 1 known units divide the file
+HELPERS = (0, 1, 9, 24, 49, RECORDS - 1)
 KNOWING = {"tight prior": TIGHT, "wide prior": WIDE, "told": None}
 HELPED = "DATA2"  # the file of `helpers`
+LINKED = "told, linked right"
 SHOWN = 5  # records of table 1
 SHOWN_AT = {  # the thresholds that differ: not told, he is sure of nothing
     "d.1": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99),
@@ -37,7 +40,8 @@ SHOWN_AT = {  # the thresholds that differ: not told, he is sure of nothing
 }
 QUARTER = 0.25  # the share of the replicates on which `kernels` is run
 PERCENT = 100.0
-FEW = 0.01  # the share of the replicates on which the chains of `helpers` are run
+BANDS = 100  # files from which on the ends of a 5-95% band are firm enough to compare published figures with
+FEW = 0.04  # the share of the replicates on which the chains of `helpers` are run
 
 
 def amounts(bias: str, noise: str) -> str:
@@ -55,14 +59,12 @@ def equal(level: str, data: str) -> Scenario:
 
 def first_records(seed: int) -> Draws:
     """Return the first five records of the first file, as they are and as they leave."""
-    scenarios = [equal(level, data) for data in MOMENTS for level in LEVELS]
-    maskings = masked(scenarios, seed, 0)
     cells: dict[str, list[float]] = {}
-    for one in scenarios:
-        true, released = (maskings[one].truth, maskings[one].masked)
-        for column, table in (("original", true), (one.bias, released)):
+    for data, level in product(MOMENTS, LEVELS):
+        masking = masked(equal(level, data), seed, 0)
+        for column, table in (("original", masking.truth), (level, masking.masked)):
             for number, value in enumerate(table.values((FIELD,))[:SHOWN, 0], 1):
-                cells[named(f"record {number}", f"{one.data} {column}")] = [float(value)]
+                cells[named(f"record {number}", f"{data} {column}")] = [float(value)]
     return cells
 
 
@@ -147,15 +149,16 @@ def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
 def _helpers() -> Plan:
     scenario = equal(LEVELS[0], HELPED)
     jobs = {
-        (f"L {helpers}", name): Job(scenario, intruder(prior=prior, helpers=helpers))
+        named(f"L {helpers}", name): Job(scenario, helped(prior, helpers))
         for helpers, (name, prior) in product(HELPERS, KNOWING.items())
     }
 
     def cells(found: Found) -> Draws:
-        figures: dict[str, list[float]] = {}
-        for (row, name), job in jobs.items():
-            figures[named(row, f"{name}, truth")] = [PERCENT * one.truth for one in found[job]]
-            figures[named(row, f"{name}, correct")] = [one.correct for one in found[job]]
+        figures = {cell: [PERCENT * one.truth for one in found[job]] for cell, job in jobs.items()}
+        for helpers in HELPERS:
+            answers = found[jobs[named(f"L {helpers}", "told")]]
+            links = [PERCENT * one.correct / SOUGHT for one in answers]
+            figures[named(f"L {helpers}", LINKED)] = links
         return figures
 
     return Plan(tuple(jobs.values()), cells, FEW)
