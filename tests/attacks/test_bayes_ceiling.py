@@ -9,8 +9,8 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from maskwell.attacks.bayes import loops, pieces
-from maskwell.attacks.bayes.matchings import Sampling, diagnosed, marginals, sampling_from_dict
+from maskwell.attacks.bayes.helped import loops, pieces
+from maskwell.attacks.bayes.helped.matchings import Sampling, diagnosed, marginals, sampling_from_dict
 from maskwell.errors import BadInput, BadPlan
 
 PLAIN = Sampling()
@@ -296,7 +296,7 @@ def test_what_cannot_be_matched_is_refused(logs, units, says):
 
 
 def test_a_block_that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("maskwell.attacks.bayes.matchings.MOST_CELLS", 3)
+    monkeypatch.setattr("maskwell.attacks.bayes.helped.matchings.MOST_CELLS", 3)
     with pytest.raises(BadPlan, match="too many to match at once"):
         marginals(np.zeros((2, 2)), 2, np.random.default_rng(1), PLAIN)
 

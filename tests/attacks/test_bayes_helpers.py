@@ -15,15 +15,15 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from maskwell.attacks.bayes.biased import biased_terms
-from maskwell.attacks.bayes.helping import Group, Kernel, grouped, helped
-from maskwell.attacks.bayes.integrated import over_shared
-from maskwell.attacks.bayes.matchings import Sampling, marginals
-from maskwell.attacks.bayes.models import Listed, Normals, _factors, model_of
-from maskwell.attacks.bayes.priors import Doubt, Prior
-from maskwell.attacks.bayes.problem import Problem
-from maskwell.attacks.bayes.proposals import surface_of
-from maskwell.attacks.bayes.sides import Pairs, Side
+from maskwell.attacks.bayes.backward.biased import biased_terms
+from maskwell.attacks.bayes.helped.helping import Group, Kernel, grouped, helped
+from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
+from maskwell.attacks.bayes.helped.models import Listed, Normals, _factors, model_of
+from maskwell.attacks.bayes.helped.problem import Problem
+from maskwell.attacks.bayes.helped.proposals import surface_of
+from maskwell.attacks.bayes.helped.sides import Pairs, Side
+from maskwell.attacks.bayes.untold.integrated import over_shared
+from maskwell.attacks.bayes.untold.priors import Doubt, Prior
 from maskwell.attacks.pairwise import law_terms, summed_logs
 from maskwell.kernels import helping as moves
 from maskwell.kernels import learning

@@ -17,16 +17,16 @@ from scipy.stats import cauchy, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
 import maskwell as mw
-from maskwell.attacks.bayes.biased import KINDS, biased_terms, told
-from maskwell.attacks.bayes.integrated import over_shared, shared_nodes
-from maskwell.attacks.bayes.priors import Prior
-from maskwell.attacks.bayes.quadrature import Line, integrated
-from maskwell.attacks.bayes.unreleased import (
+from maskwell.attacks.bayes.backward.biased import KINDS, biased_terms, told
+from maskwell.attacks.bayes.backward.quadrature import Line, integrated
+from maskwell.attacks.bayes.backward.unreleased import (
     Student,
     log_unreleased,
     log_unreleased_with_error,
     student_plus_normal,
 )
+from maskwell.attacks.bayes.untold.integrated import over_shared, shared_nodes
+from maskwell.attacks.bayes.untold.priors import Prior
 from maskwell.attacks.pairwise import law_terms, laws_on, summed_logs
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.kernels import bias

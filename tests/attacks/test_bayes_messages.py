@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes.approximated import approximated
-from maskwell.attacks.bayes.loops import log_factors
-from maskwell.attacks.bayes.matchings import Sampling, marginals
-from maskwell.attacks.bayes.messages import believed, choices_of, message_chances
+from maskwell.attacks.bayes.helped.approximated import approximated
+from maskwell.attacks.bayes.helped.loops import log_factors
+from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
+from maskwell.attacks.bayes.helped.messages import believed, choices_of, message_chances
 
 from .test_bayes_ceiling import drawn, joined, line
 

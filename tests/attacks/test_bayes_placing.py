@@ -11,13 +11,13 @@ from scipy import stats
 from scipy.integrate import quad_vec
 
 import maskwell as mw
-from maskwell.attacks.bayes.averaged import AveragedNoise
-from maskwell.attacks.bayes.families import GammaPower, LogNormal, Own
-from maskwell.attacks.bayes.integrated import integrated_terms
-from maskwell.attacks.bayes.ordinary import told_terms
-from maskwell.attacks.bayes.placing import Placing
-from maskwell.attacks.bayes.priors import Prior
-from maskwell.attacks.bayes.tabled import WORTH, Surface, Tabled
+from maskwell.attacks.bayes.untold.averaged import AveragedNoise
+from maskwell.attacks.bayes.untold.families import GammaPower, LogNormal, Own
+from maskwell.attacks.bayes.untold.integrated import integrated_terms
+from maskwell.attacks.bayes.untold.ordinary import told_terms
+from maskwell.attacks.bayes.untold.placing import Placing
+from maskwell.attacks.bayes.untold.priors import Prior
+from maskwell.attacks.bayes.untold.tabled import WORTH, Surface, Tabled
 from maskwell.attacks.pairwise import law_terms, summed_logs
 from maskwell.kernels.bias import FORWARD, bias_log_mean
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet

@@ -14,9 +14,9 @@ from scipy.integrate import dblquad, quad, quad_vec
 from scipy.special import logsumexp
 
 import maskwell as mw
-from maskwell.attacks.bayes.families import GammaPower, LogNormal, Own
-from maskwell.attacks.bayes.integrated import integrated_terms, over_shared, shared_nodes
-from maskwell.attacks.bayes.priors import Doubt, Prior, prior_from_dict, prior_problems, resolved
+from maskwell.attacks.bayes.untold.families import GammaPower, LogNormal, Own
+from maskwell.attacks.bayes.untold.integrated import integrated_terms, over_shared, shared_nodes
+from maskwell.attacks.bayes.untold.priors import Doubt, Prior, prior_from_dict, prior_problems, resolved
 from maskwell.attacks.pairwise import law_terms, laws_on, summed_logs
 from maskwell.errors import BadInput, BadPlan
 from maskwell.laws import Additive, Laplace, Mixture, Multiplicative, Normal, Outlet, Power, SkewedBias, Step

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes import trees
+from maskwell.attacks.bayes.large import trees
+from maskwell.attacks.bayes.large.pruned import Pruning
+from maskwell.attacks.bayes.large.trees import Points, Trees
 from maskwell.attacks.bayes.odds import SURE, against_others
-from maskwell.attacks.bayes.pruned import Pruning
-from maskwell.attacks.bayes.trees import Points, Trees
 from maskwell.attacks.ranking import SAME_SCORE, Best, log_sum
 from maskwell.errors import BadInput, BadPlan
 

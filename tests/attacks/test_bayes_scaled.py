@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes import scaled
+from maskwell.attacks.bayes.large import scaled
 from maskwell.attacks.running import attack_by
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

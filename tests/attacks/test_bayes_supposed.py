@@ -9,11 +9,11 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.bayes.erring import OwnError
-from maskwell.attacks.bayes.fitted import Fitted
-from maskwell.attacks.bayes.laid import Lattices
-from maskwell.attacks.bayes.shrunk import shrunk
-from maskwell.attacks.bayes.supposed import Supposed
+from maskwell.attacks.bayes.outside.fitted import Fitted
+from maskwell.attacks.bayes.roughly.erring import OwnError
+from maskwell.attacks.bayes.roughly.laid import Lattices
+from maskwell.attacks.bayes.roughly.shrunk import shrunk
+from maskwell.attacks.bayes.roughly.supposed import Supposed
 from maskwell.attacks.pairwise import laws_on
 from maskwell.card import NoiseCard
 from maskwell.laws import Additive, Normal, Outlet

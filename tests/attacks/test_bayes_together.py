@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes import together
-from maskwell.attacks.bayes.together import CEILING
+from maskwell.attacks.bayes.helped import together
+from maskwell.attacks.bayes.helped.together import CEILING
 from maskwell.attacks.bayes.weighing import UPPER_BOUND
 from maskwell.attacks.contract import Known
 from maskwell.attacks.running import attack_by

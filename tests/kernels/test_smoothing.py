@@ -8,9 +8,9 @@ from math import factorial
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes.matchings import Sampling, marginals
-from maskwell.attacks.bayes.messages import choices_of
-from maskwell.attacks.bayes.smoothing import smoothed
+from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
+from maskwell.attacks.bayes.helped.messages import choices_of
+from maskwell.attacks.bayes.helped.smoothing import smoothed
 from maskwell.kernels.smoothing import smooth
 
 

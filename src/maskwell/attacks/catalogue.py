@@ -24,19 +24,19 @@ ATTACKS: dict[str, Any] = {
 
 
 def _prior(data: Mapping[str, Any]) -> Any:
-    from .bayes.priors import prior_from_dict
+    from .bayes.untold.priors import prior_from_dict
 
     return prior_from_dict(data)
 
 
 def _error(data: Mapping[str, Any]) -> Any:
-    from .bayes.erring import error_from_dict
+    from .bayes.roughly.erring import error_from_dict
 
     return error_from_dict(data)
 
 
 def _sampling(data: Mapping[str, Any]) -> Any:
-    from .bayes.matchings import sampling_from_dict
+    from .bayes.helped.matchings import sampling_from_dict
 
     return sampling_from_dict(data)
 

@@ -74,7 +74,7 @@ def attack_by(
 
 def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
     """Return true records as an intruder holds them whose own values are off, by a keyed draw."""
-    from .bayes.erring import erred
+    from .bayes.roughly.erring import erred
 
     key = masking.key or Key.from_seed(0)
     return erred(table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table)))

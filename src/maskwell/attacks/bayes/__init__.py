@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .advice import Telling, telling
     from .belief import Belief
-    from .erring import OwnError
-    from .matchings import Sampling
+    from .helped.matchings import Sampling
     from .plan import BayesIntruder
-    from .priors import Prior
+    from .roughly.erring import OwnError
+    from .untold.priors import Prior
 
 __all__ = ["BayesIntruder", "Belief", "OwnError", "Prior", "Sampling", "Telling", "telling"]
 

@@ -19,7 +19,7 @@ from .plan import BayesIntruder
 if TYPE_CHECKING:
     from ...masking import Masking
     from ...table import Table
-    from .priors import Prior
+    from .untold.priors import Prior
 
 ALWAYS = ("coherent", "forward")
 OF_BIAS = ("paper", "fms")  # the same as forward where there is no bias
@@ -160,7 +160,7 @@ def telling(
     how many other units he knows as well (or "all"), each number an attack of its own. `progress` is called with what
     comes next.
     """
-    from .priors import Prior as Default
+    from .untold.priors import Prior as Default
 
     _check(masking, prior)
     base, counts = _base(plan), _counts(helpers)
@@ -215,7 +215,7 @@ def _kernels(masking: Masking) -> tuple[str, ...]:
 
 def _check(masking: Any, prior: Any) -> None:
     from ...masking import Masking as Needed
-    from .priors import Prior as Default
+    from .untold.priors import Prior as Default
 
     if not isinstance(masking, Needed):
         raise BadPlan(

@@ -25,9 +25,9 @@ from .reading import BACKWARD, KERNELS
 
 if TYPE_CHECKING:
     from ...table import Floats, Table
-    from .erring import OwnError
-    from .matchings import Sampling
-    from .priors import Prior
+    from .helped.matchings import Sampling
+    from .roughly.erring import OwnError
+    from .untold.priors import Prior
 
 EVERYBODY = "all"
 OWN = "a function of the user's own"  # what stands for one in plain data
@@ -92,7 +92,7 @@ class BayesIntruder(Search):
         notes += self._on_knowledge(fields, known, release)
         if self.helpers:
             _check_helpers(self.helpers, known)
-            from .together import together
+            from .helped.together import together
 
             guess = together(self, known, release, order_of, fields)
         else:
@@ -111,12 +111,12 @@ class BayesIntruder(Search):
     def _on_knowledge(self, fields: tuple[str, ...], known: Known, release: Release) -> list[str]:
         """Refuse priors and errors of what is not there, and say what a prior leaves out."""
         if self.error is not None:
-            from .erring import error_problems
+            from .roughly.erring import error_problems
 
             raise_all(error_problems(self.error, fields, known.targets.schema), BadPlan)
         if self.prior is None:
             return []
-        from .priors import prior_problems
+        from .untold.priors import prior_problems
 
         laws = laws_on(release.card, fields)
         raise_all(prior_problems(self.prior, laws), BadPlan)

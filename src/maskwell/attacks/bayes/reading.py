@@ -13,9 +13,9 @@ from ..pairwise import Term
 from ..ranking import log_sum
 
 if TYPE_CHECKING:
-    from .erring import OwnError
-    from .integrated import Rule
-    from .priors import Prior
+    from .roughly.erring import OwnError
+    from .untold.integrated import Rule
+    from .untold.priors import Prior
 
 KERNELS = ("coherent", "forward", "paper", "fms")
 BACKWARD = ("paper", "fms")  # kernels f(x|z): the intruder's value given the released one
@@ -41,32 +41,32 @@ class Reading:
         if self.kernel in BACKWARD:
             return [term for law in laws for term in self._backward(law, z, x)]
         if self.prior is None:
-            from .ordinary import told_terms
+            from .untold.ordinary import told_terms
 
             return told_terms(laws, z, x)
-        from .integrated import integrated_terms
+        from .untold.integrated import integrated_terms
 
         return integrated_terms(laws, z, x, self.prior, self.released, self._rule(z, x))
 
     @property
     def most_nodes(self) -> int:
         """The largest number of nodes that an unknown has had by this tolerance, 0 where nothing is unknown."""
-        from .placing import Placing
+        from .untold.placing import Placing
 
         return Placing(self.tolerance, self.released, self.released, self.placed).most()
 
     def _rule(self, z: Table, x: Table) -> Rule:
         """Return how many nodes unknowns have."""
-        from .placing import Placing
+        from .untold.placing import Placing
 
         return Placing(self.tolerance, z, x, self.placed) if self.tolerance else self.count
 
     def _backward(self, law: Any, z: Table, x: Table) -> list[Term]:
-        from .biased import biased_terms
+        from .backward.biased import biased_terms
 
         if self.prior is None:
             return biased_terms([law], z, x, self.kernel, None)
-        from .integrated import over_shared
+        from .untold.integrated import over_shared
 
         return over_shared(
             law,
@@ -84,11 +84,11 @@ class Reading:
         return total
 
     def _law_unreleased(self, law: Any, x: Table) -> Floats:
-        from .unreleased import log_unreleased
+        from .backward.unreleased import log_unreleased
 
         if self.prior is None:
             return log_unreleased([law], self.released, x, self.kernel, None)
-        from .integrated import shared_nodes
+        from .untold.integrated import shared_nodes
 
         nodes = shared_nodes(law, self.prior, self.released, self._rule(self.released, x))
         logs = [
@@ -99,7 +99,7 @@ class Reading:
 
     def erring(self, laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
         """Make factors for the intruder's own records, which are off by an error."""
-        from .erring import erring_terms
+        from .roughly.erring import erring_terms
 
         assert self.error is not None
         return erring_terms(laws, z, x, self.error)
@@ -108,6 +108,6 @@ class Reading:
         """Make factors for columns that left as they were but that the intruder knows with error."""
         if self.error is None:
             return []
-        from .erring import erring_terms
+        from .roughly.erring import erring_terms
 
         return erring_terms([], z, x, self.error, clear=names)

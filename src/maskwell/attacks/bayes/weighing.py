@@ -22,7 +22,7 @@ from .pairing import swapped_columns
 from .reading import BACKWARD, Reading
 
 if TYPE_CHECKING:
-    from .scaled import Scaled
+    from .large.scaled import Scaled
 
 UPPER_BOUND = (
     "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
@@ -122,7 +122,7 @@ def _quick(
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
     if not plain or plan.assignment != "best" or swapped_columns(release.card):
         return None
-    from .scaled import scaled
+    from .large.scaled import scaled
 
     reading = Reading(plan.kernel, None, None, release.table)
     by_truth = plan.kernel == "coherent" and plan.marginal == "truth"
@@ -149,7 +149,7 @@ def odds_of(
 ) -> Odds:
     """Prepare the scores of pairs by a kernel and its marginal."""
     if plan.error is not None:
-        from .behind import erring_odds
+        from .roughly.behind import erring_odds
 
         return erring_odds(plan, known, release, fields, ground, reading)
     if plan.kernel == "coherent" and plan.marginal == "truth":
@@ -163,7 +163,7 @@ def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> F
     """Return the f(z) of an outsider, or nothing for kernels without one."""
     if plan.kernel != "coherent":
         return np.zeros(len(release.table))
-    from .marginals import log_gaussian, log_given
+    from .outside.marginals import log_gaussian, log_given
 
     if callable(plan.marginal):
         return log_given(plan.marginal, release.table)
@@ -217,7 +217,7 @@ def _notes(plan: Any, release: Release, ground: Ground) -> list[str]:
 def _error_notes(plan: Any, odds: Any) -> list[str]:
     if plan.error is None:
         return []
-    from .behind import error_notes
+    from .roughly.behind import error_notes
 
     return error_notes(plan, odds)
 

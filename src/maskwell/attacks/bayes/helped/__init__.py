@@ -1,0 +1,1 @@
+"""An intruder who knows other units too: who has which record, counted or drawn, with the parameters or without."""

@@ -1,0 +1,82 @@
+"""Probabilities by messages, and how far draws are to be believed beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....table import Floats
+from ...contract import Bools, Ints
+
+ROUNDS, ENOUGH = 60, 1e-5  # of messages, and the change of a chance that ends them
+SURE = 2.0  # standard errors between the first and the second that decide a link
+LUCK = 3.0  # standard deviations of the squared distance of draws from the approximation that may be luck
+
+
+def message_chances(
+    logs: Floats, units: int, factors: Floats, start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Return Bethe's approximation of the probability of each pair, none last, and the messages to begin others with.
+
+    `factors` are logs of factors on the weights of all records, and last of none, that bring sums of chances near 1.
+    """
+    from ....kernels.messages import Wishes, pass_messages
+
+    known, released = logs.shape
+    every = np.column_stack([logs, np.zeros(known)]) + factors
+    if units <= released:
+        every[:, -1] = -np.inf
+    top = every.max(axis=1, keepdims=True)
+    weights = np.exp(every - np.where(np.isneginf(top), 0.0, top))
+    other = np.exp(factors - factors.max())
+    if start is None:
+        start = np.vstack([weights, other])
+    out, wishes = np.empty((known, released + 1)), Wishes(weights, other, *_spare(units, known, released))
+    pass_messages(wishes, start, ROUNDS, ENOUGH, out)
+    return out, start
+
+
+def _spare(units: int, known: int, released: int) -> tuple[float, float]:
+    return float(units - released), float(units - known)
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Probabilities of pairs, none last, and which units' likeliest record the draws decide."""
+
+    chances: Floats
+    decided: Bools
+
+
+def believed(drawn: Floats, guessed: Floats) -> Weighed:
+    """Weigh what chains found (chains x units x records, none last) and an approximation, for each unit by itself.
+
+    Draws that are no farther from the approximation than their own error, which the differences of chains show, cannot
+    tell records apart: the approximation stands, so that links are nobody's luck. Else James and Stein's rule: draws
+    count the more, the farther they are. Flat posteriors are of the first kind, where the approximation is good.
+    """
+    mean = drawn.mean(axis=0)
+    noise = (drawn.var(axis=0, ddof=1) / len(drawn)).sum(axis=1)
+    ratio = ((mean - guessed) ** 2).sum(axis=1) / np.maximum(noise, 1e-300)
+    records = 1.0 / np.maximum((guessed**2).sum(axis=1), 1e-300)
+    chance = 1.0 + LUCK * np.sqrt(2.0 / records * (1.0 + 1.0 / (len(drawn) - 1)))
+    weight = np.where(ratio > chance, 1.0 - 1.0 / np.maximum(ratio, 1.0), 0.0)[:, None]
+    chances = weight * mean + (1.0 - weight) * guessed
+    return Weighed(chances, _decided(chances, mean, noise))
+
+
+def _decided(chances: Floats, mean: Floats, noise: Floats) -> Bools:
+    """Whether the first record is ahead of the second by more than draws could have it by luck."""
+    each = noise / np.maximum((mean * (1.0 - mean)).sum(axis=1), 1e-300)
+    if chances.shape[1] < 3:
+        return np.ones(len(chances), bool)
+    two = np.partition(chances[:, :-1], -2, axis=1)[:, -2:]
+    return np.asarray(two[:, 1] - two[:, 0] >= SURE * np.sqrt(each * two.sum(axis=1)))
+
+
+def choices_of(guessed: Floats, least: float) -> tuple[Ints, Ints]:
+    """Return the records that matter for each unit, one after the other, and where each unit's begin."""
+    pairs = guessed[:, :-1]
+    chosen = pairs > least * pairs.max(axis=1, keepdims=True)
+    return np.nonzero(chosen)[1], np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])

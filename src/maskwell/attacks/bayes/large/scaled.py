@@ -1,0 +1,282 @@
+"""Scores without looking at every pair, where plain normal noise and many records allow it: the answers of `Odds`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ....laws import Normal
+from ....laws.noise import standardised
+from ....masking import Release
+from ....schema import OPEN
+from ....table import Floats
+from ...contract import NOBODY, Bools, Ints, Known
+from ...pairwise import Lowered, is_lowered, laws_on
+from ...ranking import Best, lowest
+from ..belief import Standing
+from ..ground import Ground
+from ..odds import against_others
+from .pruned import Pruning, log_sums
+from .trees import Points
+
+LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
+LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
+RANKS = 10  # the place of the right record is counted up to here
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The records of one kind: their numbers in the order of candidates, and their search.
+
+    `searchers` look for `candidates`; scores are those of the search and what each searcher has `above` them, too high
+    by at most `unsure`.
+    """
+
+    searchers: Ints
+    candidates: Ints
+    pruning: Pruning
+    above: Floats
+    unsure: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """The scores of all pairs by parts; `place` tells where a known and a released record stand in their parts."""
+
+    ground: Ground
+    parts: dict[int, Part]
+    kind: tuple[Ints, Ints]
+    place: tuple[Ints, Ints]
+    log_absent: Floats
+    averaged: bool
+    to_masked: bool
+
+    def best(self) -> tuple[Best, Floats, float]:
+        """Return the best links, the logs of their weights, and the share by which no probability is off."""
+        count = len(self.kind[0 if self.to_masked else 1])
+        best, weights, neglected = Best.nothing(count), np.full(count, np.nan), 0.0
+        for part in self.parts.values():
+            found, rows = part.pruning.best(), part.searchers
+            lacking = float(found.neglected.max(initial=0.0))
+            neglected = max(neglected, (1 + lacking) * (1 + part.unsure) - 1)
+            best.score[rows], best.ties[rows] = found.score + part.above, found.ties
+            weights[rows] = found.log_weight + part.above
+            best.second_score[rows] = found.second_score + part.above
+            best.log_total[rows] = found.log_total + part.above
+            for into, place in ((best.place, found.place), (best.second, found.second)):
+                into[rows] = np.where(place >= 0, part.candidates[np.maximum(place, 0)], NOBODY)
+        return best, weights, neglected
+
+    def is_tied(self, best: Best, rows: Ints, found: Ints) -> Bools:
+        """Tell whether candidates are as good as the best ones."""
+        known, released = (rows, found) if self.to_masked else (found, rows)
+        return np.asarray(self.pairs(known, released) >= lowest(best.score[rows]))
+
+    def pairs(self, known: Ints, released: Ints) -> Floats:
+        """Score listed pairs."""
+        out = np.full(len(known), -np.inf)
+        blocks = self.ground.blocks
+        same = blocks.known[known] == blocks.released[released]
+        same &= self.kind[0][known] == self.kind[1][released]
+        for number, part in self.parts.items():
+            here = np.flatnonzero(same & (self.kind[0][known] == number))
+            if len(here):
+                near, far = self._places(known[here], released[here])
+                out[here] = part.pruning.pairs(near, far) + part.above[near]
+        return out
+
+    def _places(self, known: Ints, released: Ints) -> tuple[Ints, Ints]:
+        """Return where records stand in their parts, searchers first."""
+        near, far = self.place[0][known], self.place[1][released]
+        return (near, far) if self.to_masked else (far, near)
+
+    def weights(self, scores: Floats, released: Ints) -> Floats:
+        """Return the log posterior weights of scores."""
+        leaves_out = self.averaged and self.to_masked
+        return against_others(scores, self.ground.units[released]) if leaves_out else scores
+
+    def log_total(self, best: Best, *, to_masked: bool = True) -> Floats:
+        """Return the log of all posterior weights of each searcher, of not being released too."""
+        if self.to_masked:
+            return np.asarray(np.logaddexp(best.log_total, self.log_absent))
+        return np.maximum(best.log_total, np.log(self.ground.units)) if self.averaged else best.log_total
+
+    def probability(self, best: Best, log_weights: Floats) -> Floats:
+        """Return the posterior of each link, NaN where there is none."""
+        return np.exp(np.where(best.place >= 0, np.minimum(log_weights - self.log_total(best), 0.0), np.nan))
+
+    def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
+        """Return, for some searchers, how given candidates stand among all of theirs, up to the tenth place."""
+        known, released = (rows, found) if self.to_masked else (found, rows)
+        own = self.pairs(known, released)
+        better, ties = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        possible = np.isfinite(own)
+        for number, part in self.parts.items():
+            here = np.flatnonzero(possible & (self.kind[0][known] == number))
+            if len(here):
+                at = self._places(known[here], released[here])
+                better[here], ties[here] = part.pruning.standing(*at, most=RANKS)
+        total = np.where(possible, self.log_total(best)[rows], 0.0)
+        inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
+        better = np.where(possible, better, RANKS)
+        chance = np.exp(np.minimum(self.weights(own, released) - total, 0.0))
+        return Standing(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
+
+
+def scaled(
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: Ground,
+    logs: tuple[Floats, Floats],
+) -> Scaled | None:
+    """Prepare a search by trees, or nothing where the laws or the sizes do not allow it.
+
+    `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
+    """
+    laws = laws_on(release.card, fields)
+    if _pairs(ground) < LEAST_PAIRS or not laws or not all(_is_plain(law) for law in laws):
+        return None
+    truth, targets = known.population, known.targets
+    by_truth = [Lowered.of(law, release.table, truth) for law in laws]
+    if not all(_is_open_or_closed(one) for one in by_truth):
+        return None
+    sides = by_truth if targets is truth else [Lowered.of(law, release.table, targets) for law in laws]
+    averaged = plan.kernel == "coherent" and plan.marginal == "truth"
+    return _Building(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
+
+
+def _pairs(ground: Ground) -> int:
+    """Return how many pairs of a true and a released record share a block with a known one."""
+    count = (
+        int(max(codes.max(initial=0) for codes in (ground.blocks.known, ground.blocks.released, ground.true)))
+        + 1
+    )
+    here = np.zeros(count, bool)
+    here[ground.blocks.known] = True
+    true = np.bincount(ground.true[ground.true >= 0], minlength=count)
+    return int((true * np.bincount(ground.blocks.released, minlength=count))[here].sum())
+
+
+def _is_plain(law: Any) -> bool:
+    """Whether noise is normal, the same for every record, and thin in no direction."""
+    if not is_lowered(law) or not isinstance(law.noise, Normal):
+        return False
+    _, correlations = standardised(law.noise.covariance)
+    return bool(np.linalg.eigvalsh(correlations)[0] > LEAST_EIGENVALUE)
+
+
+def _is_open_or_closed(one: Lowered) -> bool:
+    """Whether every open released value is a point that open true ones lead to, and statuses never change."""
+    coded = any(code is not None for outlet in one.law.outlets for code in outlet.codes)
+    return not coded and bool((one.is_point | ~one.fits.opened).all())
+
+
+@dataclass(frozen=True, slots=True)
+class _Building:
+    """What the parts are made of: the laws on true and on known records."""
+
+    ground: Ground
+    truth: list[Lowered]
+    known: list[Lowered]
+    averaged: bool
+    to_masked: bool
+    eps: float
+    logs: tuple[Floats, Floats]
+
+    def built(self) -> Scaled | None:
+        """Split the records by what is open, and grow the trees of each part; nothing is open in some: not here."""
+        released, true, known = self._statuses()
+        if (true != OPEN).all(axis=1).any():
+            return None
+        patterns, kinds = np.unique(np.concatenate([released, true, known]), axis=0, return_inverse=True)
+        kind_z, kind_x, kind_k = np.split(kinds.ravel(), np.cumsum([len(released), len(true)]))
+        parts: dict[int, Part] = {}
+        orders = self.ground.blocks.orders
+        places = np.zeros(len(known), np.int64), np.zeros(len(released), np.int64)
+        for number in range(len(patterns)):
+            rows = orders[0][kind_k[orders[0]] == number]
+            candidates = orders[1][kind_z[orders[1]] == number]
+            places[0][rows], places[1][candidates] = np.arange(len(rows)), np.arange(len(candidates))
+            others = np.flatnonzero(kind_x == number)
+            if len(rows) and len(candidates) and len(others):
+                parts[number] = self._part(rows, others, candidates)
+        sides = (kind_k, kind_z), places
+        return Scaled(self.ground, parts, *sides, self.logs[1], self.averaged, self.to_masked)
+
+    def _statuses(self) -> tuple[Any, Any, Any]:
+        sides = [[one.fits.statuses_z for one in self.truth], [one.fits.statuses_x for one in self.truth]]
+        sides.append([one.fits.statuses_x for one in self.known])
+        return tuple(np.concatenate(side, axis=1) for side in sides)  # type: ignore[return-value]
+
+    def _part(self, rows: Ints, others: Ints, released: Ints) -> Part:
+        """Prepare the search of some known records for released ones of their kind, or the other way round."""
+        points = self._points(rows, others, released)
+        if not self.to_masked:
+            return self._turned(rows, released, points)
+        nothing = np.zeros(len(rows))
+        if self.averaged:
+            return Part(
+                rows, released, Pruning.coherent(*points, self.ground.units[released], self.eps), nothing
+            )
+        offset = self._constants(released) - self.logs[0][released]
+        return Part(rows, released, Pruning.given(points[0], points[2], offset, self.eps), nothing)
+
+    def _points(self, rows: Ints, others: Ints, released: Ints) -> tuple[Points, Points, Points]:
+        """Return known, true and released records where the noise has variance 1."""
+        blocks = self.ground.blocks
+        sets = [(self.known, "x", rows, blocks.known), (self.truth, "x", others, self.ground.true)]
+        known, true = (Points(_white(laws, side, at), codes[at]) for laws, side, at, codes in sets)
+        return known, true, Points(_white(self.truth, "z", released), blocks.released[released])
+
+    def _constants(self, released: Ints) -> Floats:
+        """Return what log f(z|x) of released records has beside the distance."""
+        return sum((_constant(one, released) for one in self.truth), np.zeros(len(released)))
+
+    def _turned(self, rows: Ints, released: Ints, points: tuple[Points, Points, Points]) -> Part:
+        """Prepare the search of released records for known ones; what they have above is the same for all of these."""
+        known, true, masked = points
+        search = Pruning.given(masked, known, np.zeros(len(rows)), self.eps)
+        if not self.averaged:
+            return Part(released, rows, search, self._constants(released) - self.logs[0][released])
+        log_f, lacking = log_sums(true, masked, self.eps)
+        return Part(released, rows, search, np.log(self.ground.units[released]) - log_f, lacking)
+
+
+def _open(one: Lowered, side: str, rows: Ints) -> list[int]:
+    """Return the columns that are open in records of one kind."""
+    statuses = one.fits.statuses_x if side == "x" else one.fits.statuses_z
+    return np.flatnonzero(statuses[rows[0]] == OPEN).tolist() if len(rows) else []
+
+
+def _white(laws: list[Lowered], side: str, rows: Ints) -> Floats:
+    """Return records of one kind where their noise has variance 1 and is independent."""
+    parts = []
+    for one in laws:
+        chosen = _open(one, side, rows)
+        values = (one.centre if side == "x" else one.lower)[np.ix_(rows, np.array(chosen, np.int64))]
+        parts.append(values @ _whitening(one, chosen).T)
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((len(rows), 0))
+
+
+def _whitening(one: Lowered, chosen: list[int]) -> Floats:
+    """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
+    if not chosen:
+        return np.empty((0, 0))
+    sds, correlations = standardised(one.law.noise.only(chosen).covariance)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)
+
+
+def _constant(one: Lowered, rows: Ints) -> Floats:
+    """Return what log f(z|x) has beside the distance."""
+    chosen = _open(one, "z", rows)
+    scale = float(np.log(np.abs(np.diag(_whitening(one, chosen)))).sum()) if chosen else 0.0
+    return np.asarray(
+        one.factor[np.ix_(rows, np.array(chosen, np.int64))].sum(axis=1)
+        + scale
+        - len(chosen) * np.log(2 * np.pi) / 2
+    )
