@@ -18,9 +18,9 @@ __all__ = ["BayesIntruder", "Belief", "OwnError", "Prior", "Sampling", "Telling"
 _WHERE = {
     "BayesIntruder": "plan",
     "Belief": "belief",
-    "OwnError": "erring",
-    "Prior": "priors",
-    "Sampling": "matchings",
+    "OwnError": "roughly.erring",
+    "Prior": "untold.priors",
+    "Sampling": "helped.matchings",
     "Telling": "advice",
     "telling": "advice",
 }
