@@ -19,8 +19,13 @@ def threaded(work: Callable[[Turn], Found], turns: list[Turn]) -> list[Found]:
     """Do the turns on all cores and return what they find, in order."""
     threads = min(cores(), len(turns))
     if threads <= 1:
-        return [work(turn) for turn in turns]
+        return in_turn(work, turns)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, turns))
+
+
+def in_turn(work: Callable[[Turn], Found], turns: list[Turn]) -> list[Found]:
+    """Do the turns one after the other."""
+    return [work(turn) for turn in turns]

@@ -42,11 +42,22 @@ def compile_all() -> None:
     wide = np.ones((1, 2))
     boxes.box_chances(-wide, wide, 0.5 + 0.5 * np.eye(2), boxes.lattice(2, 2, 2), np.empty((1, 2)))
     boxes.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
+    _compile_planes()
     _compile_searches()
     _compile_bias()
     _compile_matchings()
     _compile_helping()
     _compile_gauss()
+
+
+def _compile_planes() -> None:
+    """Compile the boxes that bound one or two coordinates."""
+    import numpy as np
+
+    from . import planes
+
+    wide = np.ones((1, 2))
+    planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))
 
 
 def _compile_searches() -> None:

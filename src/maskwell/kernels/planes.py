@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
+from numpy.polynomial.chebyshev import cheb2poly, chebfit, chebpts1
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import erfcx
@@ -34,25 +34,24 @@ SINGULAR = 1e-12  # a conditional variance below this part of the coordinate's o
 NO_LOADING = 1e-10
 QUADRATURE_ERROR = 1e-12
 NEGLIGIBLE_LOG = 36.0  # what lies this far below the peak of a log-integrand is left out
-NODES, WEIGHTS = leggauss(20)
+NODES, WEIGHTS = leggauss(16)
 MOST_FALL = 20.0  # of the log-integrand within a panel
 LONGEST = 4.5  # panel, in sds of the first coordinate
-EDGE = (-7.5, -3.75, 0.0, 3.75, 7.5)  # cuts about an end of the second coordinate, in its sds
+EDGE = (-7.5, -2.5, 2.5, 7.5)  # cuts about an end of the second coordinate, in its sds
+SHARP = 3.0  # a range of more of these sds is cut
 NARROW = 0.5
 CELLS, DEGREE = 64, 8
 
 
-def _fitted(cell: int) -> Floats:
-    """Return the polynomial, in a cell's own units, of erfcx(x) / y where y = 4 / (4 + x)."""
-
-    def ratio(units: Floats) -> Floats:
-        y = (cell + 0.5 * (1.0 + units)) / CELLS
-        return np.asarray(erfcx(4.0 / y - 4.0) / y)
-
-    return np.asarray(cheb2poly(chebinterpolate(ratio, DEGREE))[::-1])
+def _fitted() -> Floats:
+    """Return polynomials, highest power first, of erfcx(x) / y in each cell of y = 4 / (4 + x), on -1 to 1."""
+    units = chebpts1(DEGREE + 1)
+    y = (np.arange(CELLS) + 0.5 * (1.0 + units[:, None])) / CELLS
+    series = chebfit(units, erfcx(4.0 / y - 4.0) / y, DEGREE)
+    return np.array([cheb2poly(column)[::-1] for column in series.T], float)
 
 
-ERFCX = np.array([_fitted(cell) for cell in range(CELLS)])
+ERFCX = _fitted()
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -138,33 +137,45 @@ def _panel(start: float, end: float, top: float, line: Line) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _peak(low: float, high: float, line: Line) -> float:
-    """Return the peak of the integrand to a tenth of its width: false position, halved where an end stays."""
+def _peak(low: float, high: float, line: Line) -> tuple[float, float, float]:
+    """Return the peak of the integrand, to a tenth of its width, with the log-integrand and its derivative there.
+
+    False position, where an end that stays counts half.
+    """
     pull = abs(line[2]) * (max(line[0], -line[1], 0.0) + 1.0)
     left, right = min(max(-pull, low), high), max(min(pull, high), low)
-    rise, fall = _log_joint(left, line)[1], _log_joint(right, line)[1]
-    if rise <= 0.0 or fall >= 0.0:
-        return left if rise <= 0.0 else right
+    top, rise = _log_joint(left, line)
+    if rise <= 0.0:
+        return left, top, rise
+    top, fall = _log_joint(right, line)
+    if fall >= 0.0:
+        return right, top, fall
+    t, rate = right, fall
     for _ in range(100):
         t = right - fall * (right - left) / (fall - rise)
-        if not left < t < right:
-            t = 0.5 * (left + right)
-        rate = _log_joint(t, line)[1]
+        t = t if left < t < right else 0.5 * (left + right)
+        top, rate = _log_joint(t, line)
         if abs(rate) < 0.1:
-            return t
+            break
         if rate > 0.0:
             left, rise, fall = t, rate, 0.5 * fall
         else:
             right, fall, rise = t, rate, 0.5 * rise
-    return 0.5 * (left + right)
+    return t, top, rate
 
 
 @njit(cache=True, nogil=True)
-def _reach(peak: float, sign: float, room: float, line: Line) -> float:
-    """Return how far from the peak the integrand matters, at most `room`: Newton's steps, which stop short of it."""
-    top, rate = _log_joint(peak, line)
+def _reach(at: tuple[float, float, float], sign: float, room: float, line: Line) -> tuple[float, float]:
+    """Return how far from the peak the integrand matters, at most `room`, and the log-integrand there.
+
+    Newton's steps on a concave function never pass what they look for.
+    """
+    peak, top, rate = at
+    if room <= 0.0:
+        return 0.0, top
     down = max(-sign * rate, 0.0)
     reach = min(room, 2.0 * NEGLIGIBLE_LOG / (down + math.sqrt(down * down + 2.0 * NEGLIGIBLE_LOG)))
+    value = top
     for _ in range(100):
         value, rate = _log_joint(peak + sign * reach, line)
         beyond = top - value - NEGLIGIBLE_LOG
@@ -172,18 +183,28 @@ def _reach(peak: float, sign: float, room: float, line: Line) -> float:
             break
         step = beyond / max(-sign * rate, 1e-300)
         reach = reach - step if step < reach else 0.5 * reach
-    return reach
+    return reach, value
 
 
 @njit(cache=True, nogil=True)
-def _stretch(start: float, end: float, top: float, line: Line) -> float:
-    """Integrate between two cuts in panels of one length."""
-    fall = abs(_log_joint(end, line)[0] - _log_joint(start, line)[0])
-    panels = 1 + int(max(min(fall, 100.0) / MOST_FALL, (end - start) / LONGEST))
+def _stretch(start: float, end: float, fall: float, top: float, line: Line) -> float:
+    """Integrate between two cuts in panels of one length, as many as the fall of the log-integrand asks for."""
+    panels = 1 + int(max(min(abs(fall), 100.0) / MOST_FALL, (end - start) / LONGEST))
     length, total = (end - start) / panels, 0.0
     for i in range(panels):
-        total += _panel(start + i * length, end if i == panels - 1 else start + (i + 1) * length, top, line)
+        total += _panel(start + i * length, start + (i + 1) * length, top, line)
     return total
+
+
+@njit(cache=True, nogil=True)
+def _next_cut(here: float, stop: float, line: Line) -> float:
+    """Return the first cut about an end of the second coordinate between `here` and `stop`, or `stop`."""
+    low, high, slope, sd = line
+    for side in (low / slope, high / slope):
+        for k in EDGE:
+            cut = side + k * sd / slope
+            stop = cut if here < cut < stop else stop
+    return stop
 
 
 @njit(cache=True, nogil=True)
@@ -192,72 +213,72 @@ def log_plane(low: float, high: float, line: Line) -> float:
     low_2, high_2, slope, sd = line
     if slope == 0.0:
         return log_mass(low, high) + log_mass(low_2 / sd, high_2 / sd)
-    peak = _peak(low, high, line)
-    top = _log_joint(peak, line)[0]
+    at = _peak(low, high, line)
+    peak, top, _ = at
     if not top > -math.inf:
         return top
-    start, end = peak - _reach(peak, -1.0, peak - low, line), peak + _reach(peak, 1.0, high - peak, line)
-    blur = sd / abs(slope)
-    total, here = 0.0, start
+    before, here_log = _reach(at, -1.0, peak - low, line)
+    after, end_log = _reach(at, 1.0, high - peak, line)
+    here, end = peak - before, peak + after
+    sharp, total = before + after > SHARP * sd / abs(slope), 0.0
     while here < end:
-        stop = peak if here < peak < end else end
-        if end - start > 3.0 * blur:
-            for side in (low_2 / slope, high_2 / slope):
-                for k in EDGE:
-                    cut = side + k * blur
-                    stop = cut if here < cut < stop else stop
-        total += _stretch(here, stop, top, line)
-        here = stop
+        target = peak if here < peak else end
+        stop = _next_cut(here, target, line) if sharp else target
+        stop_log = _log_joint(stop, line)[0] if stop < target else (top if target == peak else end_log)
+        total += _stretch(here, stop, stop_log - here_log, top, line)
+        here, here_log = stop, stop_log
     return top + math.log(total) - LOG_ROOT_2_PI
 
 
 @njit(cache=True, nogil=True)
-def _log_pair(lower: Floats, upper: Floats, i: int, j: int, correlation: float) -> float:
-    """Return the log probability of two bounded coordinates; where one determines the other their intervals meet."""
-    slope = correlation if abs(correlation) >= NO_LOADING else 0.0
-    rest = 1.0 - correlation * correlation
+def _pair(lower: Floats, upper: Floats, i: int, j: int, correlation: float) -> tuple[float, float]:
+    """Return the log probability of two bounded coordinates and its error; the narrower one is taken first.
+
+    Where one determines the other, their intervals meet.
+    """
+    if log_mass(lower[j], upper[j]) < log_mass(lower[i], upper[i]):
+        i, j = j, i
+    rest = (1.0 - correlation) * (1.0 + correlation)
     if rest > SINGULAR:
-        return log_plane(lower[i], upper[i], (lower[j], upper[j], slope, math.sqrt(rest)))
-    ends = lower[j] / slope, upper[j] / slope
-    return log_mass(max(lower[i], min(ends[0], ends[1])), min(upper[i], max(ends[0], ends[1])))
+        slope = correlation if abs(correlation) >= NO_LOADING else 0.0
+        line = lower[j], upper[j], slope, math.sqrt(rest)
+        return log_plane(lower[i], upper[i], line), QUADRATURE_ERROR
+    ends = lower[j] / correlation, upper[j] / correlation
+    low, high = max(lower[i], min(ends[0], ends[1])), min(upper[i], max(ends[0], ends[1]))
+    return log_mass(low, high), 0.0
 
 
 @njit(cache=True, nogil=True)
-def few_bounded(
-    lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats, many: Bools
-) -> int:
-    """Answer the records that bound at most two coordinates, mark the others as many, and return their number.
+def _bounded(lower: Floats, upper: Floats, correlation: Floats) -> tuple[int, int, int]:
+    """Return how many coordinates a box bounds and the first and last of them; -1 where it is empty, -2 with a gap."""
+    count, first, last, possible = 0, -1, -1, True
+    for j in range(len(lower)):
+        low, high = lower[j], upper[j]
+        if math.isnan(low) or math.isnan(high):
+            return -2, -1, -1
+        if correlation[j, j] == 0.0:
+            possible = possible and low <= 0.0 <= high
+            continue
+        possible = possible and low < high
+        if low > -math.inf or high < math.inf:
+            count, first, last = count + 1, j if count == 0 else first, j
+    return count if possible else -1, first, last
+
+
+@njit(cache=True, nogil=True)
+def few_bounded(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
+    """Fill in log P and its error for the records that bound at most two coordinates, and mark the others.
 
     The coordinates have unit variance, or none: these must hold zero. A box with a missing end has no answer.
     """
-    left = 0
+    many = np.zeros(len(lower), np.bool_)
     for i in range(len(lower)):
-        count = first = second = 0
-        possible, known = True, True
-        for j in range(lower.shape[1]):
-            low, high = lower[i, j], upper[i, j]
-            known = known and not (math.isnan(low) or math.isnan(high))
-            if correlation[j, j] == 0.0:
-                possible = possible and low <= 0.0 <= high
-                continue
-            possible = possible and low < high
-            if low > -math.inf or high < math.inf:
-                count += 1
-                first, second = (j, second) if count == 1 else (first, j)
-        many[i] = False
-        error[i] = 0.0
-        if not (known and possible):
-            log_p[i] = -math.inf if known else math.nan
-        elif count == 0:
-            log_p[i] = 0.0
+        count, first, last = _bounded(lower[i], upper[i], correlation)
+        log_p[i], error[i], many[i] = 0.0, 0.0, count > 2
+        if count < 0:
+            log_p[i] = -math.inf if count == -1 else math.nan
         elif count == 1:
             log_p[i] = log_mass(lower[i, first], upper[i, first])
         elif count == 2:
-            if log_mass(lower[i, second], upper[i, second]) < log_mass(lower[i, first], upper[i, first]):
-                first, second = second, first
-            log_p[i] = _log_pair(lower[i], upper[i], first, second, correlation[second, first])
-            error[i] = QUADRATURE_ERROR
-        else:
-            many[i] = True
-            left += 1
-    return left
+            log_p[i], error[i] = _pair(lower[i], upper[i], first, last, correlation[first, last])
+    return many

@@ -1,17 +1,17 @@
 """Probabilities of boxes under a normal law, and densities of some coordinates with boxes for the others.
 
-One covariance, many records. It may be singular: a coordinate that others determine narrows the interval of the last
-free coordinate it depends on. A record's answer does not depend on the other records of the call, to the bit: all is
-elementwise, and sums run in a fixed order.
+One covariance, many records; boxes that bound one or two coordinates are answered by `planes`. The covariance may be
+singular: a coordinate that others determine narrows the interval of the last free coordinate it depends on. A record's
+answer does not depend on the other records of the call, to the bit: all is elementwise, and sums run in a fixed order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
@@ -19,14 +19,13 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.intp]
 Answer = tuple[Floats, Floats]
-Step = Callable[[Floats, Floats, Floats], Answer]
+Way = tuple[
+    Callable[[Floats, Floats], Floats], Callable[[Floats, Floats, Floats], Answer]
+]  # masses; with a draw
 
 LOG_2_PI = float(np.log(2.0 * np.pi))
 SINGULAR = 1e-12  # a conditional variance below this part of the coordinate's own counts as zero
 OFF_SUPPORT = 1e-9  # in sds: further than this from the support of a singular law the density is zero
-NODES, WEIGHTS = leggauss(16)
-QUADRATURE_ERROR = 1e-12
-NEGLIGIBLE_LOG = 36.0  # what lies this far below the peak of a log-integrand is left out
 
 # Lattice rule, extensible in base 2: Cools, Kuo and Nuyens, SIAM J. Sci. Comput. 28 (2006) 2162-2188.
 GENERATOR = np.array(
@@ -39,6 +38,7 @@ MOST_BLOCKS = 256
 RECORDS_AT_ONCE = 64
 RELATIVE_TOLERANCE = 1e-2
 DEEP_LOG = -100.0  # below this, tail masses are kept as logarithms from the start
+SURELY_DEEP_LOG = -110.0  # a bound below this needs no first try
 
 
 def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolerance: float = 1e-6) -> Answer:
@@ -48,16 +48,21 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
     More: Genz's separation of variables on a lattice, doubled until the error is below `tolerance` and a hundredth
     of P, or the points are spent; the bound is then 3.5 standard errors over 12 shifts of the lattice.
     """
+    from .planes import few_bounded
+
     sds = np.sqrt(np.diagonal(covariance))
-    free, scale = sds > 0.0, np.where(sds > 0.0, sds, 1.0)
-    lower, upper, correlation = lower / scale, upper / scale, covariance / scale / scale[:, None]
-    possible = np.where(free, lower < upper, (lower <= 0.0) & (upper >= 0.0)).min(axis=1, initial=True)
-    log_p, error = np.where(possible, 0.0, -np.inf), np.zeros(len(lower))
-    bounded = free & possible[:, None] & ((lower > -np.inf) | (upper < np.inf))
-    for order, records in _groups(_log_mass(lower, upper), bounded):
+    scale = np.where(sds > 0.0, sds, 1.0)
+    lower, upper = np.divide(lower, scale, order="C"), np.divide(upper, scale, order="C")
+    correlation = np.divide(covariance / scale, scale[:, None], order="C")
+    log_p, error = np.empty(len(lower)), np.empty(len(lower))
+    many = np.flatnonzero(few_bounded(lower, upper, correlation, log_p, error))
+    if not len(many):
+        return log_p, error
+    bounded = (sds > 0.0) & ((lower[many] > -np.inf) | (upper[many] < np.inf))
+    for order, members in _groups(_log_mass(lower[many], upper[many]), bounded):
+        records = many[members]
         box, block = np.ix_(records, order), np.ix_(order, order)
         log_p[records], error[records] = _box(lower[box], upper[box], correlation[block], tolerance)
-    log_p[(np.isnan(lower) | np.isnan(upper)).any(axis=1)] = np.nan
     return log_p, error
 
 
@@ -76,35 +81,69 @@ def conditional_rectangle(
     law is singular, the density is that on its support, and minus infinity off it. The second array bounds the error
     of the probability.
     """
-    given, boxed = np.flatnonzero(is_point), np.flatnonzero(~is_point)
-    log_density, whitening = _log_density(point[:, given], covariance[np.ix_(given, given)])
+    law = _conditioned(np.ascontiguousarray(covariance, float).tobytes(), tuple(is_point.tolist()))
+    points, boxed = point[:, is_point], ~is_point
+    mean = _combine(law.slopes, points)
+    low, high = lower[:, boxed] - mean - law.slack, upper[:, boxed] - mean + law.slack
+    log_p, error = normal_rectangle(low, high, law.rest, tolerance=tolerance)
+    return law.log_density(points) + log_p, error
+
+
+@dataclass(frozen=True, slots=True)
+class _Conditioned:
+    """The law of the points, and of the others given them: all that does not depend on a record."""
+
+    scale: Floats  # sds of the points, 1 for a constant
+    whitening: Floats
+    off_support: Floats
+    log_constant: float
+    constants: Bools
+    slopes: Floats
+    slack: Floats
+    rest: Floats
+
+    def log_density(self, point: Floats) -> Floats:
+        """Return the log density of each point on the support of the law."""
+        off = np.abs(_combine(self.off_support, point))
+        size = np.maximum(np.abs(point / self.scale).max(axis=1, initial=0.0), 1.0)
+        outside = (off > OFF_SUPPORT * size[:, None]).any(axis=1)
+        outside |= (point[:, self.constants] != 0.0).any(axis=1)
+        squares = _combine(self.whitening.T, point) ** 2
+        total = _combine(np.ones((1, squares.shape[1])), squares)[:, 0]
+        return np.where(outside, -np.inf, -0.5 * total - self.log_constant)
+
+
+@lru_cache(maxsize=256)
+def _conditioned(covariance_bytes: bytes, is_point: tuple[bool, ...]) -> _Conditioned:
+    """Decompose a covariance once for all calls: many calls have few records, and the same law."""
+    covariance = np.frombuffer(covariance_bytes).reshape(len(is_point), -1)
+    given, boxed = np.flatnonzero(is_point), np.flatnonzero(~np.array(is_point, bool))
+    scale, vectors, values = _axes(covariance[np.ix_(given, given)])
+    kept = values > SINGULAR * max(len(values), 1)
+    constants = np.diagonal(covariance)[given] <= 0.0
+    whitening = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
+    log_constant = 0.5 * (kept.sum() * LOG_2_PI + np.log(values[kept]).sum())
     loadings, variances = covariance[np.ix_(boxed, given)] @ whitening, np.diagonal(covariance)[boxed]
     rest = covariance[np.ix_(boxed, boxed)] - loadings @ loadings.T
     settled = np.diagonal(rest) <= SINGULAR * variances
-    mean = _combine(loadings @ whitening.T, point[:, given])
-    slack = np.where(settled, OFF_SUPPORT * np.sqrt(variances), 0.0)
-    low, high = lower[:, boxed] - mean - slack, upper[:, boxed] - mean + slack
-    log_p, error = normal_rectangle(
-        low, high, np.where(settled | settled[:, None], 0.0, rest), tolerance=tolerance
+    return _Conditioned(
+        scale=scale,
+        whitening=whitening,
+        off_support=(vectors[:, ~kept] * ~constants[:, None] / scale[:, None]).T,
+        log_constant=log_constant + _log_stretch(scale, vectors[:, kept]),
+        constants=constants,
+        slopes=loadings @ whitening.T,
+        slack=np.where(settled, OFF_SUPPORT * np.sqrt(variances), 0.0),
+        rest=np.where(settled | settled[:, None], 0.0, rest),
     )
-    return log_density + log_p, error
 
 
-def _log_density(point: Floats, covariance: Floats) -> Answer:
-    """Return the log density of each point on the support of the law, and the matrix that whitens points."""
+def _axes(covariance: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return sds (1 for a constant), and the axes of the correlations with the variances along them."""
     sds = np.sqrt(np.diagonal(covariance))
-    free, scale = sds > 0.0, np.where(sds > 0.0, sds, 1.0)
+    scale = np.where(sds > 0.0, sds, 1.0)
     values, vectors = np.linalg.eigh(covariance / scale / scale[:, None])
-    kept = values > SINGULAR * max(len(values), 1)
-    whitening = vectors[:, kept] / np.sqrt(values[kept]) / scale[:, None]
-    log_constant = 0.5 * (kept.sum() * LOG_2_PI + np.log(values[kept]).sum()) + _log_stretch(
-        scale, vectors[:, kept]
-    )
-    off = np.abs(_combine((vectors[:, ~kept] * free[:, None] / scale[:, None]).T, point))
-    size = np.maximum(np.abs(point / scale).max(axis=1, initial=0.0), 1.0)
-    outside = (off > OFF_SUPPORT * size[:, None]).any(axis=1) | (point[:, ~free] != 0.0).any(axis=1)
-    squares = _combine(np.ones((1, kept.sum())), _combine(whitening.T, point) ** 2)[:, 0]
-    return np.where(outside, -np.inf, -0.5 * squares - log_constant), whitening
+    return scale, vectors, values
 
 
 def _log_stretch(scale: Floats, directions: Floats) -> float:
@@ -141,18 +180,32 @@ def _box(lower: Floats, upper: Floats, correlation: Floats, tolerance: float) ->
     if loadings.shape[1] == 1:
         low, high = _interval(0, [], lower, upper, loadings)
         return _log_mass(low[:, 0], high[:, 0]), np.zeros(len(lower))
-    if loadings.shape == (2, 2):
-        return _in_chunks(partial(_plane, slope=loadings[1, 0], sd=loadings[1, 1]), lower, upper)
     if loadings.shape[1] > len(GENERATOR) + 1:
         raise ValueError(
             f"A box may bound at most {len(GENERATOR) + 1} coordinates; this one has {loadings.shape[1]}."
         )
     lattice = partial(_lattice, loadings=loadings, tolerance=tolerance)
-    log_p, error = _in_chunks(partial(lattice, step=_step), lower, upper)
+    log_p, error = np.full(len(lower), -np.inf), np.zeros(len(lower))
+    near = _most_log_p(lower, upper, correlation) > SURELY_DEEP_LOG
+    if near.any():
+        log_p[near], error[near] = _in_chunks(partial(lattice, way=NEAR), lower[near], upper[near])
     deep = log_p < DEEP_LOG
     if deep.any():
-        log_p[deep], error[deep] = _in_chunks(partial(lattice, step=_tail_step), lower[deep], upper[deep])
+        log_p[deep], error[deep] = _in_chunks(partial(lattice, way=DEEP), lower[deep], upper[deep])
     return log_p, error
+
+
+def _most_log_p(lower: Floats, upper: Floats, correlation: Floats) -> Floats:
+    """Return an upper bound of log P: the least of those of the first coordinate with one other."""
+    from .planes import few_bounded
+
+    most, log_p, error = np.zeros(len(lower)), np.empty(len(lower)), np.empty(len(lower))
+    for j in range(1, lower.shape[1]):
+        pair = [0, j]
+        ends = np.ascontiguousarray(lower[:, pair]), np.ascontiguousarray(upper[:, pair])
+        few_bounded(*ends, np.ascontiguousarray(correlation[np.ix_(pair, pair)]), log_p, error)
+        most = np.minimum(most, log_p)
+    return most
 
 
 def _in_chunks(function: Callable[[Floats, Floats], Answer], lower: Floats, upper: Floats) -> Answer:
@@ -213,69 +266,17 @@ def _sum(values: Floats) -> Floats:
     return total
 
 
-# --- two coordinates: quadrature over the first of the mass of the second ------------------------------------
-
-
-def _plane(lower: Floats, upper: Floats, *, slope: float, sd: float) -> Answer:
-    """Answer for a plane in which the second coordinate is slope * first + N(0, sd^2).
-
-    The integrand is log-concave with a second derivative below -1, so it has one peak and ends within 9 of it.
-    """
-    low, high, low_2, high_2 = lower[:, :1], upper[:, :1], lower[:, 1:], upper[:, 1:]
-
-    def log_joint(t: Floats) -> Floats:
-        return -0.5 * t * t + _log_mass((low_2 - slope * t) / sd, (high_2 - slope * t) / sd)
-
-    peak = _peak(low, high, low_2, high_2, slope, sd)
-    top = log_joint(peak)
-    start = peak - _reach(lambda d: log_joint(peak - d) - top, peak - low)
-    end = peak + _reach(lambda d: log_joint(peak + d) - top, high - peak)
-    inner = [peak + part * (stop - peak) for stop in (start, end) for part in (0.125, 0.375)]
-    edges = [(side + k * sd) / slope for side in (low_2, high_2) for k in (-7.5, 0.0, 7.5)] if slope else []
-    cuts = np.sort(np.clip(np.concatenate([start, peak, end, *inner, *edges], axis=1), start, end), axis=1)
-    half, middle = 0.5 * np.diff(cuts)[..., None], 0.5 * (cuts[:, 1:] + cuts[:, :-1])[..., None]
-    nodes = middle + half * NODES
-    heights = np.exp(log_joint(nodes.reshape(len(lower), -1)) - top).reshape(nodes.shape)
-    area = _sum(_sum(heights * half * WEIGHTS))
-    return top[:, 0] + np.log(area) - 0.5 * LOG_2_PI, np.full(len(lower), QUADRATURE_ERROR)
-
-
-def _peak(low: Floats, high: Floats, low_2: Floats, high_2: Floats, slope: float, sd: float) -> Floats:
-    """Bisect for the peak of the integrand: its slope is -t plus the pull of the second coordinate's mean."""
-    reach = abs(slope) * (np.maximum(np.maximum(low_2, -high_2), 0.0) + 1.0)
-    left, right = np.clip(-reach, low, high), np.clip(reach, low, high)
-    for _ in range(40):
-        t = 0.5 * (left + right)
-        a, b = (low_2 - slope * t) / sd, (high_2 - slope * t) / sd
-        constant = 0.5 * LOG_2_PI + _log_mass(a, b)
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.exp(-0.5 * a * a - constant) - np.exp(-0.5 * b * b - constant)
-        rising = slope / sd * np.clip(mean, a, b) > t
-        left, right = np.where(rising, t, left), np.where(rising, right, t)
-    return 0.5 * (left + right)
-
-
-def _reach(log_fall: Callable[[Floats], Floats], room: Floats) -> Floats:
-    """Return how far from the peak the integrand matters, at most `room`: bisection of the distance's logarithm."""
-    near, far = np.full(room.shape, 1e-15), np.full(room.shape, 9.0)
-    for _ in range(10):
-        middle = np.sqrt(near * far)
-        matters = log_fall(middle) > -NEGLIGIBLE_LOG
-        near, far = np.where(matters, middle, near), np.where(matters, far, middle)
-    return np.asarray(np.minimum(far, room))
-
-
 # --- more coordinates: separation of variables on a lattice --------------------------------------------------
 
 
-def _lattice(lower: Floats, upper: Floats, *, loadings: Floats, tolerance: float, step: Step) -> Answer:
+def _lattice(lower: Floats, upper: Floats, *, loadings: Floats, tolerance: float, way: Way) -> Answer:
     """Average the product of conditional masses over more and more lattice points, for each record as it needs."""
     sums = np.zeros((len(lower), SHIFTS))
     log_scale, blocks = np.zeros(len(lower)), np.zeros(len(lower))
     active = np.arange(len(lower))
     for block in range(MOST_BLOCKS):
         log_weights = _log_weights(
-            _points(block, loadings.shape[1] - 1), lower[active], upper[active], loadings, step
+            _points(block, loadings.shape[1] - 1), lower[active], upper[active], loadings, way
         )
         if block == 0:
             top = log_weights.max(axis=(1, 2))
@@ -312,16 +313,24 @@ def _points(block: int, dimensions: int) -> Floats:
     return folded.reshape(dimensions, -1)
 
 
-def _log_weights(points: Floats, lower: Floats, upper: Floats, loadings: Floats, step: Step) -> Floats:
+def _log_weights(points: Floats, lower: Floats, upper: Floats, loadings: Floats, way: Way) -> Floats:
     """Return the log of the product of conditional masses at each point: (records, shifts, points)."""
-    rank = loadings.shape[1]
+    rank, (masses, draws) = loadings.shape[1], way
     drawn, log_weight = list[Floats](), np.zeros((len(lower), points.shape[1]))
     for k in range(rank - 1):
-        log_mass, draw = step(*_interval(k, drawn, lower, upper, loadings), points[k])
+        log_mass, draw = draws(*_interval(k, drawn, lower, upper, loadings), points[k])
         drawn.append(draw)
         log_weight += log_mass
-    log_weight += step(*_interval(rank - 1, drawn, lower, upper, loadings), np.array(0.5))[0]
+    log_weight += masses(*_interval(rank - 1, drawn, lower, upper, loadings))
     return log_weight.reshape(len(lower), SHIFTS, -1)
+
+
+def _near_log_mass(low: Floats, high: Floats) -> Floats:
+    """Return the log mass of [low, high] under N(0, 1), to the digits of the mass."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        flip = low + high > 0.0
+        below, above = ndtr(np.where(flip, -high, low)), ndtr(np.where(flip, -low, high))
+        return np.asarray(np.log(np.maximum(above - below, 0.0)))
 
 
 def _step(low: Floats, high: Floats, uniform: Floats) -> Answer:
@@ -343,3 +352,7 @@ def _tail_step(low: Floats, high: Floats, uniform: Floats) -> Answer:
         along = log_mass + np.log(np.where(flip, 1.0 - uniform, uniform))
         draw = ndtri_exp(np.minimum(np.logaddexp(log_below, along), -1e-300))
         return log_mass, np.where(log_mass > -np.inf, np.where(flip, -draw, draw), 0.0)
+
+
+NEAR: Way = (_near_log_mass, _step)
+DEEP: Way = (_log_mass, _tail_step)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from ....table import Floats
 from ...contract import Ints
+from ...threads import in_turn, threaded
 from .models import Listed
 from .problem import Chain, Problem, chain_at, needed_units, scene_of, start_of
 from .proposals import learning_of, roots_of, surface_of, ways_of
@@ -112,17 +113,21 @@ class Walk:
 
     def round(self, draws: int, thin: int) -> Round:
         """Run all chains, then adapt the steps for the next round."""
-        books, accepted = [], np.zeros(len(self.problem.groups))
-        for chain in self.chains:
-            book = _book(self.problem, draws)
-            books.append(book)
-            accepted += self._run(chain, book, thin)
+        books = [_book(self.problem, draws) for _ in self.chains]
+        turns = [*zip(self.chains, books, strict=True)]
+        work = threaded if self._is_apart else in_turn
+        accepted = np.sum(work(lambda turn: self._run(turn[0], turn[1], thin), turns), axis=0)
         kept, traces, counts, absent, _ = (np.stack(parts) for parts in zip(*books, strict=True))
         added = len(books) * -(-draws * thin // self.every)
         done = Round(kept, traces, counts, absent, draws * thin, added)
         self._adapt(done.traces, accepted / (draws * thin * self.steps * len(self.chains)))
         self.ways = ways_of(self.problem, self._middle(done), self.ways[3:6])
         return done
+
+    @property
+    def _is_apart(self) -> bool:
+        """Whether chains write nothing that others read, so that they can run side by side."""
+        return not isinstance(self.problem.model, Listed) and self.surface.mode != 1
 
     def _run(self, chain: Chain, book: Book, thin: int) -> Ints:
         from ....kernels.learning import run

@@ -27,6 +27,7 @@ from .messages import believed
 from .models import Listed, model_of
 from .problem import Problem
 from .sides import Pairs, Side
+from .spanned import Spanned, spanned
 
 SURE = 1e-3  # a share of draws too small to judge chains by
 WORST, BATCHES = (
@@ -188,11 +189,27 @@ class _Situation:
         together = given is None and len(unknowns) > 2
         groups = np.ones((1, len(unknowns)), np.int64) if together else grouped(unknowns)
         problem = Problem(model, beliefs, groups, self.units, self._unreleased(), given)
+        if (wide := spanned(problem, sampling, seed)) is not None:
+            return self._spanned(wide, unknowns, _notes(doubts, self, problem))
         walk = Walk.of(problem, sampling.chains, seed)
         done, judged = _until_converged(walk, sampling)
         return self._answer(
-            self._marginals(walk, done, judged), _learned(unknowns, done, judged), _notes(doubts, self, walk)
+            self._marginals(walk, done, judged),
+            _learned(unknowns, done, judged),
+            _notes(doubts, self, walk.problem),
         )
+
+    def _spanned(self, wide: Spanned, unknowns: Sequence[Unknown], notes: tuple[str, ...]) -> Helped:
+        """Answer with what was drawn at a few values of the parameters."""
+        rhat, ess = max(one.rhat for one in wide.found), min(one.ess for one in wide.found)
+        psi = tuple(
+            Learned(one.name, one.columns, mean, sd, rhat, ess, one.value)
+            for one, mean, sd in zip(unknowns, wide.mean.tolist(), wide.sd.tolist(), strict=True)
+        )
+        said = (
+            f"matchings were drawn at {wide.nodes} values of the parameters, where slopes put their posterior"
+        )
+        return self._answer(wide.found, psi, (said, *notes))
 
     def _marginals(self, walk: Walk, done: Round, judged: _Judged) -> list[Marginals]:
         """Return the probabilities of every block, with what the diagnostics say of all of them."""
@@ -312,10 +329,10 @@ def grouped(unknowns: Sequence[Unknown]) -> Ints:
     return np.array([[int(a == b) for b in label] for a in dict.fromkeys(label)], np.int64)
 
 
-def _notes(doubts: Sequence[Doubt], situation: _Situation, walk: Walk) -> tuple[str, ...]:
+def _notes(doubts: Sequence[Doubt], situation: _Situation, problem: Problem) -> tuple[str, ...]:
     """Say what was taken as told, and where the numbers of units could not be as they were said."""
     told = [name for doubt in doubts if not doubt.unknowns for name in doubt.law.columns]
     notes = [f"{', '.join(told)}: nothing to learn there, the card was believed"] if told else []
-    if (walk.problem.units > situation.units).any():
+    if (problem.units > situation.units).any():
         notes.append("not every known unit of some blocks can have a record of its own: some may have none")
     return tuple(notes)

@@ -12,11 +12,13 @@ import numpy.typing as npt
 from ....table import Floats
 from ...contract import Ints
 from ...ranking import log_sum
+from ...threads import in_turn, threaded
 from .pieces import Piece, best_match
 
 if TYPE_CHECKING:
     from ....kernels.matchings import Rows, Walk
 
+COUNTED = 16_000_000  # visits that chains count side by side, each by itself
 STORED = 16_000_000  # records of units kept for diagnostics, all chains together
 LONGEST = 20  # a loop of more steps than so many times the number of units is undone
 FIRST_LOOPS = 20  # walked from the start, before loops are probed
@@ -78,11 +80,18 @@ class Chains:
 
         known, released = len(self.walks[0].match), len(self.walks[0].owner)
         every = -(-draws * len(self.walks) * known // STORED)
-        counts = np.zeros((known, released + 1), np.int64)
         kept = np.empty((len(self.walks), -(-draws // every), known), np.int32)
-        for walk, room, generator in zip(self.walks, kept, self.generators, strict=True):
-            circulate(walk, self.slots, self.loops, every, counts, room, generator)
-        return counts, kept
+        apart = len(self.walks) * known * (released + 1) <= COUNTED
+        counts = np.zeros((len(self.walks) if apart else 1, known, released + 1), np.int64)
+
+        def work(turn: tuple[Walk, Any, np.random.Generator, Ints]) -> None:
+            walk, room, generator, own = turn
+            circulate(walk, self.slots, self.loops, every, own, room, generator)
+
+        own = counts if apart else [counts[0]] * len(self.walks)
+        turns = [*zip(self.walks, kept, self.generators, own, strict=True)]
+        (threaded if apart else in_turn)(work, turns)
+        return np.asarray(counts.sum(axis=0)), kept
 
 
 def heat_rows(logs: Floats, units: int, factors: Floats) -> tuple[Rows, Floats]:

@@ -89,7 +89,8 @@ class Marginals:
     number of pairs, whether each unit has the record that it has most often), `error` the largest standard error of
     those most frequent records' probabilities, `draws` how many each chain made in the last round, and `converged`
     whether all was as asked; `decided` tells of each unit whether its first record is ahead of the second by more than
-    the luck of draws (nothing: none was drawn).
+    the luck of draws (nothing: none was drawn). `visits` has the chances as chains visited records (none last), without
+    any approximation, where some were drawn.
     """
 
     probability: Floats
@@ -101,6 +102,12 @@ class Marginals:
     draws: int = 0
     converged: bool = True
     decided: Bools | None = None
+    visits: Floats | None = None
+
+    @property
+    def drawn(self) -> Floats:
+        """The chances of records, none last: as drawn, or exact."""
+        return np.column_stack([self.probability, self.unreleased]) if self.visits is None else self.visits
 
 
 def marginals(logs: Floats, units: int, rng: np.random.Generator, sampling: Sampling) -> Marginals:
@@ -113,18 +120,20 @@ def marginals(logs: Floats, units: int, rng: np.random.Generator, sampling: Samp
     _check(logs, units)
     out = np.zeros((logs.shape[0], logs.shape[1] + 1))
     out[:, -1] = 1.0
-    decided = np.ones(len(logs), bool)
+    decided, visits = np.ones(len(logs), bool), out.copy()
     found = []
     for piece in pieces_of(logs, units):
         one = Marginals(*piece.chances()) if piece.is_small else _sampled(piece, rng, sampling)
         out[np.ix_(piece.known, piece.released)], out[piece.known, -1] = one.probability, one.unreleased
+        visits[np.ix_(piece.known, piece.released)] = one.drawn[:, :-1]
+        visits[piece.known, -1] = one.drawn[:, -1]
         if one.decided is not None:
             decided[piece.known] = one.decided
         found.append(one)
-    return _joined(out, found, decided)
+    return _joined(out, found, decided, visits)
 
 
-def _joined(out: Floats, found: Sequence[Marginals], decided: Bools) -> Marginals:
+def _joined(out: Floats, found: Sequence[Marginals], decided: Bools, visits: Floats) -> Marginals:
     """Return the probabilities of a whole block, with the worst that is said of its pieces."""
     return Marginals(
         np.ascontiguousarray(out[:, :-1]),
@@ -136,6 +145,7 @@ def _joined(out: Floats, found: Sequence[Marginals], decided: Bools) -> Marginal
         max((one.draws for one in found), default=0),
         all(one.converged for one in found),
         decided,
+        None if all(one.exact for one in found) else visits,
     )
 
 
@@ -154,7 +164,8 @@ def _sampled(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marg
     guessed, _ = message_chances(piece.logs, piece.units, factors)
     found = smoothed(piece.logs, piece.units, kept, guessed)
     share, said = found.chances, (judged.rhat, judged.ess, judged.error, draws, converged)
-    return Marginals(share[:, :-1], share[:, -1], False, *said, found.decided)
+    visits = counts / counts.sum(axis=1, keepdims=True)
+    return Marginals(share[:, :-1], share[:, -1], False, *said, found.decided, visits)
 
 
 def _check(logs: Floats, units: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from ....laws.unknowns import of_columns
+from ....laws.unknowns import BIAS_SD, SD, of_columns
 from ....table import Floats, Table
 from .families import Resolved
 from .priors import Doubt
@@ -91,9 +91,13 @@ def _log_like(doubt: Doubt, number: int, z: Table, x: Table) -> LogLike:
     steps = OTHERS[:1] if is_alone else OTHERS
     settings = [[float(np.exp(b.centre + step * b.spread)) for b in doubt.beliefs] for step in steps]
     probes = Probes.of(of_columns(doubt.law_at(settings[0]), chosen), z, x)
+    named = {u.name: i for i, u in enumerate(doubt.unknowns) if own & set(u.columns)}
+    is_plain = probes.is_plain and len(chosen) == 1
 
     def at(value: float, others: list[float]) -> Floats:
         values = [value if i == number else other for i, other in enumerate(others)]
+        if is_plain:
+            return probes.column_logs(values[named[BIAS_SD]] if BIAS_SD in named else 0.0, values[named[SD]])
         return probes.logs(of_columns(doubt.law_at(values), chosen))
 
     def log_like(values: Floats) -> Floats:

@@ -17,7 +17,6 @@ from ....laws import Additive, Multiplicative, Normal
 from ....laws.unknowns import is_independent, spread_of
 from ....table import Floats, Table
 from ...contract import Ints
-from ..backward.biased import told
 
 LOOKED_AT = 10  # records whose candidates are looked through, of each table
 CANDIDATES = 1_000
@@ -56,11 +55,22 @@ class Probes:
     def logs(self, law: Any) -> Floats:
         """Return the log densities of the pairs under the law with other figures."""
         if self.is_plain:
-            z = np.concatenate([self.sides.released[self.z], self.same[0]])
-            return _plain_logs(law, z, np.concatenate([self.sides.true[self.x], self.same[1]]))
+            return _plain_logs(law, *self._values())
         law = without_units(law)
         logs = replace(self.sides, law=law).logpdf(self.z, self.x)[0]
         return np.concatenate([logs, law.logpdf_with_error(*self.same)[0]])
+
+    def column_logs(self, bias_sd: float, sd: float) -> Floats:
+        """Return the same for one column of plain normal bias and noise."""
+        from ....kernels.bias import FORWARD, bias_log
+
+        z, x = self._values()
+        return bias_log(z[:, 0], x[:, 0], bias_sd, sd, FORWARD)
+
+    def _values(self) -> tuple[Floats, Floats]:
+        """Return released and true values of all pairs."""
+        z = np.concatenate([self.sides.released[self.z], self.same[0]])
+        return z, np.concatenate([self.sides.true[self.x], self.same[1]])
 
 
 def _is_plain(law: Any, z: Floats, x: Floats) -> bool:
@@ -76,12 +86,7 @@ def _is_plain(law: Any, z: Floats, x: Floats) -> bool:
 
 
 def _plain_logs(law: Any, z: Floats, x: Floats) -> Floats:
-    """Return the log densities of normal noise, or of one column with normal bias and noise."""
-    from ....kernels.bias import FORWARD, bias_log
-
-    if len(law.columns) == 1:
-        bias_sds, sds, _ = told(law, 0)
-        return bias_log(z[:, 0], x[:, 0], float(bias_sds[0]), float(sds[0]), FORWARD)
+    """Return the log densities of normal noise on several columns."""
     scale = np.array(law.noise.sds)
     root = np.linalg.cholesky(law.noise.covariance / np.outer(scale, scale))
     white = np.linalg.solve(root, ((z - x) / scale).T)
