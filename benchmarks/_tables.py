@@ -61,6 +61,7 @@ def _posteriors(runs: list[Rows]) -> str:
         growth = _of_eps(runs, first, "growth", "{:.2f}".format) if "growth" in first else ""
         ratio = _of_eps(runs, first, "ratio", "{:,.3g}".format) + ("" if whole else " (extrapolated)")
         seconds, bound = (_of_eps(runs, first, name, "{:.2g}".format) for name in ("seconds", "neglected"))
+        seconds += " (extrapolated)" if "our_records" in first else ""
         lines.append(
             (first["job"], f"{first['fields']}", f"{first['eps']:.0e}", seconds, growth, ratio, bound)
         )

@@ -1,4 +1,4 @@
-"""Many known units with unknown parameters: slopes from matchings, and what nodes along the axes of a posterior give."""
+"""Many known units, unknown parameters: slopes from matchings, and what nodes along the axes of a posterior give."""
 
 from __future__ import annotations
 
