@@ -10,7 +10,7 @@ import pytest
 from maskwell.attacks.bayes.helped.approximated import approximated
 from maskwell.attacks.bayes.helped.loops import log_factors
 from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
-from maskwell.attacks.bayes.helped.messages import believed, choices_of, message_chances
+from maskwell.attacks.bayes.helped.messages import an_exchange_away, believed, choices_of, message_chances
 
 from .test_bayes_ceiling import drawn, joined, line
 
@@ -84,9 +84,37 @@ def test_what_is_decided_is_seldom_wrong():
 
 
 def test_choices_are_records_that_matter():
-    which, begin = choices_of(np.array([[0.9, 0.0001, 0.09, 0.0099], [0.2, 0.2, 0.2, 0.4]]), 0.003)
+    which, begin = choices_of(
+        np.array([[0.9, 0.0001, 0.09, 0.0099], [0.2, 0.2, 0.2, 0.4]]), np.zeros((2, 3), bool), 0.003
+    )
     assert which.tolist() == [0, 2, 0, 1, 2]
     assert begin.tolist() == [0, 2, 5]
+
+
+def test_records_an_exchange_away_matter_whatever_messages_say():
+    logs = np.array([[0.0, -3.0, -9.0], [-3.0, 0.0, -9.0]])
+    near = an_exchange_away(logs, np.array([0, 1]), 1e-3)
+    assert near.tolist() == [[True, True, False], [True, True, False]]
+    assert an_exchange_away(logs, np.array([0, -1]), 0.1).tolist() == [
+        [True, False, False],
+        [False, True, False],
+    ]
+
+
+@pytest.mark.parametrize("apart", [-0.5, -3.0])
+def test_pairs_that_may_have_exchanged_are_not_taken_for_certain(apart):
+    """Messages say of two units that may have each other's record that they have not."""
+    logs = np.full((40, 40), -60.0)
+    for a in range(0, 40, 2):
+        logs[a : a + 2, a : a + 2] = [[0.0, apart], [apart, 0.0]]
+    found = marginals(logs, 40, np.random.default_rng(1), Sampling())
+    assert not found.exact
+    exact = 1 / (1 + np.exp(-2 * apart))
+    guessed = 1 - np.diag(messages(logs, 40)).mean()
+    said = 1 - np.diag(found.probability).mean()
+    error = np.sqrt(exact * (1 - exact) / (found.ess * 20))
+    assert abs(guessed - exact) > 4 * error
+    assert abs(said - exact) < 4 * error
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0])

@@ -40,7 +40,11 @@ def shares(logs, units):
 @pytest.mark.parametrize("least", [0.0, 0.9])
 def test_a_step_leaves_the_law_of_matchings_as_it_is(known, released, units, size, least):
     logs = np.random.default_rng(known).normal(0, size, (known, released))
-    out, total, choices = np.zeros((known, released + 1)), 0.0, choices_of(shares(logs, units), least)
+    out, total, choices = (
+        np.zeros((known, released + 1)),
+        0.0,
+        choices_of(shares(logs, units), np.zeros(logs.shape, bool), least),
+    )
     assert (len(choices[0]) < logs.size) == (least > 0)
     for match, weight in all_matchings(logs, units):
         one = np.zeros_like(out)

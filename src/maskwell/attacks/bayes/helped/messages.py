@@ -12,6 +12,9 @@ from ...contract import Bools, Ints
 ROUNDS, ENOUGH = 60, 1e-5  # of messages, and the change of a chance that ends them
 SURE = 2.0  # standard errors between the first and the second that decide a link
 LUCK = 3.0  # standard deviations of the squared distance of draws from the approximation that may be luck
+FLAT = (
+    5.0  # records between which a unit chooses: where there are fewer, messages are too sure, and draws stand
+)
 
 
 def message_chances(
@@ -54,14 +57,16 @@ def believed(drawn: Floats, guessed: Floats) -> Weighed:
 
     Draws that are no farther from the approximation than their own error, which the differences of chains show, cannot
     tell records apart: the approximation stands, so that links are nobody's luck. Else James and Stein's rule: draws
-    count the more, the farther they are. Flat posteriors are of the first kind, where the approximation is good.
+    count the more, the farther they are. Flat posteriors are of the first kind, where the approximation is good. Of two
+    units that may have exchanged their records it says that they have not: where few records are possible draws stand.
     """
     mean = drawn.mean(axis=0)
     noise = (drawn.var(axis=0, ddof=1) / len(drawn)).sum(axis=1)
     ratio = ((mean - guessed) ** 2).sum(axis=1) / np.maximum(noise, 1e-300)
-    records = 1.0 / np.maximum((guessed**2).sum(axis=1), 1e-300)
+    records, drawn_records = (1.0 / np.maximum((one**2).sum(axis=1), 1e-300) for one in (guessed, mean))
     chance = 1.0 + LUCK * np.sqrt(2.0 / records * (1.0 + 1.0 / (len(drawn) - 1)))
-    weight = np.where(ratio > chance, 1.0 - 1.0 / np.maximum(ratio, 1.0), 0.0)[:, None]
+    weight = np.where(ratio > chance, 1.0 - 1.0 / np.maximum(ratio, 1.0), 0.0)
+    weight = np.where(np.minimum(records, drawn_records) < FLAT, 1.0, weight)[:, None]
     chances = weight * mean + (1.0 - weight) * guessed
     return Weighed(chances, _decided(chances, mean, noise))
 
@@ -75,8 +80,26 @@ def _decided(chances: Floats, mean: Floats, noise: Floats) -> Bools:
     return np.asarray(two[:, 1] - two[:, 0] >= SURE * np.sqrt(each * two.sum(axis=1)))
 
 
-def choices_of(guessed: Floats, least: float) -> tuple[Ints, Ints]:
-    """Return the records that matter for each unit, one after the other, and where each unit's begin."""
-    pairs = guessed[:, :-1]
-    chosen = pairs > least * pairs.max(axis=1, keepdims=True)
+def choices_of(chances: Floats, near: Bools, least: float) -> tuple[Ints, Ints]:
+    """Return the records that matter for each unit, one after the other, and where each unit's begin.
+
+    They are those of some chance, and those that are `near`: an exchange away.
+    """
+    pairs = chances[:, :-1]
+    chosen = (pairs > least * pairs.max(axis=1, keepdims=True)) | near
     return np.nonzero(chosen)[1], np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+
+
+def an_exchange_away(logs: Floats, match: Ints, least: float) -> Bools:
+    """Return which records units could have if they exchanged with their owners, or took a free one (units x records)."""
+    known, released = logs.shape
+    owner, has = np.full(released, -1), np.flatnonzero(match >= 0)
+    owner[match[has]] = has
+    every = np.column_stack([logs, np.zeros(known)])
+    own = every[np.arange(known), np.where(match < 0, released, match)]
+    with np.errstate(invalid="ignore"):
+        gain = logs - own[:, None]
+        owned = np.flatnonzero(owner >= 0)
+        back = every[owner[owned]][:, np.where(match < 0, released, match)].T - own[owner[owned]]
+        gain[:, owned] += back
+        return np.asarray(gain > np.log(least))

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....table import Floats
-from .messages import Weighed, believed, choices_of
+from .messages import Weighed, an_exchange_away, believed, choices_of
 
 MOST_DRAWS = 250  # of each chain that are smoothed: where that helps at all, few do
 MOST_STEPS = 100_000_000  # records looked at
@@ -23,15 +23,17 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Flo
     from ....kernels.smoothing import smooth
 
     chains, draws, known = kept.shape
-    choices = choices_of(guessed, LEAST)
+    visits = _visits(kept, logs.shape[1])
+    near = np.any([an_exchange_away(logs, chain[-1].astype(np.int64), LEAST) for chain in kept], axis=0)
+    choices = choices_of(np.maximum(guessed, visits.mean(axis=0)), near, LEAST)
     most = min(max(MOST_STEPS // (chains * max(len(choices[0]), 1)), 1), MOST_DRAWS)
     thin = np.ascontiguousarray(kept[:, :: -(-draws // most)])
     steps = np.zeros((chains, known, logs.shape[1] + 1))
     for chain, into in zip(thin, steps, strict=True):
         smooth(logs, chain, units - known - logs.shape[1], choices, into)
     steps /= thin.shape[1]
-    visits = _visits(kept, logs.shape[1])
-    better = _spread(steps) < _spread(visits)
+    stays = _spread(visits) == 0.0  # no chain ever moved: what its next step might be says more
+    better = stays | (_spread(steps) < _spread(visits))
     np.copyto(visits, steps, where=better[:, None])
     return believed(visits, guessed)
 

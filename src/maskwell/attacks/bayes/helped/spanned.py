@@ -32,6 +32,7 @@ BEND = 0.02  # of log psi, for slopes of slopes
 FIRM = 30  # steps towards the top
 CLOSE = 0.02  # of an sd: near enough to the top
 LONGEST = 1.0  # step in log psi
+SMALLER = 0.3  # share of a slope that may be left after a step
 APART = 0.5  # sds between tops found from several starts, beyond which there is more than one
 STARTS = (0.0, -1.5, 1.5)  # of the search, in sds of the prior
 NODES = {1: 5}  # of an axis, where there is but one
@@ -148,12 +149,19 @@ def _shape(problem: Problem) -> Shape | None:
 
 
 def _climbed(problem: Problem, logs: Floats) -> Shape | None:
-    """Climb by Newton's steps; where slopes do not fall yet, by a whole step uphill."""
+    """Climb by Newton's steps; where slopes do not fall yet, by a whole step uphill.
+
+    How slopes bend is measured anew where a step did not make them much smaller.
+    """
     slopes, reach = _Messages(problem), np.array([reach_of(b) for b in problem.beliefs])
     centre = np.array([b.centre for b in problem.beliefs])
+    bend, before = np.empty(0), np.inf
     for _ in range(FIRM):
         here = slopes(logs)
-        bend = np.column_stack([(slopes(logs + step) - here) / BEND for step in BEND * np.eye(len(logs))])
+        fresh = not (bend.size and np.abs(here).max() < SMALLER * before)
+        before = float(np.abs(here).max())
+        if fresh:
+            bend = np.column_stack([(slopes(logs + step) - here) / BEND for step in BEND * np.eye(len(logs))])
         values, vectors = np.linalg.eigh((bend + bend.T) / 2)
         along = vectors.T @ here
         with np.errstate(divide="ignore", invalid="ignore"):
