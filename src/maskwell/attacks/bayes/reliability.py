@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,9 @@ from ...table import Floats
 
 EDGES = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 COARSE = (0.0, 0.1, 0.5, 0.9, 1.0)  # the bins that fit on a line
-FAR = 4.0  # standard errors beyond which a gap is no accident
+LEVEL = 0.001  # how often he may be called too sure, or not sure enough, who is neither: on the whole, and by bins
 NEAR = 2.0  # standard errors up to which a gap is not worth a word
-ENOUGH = 5.0  # links that he must expect right, and wrong, before chance is told from fault
+ENOUGH = 5.0  # links that he must expect right, and wrong, before agreement means something
 UNSPEAKABLE = 99.0  # more standard errors than this are not counted
 
 
@@ -21,30 +23,33 @@ UNSPEAKABLE = 99.0  # more standard errors than this are not counted
 class Gap:
     """How far what comes true lies from what he says, as if links were independent and he were right about himself.
 
-    `z` counts standard errors. A link that ties with others counts its share 1/k where the right one is among the k:
-    with probability p for each of them that has the mean p and the variance p/k - p^2. `hits` and `misses` are how
-    often he expects the right one to be among them, and not; `tail` is z once more, by Chernoff's bound on the rarer
-    of the two, which no small number deceives.
+    `errors` counts standard errors. A link that ties with others counts its share 1/k where the right one is among the
+    k: with probability p for each of them that has the mean p and the variance p/k - p^2. `tail` is the same by
+    Chernoff's bound on the chance of such a sum, which no small number deceives. `hits` and `misses` are how often he
+    expects the right one to be among them, and not.
     """
 
-    z: float
+    errors: float
+    tail: float
     hits: float
     misses: float
-    tail: float
 
     @classmethod
     def of(cls, probability: Floats, right: Floats, ties: Floats) -> Gap:
         """Compare probabilities of links with how right each is; `ties` counts the candidates that each stands for."""
         among = np.minimum(ties * probability, 1.0)
-        hits, misses = float(among.sum()), float((1.0 - among).sum())
-        found = float((ties * right).sum())
-        rare = (misses, len(ties) - found) if misses < hits else (hits, found)
-        return cls(_errors(probability, right, ties), hits, misses, _by_chernoff(*rare))
+        errors = _errors(probability, right, ties)
+        tail = _by_chernoff(among, ties, float(right.sum())) if errors else 0.0
+        return cls(errors, tail, float(among.sum()), float((1.0 - among).sum()))
 
     @property
-    def is_far(self) -> bool:
-        """Whether it is further off than chance explains."""
-        return abs(self.z) > FAR and self.tail > FAR
+    def z(self) -> float:
+        """The one figure by which he is judged: standard errors, as few as either count has."""
+        return float(np.copysign(min(abs(self.errors), self.tail), self.errors)) if self.errors else 0.0
+
+    def is_far(self, among: int = 1) -> bool:
+        """Whether it is further off than chance explains, where so many gaps are looked at."""
+        return abs(self.z) > -NormalDist().inv_cdf(LEVEL / (2 * among))
 
     @property
     def is_enough(self) -> bool:
@@ -61,12 +66,39 @@ def _errors(probability: Floats, right: Floats, ties: Floats) -> float:
     return gap / error if error > 0 else float(np.copysign(np.inf, gap))
 
 
-def _by_chernoff(expected: float, found: float) -> float:
-    """Return z with exp(-z^2 / 2) a bound on the chance of so many independent events, or so few."""
-    if expected <= 0:
-        return np.inf if found > 1e-9 else 0.0
-    logs = found * np.log(found / expected) if found > 0 else 0.0
-    return float(np.sqrt(2.0 * max(logs - found + expected, 0.0)))
+def _by_chernoff(among: Floats, ties: Floats, found: float) -> float:
+    """Return r with exp(-r^2 / 2) the least bound of Chernoff's kind on the chance of so large a sum, or so small.
+
+    Each term of the sum is 1/k with probability `among` and else 0. Where all that can be right is, or nothing is that
+    can be wrong, the bound is the chance itself.
+    """
+    from scipy.special import expit, logit
+
+    open_ = (among > 0) & (among < 1)
+    share, least = among[open_], 1.0 / ties[open_]
+    rest = found - float((1.0 / ties[among >= 1]).sum())
+    most, tiny = float(least.sum()), 1e-9 * max(len(among), 1)
+    if rest < -tiny or rest > most + tiny:
+        return np.inf
+    if rest <= tiny or rest >= most - tiny:
+        logs = np.log1p(-share) if rest <= tiny else np.log(share)
+        return float(np.sqrt(-2.0 * logs.sum()))
+    start = logit(share)
+    at = _tilt(lambda t: float((least * expit(start + t * least)).sum()) - rest)
+    grown = np.logaddexp(np.log1p(-share), np.log(share) + at * least).sum()
+    return float(np.sqrt(2.0 * max(at * rest - float(grown), 0.0)))
+
+
+def _tilt(excess: Callable[[float], float]) -> float:
+    """Return where a growing function is zero."""
+    from scipy.optimize import brentq
+
+    low, high = -1.0, 1.0
+    while excess(low) > 0:
+        low *= 2.0
+    while excess(high) < 0:
+        high *= 2.0
+    return float(brentq(excess, low, high, xtol=1e-9, rtol=1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +106,7 @@ class Bin:
     """Links whose probability lies between two edges: what he says on average, and in what share he is right.
 
     `interval` is Wilson's, at 95%, as if links were independent and nobody tied; `z` the gap in standard errors, from
-    what he says.
+    what he says (`Gap`).
     """
 
     low: float
@@ -120,54 +152,69 @@ class Reliability:
     @property
     def is_fair(self) -> bool:
         """Whether neither the whole nor any bin is further off than chance explains."""
-        return not self.gap.is_far and not any(one.gap.is_far for one in self.bins)
+        return not self.gap.is_far() and self.worst is None
+
+    @property
+    def worst(self) -> Bin | None:
+        """The bin that is furthest off, where that is no accident among so many bins."""
+        far = [one for one in self.bins if one.gap.is_far(len(self.bins))]
+        return max(far, key=lambda one: abs(one.z), default=None)
 
     @property
     def sentence(self) -> str:
         """Say in a sentence whether he is as sure as he should be, or that there is too little to say it by."""
         if not self.links:
             return "he has no links to be sure of"
-        if self.gap.is_far:
+        if self.gap.is_far():
             return f"{_word(self.z)}: {self._said()}"
-        if not self.is_fair:
-            return f"right on the whole, but {_where(max(self.bins, key=_distance))}"
+        if self.worst is not None:
+            return f"{self._on_the_whole()}, but {_where(self.worst)}"
         if not self.gap.is_enough:
-            few = "right" if self.gap.hits < self.gap.misses else "wrong"
-            count = min(self.gap.hits, self.gap.misses)
-            return f"too few to judge him: he expects {count:.2g} {few}"
+            return self._too_few()
         if abs(self.z) > NEAR:
             return f"perhaps {_word(self.z)}, or by chance: {self._said()}"
-        clear = [one for one in self.bins if one.gap.is_enough and abs(one.z) <= NEAR]
-        example = f": {_where(max(clear, key=_weight))}" if clear else ""
-        return f"as sure as he should be{example}"
+        return f"as sure as he should be: {self._said(apart=False)}"
 
-    def _said(self) -> str:
+    def _on_the_whole(self) -> str:
+        if not self.gap.is_enough:
+            return "too few to judge him on the whole"
+        return f"perhaps {_word(self.z)} on the whole" if abs(self.z) > NEAR else "right on the whole"
+
+    def _too_few(self) -> str:
+        """Say what he expects and what is, of right links or of wrong ones, whichever are fewer."""
+        if self.gap.hits < self.gap.misses:
+            what, word, counts = "too few to judge him", "right", (self.expected, self.found)
+        else:
+            what, word = "too few doubts to judge him", "wrong"
+            counts = self.links - self.expected, self.links - self.found
+        expected, found = (_counted(abs(count)) for count in counts)
+        return f"{what}: he expects {expected} {word} of {self.links:,}, and {found} are"
+
+    def _said(self, *, apart: bool = True) -> str:
         """Say what he says and what comes true: in shares, or in counts where the shares look the same."""
         shares = self.expected / self.links, self.found / self.links
         for write in (_percent, "{:.1%}".format, "{:.2%}".format):
             said, right = map(write, shares)
-            if said != right:
+            if said != right or not apart:
                 return f"says {said}, right in {right}"
         expected, found = (f"{self.links - count:,.2f}" for count in (self.expected, self.found))
         return f"expects {expected} wrong of {self.links:,}, and {found} are"
 
     def lines(self) -> list[str]:
-        """Return the sentence, the sums and the coarse bins."""
+        """Return the sentence with the figure it rests on, and the coarse bins."""
         if not self.links:
             return []
         parts = [f"{shown(one.said, 2)}: {_percent(one.right)} of {one.links:,}" for one in self.coarse]
-        counts = f"he expects {self.expected:,.1f} right of {self.links:,}, and {self.found:,.1f} are"
-        return [
-            f"  {self.sentence}",
-            f"  {counts} ({self._how_far()})",
-            f"  right by what he says: {'; '.join(parts)}",
-        ]
+        return [*self._verdict_lines(), f"  right by what he says: {'; '.join(parts)}"]
 
-    def _how_far(self) -> str:
-        """Say z in words where its figure means nothing."""
-        if abs(self.z) <= UNSPEAKABLE:
-            return f"z {self.z:+.1f}"
-        return "he was certain" if np.isinf(self.z) else "which no chance explains"
+    def _verdict_lines(self) -> list[str]:
+        judged = self.gap.is_far() or self.gap.is_enough
+        how_far = f" ({_how_far(self.z)})" if judged else ""
+        if self.worst is not None and not self.gap.is_far():
+            whole = f"on the whole he {self._said(apart=False)} of {self.links:,}"
+            return [f"  {self.sentence} ({_how_far(self.worst.z)})", f"  {whole}{how_far}"]
+        of = "" if " of " in self.sentence else f" of {self.links:,}"
+        return [f"  {self.sentence}{of}{how_far}"]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the figures."""
@@ -204,16 +251,6 @@ def _bins(probability: Floats, right: Floats, ties: Floats, edges: tuple[float, 
     return tuple(out)
 
 
-def _distance(one: Bin) -> float:
-    """Return how far off a bin is, where that is no accident."""
-    return abs(one.z) if one.gap.is_far else 0.0
-
-
-def _weight(one: Bin) -> float:
-    """Return how much a bin tells: many links of uncertain probability."""
-    return one.links * (one.said * (1.0 - one.said) + 1e-6)
-
-
 def _word(z: float) -> str:
     return "too sure" if z < 0 else "not sure enough"
 
@@ -221,6 +258,20 @@ def _word(z: float) -> str:
 def _where(one: Bin) -> str:
     said = "certain" if one.said == 1.0 else shown(one.said, 2)
     return f"where he says {said} he is right in {_percent(one.right)} of {one.links:,}"
+
+
+def _how_far(z: float) -> str:
+    """Say z in words where its figure means nothing."""
+    if abs(z) <= UNSPEAKABLE:
+        return f"z {z:+.1f}"
+    return "he was certain" if np.isinf(z) else "which no chance explains"
+
+
+def _counted(count: float) -> str:
+    """Write a count that need not be whole."""
+    if abs(count - round(count)) < 1e-9:
+        return f"{count:,.0f}"
+    return f"{count:,.1f}" if count >= 0.95 else f"{count:.1g}"
 
 
 def shown(chance: float, places: int = 3) -> str:
