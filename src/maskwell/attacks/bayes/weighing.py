@@ -36,6 +36,7 @@ IF_RELEASED = (
 NODES = (9, 17)  # for each unknown parameter, where their number is fixed
 TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
 SETTLED = 1e-4
+SAME = 1e-9  # probabilities that differ by a smaller share differ by rounding alone
 HARDLY = -300.0  # the log density of what lies more than 20 sds from everything
 KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 
@@ -236,7 +237,7 @@ def judged(guess: Guess, threshold: float) -> Guess:
     sure = linked & ((np.nan_to_num(probability) > threshold) | (threshold == 0))
     kind = np.where(linked, np.where(sure, 0, 2), 3)
     if absent is not None:
-        kind = np.where(sure & (absent > np.nan_to_num(probability)), 1, kind)
+        kind = np.where(sure & (absent > (1 + SAME) * np.nan_to_num(probability)), 1, kind)
     shown = [0, *([1] if absent is not None else []), *([2] if threshold > 0 else []), 3]
     place = np.full(len(KINDS), 0)
     place[shown] = np.arange(len(shown))
