@@ -91,7 +91,7 @@ def choices_of(chances: Floats, near: Bools, least: float) -> tuple[Ints, Ints]:
 
 
 def an_exchange_away(logs: Floats, match: Ints, least: float) -> Bools:
-    """Return which records units could have if they exchanged with their owners, or took a free one (units x records)."""
+    """Return which records units could have by an exchange with their owners, or as free ones (units x records)."""
     known, released = logs.shape
     owner, has = np.full(released, -1), np.flatnonzero(match >= 0)
     owner[match[has]] = has

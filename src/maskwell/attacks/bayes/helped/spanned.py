@@ -11,7 +11,7 @@ are added up to its log density, and what is believed of every record is average
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +38,9 @@ STARTS = (0.0, -1.5, 1.5)  # of the search, in sds of the prior
 NODES = {1: 5}  # of an axis, where there is but one
 FEW = 3
 TRIES = 3  # of centring nodes
-OFF = 0.5  # sds that the centre may be off, and
+LEAST_ESS = 100.0  # of each node
+BESIDE = 0.4  # sds that the centre may seem to be beside the top before nodes are drawn around it
+OFF = 0.75  # sds that the mean may be off the centre, and
 NARROW, WIDE = 0.5, 2.0  # times the variance expected that an axis may have
 
 
@@ -182,32 +184,41 @@ def _over_axes(problem: Problem, shape: Shape, sampling: Sampling, seed: int) ->
     """Draw at nodes until they lie where the posterior is, and average."""
     count = len(shape.centre)
     at, weights = hermegauss(NODES.get(count, FEW))
-    each = replace(sampling, ess=max(100.0, 2 * sampling.ess / (1 + count * (len(at) - 1))))
+    each = replace(sampling, ess=max(LEAST_ESS, 2 * sampling.ess / (1 + count * (len(at) - 1))))
     asked = 0
-    for _ in range(TRIES):
-        middle = _node(problem, shape.centre, each, [seed, asked])
-        off = shape.axes.T @ middle.slope
+
+    def node(logs: Floats) -> Node:
+        nonlocal asked
         asked += 1
-        if np.abs(off).max() > 2 * OFF:
-            shape = shape.moved(np.clip(off, -LONGEST, LONGEST), np.ones(count))
-            continue
+        return _node(problem, logs, each, [seed, asked])
+
+    for _ in range(TRIES):
+        shape, middle = _centred(shape, node)
         axes = [_Axis(at, weights, [], []) for _ in range(count)]
-        for k, axis in enumerate(axes):
+        for direction, axis in zip(shape.axes.T, axes, strict=True):
             for t in at:
-                node = middle
-                if abs(t) > 1e-9:
-                    asked += 1
-                    node = _node(problem, shape.centre + t * shape.axes[:, k], each, [seed, asked])
-                axis.nodes.append(node)
-                axis.slopes.append(float(shape.axes[:, k] @ node.slope))
-        moments = np.array([axis.moments() for axis in axes])
-        mean, variance = moments[:, 0], moments[:, 1]
+                one = middle if abs(t) < 1e-9 else node(shape.centre + t * direction)
+                axis.nodes.append(one)
+                axis.slopes.append(float(direction @ one.slope))
+        mean, variance = np.array([axis.moments() for axis in axes]).T
         settled = bool((np.abs(mean) < OFF).all() and (variance > NARROW).all() and (variance < WIDE).all())
-        answer = _answer(problem, shape.moved(mean, variance), middle, axes, asked, settled)
+        answer = _answer(shape.moved(mean, variance), middle, axes, asked, settled)
         if settled:
             return answer
         shape = shape.moved(np.clip(mean, -WIDE, WIDE), np.clip(variance, 0.25, 4.0))
     return answer
+
+
+def _centred(shape: Shape, node: Callable[[Floats], Node]) -> tuple[Shape, Node]:
+    """Move the centre to the top by drawn slopes, which messages miss a little."""
+    middle = node(shape.centre)
+    for _ in range(TRIES):
+        off = shape.axes.T @ middle.slope
+        if np.abs(off).max() < BESIDE:
+            break
+        shape = shape.moved(np.clip(off, -LONGEST, LONGEST), np.ones(len(off)))
+        middle = node(shape.centre)
+    return shape, middle
 
 
 def _node(problem: Problem, logs: Floats, sampling: Sampling, seed: list[int]) -> Node:
@@ -245,9 +256,7 @@ class _Axis:
         return mean, max(float(weights @ (self.at - mean) ** 2), 1e-6)
 
 
-def _answer(
-    problem: Problem, shape: Shape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool
-) -> Spanned:
+def _answer(shape: Shape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool) -> Spanned:
     """Average over the nodes of each axis: what an axis changes is added to what is believed at the centre."""
     found = []
     for b, centre in enumerate(middle.found):
