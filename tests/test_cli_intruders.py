@@ -212,6 +212,7 @@ def test_the_law_takes_its_own_options(run: Any, folder: Path) -> None:
     for options, more in (
         (("--kernel", "forward", "--threshold", 0.5), {"kernel": "forward", "threshold": 0.5}),
         (("--untold",), {"prior": mw.Prior()}),
+        (("--marginal", "gaussian"), {"marginal": "gaussian"}),
         (
             ("--untold", "--family", "gamma", "--mean-over-sd", 4),
             {"prior": mw.Prior(family="gamma", mean_over_sd=4.0)},
@@ -237,10 +238,13 @@ def test_what_the_law_believes_is_drawn(run: Any, folder: Path) -> None:
         ((*LAW, "--kernel", "backward"), "kernel must be one of coherent, forward, paper, fms"),
         (("telling", *HALVES, "--helpers", "1,x"), "--helpers is a whole number or all, not 'x'"),
         (("telling", *HALVES, "--family", "normal"), "family"),
+        (("telling", *HALVES, "--helpers", "10,5000"), "5,000 helpers are more than there are others"),
         (("telling", *HALVES, "--helpers", "-3"), "--helpers is a whole number or all, not '-3'"),
-        ((*LAW, "--helpers", "5000"), "helpers=5,000 are more than there are others: give at most 239"),
+        ((*LAW, "--helpers", "5000"), "5,000 helpers are more than there are others: give at most 239"),
         ((*LAW, "--family", "gamma"), "say --untold too"),
-        ((*LAW, "--untold", "--mean-over-sd", 0), "mean_over_sd is a number"),
+        ((*LAW, "--marginal", "normal"), "--marginal must be truth or gaussian, not 'normal'"),
+        ((*LAW, "--helpers", "3", "--one-to-one"), "leave --one-to-one out"),
+        ((*LAW, "--untold", "--mean-over-sd", 0), "--mean-over-sd is a number"),
     ],
 )
 def test_options_of_the_law_that_make_no_sense_are_refused(
@@ -288,3 +292,19 @@ def test_large_work_is_announced(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     for options in ({}, {"helpers": 3}, {"prior": mw.Prior()}):
         beliefs.said_before(mw.BayesIntruder(match_blocks=(), **options), masking, None)
     assert heard == ["up to 57,600 pairs of records for the intruder: this may take a while"] * 2
+
+
+def test_telling_announces_large_work_in_a_pipe_too(
+    run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.cli import beliefs
+
+    words = ("telling", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling")
+    assert run(*words).err == ""
+    monkeypatch.setattr(beliefs, "MANY_TOGETHER", 100)
+    ran = run(*words, "--json")
+    first, *steps = ran.err.splitlines()
+    assert re.fullmatch(r"up to [\d,]+ pairs of records for each intruder: this may take a while", first)
+    assert steps == [f"{name}, {told}" for name in ("coherent", "forward") for told in ("told", "not told")]
+    assert json.loads(ran.out)["told"]["coherent"]["targets"] == 40
+    assert run(*words, "--helpers", 5000).err.startswith("error: 5,000 helpers are more than there are")

@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import maskwell as mw
 from maskwell.attacks.bayes.advice import Telling, found_by
+from maskwell.attacks.bayes.counsel import Verdict, once_each, unsettled
+from maskwell.attacks.bayes.weighing import IF_RELEASED
 from maskwell.errors import BadPlan, NoLaw
 
 AMOUNTS = ("INCOME", "TAX")
@@ -57,15 +60,49 @@ def test_the_difference_is_between_those_who_find_most(told):
 
 def test_the_advice_depends_on_the_difference(told):
     said = Telling(told.told, told.told).advice
-    assert said.startswith(
-        "tell the parameters: keeping them does not lower the rate (0.0 points (s.e. 0.0) higher)"
-    )
+    assert said.startswith("tell the parameters: keeping them leaves the rate as it is, and without them")
     little = type("Little", (Telling,), {"difference": 0.02, "standard_error": 0.02})
     assert "by 2.0 points (s.e. 2.0), nothing to speak of" in little(told.told, told.untold).advice
     worse = mw.attacks.Risks({"coherent": min(told.untold.values(), key=lambda risk: risk.rate)})
     kept = Telling(told.told, worse)
     assert kept.difference > 2 * kept.standard_error
     assert kept.advice.startswith("keeping the parameters lowers the rate")
+
+
+TELL, KEEP, FEW = "tell the parameters", "keeping the parameters lowers", "targets are too few to say"
+
+
+@pytest.mark.parametrize(
+    ("difference", "error", "targets", "said"),
+    [
+        (0.0, 0.063, 50, FEW),
+        (0.017, 0.069, 50, FEW),
+        (-0.017, 0.069, 50, FEW),
+        (0.0, 0.0, 3, FEW),  # all alike, and yet too few
+        (1.0, 0.0, 3, FEW),
+        (0.0, float("nan"), 1, "1 target is too few to say"),
+        (1.0, float("nan"), 1, "1 target is too few to say"),
+        (0.0, 0.0, 500, TELL),
+        (0.0, 0.02, 500, TELL),
+        (0.02, 0.02, 500, TELL),
+        (-0.02, 0.02, 500, TELL),
+        (-0.2, 0.02, 500, TELL),
+        (0.06, 0.02, 500, KEEP),
+        (0.8, 0.13, 10, KEEP),
+    ],
+)
+def test_the_interval_of_the_difference_decides(difference, error, targets, said):
+    advice = Verdict(difference, error, targets).advice
+    assert said in advice
+    assert " 0.0 points" not in advice
+    assert "nan" not in advice
+    assert ("raises the rate" in advice) == (difference < 0)
+
+
+def test_nothing_is_called_little_that_is_much():
+    assert "nothing to speak of" in Verdict(-0.02, 0.02, 500).advice
+    for difference, error in ((-0.2, 0.02), (-0.1, 0.08)):
+        assert "nothing to speak of" not in Verdict(difference, error, 500).advice
 
 
 def test_it_prints_and_writes_figures_without_a_record(told):
@@ -112,14 +149,31 @@ def test_what_is_no_masking_is_refused():
 
 
 def test_one_number_none_and_too_many_helpers(make_people):
-    """None at all is the first row already; who does not exist cannot help."""
+    """None at all is the first row already; who does not exist cannot help, which is said before any work."""
     small, heard = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(12)), []
-    said = mw.telling(small, plan=PLAN, helpers=(0, 2, 2, 12), ceiling=False, progress=heard.append)
+    with pytest.raises(
+        BadPlan, match=r"^12 helpers are more than there are others: give at most 11, or all$"
+    ):
+        mw.telling(small, plan=PLAN, helpers=(0, 2, 12), progress=heard.append)
+    assert heard == []
+    said = mw.telling(small, plan=PLAN, helpers=(0, 2, 2), ceiling=False, progress=heard.append)
     assert list(said.helped) == [2]
-    assert said.refused == {"12 helpers": said.refused["12 helpers"]}
-    assert "give at most 11" in said.refused["12 helpers"]
-    assert heard[-2:] == ["2 helpers, not told", "12 helpers, not told"]
+    assert heard[-2:] == ["forward, not told", "2 helpers, not told"]
     assert list(mw.telling(small, plan=PLAN, helpers=2, ceiling=False).helped) == [2]
+    held = make_people(12).take(np.arange(5))
+    with pytest.raises(BadPlan, match="give at most 4,"):
+        mw.telling(small, plan=PLAN, helpers=5, targets=held)
+
+
+def test_a_target_file_that_is_none_is_refused_as_by_attack(masking):
+    for run in (mw.attack, lambda plan, masking, targets: mw.telling(masking, plan=plan, targets=targets)):
+        with pytest.raises(BadPlan, match="targets is a Table, not a int"):
+            run(PLAN, masking, targets=3)
+
+
+def test_bad_plans_of_every_intruder_are_bad_plans(masking):
+    with pytest.raises(BadPlan, match="sd:AGE"):
+        mw.telling(masking, plan=PLAN, prior=mw.Prior(given={"sd:AGE": stats.gamma(4)}))
 
 
 def test_problems_are_listed_once(people):
@@ -150,3 +204,129 @@ def test_who_holds_a_file_of_his_own_is_not_the_ceiling(masking, make_people):
     assert said.told["coherent"].targets == 30
     assert "knows all in his file" in repr(said)
     assert "ceiling" not in repr(said)
+
+
+def test_like_is_compared_with_like(told):
+    """The ceiling counts only beside who knows everybody else without the card; 10 helpers are nobody's like."""
+    ceiling, helped = told.ceiling, told.helped[119]
+    alone = Telling(told.told, told.untold, {10: helped}, ceiling)
+    assert alone.difference == pytest.approx(
+        max(risk.rate for risk in told.told.values()) - max(risk.rate for risk in told.untold.values())
+    )
+    assert "basis: who knows nobody else" in repr(alone)
+    assert Telling(told.told, told.untold, {119: helped}).difference == alone.difference
+    for count in (119, "all"):
+        both = Telling(told.told, told.untold, {count: helped}, ceiling)
+        assert both.difference == told.difference
+        assert "basis: who knows everybody else" in repr(both)
+
+
+def test_who_knows_everybody_may_do_without_them(told):
+    helped = replace(told.helped[119], expected_correct=0.0, belief=blind(told.helped[119]))
+    said = Telling(told.told, told.untold, {119: helped}, told.ceiling)
+    assert said.without is max(told.untold.values(), key=found_by)
+    assert "his helpers left aside" in " ".join(repr(said).split())
+
+
+def blind(risk):
+    """The belief of one who gives nothing to the truth."""
+    standing = risk.belief.standing
+    return replace(risk.belief, standing=replace(standing, probability=0.0 * standing.probability))
+
+
+def test_a_ceiling_below_another_is_explained(told):
+    low = Telling(told.told, told.untold, {}, replace(told.ceiling, expected_correct=1.0))
+    high = Telling(told.told, told.untold, {}, replace(told.ceiling, expected_correct=119.0))
+    assert ("in expectation only" in repr(low), "in expectation only" in repr(high)) == (True, False)
+
+
+def test_it_says_what_it_takes_for_granted(masking, make_people):
+    plan = replace(PLAN, threshold=0.5)
+    said = " ".join(repr(mw.telling(masking, plan=plan, prior=mw.Prior("gamma", 4), ceiling=False)).split())
+    assert "prior gamma, mean over sd 4; unknown: one factor (scale) on the sds of INCOME, TAX" in said
+    assert "correlations and sd ratios, is taken from the card" in said
+    assert "f(z) by the true records (no outsider has these: an upper bound)" in said
+    assert "claims links above 0.5" in said
+    apart = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(30))
+    said = " ".join(repr(mw.telling(apart, plan=replace(PLAN, marginal="gaussian"), ceiling=False)).split())
+    assert "unknown: the sd of the noise of INCOME, TAX;" in said
+    assert "a normal law fitted to the release" in said
+    assert "upper bound" not in said
+    assert "scale" not in said
+
+
+def test_what_did_not_settle_is_said_once_each(told):
+    failed = "NOT CONVERGED: the chains (R-hat up to 1.30): give more draws in Sampling"
+    open_ones = (
+        "7 of 120 links are not decided by these draws (first and second within 2 standard errors): there"
+    )
+    helped = replace(told.helped[119], notes=("fine", failed, open_ones))
+    rough = mw.attacks.Risks(
+        {name: replace(risk, notes=("NOT SETTLED: x",)) for name, risk in told.untold.items()}
+    )
+    lines = repr(Telling(told.told, rough, {119: helped}, told.ceiling)).splitlines()
+    assert "coherent, forward: NOT SETTLED: x" in lines
+    assert f"coherent, 119 helpers: {failed}" in lines
+    assert "coherent, 119 helpers: 7 of 120 links are not decided by these draws" in lines
+    assert not any("fine" in line for line in lines)
+    resting = Telling(told.told, rough).advice
+    assert resting.endswith("what did not settle (above) may change this")
+    assert "settle" not in Telling(told.told, told.untold).advice
+
+
+def test_the_notes_of_real_draws_are_found(told, masking):
+    """The words by which notes are found are those that attacks write."""
+    few = mw.BayesIntruder(fields=AMOUNTS, helpers="all", sampling=mw.Sampling(draws=100, most=100, ess=1e5))
+    notes = unsettled([("he", mw.attack(few, masking).notes)])
+    assert [any(word in note for note in notes) for word in ("NOT CONVERGED", "not decided")] == [True, True]
+
+
+def test_where_nothing_is_compared_by_noise_there_is_nothing_to_tell(make_people):
+    swapped = masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), make_people(60))
+    said = mw.telling(swapped, plan=mw.BayesIntruder(fields=("AGE",), match_blocks=("REGION",)))
+    assert repr(said).startswith("the noise protects nobody here, and there is nothing to tell")
+    assert "tell the parameters" not in repr(said)
+    assert said.to_dict()["nothing_to_tell"]
+
+
+def test_where_all_are_singled_out_in_clear_there_is_nothing_to_tell(make_people, told):
+    noisy = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(60))
+    plan = mw.BayesIntruder(fields=(*AMOUNTS, "WEIGHT"), match_blocks=("REGION",))
+    said = mw.telling(noisy, plan=plan, ceiling=False)
+    assert said.told["coherent"].assumed.alone == 60
+    assert repr(said).startswith(
+        "the noise protects nobody here: REGION, WEIGHT, left in clear, alone single"
+    )
+    assert "tell the parameters" not in repr(said)
+    assert not told.to_dict()["nothing_to_tell"]
+
+
+def test_where_laws_leave_nothing_unknown_there_is_nothing_to_tell(told):
+    said = replace(told, unknowns=())
+    assert repr(said).startswith("there is nothing to tell: the laws of INCOME, TAX leave nothing unknown")
+    assert "tell the parameters" not in repr(said)
+
+
+def test_a_sample_says_the_truth_as_an_attack_does(make_people):
+    """Over those who have a record; the forward kernel has no weight for the others, which stands below its row."""
+    sample = masked(mw.Chain((mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), mw.Subsample(0.5))), make_people(80))
+    said = mw.telling(sample, plan=PLAN, ceiling=False)
+    given = mw.attack(PLAN, sample).belief.truth_probability
+    assert given.count < 80
+    assert f"{given.mean:.1%}" in repr(said).splitlines()[2].split()
+    text = " ".join(repr(said).split())
+    assert f"forward: {IF_RELEASED}" in text
+    assert f"the mean over the {given.count:.0f} of 80 targets" in text
+
+
+def test_reasons_that_differ_by_the_kernel_are_said_once():
+    refused = {"paper": "kernel='paper' is out", "fms": "kernel='fms' is out", "3 helpers": "other"}
+    assert once_each(refused) == [("paper, fms", "kernel='paper' is out"), ("3 helpers", "other")]
+
+
+def test_refused_kernels_and_long_lines_fit_the_screen(make_people):
+    biased = masked(mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.2), make_people(60))
+    said = repr(mw.telling(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
+    assert max(map(len, said.splitlines())) <= 100
+    assert said.count("helpers look for masked records") == 1
+    assert said.count("is for normal bias and noise") == 1

@@ -54,8 +54,8 @@ def masking(table):
         ({"marginal": "release"}, "marginal must be 'truth', 'gaussian' or a function"),
         ({"kernel": "paper", "marginal": "gaussian"}, "marginal is the f"),
         ({"kernel": "fms", "error": mw.OwnError(sds={"A": 1.0})}, "takes the intruder's values for exact"),
-        ({"prior": 20}, "prior is a Prior, not a int"),
-        ({"error": {"A": 1.0}}, "error is a OwnError"),
+        ({"prior": 20}, "prior takes a Prior: such as Prior"),
+        ({"error": {"A": 1.0}}, "error takes an OwnError: such as OwnError"),
         ({"helpers": -1}, "helpers is a whole number from 0 on or 'all'"),
         ({"helpers": True}, "helpers is a whole number"),
         ({"helpers": "everybody"}, "helpers is a whole number"),
@@ -147,7 +147,7 @@ def test_a_target_that_no_noise_explains_is_counted(table, masking):
 
 
 def test_more_helpers_than_there_are_units_are_refused(masking):
-    with pytest.raises(BadPlan, match="helpers=60 are more than there are others: give at most 59"):
+    with pytest.raises(BadPlan, match="60 helpers are more than there are others: give at most 59"):
         mw.attack(mw.BayesIntruder(helpers=60), masking)
 
 

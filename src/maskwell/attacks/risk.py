@@ -18,6 +18,8 @@ from .targets import Sample
 if TYPE_CHECKING:
     import pyarrow as pa
 
+LIMITS = ("upper bound", "are not decided", "NOT CONVERGED", "NOT SETTLED", "THE ERROR PLAYS")
+
 
 @dataclass(frozen=True, slots=True)
 class ClassCount:
@@ -39,7 +41,7 @@ class ClassCount:
     def line(self) -> str:
         """Return the counts as a line of text; a dash stands for what was not looked up."""
         whole = ["-" if count is None else f"{count:,}" for count in (self.correct, self.incorrect)]
-        expected = "-" if isnan(self.expected_correct) else f"{self.expected_correct:,.1f}"
+        expected = "-" if isnan(self.expected_correct) else tenths(self.expected_correct)
         return f"  {self.name:<20}{self.links:>8,}{whole[0]:>10}{whole[1]:>11}{expected:>18}"
 
 
@@ -155,10 +157,12 @@ class Risk:
 
     def lines(self) -> list[str]:
         """Return what fits on one screen."""
-        lines = [f"{self.name}: {self.targets:,} targets, {self.claims:,} links claimed"]
+        who = "target" if self.targets == 1 else "targets"
+        links = "link" if self.claims == 1 else "links"
+        lines = [f"{self.name}: {self.targets:,} {who}, {self.claims:,} {links} claimed"]
         lines.append(
-            f"  correct {self.expected_correct:,.1f} (ties shared; {self.correct:,} as drawn): rate {self.rate:.1%}, "
-            f"guessing within blocks {self.baseline:.1%}"
+            f"  correct {tenths(self.expected_correct)} (ties shared; {self.correct:,} as drawn): "
+            f"rate {self.rate:.1%}, guessing within blocks {self.baseline:.1%}"
         )
         if self.interval is not None:
             low, high = self.interval
@@ -197,6 +201,11 @@ class Risk:
             ended = f"converged in {self.fit.iterations:,} steps" if self.fit.converged else "NOT CONVERGED"
             how += f", {ended} from the best of {self.fit.starts} starts"
         return ["", head, *rows, how]
+
+
+def tenths(count: float) -> str:
+    """Write a count that need not be whole; sums of the same links in another order are written alike."""
+    return f"{round(count, 6):,.1f}"
 
 
 def wilson(rate: float, count: int, z: float = 1.959964) -> tuple[float, float]:
@@ -253,11 +262,37 @@ class Risks(Mapping[str, Risk]):
         heads = f"{'targets':>8}  {'claims':>8}  {'correct':>9}  {'rate':>7}  {'guessing':>8}"
         lines = [f"{'':<{width}}  {heads}"]
         for name, risk in self.items():
-            counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {risk.expected_correct:>9,.1f}"
+            counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {tenths(risk.expected_correct):>9}"
             lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.baseline:>8.1%}")
-        lines += [f"{name}: {reason}" for name, reason in self.refused.items()]
-        lines += self.on_clear()
+        whose: dict[str, list[str]] = {}
+        for name, reason in self.refused.items():
+            whose.setdefault(reason, []).append(name)
+        lines += [f"{'; '.join(names)}: {reason}" for reason, names in whose.items()]
+        lines += [*self.on_fields(), *self.on_clear(), *self.on_limits()]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
+
+    def on_fields(self) -> list[str]:
+        """Name the fields compared, each list once."""
+        said: dict[tuple[str, ...], list[str]] = {}
+        for name, risk in self.items():
+            if risk.fields:
+                said.setdefault(risk.fields, []).append(name)
+        whose = ["; ".join(names) if len(said) > 1 else "" for names in said.values()]
+        texts = [
+            f"fields compared{f' by {names}' if names else ''}: {', '.join(columns)}"
+            for columns, names in zip(said, whose, strict=True)
+        ]
+        return [line for text in texts for line in wrap(text, 100, subsequent_indent="  ")]
+
+    def on_limits(self) -> list[str]:
+        """Say of whom a rate is an upper bound, or rests on what was not settled: notes that change how it is read."""
+        said: dict[str, list[str]] = {}
+        for name, risk in self.items():
+            for note in risk.notes:
+                if any(mark in note for mark in LIMITS):
+                    said.setdefault(note.split(" (")[0], []).append(name)
+        texts = [f"{'; '.join(names)}: {note}" for note, names in said.items()]
+        return [line for text in texts for line in wrap(text, 100, subsequent_indent="  ")]
 
     def on_clear(self) -> list[str]:
         """Name what left in clear and was compared exactly by some of the intruders, each list once."""
@@ -266,7 +301,7 @@ class Risks(Mapping[str, Risk]):
             if risk.assumed is not None and risk.assumed.in_clear:
                 said.setdefault(risk.assumed.in_clear, []).append(name)
         texts = [
-            f"LEFT IN CLEAR and compared exactly by {', '.join(names)}: {', '.join(columns)}"
+            f"LEFT IN CLEAR and compared exactly by {'; '.join(names)}: {', '.join(columns)}"
             for columns, names in said.items()
         ]
         return [line for text in texts for line in wrap(text, 100, subsequent_indent="  ")]

@@ -32,6 +32,7 @@ from .reading import (
 )
 from .sizing import calibrate, fingerprint
 from .telling import warnings_told
+from .wording import in_options
 
 if TYPE_CHECKING:
     from ..masking import Masking
@@ -271,7 +272,7 @@ def main() -> None:
     try:
         app(prog_name="maskwell")
     except MaskwellError as error:
-        _refuse(str(error), error.exit_code)
+        _refuse(in_options(str(error)), error.exit_code)
     except MemoryError:
         _refuse("there is not enough memory: use a machine with more, or read fewer records or columns", 2)
     except SystemExit as ending:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from ..errors import BadPlan
 from .choosing import Chosen, FieldsOption, MatchBlocksOption, SmallOption, TargetBlocksOption
 from .reading import JsonOption, given
-from .telling import said_at_terminal, warnings_told
+from .telling import said, said_at_terminal, warnings_told
 
 MANY, MANY_TOGETHER = 5_000_000, 50_000  # pairs of records from which on the work is announced
 
@@ -64,16 +65,41 @@ def belief_options(
 
 def said_before(plans: Any, masking: Any, held: Any) -> None:
     """Say at a terminal how large the work is, where it is large."""
-    from ..attacks.bayes.ground import pairs_within
-
     plan = next(iter(plans.values())) if isinstance(plans, dict) else plans
-    released = masking.release.table
-    blocks = [name for name in plan.match_columns(released.schema) if name not in masking.card.masked]
-    pairs = pairs_within(masking.truth if held is None else held, released, blocks)
+    pairs = _pairs(plan, masking, held)
     together = getattr(plan, "helpers", 0) or getattr(plan, "prior", None) is not None
     if pairs >= (MANY_TOGETHER if together or isinstance(plans, dict) else MANY):
         who = f"{len(plans)} intruders" if isinstance(plans, dict) else "the intruder"
         said_at_terminal(f"up to {pairs:,} pairs of records for {who}: this may take a while")
+
+
+def _pairs(plan: Any, masking: Any, held: Any) -> int:
+    """Return how many pairs of records share a block, at most."""
+    from ..attacks.bayes.ground import pairs_within
+
+    released = masking.release.table
+    blocks = [name for name in plan.match_columns(released.schema) if name not in masking.card.masked]
+    return pairs_within(masking.truth if held is None else held, released, blocks)
+
+
+def _steps(plan: Any, masking: Any, held: Any, *, as_json: bool) -> Callable[[str], None]:
+    """Return how the steps of `telling` are said: large work is announced, and seen to go on in a pipe too."""
+    pairs = 0
+
+    def step(text: str) -> None:
+        nonlocal pairs
+        if not pairs:  # only now, when nothing was refused
+            truth = masking.truth
+            sought = truth.take(plan.target_records(truth)) if held is None else held
+            pairs = max(_pairs(plan, masking, sought), 1)
+            if pairs >= MANY_TOGETHER:
+                said(f"up to {pairs:,} pairs of records for each intruder: this may take a while")
+        if pairs >= MANY_TOGETHER:
+            said(text)
+        elif not as_json:
+            said_at_terminal(text)
+
+    return step
 
 
 def check_drawable(kind: str, picture: Path) -> None:
@@ -148,6 +174,6 @@ def telling(
             helpers=counts,
             ceiling=ceiling,
             targets=held,
-            progress=None if as_json else said_at_terminal,
+            progress=_steps(plan, masking, held, as_json=as_json),
         )
     typer.echo(json.dumps(result.to_dict(), indent=2, allow_nan=False) if as_json else repr(result))

@@ -39,6 +39,7 @@ from .choosing import (
 )
 from .reading import JsonOption
 from .telling import warnings_told
+from .wording import in_options
 
 NO = 1  # exit code: the answer is no
 FINGERPRINT = "fingerprint alone"  # his name in the table of all intruders
@@ -64,6 +65,13 @@ def attack(
     untold: UntoldOption = False,
     family: FamilyOption = None,
     mean_over_sd: MeanOverSdOption = None,
+    marginal: Annotated[
+        str | None,
+        typer.Option(
+            help="Of --intruder law: his f(z) is that of the truth (an upper bound), or gaussian (an outsider's).",
+            show_default="truth",
+        ),
+    ] = None,
     helpers: HelpersOption = None,
     threshold: ThresholdOption = None,
     picture: Annotated[
@@ -89,7 +97,7 @@ def attack(
         raise BadPlan("--all sets all intruders side by side: leave --intruder and its options out")
     belief = belief_options(
         intruder,
-        {"kernel": kernel, "helpers": helpers, "threshold": threshold},
+        {"kernel": kernel, "marginal": marginal, "helpers": helpers, "threshold": threshold},
         {"family": family, "mean_over_sd": mean_over_sd},
         untold=untold,
     )
@@ -111,8 +119,7 @@ def attack(
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
     plans = _with_fields(intruders_beside(plan), plan, masking) if everybody else plan
-    if not as_json:
-        said_before(plans, masking, held)
+    said_before(plans, masking, held)
     with warnings_told() as told:
         result: Any = run(plans, masking, targets=held)
         risks = dict(result) if everybody else {result.name: result}
@@ -121,7 +128,7 @@ def attack(
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
-        typer.echo("\n".join([repr(result), *([said["verdict"]] if said else [])]))
+        typer.echo("\n".join([in_options(repr(result)), *([said["verdict"]] if said else [])]))
     if picture is not None:
         draw(result, picture)
     if unmet:

@@ -14,7 +14,7 @@ from ..search import block_codes
 if TYPE_CHECKING:
     from .plan import BayesIntruder
 
-MARGINALS = {"truth": "that of the true records", "gaussian": "a normal law fitted to the release"}
+GAUSSIAN = "a normal law fitted to the release"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Assumed:
             tuple(name for name in fields if name in hidden),
             clear,
             blocks,
-            _knowledge(plan),
+            _knowledge(plan, _holds_all(plan, marked)),
             int((count[ours[searching]] == 1).sum()),
             len(searching),
         )
@@ -66,7 +66,7 @@ class Assumed:
     def _on_clear(self) -> list[str]:
         if not self.in_clear:
             return []
-        count = f"they and the blocks alone single out {self.alone:,} of {self.targets:,} targets"
+        count = f"they and the blocks alone single out {self.alone:,} of {counted(self.targets, 'target')}"
         remedy = "if the intruder does not know them, name fields without them"
         return [f"LEFT IN CLEAR and compared exactly: {', '.join(self.in_clear)}; {count}; {remedy}"]
 
@@ -80,15 +80,27 @@ def _wrapped(text: str) -> list[str]:
     return wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
 
 
-def _knowledge(plan: BayesIntruder) -> tuple[str, ...]:
-    """Say what the intruder holds and how he weighs it."""
+def _holds_all(plan: BayesIntruder, marked: Marked) -> bool:
+    """Whether the intruder's file has every unit that can help to find those in it."""
+    held = np.unique(marked.numbers[marked.numbers >= 0])
+    return len(plan.company(marked.masking.truth, held)) == len(held)
+
+
+def counted(count: int, what: str) -> str:
+    """Write a number of things: one is one."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[str, ...]:
+    """Say what the intruder holds and how he weighs it; that f(z) is by the true records is a note of its own."""
     said = ["holds the card" if plan.prior is None else _prior(plan.prior), f"kernel {plan.kernel}"]
-    if plan.kernel == "coherent" and plan.to_masked and plan.helpers != "all":
-        said.append(f"f(z) {MARGINALS.get(str(plan.marginal), 'a function of your own')}")
+    if plan.kernel == "coherent" and plan.to_masked and plan.helpers != "all" and plan.marginal != "truth":
+        said.append(f"f(z) {GAUSSIAN if plan.marginal == 'gaussian' else 'a function of your own'}")
     if plan.error is not None:
         said.append(f"his own values of {', '.join(plan.error.columns)} are off")
     if plan.helpers:
-        said.append("knows all others" if plan.helpers == "all" else f"{plan.helpers:,} helpers")
+        everybody = "knows all others" if holds_all else "knows all in his file"
+        said.append(everybody if plan.helpers == "all" else counted(int(plan.helpers), "helper"))
     else:
         said.append("no helpers")
     if plan.assignment != "best":

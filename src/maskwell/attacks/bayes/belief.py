@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from ...masking.results import labels_of
 from ...table import Floats
 from ...tolerances import is_real
 from ..contract import Bools, Ints, Marked
+from ..risk import tenths
 from .reliability import Reliability, reliability_of, shown
 
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -127,7 +130,7 @@ def _quantiles(values: Floats, weights: Floats, shares: Sequence[float]) -> list
     return [float(value) for value in values[order[np.minimum(places, len(order) - 1)]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Belief:
     """What an intruder believes about each target: figures about this release, exact but for his own arithmetic.
 
@@ -137,13 +140,13 @@ class Belief:
     target's not being in the release, where that can be, and `ties` how many candidates are as good as the best link.
     """
 
-    standing: Standing = field(repr=False)
-    probability: Floats = field(repr=False)
-    share: Floats = field(repr=False)
+    standing: Standing
+    probability: Floats
+    share: Floats
     threshold: float = 0.0
-    labels: Any = field(default=None, repr=False)
-    not_released: Floats | None = field(default=None, repr=False)
-    ties: Ints | None = field(default=None, repr=False)
+    labels: Any = None
+    not_released: Floats | None = None
+    ties: Ints | None = None
 
     @classmethod
     def of_answer(cls, marked: Marked, threshold: float) -> Belief:
@@ -260,6 +263,8 @@ class Belief:
         """
         import pyarrow as pa
 
+        if not isinstance(n, Integral) or isinstance(n, bool) or n < 0:
+            raise BadPlan(f"worst takes a whole number of targets from 0 on, not {n!r}")
         here = np.flatnonzero(self._findable)
         rows = here[np.argsort(-self.standing.probability[here], kind="stable")][:n]
         numbers: Any = pa.array([str(row + 1) for row in rows.tolist()], pa.string())
@@ -294,6 +299,15 @@ class Belief:
     def _absence(self, chances: Floats) -> dict[str, float]:
         """Return how many targets he expects not to be in the release, and how many are not among the candidates."""
         return {"expected": float(np.sort(chances).sum()), "found": float(self.targets - self.findable)}
+
+    def plot(self, path: str | Path) -> Path:
+        """Write the picture of his thresholds and of whether his probabilities hold to a file (PNG, SVG or PDF)."""
+        from .pictures import draw_belief
+
+        return draw_belief(self, path)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines()[1:])
 
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
@@ -343,7 +357,7 @@ class Belief:
                 "-" if row[name] is None else format(row[name], ".1%") for name in ("precision", "recall")
             )
             precision, recall = shares
-            counts = f"{row['links']:>9,}{row['correct']:>11,.1f}{precision:>11}{recall:>9}"
+            counts = f"{row['links']:>9,}{tenths(row['correct']):>11}{precision:>11}{recall:>9}"
             lines.append(f"  {row['threshold']:>14.4g}{counts}")
         return lines
 

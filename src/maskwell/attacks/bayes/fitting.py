@@ -89,7 +89,7 @@ class _Pairs:
         here = np.flatnonzero((self.sides.status_x == OPEN).all(axis=1))
         found = np.maximum(self.sides.logpdf(here, here)[0], IMPOSSIBLE)
         drawn = self.sides.law.logpdf_with_error(self.fresh[here], self.sides.true[here])[0]
-        return np.asarray((found - drawn)[np.isfinite(drawn)])
+        return np.asarray((found - np.maximum(drawn, IMPOSSIBLE))[np.isfinite(drawn)])
 
     def are_linked(self) -> bool:
         """Whether linked records are nearer than those that are paired anew, or all are impossible alike."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import BadPlan, nearest, raise_all
+from ...errors import BadPlan, NoLaw, nearest, raise_all
+from ...laws.chained import combined_of
 from ...laws.unknowns import unknowns_of
 from ...masking import Release
 from ..contract import Guess, Ints, Known, Marked, OrderOf
@@ -30,7 +31,14 @@ if TYPE_CHECKING:
     from .untold.priors import Prior
 
 EVERYBODY = "all"
+MADE = {
+    "prior": "such as Prior(mean_over_sd=20.0)",
+    "error": "such as OwnError({'INCOME': 500.0})",
+    "sampling": "such as Sampling(draws=4000)",
+}
 OWN = "a function of the user's own"  # what stands for one in plain data
+TOLD = "taken as told"
+LOUD = ("THE ERROR PLAYS", "NOT CONVERGED", "NOT SETTLED")  # such notes come first
 CONTRADICTED = (
     "further from their likeliest record than any released record is from its own true one: {} of the targets; the "
     "card contradicts their links, however probable these are among the candidates"
@@ -87,19 +95,22 @@ class BayesIntruder(Search):
         """Link the intruder's records with the released ones, without any link."""
         blocks = self.match_columns(release.table.schema)
         fields, notes = compared_fields(self.fields, blocks, known, release)
+        _check_laws(fields, release)
         if not known.as_true:
             known = replace(known, targets=described(known.targets, known.population, fields))
         notes += self._on_knowledge(fields, known, release)
         if self.helpers:
             _check_helpers(self.helpers, known)
-            from .helped.together import together
-
-            guess = together(self, known, release, order_of, fields)
+            from .helped.together import together as answer
         else:
-            from .weighing import weighed
+            from .weighing import weighed as answer
 
-            guess = weighed(self, known, release, order_of, fields)
-        return replace(guess, notes=(*guess.notes, *notes))
+        with np.errstate(over="ignore"):  # a log density below all numbers is that of what is impossible
+            guess = answer(self, known, release, order_of, fields)
+        said = any("nothing to learn" in note for note in guess.notes)
+        notes = [note for note in notes if not (said and note.startswith(TOLD))]
+        notes = sorted([*guess.notes, *notes], key=lambda note: not note.startswith(LOUD))
+        return replace(guess, notes=tuple(notes))
 
     def company(self, truth: Table, targets: Ints) -> Ints:
         """Return the targets with all who can help to find them: with the card only units of their blocks can."""
@@ -121,7 +132,7 @@ class BayesIntruder(Search):
         laws = laws_on(release.card, fields)
         raise_all(prior_problems(self.prior, laws), BadPlan)
         told = [name for law in laws if not unknowns_of(law) for name in law.columns]
-        return [f"taken as told, because their laws leave nothing unknown: {', '.join(told)}"] if told else []
+        return [f"{TOLD}, because their laws leave nothing unknown: {', '.join(told)}"] if told else []
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data; a function of the user's own is only named."""
@@ -133,8 +144,9 @@ class BayesIntruder(Search):
 
         Only here, with the links in hand, can a card be told from that of another release.
         """
-        said = check_card(marked.masking, risk.fields)
-        far = 0 if self.error is not None or self.prior is not None else far_targets(marked, risk.fields)
+        with np.errstate(over="ignore"):
+            said = check_card(marked.masking, risk.fields)
+            far = 0 if self.error is not None or self.prior is not None else far_targets(marked, risk.fields)
         return replace(
             risk,
             belief=Belief.of_answer(marked, self.threshold),
@@ -163,7 +175,7 @@ def _knowledge_problems(plan: Any) -> list[str]:
     for name, kind in (("prior", "Prior"), ("error", "OwnError"), ("sampling", "Sampling")):
         given = getattr(plan, name)
         if given is not None and type(given).__name__ != kind:
-            problems.append(f"{name} is a {kind}, not a {type(given).__name__}")
+            problems.append(f"{name} takes {'an' if kind == 'OwnError' else 'a'} {kind}: {MADE[name]}")
     if plan.prior is not None and plan.error is not None:
         problems.append("give either a prior or an error: both at once are not supported")
     number = isinstance(plan.helpers, Integral) and not isinstance(plan.helpers, bool)
@@ -178,7 +190,7 @@ def _helper_problems(plan: Any) -> list[str]:
     problems = []
     if plan.assignment == "one-to-one":
         problems.append(
-            "helpers already have each record belong to one unit: leave assignment='one-to-one' out"
+            "helpers already have each record belong to one unit: leave the one-to-one assignment out"
         )
     if plan.direction == "to_original":
         problems.append("helpers look for masked records: leave direction out")
@@ -189,6 +201,21 @@ def _helper_problems(plan: Any) -> list[str]:
     return problems
 
 
+def _check_laws(fields: Sequence[str], release: Release) -> None:
+    """Refuse fields none of which has a law: to name others would not help where all else left in clear."""
+    laws = [law for law in map(combined_of, release.card.laws) if not set(law.columns).isdisjoint(fields)]
+    if not laws or any(law.has_density for law in laws):
+        return
+    names = ", ".join(repr(name) for law in laws for name in law.columns if name in fields)
+    if any(law.has_density for law in map(combined_of, release.card.laws)):
+        remedy = "name fields that have one, or take NearestRecord"
+    else:
+        remedy = (
+            "no other column has one either, so take NearestRecord, or Fingerprint for what left in clear"
+        )
+    raise NoLaw(f"{laws[0].form} of {names} has no law p(z | x), by which this intruder works: {remedy}")
+
+
 def _check_helpers(helpers: int | str, known: Known) -> None:
     """Refuse more helpers than there are other units."""
     if helpers == EVERYBODY:
@@ -197,8 +224,8 @@ def _check_helpers(helpers: int | str, known: Known) -> None:
     if int(helpers) >= held:
         who = "units in the truth" if known.as_true else "records in the target file"
         raise BadPlan(
-            f"helpers={int(helpers):,} are more than there are others: give at most {held - 1:,} (of {held:,} {who}), "
-            "or 'all'"
+            f"{int(helpers):,} helpers are more than there are others: give at most {held - 1:,} (of {held:,} {who}), "
+            "or all"
         )
 
 

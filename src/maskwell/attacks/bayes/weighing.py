@@ -24,9 +24,7 @@ from .reading import BACKWARD, Reading
 if TYPE_CHECKING:
     from .large.scaled import Scaled
 
-UPPER_BOUND = (
-    "f(z) comes from the steward's own true records of the block: an upper bound on what an outsider can do"
-)
+UPPER_BOUND = "f(z) comes from the steward's own true records: an upper bound on what an outsider can do"
 TOO_SURE = (
     "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
 )

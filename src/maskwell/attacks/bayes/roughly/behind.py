@@ -30,6 +30,7 @@ KEPT_PAIRS = 32_000_000  # pairs of a known and a true record, of one block or o
 PAIRS_AT_ONCE = 2_000_000
 VANISHED = 1e-290  # sums of products below this are bounded from below instead
 FEW = 1.5
+ALONE = 1.01
 
 FLAT = (
     "his values are off: his probabilities are rough, because any true value is as likely to him as any other"
@@ -41,6 +42,14 @@ UNFITTED = (
 )
 ROUGH = (
     "ROUGH: his errors are so large against the noise that there are too few nodes: probabilities may be off"
+)
+NO_PART = (
+    "THE ERROR PLAYS {}: {} out the record in the steward's own file, from which the true value is then known; for an "
+    "outsider take marginal='gaussian', or a marginal of your own with population= in the error"
+)
+WEIGHED = (
+    "his values are off: what is behind them is weighed by the steward's own true records, of which "
+    "about {} (median of targets) come into question"
 )
 UNKNOWN_THERE = (
     "agree with no true record in what they are said to know exactly: any true value is as likely to them"
@@ -260,19 +269,17 @@ class Among:
             self.kept[key] = shares
         return self.kept[key]
 
+    def _alone(self, count: float) -> str:
+        """Say that hardly more than one true record fits what the intruder knows, and by what."""
+        part = "NO PART" if count < ALONE else "HARDLY ANY PART"
+        exact = any(isinstance(term, Same) for term in self.own)
+        return NO_PART.format(part, "his other columns single" if exact else "values so nearly right single")
+
     def notes(self) -> list[str]:
         """Say how many true records the intruder's values leave, and what that means."""
         found = np.array(list(self.counts.values()))
         lost, count = int((found == 0).sum()), np.median(found[found > 0]) if (found > 0).any() else 0.0
         said = [f"{lost:,} of his records {UNKNOWN_THERE}"] if lost else []
         if count:
-            undone = (
-                "; they nearly undo his errors: for an outsider take marginal='gaussian'"
-                if count < FEW
-                else ""
-            )
-            said.append(
-                "his values are off: the true ones behind them are weighed by the steward's own true records, of which "
-                f"they leave about {count:.3g} (median of targets){undone}"
-            )
+            said.insert(0, self._alone(count) if count < FEW else WEIGHED.format(f"{count:.3g}"))
         return said
