@@ -190,7 +190,7 @@ def _learning(draws: Mapping[str, Draws]) -> list[str]:
             OURS,
         ),
         verdict(
-            f"and who knows everybody (L = {EVERYBODY}) ends where he is who was told (our margin: {NEAR:g} points)",
+            f"and who knows everybody (L = {EVERYBODY}) ends where he is who was told (our margin: {NEAR:g} point)",
             judged([ends], -NEAR, NEAR),
             f"told less wide is {ends.text(1)} points",
             OURS,
@@ -207,7 +207,7 @@ def _ceiling(draws: Mapping[str, Draws]) -> list[str]:
     return [
         verdict(
             "with the paper's tight prior, sure of more noise than there is, he learns nothing, whoever he knows (our "
-            f"margin: {NEAR:g} points)",
+            f"margin: {NEAR:g} point)",
             judged([tight], -NEAR, NEAR),
             f"from L = {NOBODY} to {EVERYBODY} the true record gains {tight.text(1, '+')} points",
             OURS,
