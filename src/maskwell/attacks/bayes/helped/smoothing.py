@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ....table import Floats
-from .messages import Weighed, an_exchange_away, believed, choices_of
+from .messages import FLAT, Weighed, an_exchange_away, believed, choices_of
 
 MOST_DRAWS = 250  # of each chain that are smoothed: where that helps at all, few do
 MOST_STEPS = 100_000_000  # records looked at
-LEAST = 0.003  # a record this much less likely than the likeliest is no choice of a unit's next step
+LEAST = 0.003  # a record this much less likely than the likeliest is no choice of a unit's next step,
+RARE = 1e-6  # but where few records come into question all that were visited are, and all that are an exchange away
 
 
 def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Floats) -> Weighed:
@@ -24,8 +25,11 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Flo
 
     chains, draws, known = kept.shape
     visits = _visits(kept, logs.shape[1])
-    near = np.any([an_exchange_away(logs, chain[-1].astype(np.int64), LEAST) for chain in kept], axis=0)
-    choices = choices_of(np.maximum(guessed, visits.mean(axis=0)), near, LEAST)
+    mean = visits.mean(axis=0)
+    near = np.any([an_exchange_away(logs, chain[-1].astype(np.int64), RARE) for chain in kept], axis=0)
+    near |= mean[:, :-1] > 0
+    near &= ((mean**2).sum(axis=1) > 1.0 / FLAT)[:, None]
+    choices = choices_of(np.maximum(guessed, mean), near, LEAST)
     most = min(max(MOST_STEPS // (chains * max(len(choices[0]), 1)), 1), MOST_DRAWS)
     thin = np.ascontiguousarray(kept[:, :: -(-draws // most)])
     steps = np.zeros((chains, known, logs.shape[1] + 1))
