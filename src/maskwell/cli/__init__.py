@@ -16,6 +16,7 @@ import typer
 from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
 from .beliefs import telling
+from .fitting import fit
 from .intruders import attack, swap
 from .reading import (
     ColumnsOption,
@@ -262,7 +263,7 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-for command in (attack, telling, swap, calibrate, fingerprint, study):
+for command in (fit, attack, telling, swap, calibrate, fingerprint, study):
     app.command()(command)
 
 

@@ -48,6 +48,8 @@ def compile_all() -> None:
     _compile_matchings()
     _compile_helping()
     _compile_gauss()
+    _compile_randoms()
+    _compile_marginal()
 
 
 def _compile_planes() -> None:
@@ -162,3 +164,47 @@ def _compile_gauss() -> None:
     marks = np.zeros(2, bool)
     gauss_ranks.sweep(grove, points[:1], where, one, one, 1, pair, pair.copy(), np.zeros((1, 2)), marks)
     gauss_ranks.renew(grove, np.zeros(2))
+
+
+def _compile_randoms() -> None:
+    """Compile single draws and the paper's sampler."""
+    import numpy as np
+
+    from . import polya_gamma, proposals, randoms
+
+    rng, three, eye = np.random.default_rng(0), np.ones(3), np.eye(2)
+    randoms.truncated_normal(rng, 0.0, 1.0, 0.0, 1.0)
+    randoms.normal_cdf(0.0)
+    randoms.log_normal_cdf(0.0)
+    randoms.exponential(rng, 1.0)
+    randoms.gamma_draw(rng, 1.0)
+    randoms.inverse_gamma(rng, 1.0, 1.0)
+    randoms.inverse_gaussian(rng, 1.0, 1.0)
+    randoms.wishart_root(rng, 3.0, eye)
+    randoms.inverse_wishart(rng, 3.0, eye)
+    randoms.categorical_from_logs(rng, three)
+    polya_gamma.polya_gamma(rng, 1.0, 0.0)
+    grid, codes, ends = np.ones((3, 1)), np.zeros((3, 1), np.int64), np.array([0, 1])
+    numbers = proposals.NumberTarget(three, three[:1], 1.0, *(grid,) * 2, three[:1], *(grid,) * 4)
+    proposals.move_numbers(rng, grid.copy(), numbers, True, False)
+    levels = proposals.CategoryTarget(
+        grid, np.zeros(1), ends, three, three[:1], 1.0, grid, grid, three[:1], grid, grid, ends
+    )
+    proposals.move_codes(rng, codes, levels, True)
+    proposals.draw_utilities(rng, three, three > 0)
+    proposals.draw_coefficients(rng, grid, three, 1.0, 1.0)
+
+
+def _compile_marginal() -> None:
+    """Compile the likelihoods with unknown numbers integrated out."""
+    import numpy as np
+
+    from . import marginal
+
+    one, pair = np.ones(1), (np.ones(1), np.ones(1))
+    marginal.logit_total(one, one, one, one, one)
+    marginal.logit_slopes(one, pair, pair, (one.copy(), one.copy()))
+    marginal.probit_total(one, one, one)
+    marginal.probit_slopes(one, pair, (one.copy(), one.copy()))
+    marginal.count_total(one, 0.0, pair, pair)
+    marginal.count_slopes(one, 0.0, pair, pair, (one.copy(), one.copy()))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...masks import CorrelatedNoise, IndependentNoise
 from ...table import Floats, Table
+from .models import Model, Parameter
 from .simulation import Job, keys_of
 
 QUANTILES = (0.05, 0.10, 0.50, 0.90, 0.95)
@@ -29,6 +30,18 @@ class Farms:
     records: int = 333
 
     fields: ClassVar[tuple[str, ...]] = ("receipts", "region", "harvest", "cost")
+    model: ClassVar[Model] = Model(
+        "receipts ~ region + harvest + cost",
+        "receipts",
+        ("region", "harvest", "cost"),
+        (
+            Parameter("beta_0", "Intercept"),
+            Parameter("beta_1", "region"),
+            Parameter("beta_2 x 1,000", "harvest", times=1e3),
+            Parameter("beta_3 x 100,000", "cost", times=1e5),
+            Parameter("sigma^2", "sigma", power=2),
+        ),
+    )
     north: ClassVar[float] = 0.5
     means: ClassVar[tuple[float, float]] = (4085.0, 71_500.0)
     cv: ClassVar[float] = 0.482

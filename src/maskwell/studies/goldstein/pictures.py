@@ -1,4 +1,4 @@
-"""The pictures: the curves of h by decile, table 2, what knowing the noise is worth, and the farms."""
+"""The pictures: the curves of h by decile, table 2, what knowing the noise is worth, the farms; and the analyses."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ..pictures import Picture, draw_all, headline, legend, name_ends, say, shad
 from ..results import BETWEEN, Study, StudyTable, expected
 from .farms import NOISES as FARM_NOISES
 from .farms import QUANTILES
+from .fit_pictures import FIT_PICTURES
 from .simulation import EUCLID, EXPECTED, POSTERIOR
 from .tables import COVARIANCES, LAST, NOISES
 
@@ -210,4 +211,5 @@ PICTURES: dict[str, Picture] = {
     "table_2.png": (("2",), table_2_curves),
     "informed.png": (("informed", "knowledge"), informed),
     "farms.png": (("7a", "7b", "7-informed"), farms),
+    **FIT_PICTURES,
 }

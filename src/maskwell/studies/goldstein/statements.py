@@ -20,8 +20,10 @@ from ..conclusions import (
 )
 from ..results import BETWEEN, expected
 from .agreement import agreement, lone_cell, misprint, reproduced
+from .answers import ANSWERS
 from .binary import exact
 from .chances import Figures, z_scores
+from .farm_answers import of_both
 from .farms import NOISES, QUANTILES
 from .simulation import EUCLID, EXPECTED, INVERSE, OMEGA, POSTERIOR
 
@@ -42,7 +44,7 @@ def notes(figures: Mapping[str, Figures], files: Mapping[str, int]) -> list[str]
         for check in checks
         for text in check(by_file[name])
     ]
-    return [EXPLAINED, *dict.fromkeys([*told, *_of_both(by_file)])]
+    return [EXPLAINED, *dict.fromkeys([*told, *of_both(by_file), *_of_both(by_file)])]
 
 
 def _by_file(figures: Figures, count: int) -> Figures:
@@ -299,6 +301,7 @@ STATEMENTS: dict[str, tuple[Callable[[Figures], list[str]], ...]] = {
     "covariance": (_covariance,),
     "expectation": (_expectation,),
     "binary": (_binary,),
+    **ANSWERS,
     "7a": (_tail,),
     "7-informed": (_farms_informed,),
 }

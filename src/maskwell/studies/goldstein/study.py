@@ -1,4 +1,4 @@
-"""Goldstein and Shlomo's study, part 1: the h-index by simulation, the worked example of section 5, the farms."""
+"""Goldstein and Shlomo's study: the h-index by simulation, the example of section 5, the farms; and the analyses."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from ..plans import Progress, Steps, files_of
 from ..results import BETWEEN, Study, StudyTable, expected
+from .analyses import ANALYSES
 from .chances import Figures, table_of, z_scores
+from .fitted import fits_of
 from .simulation import simulate
 from .statements import notes
 from .tables import SCORES, TABLES
 
-REPLICATES = 700  # about two minutes on one core
+REPLICATES = 700  # about six minutes on two cores
 
 
 def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:
@@ -31,6 +33,8 @@ def _written(name: str, figures: Figures, count: int) -> StudyTable:
     if name in SCORES:
         scores = {_short(cell): [z] for cell, z in z_scores(SCORES[name], figures).items()}
         return expected("goldstein")[name].table(scores, note)
+    if name in ANALYSES:
+        return fits_of(name, figures, note)
     if name == "binary":
         draws = {cell: values.tolist() for cell, values in figures.items()}
         return expected("goldstein")[name].table(draws, note)

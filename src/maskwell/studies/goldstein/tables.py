@@ -10,6 +10,7 @@ import numpy as np
 from ...table import Floats
 from ..plans import Plan, named
 from . import binary, farms
+from .analyses import ANALYSES
 from .chances import Figures
 from .simulation import (
     DECILES,
@@ -294,6 +295,7 @@ TABLES: dict[str, Callable[[], Plan]] = {
     "covariance": _covariance,
     "expectation": _expectation,
     "binary": _binary,
+    **ANALYSES,
     "7a": lambda: _table_7(farms.correlated),
     "7b": lambda: _table_7(farms.by_itself),
     "7-informed": _farms_informed,

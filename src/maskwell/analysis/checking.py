@@ -1,0 +1,149 @@
+"""What is wrong with a design, or worth knowing, before any draw is made."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..errors import BadInput, BadPlan
+from ..masking import Release
+from .system import LOGIT, ORDERED, PROBIT, Bools, Floats, System
+
+COLLINEAR = 1e-9  # of the largest singular value of columns brought to one size
+WEAK = 0.5  # reliability below which the noise is larger than the signal
+
+
+def checked(system: System, release: Release) -> tuple[str, ...]:
+    """Refuse a design that cannot be fitted; return notes."""
+    design = columns_at_release(system)
+    counted = np.ones(len(system), bool) if system.counted is None else system.counted
+    count = int(counted.sum())
+    names = system.interest.names
+    if count <= len(names):
+        raise BadInput(
+            f"there are {count:,} records with a response for {len(names)} coefficients; a model needs more records "
+            "than coefficients"
+        )
+    if not np.isfinite(design[counted]).all():
+        bad = [
+            name
+            for name, column in zip(names, design[counted].T, strict=True)
+            if not np.isfinite(column).all()
+        ]
+        raise BadPlan(
+            f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
+            "noise carried below 0?); take the column without that transform, or release it with noise on the log scale"
+        )
+    _collinear(design[counted], names)
+    notes = [*_groups(system), *_missing(system), *_separated(system, design, counted), *_weak(system)]
+    if system.noise is not None:
+        notes += list(system.noise.notes)
+    if release.card.seeded:
+        notes.append("the noise of this release comes from a small seed: for studies")
+    return tuple(notes)
+
+
+def columns_at_release(system: System) -> Floats:
+    """Return the columns of the model of interest at the released values."""
+    from .formulas.trees import evaluate, on_state
+
+    values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
+    out = np.empty((len(system), len(system.interest.columns)))
+    for k, node in enumerate(system.interest.columns):
+        out[:, k] = evaluate(on_state(node, system.variables), values)
+    return out
+
+
+def _collinear(design: Floats, names: tuple[str, ...]) -> None:
+    """Refuse columns that are an exact combination of others, and name them."""
+    sizes = np.sqrt((design**2).sum(axis=0))
+    empty = [name for name, size in zip(names, sizes, strict=True) if size == 0]
+    if empty:
+        raise BadPlan(f"the columns {', '.join(map(repr, empty))} are 0 in every record; leave them out")
+    scaled = design / sizes
+    _, singular, right = np.linalg.svd(np.linalg.qr(scaled, mode="r"))
+    if singular[-1] > COLLINEAR * singular[0]:
+        return
+    involved = [name for name, part in zip(names, np.abs(right[-1]), strict=True) if part > 1e-6]
+    raise BadPlan(
+        f"the columns {', '.join(map(repr, involved))} are exactly collinear: one is a combination of the others; "
+        "leave one out"
+    )
+
+
+def _groups(system: System) -> list[str]:
+    found = []
+    for factor in system.factors:
+        sizes = np.bincount(factor.codes, minlength=len(factor.labels))
+        single = int((sizes == 1).sum())
+        if single == len(sizes):
+            raise BadPlan(
+                f"every group of {factor.name!r} has one record: its effects cannot be told from the residual; "
+                "leave the term out"
+            )
+        if single:
+            found.append(
+                f"{single:,} of {len(sizes):,} groups of {factor.name} have one record: they tell little about "
+                "differences between groups"
+            )
+        if len(sizes) < 5:
+            found.append(f"{factor.name} has {len(sizes)} groups: the sd of their effects rests on its prior")
+    return found
+
+
+def _missing(system: System) -> list[str]:
+    found = []
+    if system.counted is not None:
+        found.append(
+            f"{int((~system.counted).sum()):,} records without a response inform the covariate model alone"
+        )
+    for j, variable in enumerate(system.variables):
+        unknown = system.unknown[:, j]
+        if unknown.any() and not unknown.all() and j != system.interest.response:
+            found.append(
+                f"{variable.name}: {int(unknown.sum()):,} missing or unknown values are drawn with the rest"
+            )
+    return found
+
+
+def _separated(system: System, design: Floats, counted: Bools) -> list[str]:
+    """Say where a column of a binary model splits the responses without overlap."""
+    if system.interest.family not in (PROBIT, LOGIT, ORDERED):
+        return []
+    y = system.state[counted, system.interest.response]
+    split = [
+        name
+        for name, column in zip(system.interest.names, design[counted].T, strict=True)
+        if np.ptp(column) > 0 and _splits(column, y)
+    ]
+    return [
+        f"{name} separates the responses (no overlap, as released): its coefficient rests on its prior"
+        for name in split
+    ]
+
+
+def _splits(column: Floats, y: Floats) -> bool:
+    low, high = column[y <= y.min()], column[y >= y.max()]
+    if len(np.unique(column)) == 2:  # a dummy: all responses alike at one of its values
+        return any(len(np.unique(y[column == value])) == 1 for value in np.unique(column))
+    return bool(low.max() < high.min() or high.max() < low.min())
+
+
+def _weak(system: System) -> list[str]:
+    """Say where the noise is larger than the signal."""
+    if system.noise is None:
+        return []
+    found = []
+    for k, j in enumerate(system.noise.columns.tolist()):
+        noise = float(system.noise.sds[k])
+        total = float(np.std(system.state[:, j]))
+        if noise <= 0 or total <= 0:
+            continue
+        reliability = 1 - (noise / total) ** 2
+        if reliability < WEAK:
+            share = f"{max(reliability, 0.0):.0%}"
+            name = system.variables[j].name
+            found.append(
+                f"{name}: the noise is larger than the signal (about {share} of the released variance is true): "
+                "what depends on it is weakly identified and leans on the priors"
+            )
+    return found

@@ -1,0 +1,192 @@
+"""fit(): from a formula and a release to the posterior of the model that the original data would have had."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadPlan, MaskwellWarning, nearest
+from ..masking import Release
+from .building import FAMILY, Asked, as_if_true, build, read_formula
+from .priors import Priors
+from .results.draws import Draws
+from .samplers.chains import Running
+from .system import System
+
+Progress = Callable[[int, int], None]
+SAMPLERS = ("auto", "gibbs", "closed", "marginal")
+DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
+NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How a model is fitted: chains, draws of each (None: until they agree), warm-up, sampler, priors, seed."""
+
+    chains: int = 4
+    draws: int | None = None
+    warmup: int = WARMUP
+    sampler: str = "auto"
+    priors: Priors = field(default_factory=Priors)
+    seed: int | None = None
+    cores: int | None = None
+    keep_truths: bool = False
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("chains", 1), ("warmup", 0)):
+            if getattr(self, name) < least:
+                raise BadPlan(f"{name} must be at least {least}")
+        if self.draws is not None and self.draws < 4:
+            raise BadPlan("draws must be at least 4")
+        if self.sampler not in SAMPLERS:
+            hint = nearest(self.sampler, SAMPLERS)
+            raise BadPlan(f"sampler {self.sampler!r} is not one of {', '.join(SAMPLERS)}{hint}")
+
+
+def fit(
+    formula: str,
+    release: Release,
+    *,
+    family: str = "gaussian",
+    link: str | None = None,
+    weights: str | None = None,
+    measurement_error: Mapping[str, float] | None = None,
+    covariate_groups: bool = True,
+    naive: bool = True,
+    options: FitOptions | None = None,
+    **given: Any,
+) -> Any:
+    """Fit a model to a release as if to the original: true values of noised columns are drawn with the parameters.
+
+    `formula` is read by formulae (`y ~ x1*x2 + sex + (1|school)`); `family` is gaussian, binary (with `link` logit
+    or probit), ordered, poisson or negative binomial. `measurement_error` gives the variances of known errors of the
+    original columns, `weights` names a column of survey weights. The covariate model of unknown columns has the
+    grouping of the model of interest unless `covariate_groups` is False. With `naive` the unadjusted fit stands
+    beside. Further arguments (`chains`, `draws`, `warmup`, `seed`, `priors`, `sampler`, `cores`, `keep_truths`,
+    `progress`) are those of `FitOptions`.
+    """
+    chosen = _options(options, given)
+    kind = family_of(family, link)
+    parsed, seen = read_formula(formula, release)
+    asked = Asked(parsed, kind, covariate_groups, dict(measurement_error or {}))
+    system = build(asked, release, seen)
+    notes = check_design(system, release)
+    seed = np.random.SeedSequence(chosen.seed)
+    if weights is not None:
+        from .weighting import fit_weighted
+
+        draws = fit_weighted(system, release, weights, chosen, seed.spawn(1)[0])
+    else:
+        draws = sample(system, chosen, seed.spawn(1)[0])
+    beside = sample_naive(system, chosen, seed.spawn(1)[0]) if naive else None
+    return _posterior(formula, release, system, draws, beside, notes)
+
+
+def _options(options: FitOptions | None, given: Mapping[str, Any]) -> FitOptions:
+    known = FitOptions.__dataclass_fields__
+    for name in given:
+        if name not in known:
+            raise BadPlan(f"fit has no option {name!r}{nearest(name, (*known, 'family', 'link', 'weights'))}")
+    return replace(options or FitOptions(), **given)
+
+
+def family_of(family: str, link: str | None) -> int:
+    """Return a family by its name and link."""
+    links = {
+        "gaussian": "identity",
+        "binary": "logit",
+        "ordered": "probit",
+        "poisson": "log",
+        "negative binomial": "log",
+    }
+    name = {
+        "binomial": "binary",
+        "bernoulli": "binary",
+        "normal": "gaussian",
+        "negbin": "negative binomial",
+    }.get(family, family)
+    name = name.replace("_", " ")
+    if name in ("probit", "logit"):
+        name, link = "binary", link or name
+    if name not in links:
+        raise BadPlan(f"family {family!r} is not one of {', '.join(links)}{nearest(family, links)}")
+    if name == "binary":
+        if (link or "logit") not in ("logit", "probit"):
+            raise BadPlan(f"link {link!r} of a binary family is not 'logit' or 'probit'")
+        return FAMILY[link or "logit"]
+    if link is not None and link != links[name]:
+        raise BadPlan(f"family {name!r} has the link {links[name]!r} only")
+    return FAMILY[name]
+
+
+def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
+    """Draw from the posterior of a system, by the fastest way that holds."""
+    from .samplers.choosing import chosen_sampler
+
+    run = chosen_sampler(system, options.sampler)
+    if options.draws is not None:
+        return run(system, options.priors, _running(options, options.draws), seed, options.progress)
+    return _until_converged(run, system, options, seed)
+
+
+def _running(options: FitOptions, draws: int) -> Running:
+    return Running(options.chains, draws, options.warmup, options.cores, options.keep_truths)
+
+
+def _until_converged(run: Any, system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
+    """Run chains twice as long, from the start, until they agree or a limit is reached."""
+    from .results.summary import Diagnostics
+
+    draws, warmup = DRAWS, options.warmup
+    while True:
+        children = seed.spawn(1)[0]
+        running = replace(_running(options, draws), warmup=warmup)
+        found: Draws = run(system, options.priors, running, children, options.progress)
+        if draws >= MOST_DRAWS or not Diagnostics.of(found).failing:
+            return found
+        draws, warmup = 2 * draws, 2 * warmup
+
+
+def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
+    """Fit the same model to the released values as if they were true."""
+    from .samplers.chains import run_gibbs
+
+    running = replace(NAIVE, cores=options.cores)
+    return run_gibbs(as_if_true(system), options.priors, running, seed)
+
+
+def check_design(system: System, release: Release) -> tuple[str, ...]:
+    """Refuse designs that cannot be fitted; return notes about what a reader should know."""
+    from .checking import checked
+
+    return checked(system, release)
+
+
+def _posterior(
+    formula: str, release: Release, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
+) -> Any:
+    from .predicting import SystemPredictor
+    from .results.posterior import Posterior
+    from .samplers.laid_out import unknown_variables
+    from .system import FAMILIES
+
+    unknown = [system.variables[j] for j in unknown_variables(system)]
+    found = Posterior(
+        draws=draws,
+        naive=beside,
+        formula=formula,
+        family=FAMILIES[system.interest.family],
+        records=len(system),
+        noised=tuple(variable.name for variable in unknown),
+        notes=notes,
+        levels={variable.name: variable.levels for variable in unknown if variable.is_category},
+        predictor=SystemPredictor.of(system, draws),
+    )
+    if found.warning is not None:
+        warnings.warn(found.warning, MaskwellWarning, stacklevel=3)
+    return found

@@ -1,0 +1,1 @@
+"""Formulas: checked, read by formulae, and made into expressions that can be evaluated again."""

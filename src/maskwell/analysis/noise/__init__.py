@@ -1,0 +1,23 @@
+"""The noise of a release as a sampler needs it: from the laws on the card to arrays and tables."""
+
+from __future__ import annotations
+
+from .arrays import Arrays, Lowered
+from .cells import bounds
+from .lowering import lowered
+from .reading import check_fit, levels_of, recomputed, state_scale
+from .tables import tables
+from .unknown import unknown_cells
+
+__all__ = [
+    "Arrays",
+    "Lowered",
+    "bounds",
+    "check_fit",
+    "levels_of",
+    "lowered",
+    "recomputed",
+    "state_scale",
+    "tables",
+    "unknown_cells",
+]

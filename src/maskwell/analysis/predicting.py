@@ -1,0 +1,126 @@
+"""What a fitted system offers for prediction: its columns made of new covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .expressions import Node
+from .results.draws import Draws
+from .system import FAMILIES, Factor, Floats, Ints, System
+
+Labels = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPredictor:
+    """The model of interest, without its records but for the fitted covariates where true values were kept."""
+
+    family: str
+    levels: Mapping[str, tuple[str, ...]]
+    groups: tuple[str, ...]
+    categories: tuple[str, ...]
+    nodes: tuple[Node, ...] = field(repr=False)
+    offset_node: Node | None = field(repr=False)
+    group_nodes: tuple[tuple[int, tuple[Node, ...]], ...] = field(repr=False)
+    factors: tuple[tuple[str, tuple[str, ...]], ...] = field(repr=False)
+    records: tuple[Mapping[str, Floats], Mapping[str, Labels]] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, system: System, draws: Draws) -> SystemPredictor:
+        """Take what prediction needs from a system."""
+        from .formulas.trees import refs
+
+        interest = system.interest
+        response = system.variables[interest.response]
+        nodes = [*interest.columns, *(node for block in interest.effects for node in block.columns)]
+        nodes += [] if interest.offset is None else [interest.offset]
+        needed = set().union(*(refs(node) for node in nodes)) if nodes else set()
+        levels = {v.name: v.levels for v in system.variables if v.name in needed}
+        names = tuple(dict.fromkeys(part for factor in system.factors for part in factor.name.split(":")))
+        return cls(
+            FAMILIES[interest.family],
+            levels,
+            names,
+            response.levels if FAMILIES[interest.family] == "ordered" else (),
+            interest.columns,
+            interest.offset,
+            tuple((block.factor, block.columns) for block in interest.effects),
+            tuple((factor.name, factor.labels) for factor in system.factors),
+            _fitted(system, draws, needed),
+        )
+
+    def columns(self, values: Mapping[str, Floats]) -> Floats:
+        """Return records x coefficients."""
+        return _evaluated(self.nodes, values)
+
+    def offset(self, values: Mapping[str, Floats]) -> Floats | None:
+        """Return what is added to the linear predictor, if anything."""
+        return None if self.offset_node is None else _evaluated((self.offset_node,), values)[:, 0]
+
+    def effects(
+        self, values: Mapping[str, Floats], groups: Mapping[str, Labels]
+    ) -> list[tuple[Ints, Floats]]:
+        """Return, for each set of group effects, the group of each record (-1: not known) and records x columns."""
+        found = []
+        for factor, nodes in self.group_nodes:
+            name, labels = self.factors[factor]
+            places = {label: k for k, label in enumerate(labels)}
+            parts = [groups[part] for part in name.split(":")]
+            joined = [":".join(map(str, row)) for row in zip(*parts, strict=True)]
+            codes = np.array([places.get(label, -1) for label in joined], np.int64)
+            found.append((codes, _evaluated(nodes, values, len(codes))))
+        return found
+
+    def fitted(self) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
+        """Return the covariates of the records fitted, unknown ones at their posterior means; None if not kept."""
+        return self.records
+
+
+def _evaluated(nodes: tuple[Node, ...], values: Mapping[str, Floats], count: int | None = None) -> Floats:
+    from .formulas.trees import evaluate
+
+    length = count if count is not None else max((len(column) for column in values.values()), default=1)
+    out = np.empty((length, len(nodes)))
+    for k, node in enumerate(nodes):
+        out[:, k] = evaluate(node, values)
+    return out
+
+
+def _fitted(
+    system: System, draws: Draws, needed: set[str]
+) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
+    """Return the covariates of all records where that can be done: nothing unknown, or true values kept."""
+    unknown = set(np.flatnonzero(system.unknown.any(axis=0)).tolist())
+    values: dict[str, Any] = {}
+    for j, variable in enumerate(system.variables):
+        if variable.name not in needed:
+            continue
+        if j not in unknown:
+            values[variable.name] = system.state[:, j]
+        elif draws.truths is None:
+            return None
+        else:
+            kept = draws.truths[..., draws.truth_names.index(variable.name)].reshape(-1, len(system))
+            values[variable.name] = (
+                _usual(kept) if variable.is_category else kept.mean(axis=0, dtype=np.float64)
+            )
+    return values, {part: labels for factor in system.factors for part, labels in _labels(factor)}
+
+
+def _usual(kept: npt.NDArray[np.float32]) -> Floats:
+    """Return the likeliest code of each record."""
+    counts = np.stack([(kept == code).sum(axis=0) for code in range(int(kept.max(initial=0)) + 1)])
+    return np.asarray(counts.argmax(axis=0), dtype=np.float64)
+
+
+def _labels(factor: Factor) -> list[tuple[str, Labels]]:
+    whole = np.array([label.split(":") for label in factor.labels], dtype=object)
+    parts = factor.name.split(":")
+    if whole.ndim != 2 or whole.shape[1] != len(parts):
+        return []
+    return [(part, whole[factor.codes, k]) for k, part in enumerate(parts)]

@@ -1,0 +1,169 @@
+"""The response of a model: what each family needs it to be, and how it is brought there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import BadPlan
+from .columns import Seen
+from .expressions import Node, Ref, Unary
+from .system import (
+    FAMILIES,
+    GAUSSIAN,
+    LOGIT,
+    NEGATIVE_BINOMIAL,
+    ORDERED,
+    POISSON,
+    PROBIT,
+    Bools,
+    Floats,
+    Variable,
+)
+
+MOST_CODES = 20  # of an ordered response given as a number
+
+
+def as_response(family: int, node: Node, seen: Seen) -> tuple[Seen, Bools]:
+    """Return the response as the sampler needs it, and which records have one; refuse what a family cannot take."""
+    counted = ~seen.missing
+    if not counted.any():
+        raise BadPlan(f"the response {seen.variable.name!r} is missing in every record")
+    if family == GAUSSIAN:
+        found = _gaussian(node, seen)
+    elif family in (PROBIT, LOGIT):
+        found = _binary(node, seen)
+    elif family == ORDERED:
+        found = _ordered(node, seen)
+    else:
+        found = _count(family, node, seen)
+    _varies(found, counted)
+    return found, counted
+
+
+def _varies(seen: Seen, counted: Bools) -> None:
+    values = seen.guess[counted]
+    if (values == values[0]).all():
+        raise BadPlan(
+            f"the response {seen.variable.name!r} is the same in every record: there is nothing to explain"
+        )
+
+
+def _gaussian(node: Node, seen: Seen) -> Seen:
+    name = seen.variable.name
+    if seen.variable.is_category:
+        count = len(seen.variable.levels)
+        remedy = (
+            "family='logit' or 'probit'"
+            if count == 2
+            else "family='ordered' (if its categories are in order)"
+        )
+        raise BadPlan(f"the response {name!r} is a category of {count} levels; use {remedy}")
+    return _transformed(node, seen)
+
+
+def _transformed(node: Node, seen: Seen) -> Seen:
+    """Bring the response to the scale of the formula: as it is, or a transform of a known column."""
+    from .formulas.trees import evaluate, on_state
+
+    variable = seen.variable
+    state = on_state(node, [variable])
+    if state == Ref(variable.name):
+        if variable.log_shift is not None:  # the formula says log(y + shift): the state is the response
+            variable = replace(variable, log_shift=None)
+        return replace(seen, variable=variable)
+    if seen.noised.any() or seen.coded.any():
+        hint = "model it as it is" if isinstance(node, Unary) else "model the column itself"
+        raise BadPlan(
+            f"the response {variable.name!r} carries noise or codes on another scale than the formula's; {hint}, "
+            "or release it with noise on that scale (transform='log')"
+        )
+    values = evaluate(state, {variable.name: seen.guess})
+    if not np.isfinite(values[~seen.missing]).all():
+        raise BadPlan(
+            f"the response is not a finite number in every record: {variable.name!r} has values outside its transform"
+        )
+    return replace(seen, variable=Variable(variable.name), guess=np.where(seen.missing, 0.0, values))
+
+
+def _plain(node: Node, seen: Seen, family: str) -> None:
+    if node != Ref(seen.variable.name):
+        raise BadPlan(
+            f"family {family!r} takes the response as it is: write {seen.variable.name!r} alone on the left"
+        )
+
+
+def _binary(node: Node, seen: Seen) -> Seen:
+    name = seen.variable.name
+    _plain(node, seen, "logit")
+    if seen.variable.is_category:
+        if len(seen.variable.levels) != 2:
+            raise BadPlan(
+                f"the response {name!r} has {len(seen.variable.levels)} levels; a binary family takes two "
+                "(family='ordered' takes more)"
+            )
+        return seen
+    if seen.noised.any():
+        raise BadPlan(
+            f"the response {name!r} is a number with noise; a binary response must be a category in the schema, "
+            "so that the card can say how its codes were changed"
+        )
+    distinct = np.unique(seen.guess[~seen.missing])
+    if not np.isin(distinct, (0.0, 1.0)).all():
+        raise BadPlan(f"the response {name!r} must be 0 or 1, or a category of two levels")
+    return seen
+
+
+def _ordered(node: Node, seen: Seen) -> Seen:
+    name = seen.variable.name
+    _plain(node, seen, "ordered")
+    if seen.variable.is_category:
+        if len(seen.variable.levels) < 3:
+            raise BadPlan(
+                f"the response {name!r} has {len(seen.variable.levels)} levels; use family='probit' or 'logit'"
+            )
+        if not seen.noised.any():
+            return _present(seen)
+        return seen
+    if seen.noised.any():
+        raise BadPlan(f"the response {name!r} is a number with noise; an ordered response must be a category")
+    distinct = np.unique(seen.guess[~seen.missing])
+    if not 3 <= len(distinct) <= MOST_CODES:
+        raise BadPlan(
+            f"the response {name!r} has {len(distinct)} different values; family='ordered' takes 3 to {MOST_CODES}"
+        )
+    codes = np.searchsorted(distinct, np.where(seen.missing, distinct[0], seen.guess)).astype(np.float64)
+    levels = tuple(f"{value:g}" for value in distinct)
+    return replace(seen, variable=Variable(name, levels), guess=codes)
+
+
+def _present(seen: Seen) -> Seen:
+    """Leave levels out that no record has: their cuts would have nothing to stand on."""
+    used = np.unique(seen.guess[~seen.missing]).astype(np.int64)
+    if len(used) < 3:
+        raise BadPlan(
+            f"the response {seen.variable.name!r} has fewer than three levels that occur; use family='probit'"
+        )
+    codes: Floats = np.searchsorted(used, np.where(seen.missing, used[0], seen.guess)).astype(np.float64)
+    levels = tuple(seen.variable.levels[k] for k in used)
+    return replace(seen, variable=Variable(seen.variable.name, levels), guess=codes)
+
+
+def _count(family: int, node: Node, seen: Seen) -> Seen:
+    name = seen.variable.name
+    _plain(node, seen, FAMILIES[family])
+    assert family in (POISSON, NEGATIVE_BINOMIAL)
+    if seen.variable.is_category:
+        raise BadPlan(f"the response {name!r} is a category; family {FAMILIES[family]!r} takes counts")
+    if seen.noised.any() or seen.coded.any():
+        raise BadPlan(
+            f"the response {name!r} is a count with noise or codes, for which there is no sampler; model it as "
+            "family='gaussian', or log-transformed"
+        )
+    values = seen.guess[~seen.missing]
+    if (values < 0).any() or (values != np.rint(values)).any():
+        raise BadPlan(
+            f"the response {name!r} must be whole numbers from 0 on for family {FAMILIES[family]!r}"
+        )
+    return seen

@@ -1,0 +1,33 @@
+"""What a sampler returns: draws of the parameters, by chain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Draws of a model's parameters: chains x draws x parameters.
+
+    `names` are those of the model of interest: coefficients first, then `sigma`, `sd(Intercept|school)`,
+    `cor(Intercept,x|school)`, `cut[1]`, `shape`. `nuisance` has the covariate model's. `effects` has, for each set of
+    group effects, chains x draws x groups x columns; `truths`, on request, draws of the unknown values in the data's
+    units: chains x kept draws x records x variables.
+    """
+
+    names: tuple[str, ...]
+    values: Floats = field(repr=False)
+    nuisance_names: tuple[str, ...] = ()
+    nuisance: Floats | None = field(default=None, repr=False)
+    effects: tuple[npt.NDArray[np.float32], ...] = field(default=(), repr=False)
+    truths: npt.NDArray[np.float32] | None = field(default=None, repr=False)
+    truth_names: tuple[str, ...] = ()
+    sampler: str = ""
+    info: Mapping[str, Any] = field(default_factory=dict, repr=False)

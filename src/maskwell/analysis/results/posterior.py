@@ -1,0 +1,162 @@
+"""What a fit found: draws of the model's parameters, one table, one screen, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .draws import Draws, Floats
+from .prediction import Prediction, Predictor, predicted
+from .summary import LEVEL, SHOWN, Diagnostics, Summary, check_level, ends, index_of
+from .truths import Truths
+from .words import UNCONVERGED, counted, listed, noted, trouble
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LEGEND = (
+    "ESS: effective draws, the fewer of bulk and tails; unadjusted: released values taken for true; "
+    "bias/sd: what the noise adds to that, in sds; wider: the sd against that of the unadjusted"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What the original would have said of a model, as far as the release tells: draws given release and card.
+
+    `draws` are of the model with the noise taken into account, `naive` of the same model fitted to the released
+    values as if they were true. `noised` names the columns of the model whose true values are unknown, `levels` the
+    categories of those columns that have some. `notes` says in sentences what was decided. `predictor` turns new
+    covariates into columns of the model. It holds nothing of a record but the truths asked for.
+    """
+
+    draws: Draws = field(repr=False)
+    naive: Draws | None = field(default=None, repr=False)
+    formula: str = ""
+    family: str = ""
+    records: int = 0
+    noised: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    predictor: Predictor | None = field(default=None, repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters of the model: coefficients first, then spreads and cut points."""
+        return self.draws.names
+
+    @property
+    def chains(self) -> int:
+        """How many chains were run."""
+        return int(self.draws.values.shape[0])
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """R-hat and effective draws of each parameter."""
+        return Diagnostics.of(self.draws)
+
+    @property
+    def converged(self) -> bool:
+        """Whether every parameter has an R-hat below 1.01 and more than 400 effective draws, bulk and tails."""
+        return not self.diagnostics.failing
+
+    @property
+    def warning(self) -> str | None:
+        """What is wrong with the chains and what helps, in a sentence; nothing where they have converged."""
+        return trouble(self.draws, self.diagnostics)
+
+    def summary(self, level: float = LEVEL) -> Summary:
+        """Return estimate, sd, interval, R-hat and effective draws of each parameter, beside the naive fit."""
+        return Summary.of(self.draws, self.naive, self.diagnostics, level)
+
+    def draws_of(self, name: str) -> Floats:
+        """Return the draws of a parameter, of the model of interest or the covariate model: chains x draws."""
+        if name in self.draws.nuisance_names and self.draws.nuisance is not None:
+            return self.draws.nuisance[:, :, self.draws.nuisance_names.index(name)]
+        return self.draws.values[:, :, index_of(name, self.names)]
+
+    def __getitem__(self, name: str) -> Floats:
+        return self.draws_of(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.names or name in self.draws.nuisance_names
+
+    def interval(self, name: str, level: float = LEVEL) -> tuple[float, float]:
+        """Return the equal-tailed interval of a parameter."""
+        check_level(level)
+        low, high = np.quantile(self.draws_of(name), ends(level))
+        return float(low), float(high)
+
+    def truths(self, column: str, level: float = LEVEL) -> Truths:
+        """Return what is known of each record's true value of a noised column; `fit` must have kept the draws."""
+        return Truths.of(self.draws, column, self.levels.get(column, ()), level)
+
+    def predict(
+        self, new: Any = None, *, kind: str = "mean", level: float = LEVEL, seed: int | None = None
+    ) -> Prediction:
+        """Predict records from their true covariates: the expected response, or (kind="response") a new one.
+
+        `new` is a Table, a dataframe or a mapping of columns; without it the fitted records are predicted at what
+        is known of their true values. A group that the model knows has its own effects; those of another are drawn
+        from their law, so that the interval says how much groups differ.
+        """
+        check_level(level)
+        return predicted(self.draws, self.predictor, new, kind=kind, level=level, seed=seed)
+
+    def to_arviz(self) -> Any:
+        """Return the draws as an arviz DataTree: groups `posterior`, and `sample_stats` where the sampler has any."""
+        from .arviz_data import to_arviz
+
+        return to_arviz(self)
+
+    def plot_trace(self, names: Sequence[str] | None = None) -> Figure:
+        """Draw the chains of each parameter side by side with their densities."""
+        from .plots import trace
+
+        return trace(self, names)
+
+    def plot_density(self, names: Sequence[str] | None = None) -> Figure:
+        """Draw the density of each parameter, adjusted and naive."""
+        from .plots import density
+
+        return density(self, names)
+
+    def plot_forest(self, names: Sequence[str] | None = None, level: float = LEVEL) -> Figure:
+        """Draw the interval of each parameter, adjusted and naive."""
+        from .plots import forest
+
+        return forest(self, names, level)
+
+    def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
+        """Return figures only: no draw and no record."""
+        said = {"formula": self.formula, "family": self.family, "records": self.records}
+        ran = {"sampler": self.draws.sampler, "chains": self.chains, "draws": int(self.draws.values.shape[1])}
+        judged = {"converged": self.converged, "warning": self.warning, "notes": list(self.notes)}
+        return {**said, "noised": list(self.noised), **ran, **self.summary(level).to_dict(), **judged}
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, level: float = LEVEL, most: int | None = SHOWN) -> list[str]:
+        """Return what fits on one screen: no more than so many parameters."""
+        model = f"{self.formula} ({self.family})" if self.family else self.formula
+        lines = [f"Posterior of {model}: {counted(self.records, 'record')}", *self._how()]
+        if self.warning is not None:
+            lines += ["", *noted(self.warning.removeprefix(UNCONVERGED), "NOT CONVERGED: ")]
+        summary = self.summary(level)
+        lines += ["", *summary.lines(most)]
+        if self.naive is not None:
+            lines += noted(LEGEND, "")
+        notes = [line for note in self.notes for line in noted(note)]
+        return [*lines, "", *notes] if notes else lines
+
+    def _how(self) -> list[str]:
+        """Say which columns carry noise and how the draws were made."""
+        unknown = f"true values unknown: {listed(self.noised)}" if self.noised else "no column carries noise"
+        drawn = f"{counted(self.chains, 'chain')} of {counted(int(self.draws.values.shape[1]), 'draw')}"
+        said = "; ".join([unknown, *([self.draws.sampler] if self.draws.sampler else []), drawn])
+        return noted(said, "")

@@ -1,0 +1,1 @@
+"""Ways to draw from the posterior of a system of equations."""

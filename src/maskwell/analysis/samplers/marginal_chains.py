@@ -1,0 +1,131 @@
+"""Chains on a marginal posterior by proposals that do not depend on where the chain is.
+
+A proposal is multivariate t around the mode, on the scale of the curvature there and wider where the posterior is; else
+with the moments of weighted draws. It is accepted with chance min(1, w(new) / w(old)), w = posterior density / proposal
+density: Hastings' ratio (Tierney 1994, independence chains).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from ..system import Floats
+from .marginal_batches import log_densities
+from .marginal_mode import Fit
+from .marginal_posterior import Posterior
+
+PILOT = 400  # draws that the proposal is judged by and improved with
+ROUNDS = 4
+GOOD = 0.7  # share of effective draws at which a proposal is not improved further
+POOR = 0.3  # below: no proposal to sample with
+BATCH = 128
+REACHES = (1.0, 2.0, 3.0, 4.5)  # standard deviations from the mode at which the posterior is looked at
+NARROWEST, WIDEST = 0.8, 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A multivariate t law, each of whose axes (columns of `root`) is stretched by its own factor on either side."""
+
+    centre: Floats
+    root: Floats
+    df: float
+    ahead: Floats
+    behind: Floats
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return draws and their log densities, constants apart."""
+        round_ = rng.standard_normal((count, len(self.centre)))
+        round_ *= np.sqrt(self.df / rng.chisquare(self.df, count))[:, None]
+        stretch = np.where(round_ > 0.0, self.ahead, self.behind)
+        logs = -0.5 * (self.df + len(self.centre)) * np.log1p((round_**2).sum(axis=1) / self.df)
+        return self.centre + (stretch * round_) @ self.root.T, logs - np.log(stretch).sum(axis=1)
+
+
+class ChainDraws(NamedTuple):
+    """A chain's draws, the share of proposals it accepted and the longest it stood still."""
+
+    thetas: Floats
+    acceptance: float
+    longest: int
+
+
+def tune(posterior: Posterior, fit: Fit, rng: np.random.Generator) -> tuple[Proposal, float] | None:
+    """Fit a proposal around the mode, or to weighted draws, and say what share of its draws is effective.
+
+    None where that share stays poor.
+    """
+    size = len(fit.mode)
+    best = trial = _split(posterior, fit)
+    highest = 0.0
+    for _ in range(ROUNDS):
+        thetas, logs = trial.draw(PILOT, rng)
+        weights = _weights(log_densities(posterior, thetas) - logs)
+        efficiency = float(1.0 / (len(weights) * (weights**2).sum()))
+        if efficiency > highest:
+            best, highest = trial, efficiency
+        if efficiency > GOOD or efficiency * PILOT < 4.0 * size:
+            break
+        trial = _refitted(trial, thetas, weights)
+    return None if highest < POOR else (best, highest)
+
+
+def _split(posterior: Posterior, fit: Fit) -> Proposal:
+    """Stretch each axis so that the proposal falls no faster than the posterior on either side (Geweke 1989).
+
+    The first axes follow the sds and what else is skewed, with the other parameters where these then lie.
+    """
+    size = len(fit.mode)
+    order = np.concatenate([np.arange(posterior.ends[-2], size), np.arange(posterior.ends[-2])])
+    root = np.empty((size, size))
+    root[order] = np.linalg.cholesky((fit.root @ fit.root.T)[np.ix_(order, order)])
+    far = np.array(REACHES)
+    steps = (far[:, None, None] * root.T).reshape(-1, size)
+    top = float(log_densities(posterior, fit.mode[None])[0])
+    factors = []
+    for side in (1.0, -1.0):
+        drop = top - log_densities(posterior, fit.mode + side * steps).reshape(len(far), size)
+        ratio = far[:, None] / np.sqrt(2.0 * np.maximum(drop, 1e-3))
+        factors.append(np.clip(ratio.max(axis=0), NARROWEST, WIDEST))
+    return Proposal(fit.mode, root, 8.0 + size, factors[0], factors[1])
+
+
+def _weights(logs: Floats) -> Floats:
+    weights = np.exp(logs - logs.max())
+    return np.asarray(weights / weights.sum())
+
+
+def _refitted(proposal: Proposal, thetas: Floats, weights: Floats) -> Proposal:
+    """Return a t law with the weighted mean and covariance of draws, drawn a little towards what it was."""
+    centre = weights @ thetas
+    away = thetas - centre
+    covariance = (weights[:, None] * away).T @ away
+    old = proposal.root @ proposal.root.T
+    shrink = len(centre) / (len(centre) + 1.0 / (weights**2).sum())
+    root = np.linalg.cholesky((1.0 - shrink) * covariance * (proposal.df - 2.0) / proposal.df + shrink * old)
+    even = np.ones(len(centre))
+    return Proposal(centre, root, proposal.df, even, even)
+
+
+def run(posterior: Posterior, proposal: Proposal, draws: int, rng: np.random.Generator) -> ChainDraws:
+    """Return a chain's draws; it starts at a draw picked by its weight among a pilot's."""
+    thetas, logs = proposal.draw(BATCH, rng)
+    weights = log_densities(posterior, thetas) - logs
+    start = int(rng.choice(BATCH, p=_weights(weights)))
+    now, weight = thetas[start], float(weights[start])
+    out, moved = np.empty((draws, len(posterior))), np.zeros(draws, bool)
+    for begin in range(0, draws, BATCH):
+        count = min(BATCH, draws - begin)
+        thetas, logs = proposal.draw(count, rng)
+        weights = log_densities(posterior, thetas) - logs
+        levels = np.log(1.0 - rng.random(count))
+        for k in range(count):
+            moved[begin + k] = levels[k] < weights[k] - weight
+            if moved[begin + k]:
+                now, weight = thetas[k], float(weights[k])
+            out[begin + k] = now
+    stops = np.flatnonzero(np.concatenate([[True], moved, [True]]))
+    return ChainDraws(out, float(moved.mean()), int(np.diff(stops).max()))

@@ -1,0 +1,50 @@
+"""Cholesky roots of small matrices, in place."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from . import announce
+from .programs import inlined
+
+announce(__file__)
+
+Floats = npt.NDArray[np.float64]
+
+
+@inlined
+def factorise(matrix: Floats, size: int) -> None:
+    """Replace the lower triangle of a positive definite matrix by its Cholesky root."""
+    for a in range(size):
+        for b in range(a + 1):
+            total = matrix[a, b]
+            for k in range(b):
+                total -= matrix[a, k] * matrix[b, k]
+            if a == b:
+                matrix[a, a] = sqrt(total)
+            else:
+                matrix[a, b] = total / matrix[b, b]
+
+
+@inlined
+def solve(root: Floats, vector: Floats, size: int) -> None:
+    """Solve root root' x = vector in place."""
+    for a in range(size):
+        total = vector[a]
+        for k in range(a):
+            total -= root[a, k] * vector[k]
+        vector[a] = total / root[a, a]
+    back(root, vector, size)
+
+
+@inlined
+def back(root: Floats, vector: Floats, size: int) -> None:
+    """Solve root' x = vector in place."""
+    for a in range(size - 1, -1, -1):
+        total = vector[a]
+        for k in range(a + 1, size):
+            total -= root[k, a] * vector[k]
+        vector[a] = total / root[a, a]

@@ -1,0 +1,261 @@
+"""`maskwell fit` on a written release; the sampler is played by draws made here."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+import pytest
+
+import maskwell as mw
+from maskwell.analysis.results.draws import Draws
+from maskwell.analysis.results.posterior import Posterior
+
+FORMULA = "TAX ~ INCOME + SEX"
+NAMES = ("Intercept", "INCOME", "SEX[2]", "sigma")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, people: Any) -> Path:
+    """A folder with a release of the people whose incomes carry noise."""
+    where = tmp_path_factory.mktemp("written")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.IndependentNoise(("INCOME",), variance_ratio=0.2), people, seed=5)
+    masking.write(release=where / "out", private=where / "inside", format="csv")
+    return where
+
+
+@pytest.fixture
+def folder(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of that folder, in which the command runs."""
+    here = Path(copytree(written, tmp_path / "here"))
+    monkeypatch.chdir(here)
+    return here
+
+
+class Stub:
+    """Takes the place of fit: keeps how it was called and returns draws around zero."""
+
+    def __init__(self) -> None:
+        self.called: dict[str, Any] = {}
+        self.apart = 0.0
+
+    def __call__(self, formula: str, release: Any, **options: Any) -> Posterior:
+        self.called = {"formula": formula, "release": release, **options}
+        options["progress"](1, 2)
+        rng = np.random.default_rng(options.get("seed"))
+        values = rng.standard_normal((options["chains"], options.get("draws") or 1000, 4))
+        values[0] += self.apart
+        kept = rng.standard_normal((options["chains"], 5, len(release), 1)).astype(np.float32)
+        truths = {"truths": kept, "truth_names": ("INCOME",)} if options.get("keep_truths") else {}
+        found = Posterior(
+            Draws(NAMES, values, sampler="exact Gibbs", **truths),
+            Draws(NAMES, 0.5 * values),
+            formula,
+            options["family"],
+            len(release),
+            ("INCOME",),
+            ("INCOME was drawn with the rest",),
+        )
+        if found.warning:
+            warnings.warn(found.warning, mw.MaskwellWarning, stacklevel=2)
+        return found
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    made = Stub()
+    monkeypatch.setattr("maskwell.analysis.fit", made, raising=False)
+    return made
+
+
+def test_fit_prints_what_the_library_says(run: Any, folder: Path, stub: Stub) -> None:
+    ran = run("fit", "out", FORMULA, "--seed", 3)
+    expected = stub(
+        FORMULA, mw.read_release("out"), family="gaussian", chains=4, seed=3, progress=lambda *_: None
+    )
+    assert (ran.code, ran.out, ran.err) == (0, f"{expected!r}\n", "")
+
+
+def test_options_reach_the_library(run: Any, folder: Path, stub: Stub) -> None:
+    words = (
+        "--family binary --link probit --chains 2 --draws 700 --warmup 9 --sampler gibbs --cores 1 --seed 4"
+    )
+    errors = ("--measurement-error", "INCOME=0.2", "--measurement-error", "A=B=3")
+    assert run("fit", "out", FORMULA, *words.split(), *errors, "--weights", "WEIGHT").code == 0
+    called = stub.called
+    assert called.pop("release").table == mw.read_release("out").table
+    assert callable(called.pop("progress"))
+    assert called == {
+        "formula": FORMULA,
+        "family": "binary",
+        "link": "probit",
+        "chains": 2,
+        "draws": 700,
+        "warmup": 9,
+        "sampler": "gibbs",
+        "cores": 1,
+        "seed": 4,
+        "weights": "WEIGHT",
+        "measurement_error": {"INCOME": 0.2, "A=B": 3.0},
+    }
+
+
+def test_what_is_not_given_is_left_to_the_library(run: Any, folder: Path, stub: Stub) -> None:
+    assert run("fit", "out", FORMULA).code == 0
+    assert set(stub.called) == {"formula", "release", "family", "chains", "progress"}
+
+
+def test_json_has_figures_and_the_level(run: Any, folder: Path, stub: Stub) -> None:
+    said = json.loads(run("fit", "out", FORMULA, "--json", "--level", 0.8).out)
+    assert (said["formula"], said["level"], said["converged"]) == (FORMULA, 0.8, True)
+    assert set(said["parameters"]) == set(NAMES)
+    assert "80% interval" in run("fit", "out", FORMULA, "--level", 0.8).out
+
+
+def test_chains_that_do_not_agree_are_the_answer_no(run: Any, folder: Path, stub: Stub) -> None:
+    stub.apart = 2.0
+    ran = run("fit", "out", FORMULA)
+    assert ran.code == 1
+    assert "NOT CONVERGED: R-hat of" in ran.out
+    assert ran.err == ""  # said once, where it is read
+    as_json = run("fit", "out", FORMULA, "--json")
+    assert as_json.code == 1
+    assert json.loads(as_json.out)["warning"].startswith("the chains have not converged")
+
+
+def test_picture_draws_and_truths_are_written(run: Any, folder: Path, stub: Stub) -> None:
+    files = ("--picture", "fit.png", "--save", "draws.parquet", "--truths", "truths.csv")
+    ran = run("fit", "out", FORMULA, "--draws", 500, *files)
+    assert ran.code == 0
+    assert ran.err.split() == ["drawn:", "fit.png", "written:", "draws.parquet", "written:", "truths.csv"]
+    assert Path("fit.png").stat().st_size > 10_000
+    draws = parquet.read_table("draws.parquet")
+    assert (draws.num_rows, draws.column_names) == (2000, ["chain", "draw", *NAMES])
+    assert draws["chain"].to_pylist()[499:501] == [1, 2]
+    truths = csv.read_csv("truths.csv")
+    assert truths.num_rows == len(mw.read_release("out"))
+    assert truths.column_names[-4:] == ["INCOME mean", "INCOME sd", "INCOME low", "INCOME high"]
+
+
+def test_a_data_file_needs_its_card(run: Any, folder: Path, stub: Stub) -> None:
+    files = ("--card", "out/card.json", "--schema", "out/schema.toml")
+    ran = run("fit", "out/data.csv", FORMULA, *files)
+    assert (ran.code, ran.err) == (0, "")
+    assert stub.called["release"].card == mw.read_release("out").card
+    assert stub.called["release"].table == mw.read_release("out").table
+    assert "name its noise card too (--card" in run("fit", "out/data.csv", FORMULA).err
+
+
+def test_a_card_of_another_file_is_told(run: Any, folder: Path, stub: Stub) -> None:
+    text = Path("out/data.csv").read_text()
+    Path("copy.csv").write_text(text + "\n")
+    ran = run("fit", "copy.csv", FORMULA, "--card", "out/card.json", "--schema", "out/schema.toml")
+    assert ran.code == 0
+    assert ran.err.startswith("warning: the card was written for another file")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere", FORMULA, "--card", "out/card.json"), "nowhere"),
+        (("out", FORMULA, "--schema", "out/schema.toml"), "a release has its schema"),
+        (("inside", FORMULA), "error: "),
+        (("out", FORMULA, "--level", "95"), "--level lies between 0 and 1"),
+        (("out", FORMULA, "--check", "magic"), "--check is one of moment, calibration, simex"),
+        (("out", FORMULA, "--picture", "fit.gif"), ".png, .svg or .pdf"),
+        (("out", FORMULA, "--save", "draws.nc"), "must end in .csv or .parquet"),
+        (("out", FORMULA, "--truths", "none/truths.csv"), "does not exist"),
+        (("out", FORMULA, "--save", "out/../there.csv"), "already there"),
+        (("out", FORMULA, "--measurement-error", "0.2"), "COLUMN=VARIANCE"),
+        (("out", FORMULA, "--measurement-error", "x=much"), "COLUMN=VARIANCE"),
+        (("out", FORMULA, "--chains", "0"), "--chains"),
+        (("out",), "FORMULA"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_refused_before_any_work(
+    run: Any, folder: Path, stub: Stub, words: tuple[str, ...], said: str
+) -> None:
+    Path("there.csv").write_text("mine")
+    ran = run("fit", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert stub.called == {}
+    assert Path("there.csv").read_text() == "mine"
+
+
+def test_what_the_library_refuses_is_said(run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise mw.errors.BadPlan("there is no column 'INCOM' (did you mean 'INCOME'?)")
+
+    monkeypatch.setattr("maskwell.analysis.fit", refuse, raising=False)
+    ran = run("fit", "out", FORMULA)
+    assert (ran.code, ran.err) == (2, "error: there is no column 'INCOM' (did you mean 'INCOME'?)\n")
+
+
+class Corrected:
+    """Takes the place of a correction: keeps how it was called."""
+
+    def __init__(self, formula: str, release: Any, **options: Any) -> None:
+        self.said = f"{formula}: {options}"
+
+    def __repr__(self) -> str:
+        return self.said
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"estimates": [1.0, float("nan")]}
+
+
+@pytest.mark.parametrize(
+    ("words", "options"),
+    [
+        (("simex", "--family", "binary"), {"family": "logit"}),
+        (("simex", "--seed", "3"), {"family": "gaussian", "seed": 3}),
+        (("calibration", "--family", "binary", "--link", "probit"), {"family": "probit"}),
+        (("moment", "--seed", "3", "--weights", "WEIGHT"), {"weights": "WEIGHT"}),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_a_cheap_correction_stands_below(
+    run: Any,
+    folder: Path,
+    stub: Stub,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    options: dict[str, Any],
+) -> None:
+    from maskwell.cli.fitting import CHECKS
+
+    monkeypatch.setattr(f"maskwell.analysis.corrections.correcting.{CHECKS[words[0]]}", Corrected)
+    ran = run("fit", "out", FORMULA, "--check", *words)
+    assert ran.out.endswith(f"\n\n{FORMULA}: {options}\n")
+    said = json.loads(run("fit", "out", FORMULA, "--check", *words, "--json").out)
+    assert said["check"] == {"estimates": [1.0, None]}
+
+
+def test_a_moment_correction_of_another_family_is_refused_before_the_fit(
+    run: Any, folder: Path, stub: Stub
+) -> None:
+    ran = run("fit", "out", FORMULA, "--check", "moment", "--family", "binary")
+    assert (ran.code, stub.called) == (2, {})
+    assert "--check moment is for gaussian models" in ran.err
+
+
+def test_what_a_correction_refuses_is_said_before_the_fit(
+    run: Any, folder: Path, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise mw.errors.BadPlan("the formula has effects of groups: use fit(...)")
+
+    monkeypatch.setattr("maskwell.analysis.corrections.correcting.simex", refuse)
+    ran = run("fit", "out", FORMULA, "--check", "simex")
+    assert (ran.code, stub.called) == (2, {})
+    assert ran.err == "error: --check simex: the formula has effects of groups: leave --check out\n"
