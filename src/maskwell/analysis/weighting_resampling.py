@@ -1,15 +1,17 @@
 """Resamples of the records of a system whose counts carry survey weights.
 
-A weighted estimate solves sum w s = 0, s a record's score, and its variance is that of sum w s: the middle of the sandwich is
-sum w^2 s s' (Binder 1983; Pfeffermann 1993). Resampling with chances proportional to weight, as Goldstein, Carpenter and
-Kenward (2018) do, gives sum w s s' instead (weights of mean 1): the estimate is right, its variance too small by about the
-design effect 1 + cv(w)^2. Here the count of a record has a mean proportional to its weight and an sd equal to that mean, which
-gives the sandwich: Poisson counts (the usual bootstrap) at a mean of 1, geometric ones (the Bayesian bootstrap) for large weights.
+A weighted estimate solves sum w s = 0, s a record's score, and its variance is that of sum w s: the middle of
+the sandwich is sum w^2 s s' (Binder 1983; Pfeffermann 1993). Resampling with chances proportional to weight,
+as Goldstein, Carpenter and Kenward (2018) do, gives sum w s s' instead (weights of mean 1): the estimate is
+right, its variance too small by about the design effect 1 + cv(w)^2. Here the count of a record has a mean
+proportional to its weight and an sd equal to that mean, which gives the sandwich: Poisson counts (the usual
+bootstrap) at a mean of 1, geometric ones (the Bayesian bootstrap) for large weights.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +33,16 @@ BY_RECORD = (
     "busy",
     "spread_reference",
 )
-SCALES = (1.0, 1.5, 2.0, 3.0, 4.0)  # mean counts to choose from: the larger, the better small weights are carried
+SCALES = (
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    4.0,
+)  # mean counts to choose from: the larger, the better small weights are carried
+ROUNDED = (
+    3.0  # times the mean counts are rounded for the weighted sample itself: the larger, the less by chance
+)
 MOST_EXCESS = 0.03  # of the variance, by counts below 1/2 that cannot have so small an sd as they should
 
 
@@ -57,7 +68,7 @@ def _noise(noise: Lowered | None, records: Ints) -> Lowered | None:
 
 def taken_arrays(arrays: Arrays, records: Ints) -> Arrays:
     """Return the noise of some records, all of it copied."""
-    own = {name: np.ascontiguousarray(getattr(arrays, name)[records]) for name in BY_RECORD}
+    own: dict[str, Any] = {name: np.ascontiguousarray(getattr(arrays, name)[records]) for name in BY_RECORD}
     return arrays._replace(**own, far=arrays.far._replace(group=arrays.far.group[records]))
 
 
@@ -65,8 +76,8 @@ def taken_arrays(arrays: Arrays, records: Ints) -> Arrays:
 class Units:
     """What is resampled: records, or the groups of the coarsest factor, each group with its records.
 
-    `means` are the mean counts of the units; `members` and `sizes` their records. `within` are the mean counts of records in a
-    group that was drawn, None where all are 1.
+    `means` are the mean counts of the units; `members` and `sizes` their records. `within` are the mean
+    counts of records in a group that was drawn, None where all are 1.
     """
 
     means: Floats = field(repr=False)
@@ -99,8 +110,9 @@ class Units:
         return self._records(drawn_counts(self.means, rng), rng)
 
     def rounded(self, rng: np.random.Generator) -> tuple[Ints, tuple[Ints, ...]]:
-        """Return records whose counts are the mean counts, rounded by chance: the weighted sample itself."""
-        return self._records(rounded_counts(self.means, rng), rng)
+        """Return the weighted sample itself: records whose counts are multiples of the mean counts, rounded."""
+        times = 1.0 if self.is_certain else ROUNDED
+        return self._records(rounded_counts(times * self.means, rng), rng)
 
     def _records(self, counts: Ints, rng: np.random.Generator) -> tuple[Ints, tuple[Ints, ...]]:
         units = np.repeat(np.arange(len(counts)), counts)
@@ -131,8 +143,8 @@ def drawn_system(system: System, drawn: tuple[Ints, tuple[Ints, ...]]) -> System
 def drawn_counts(means: Floats, rng: np.random.Generator) -> Ints:
     """Draw counts of given means with sds equal to them, as far as whole numbers can have them (means from 1/2 on).
 
-    From 1 on negative binomial: variance m + m^2 / r with r = m / (m - 1); below a mixture of Poisson and of 0 or 1, with
-    the share 2 - 1 / m of the former.
+    From 1 on negative binomial: variance m + m^2 / r with r = m / (m - 1); below a mixture of Poisson and of
+    0 or 1, with the share 2 - 1 / m of the former.
     """
     high = means > 1.0 + 1e-9
     size = np.where(high, means / np.where(high, means - 1.0, 1.0), 1.0)
@@ -168,7 +180,7 @@ def _scaled(weights: Floats) -> Floats:
         excess = np.maximum(means - 2.0 * means**2, 0.0).sum()
         if excess <= MOST_EXCESS * (means**2).sum():
             break
-    return means
+    return np.asarray(means)
 
 
 def _coarsest(factors: tuple[Factor, ...]) -> int:
@@ -188,4 +200,4 @@ def _coarsest(factors: tuple[Factor, ...]) -> int:
 def _copied(codes: Ints, copy: Ints) -> Ints:
     """Number groups anew, so that those of two copies differ."""
     both = copy * (int(codes.max(initial=0)) + 1) + codes
-    return np.unique(both, return_inverse=True)[1].ravel().astype(np.int64)
+    return np.asarray(np.unique(both, return_inverse=True)[1].ravel(), np.int64)

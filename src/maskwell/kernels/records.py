@@ -364,7 +364,7 @@ def _slice(
     return MOST_SHRINKS
 
 
-@inlined
+@lean
 def _rest_log(
     layout: Layout,
     values: Values,

@@ -1,0 +1,67 @@
+"""Simulation-based calibration (Talts and others 2018): where a true parameter ranks among draws of its posterior."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from products import CODES, FAMILIES, NUMBERS, Setting, World
+from scipy import stats
+
+DRAWS, THIN, WARMUP, RECORDS = 39, 5, 60, 20
+BINS = 8
+INTERVALS = {0.5: (10, 29), 0.8: (4, 35), 0.95: (1, 38)}  # ranks 0 to 39 inside a central interval
+
+
+def setting_of(family: str, law: str) -> Setting:
+    """Return the model of a family with a law on its predictors."""
+    response, kind = FAMILIES[family]
+    if law in NUMBERS:
+        mask, schema = NUMBERS[law]
+        return Setting(f"{response} ~ x1 + w", kind, mask, records=RECORDS, **schema)
+    return Setting(f"{response} ~ m + w", kind, CODES[law], records=RECORDS)
+
+
+def ranks_of(family: str, law: str, files: int, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return the ranks (files x parameters) of the parameters of the model of interest, with their names."""
+    from maskwell.analysis.samplers.recording import names_of, values_of
+
+    world = World(setting_of(family, law), seed)
+    part, chain = world.plan.laid_out.parts[-1], world.chain
+    ranks = []
+    for _ in range(files):
+        world.fresh()
+        truth = values_of(chain, part).copy()
+        world.draw_parameters()  # the chain does not begin at the truth
+        for _ in range(WARMUP):
+            world.step()
+        below = np.zeros(len(truth), np.int64)
+        for _ in range(DRAWS):
+            for _ in range(THIN):
+                world.step()
+            below += values_of(chain, part) < truth
+        ranks.append(below)
+    return names_of(world.system, part), np.array(ranks)
+
+
+def judged(ranks: NDArray[np.int64]) -> dict[str, Any]:
+    """Return chi-square p-values against uniform ranks, and how often central intervals hold the truth."""
+    counts = np.stack([np.bincount(own * BINS // (DRAWS + 1), minlength=BINS) for own in ranks.T])
+    p_values = stats.chisquare(counts, axis=1).pvalue
+    held = {
+        str(level): ((ranks >= low) & (ranks <= high)).sum(axis=0).tolist()
+        for level, (low, high) in INTERVALS.items()
+    }
+    return {
+        "p": [round(float(p), 6) for p in p_values],
+        "held": held,
+        "files": len(ranks),
+        "bins": counts.tolist(),
+    }
+
+
+def binomial_limits(level: float, files: int, tests: int, chance: float = 0.001) -> tuple[float, float]:
+    """Return the counts between which coverage lies, but for a chance over all tests (Bonferroni)."""
+    law = stats.binom(files, level)
+    return float(law.ppf(chance / 2 / tests)), float(law.isf(chance / 2 / tests))

@@ -1,0 +1,154 @@
+"""Calibrate the samplers: Geweke's test of all kernels x laws, simulation-based calibration of all families x laws.
+
+    python calibration/run.py [--quick] [--part geweke|ranks] [--json] [--again]
+
+Results are kept in `results.json` after every product, so that a run can be broken off and carried on; `--again` begins
+anew. Figures are drawn at the end. Exits with 1 where something is not calibrated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from products import CODES, FAMILIES, KERNELS, NUMBERS, World, differences, limit, scores, settings_of
+from ranks import INTERVALS, binomial_limits, judged, ranks_of
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results.json"
+SIZES = {"quick": {"tours": 60, "files": 40}, "full": {"tours": 400, "files": 320}}
+SECONDS = {"tours": 0.012, "files": 0.14}  # of one core, for each: measured, an estimate
+LEVEL = 0.001
+
+
+def main() -> int:
+    """Run what is asked for and is not there yet; print and draw what was found."""
+    asked = _asked()
+    size = SIZES["quick" if asked.quick else "full"]
+    kept: dict[str, Any] = {} if asked.again or not RESULTS.exists() else json.loads(RESULTS.read_text())
+    if kept.get("size") != size:
+        kept = {"size": size, "geweke": {}, "ranks": {}, "seconds": 0.0}
+    jobs = [
+        job for job in _jobs() if asked.part in (None, job[0]) and f"{job[1]} x {job[2]}" not in kept[job[0]]
+    ]
+    left = sum(SECONDS["tours" if job[0] == "geweke" else "files"] * _times(job, size) for job in jobs)
+    print(f"{len(jobs)} products to do, about {left / 60:.0f} minutes of one core", file=sys.stderr)
+    for number, job in enumerate(jobs):
+        _do(job, size, kept)
+        print(f"\r{number + 1} of {len(jobs)}: {job[1]} x {job[2]:40s}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    failures = verdict(kept)
+    _write(kept)
+    if asked.json:
+        print(json.dumps(kept["verdict"], indent=1))
+    else:
+        print(_words(kept["verdict"]))
+    from figures import draw_all
+
+    draw_all(kept, HERE)
+    return 1 if failures else 0
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer tours and files: about 12 minutes of one core"
+    )
+    parser.add_argument("--part", choices=("geweke", "ranks"), help="one of the two only")
+    parser.add_argument("--json", action="store_true", help="print the verdict as JSON")
+    parser.add_argument("--again", action="store_true", help="forget what is there and begin anew")
+    return parser.parse_args()
+
+
+def _jobs() -> list[tuple[str, str, str]]:
+    laws = (*NUMBERS, *CODES)
+    found = [("geweke", kernel, law) for kernel in KERNELS for law in laws if settings_of(kernel, law)]
+    return found + [("ranks", family, law) for family in FAMILIES for law in laws]
+
+
+def _times(job: tuple[str, str, str], size: dict[str, int]) -> int:
+    return size["tours" if job[0] == "geweke" else "files"]
+
+
+def _do(job: tuple[str, str, str], size: dict[str, int], kept: dict[str, Any]) -> None:
+    """Run one product and keep what it gave."""
+    from maskwell.analysis.samplers import ordered
+
+    ordered.CUT_SD = 1.0  # a size that few records speak of
+    part, first, law = job
+    begun, seed = time.process_time(), 1000 + list((*NUMBERS, *CODES)).index(law)
+    if part == "geweke":
+        setting = settings_of(first, law)
+        assert setting is not None
+        found = scores(differences(World(setting, seed), size["tours"]))
+        result: dict[str, Any] = {"worst": round(float(np.abs(found).max()), 3), "statistics": len(found)}
+    else:
+        names, ranks = ranks_of(first, law, size["files"], seed)
+        result = {"names": list(names), **judged(ranks)}
+    kept["seconds"] = round(kept["seconds"] + time.process_time() - begun, 1)
+    kept[part][f"{first} x {law}"] = result
+    _write(kept)
+
+
+def _write(kept: dict[str, Any]) -> None:
+    beside = RESULTS.with_suffix(".part")
+    beside.write_text(json.dumps(kept, indent=1) + "\n")
+    os.replace(beside, RESULTS)
+
+
+def verdict(kept: dict[str, Any]) -> list[str]:
+    """Judge all products together, Bonferroni over every one of them; return what failed."""
+    tours = kept["size"]["tours"]
+    count = sum(found["statistics"] for found in kept["geweke"].values())
+    bound = limit(max(count, 1), tours, LEVEL)
+    failures = [f"Geweke: {name}" for name, found in kept["geweke"].items() if found["worst"] > bound]
+    tests = max(sum(len(found["p"]) for found in kept["ranks"].values()), 1)
+    least = min((p for found in kept["ranks"].values() for p in found["p"]), default=1.0)
+    for name, found in kept["ranks"].items():
+        if min(found["p"]) < LEVEL / tests:
+            failures.append(f"ranks: {name}")
+        for level in INTERVALS:
+            low, high = binomial_limits(level, found["files"], tests * len(INTERVALS), LEVEL)
+            if any(not low <= held <= high for held in found["held"][str(level)]):
+                failures.append(f"coverage of {level:.0%} intervals: {name}")
+    held = {str(level): _coverage(kept, str(level)) for level in INTERVALS}
+    kept["verdict"] = {
+        "geweke": {"products": len(kept["geweke"]), "statistics": count, "limit": round(bound, 2)},
+        "worst score": max((found["worst"] for found in kept["geweke"].values()), default=0.0),
+        "ranks": {"products": len(kept["ranks"]), "tests": tests, "least p": least, "limit": LEVEL / tests},
+        "coverage over all": held,
+        "failures": failures,
+        "machine": f"{platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}",
+    }
+    return failures
+
+
+def _coverage(kept: dict[str, Any], level: str) -> float:
+    """Return the share of all intervals of a level that hold the truth."""
+    held = sum(sum(found["held"][level]) for found in kept["ranks"].values())
+    count = sum(len(found["p"]) * found["files"] for found in kept["ranks"].values())
+    return round(held / count, 4) if count else float("nan")
+
+
+def _words(found: dict[str, Any]) -> str:
+    geweke, ranks = found["geweke"], found["ranks"]
+    lines = [
+        f"Geweke: {geweke['products']} products, {geweke['statistics']} statistics, worst score "
+        f"{found['worst score']:.2f} (limit {geweke['limit']:.2f})",
+        f"Ranks: {ranks['products']} products, {ranks['tests']} parameters, least p {ranks['least p']:.2g} "
+        f"(limit {ranks['limit']:.2g})",
+        "Coverage: " + ", ".join(f"{float(k):.0%}: {v:.1%}" for k, v in found["coverage over all"].items()),
+        *(f"NOT CALIBRATED: {failure}" for failure in found["failures"]),
+    ]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
