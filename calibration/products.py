@@ -8,10 +8,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "analysis"))
 
-from geweke import Setting, World, differences, limit, scores  # noqa: E402
+from geweke import Setting, World, differences, limit, scores
 
-from maskwell.laws import Power, Step  # noqa: E402
-from maskwell.masks import (  # noqa: E402
+from maskwell.laws import Power, Step
+from maskwell.masks import (
     BiasNoise,
     Chain,
     CodeNoise,
@@ -70,6 +70,7 @@ KERNELS: dict[
     "normal": ("y ~ x1 + x2", "gaussian", {}),
     "coordinate blocks": ("y ~ x1*x2", "gaussian", {}),
     "slices": ("y ~ x1 + I(x1**2)", "gaussian", {}),
+    "slices beside numbers": ("y ~ x2 + I(x1**2)", "gaussian", {}),
     "probit": ("b ~ x1 + w", "probit", {}),
     "logit": ("b ~ x1 + w", "logit", {}),
     "ordered": ("o ~ x1 + w", "ordered", {}),
@@ -81,12 +82,12 @@ KERNELS: dict[
     "missing cells": ("y ~ x1 + x2", "gaussian", {"missing": ("x2", "y", "x1")}),
 }
 FAMILIES: dict[str, tuple[str, str]] = {
-    "gaussian": ("y", "gaussian"),
     "probit": ("b", "probit"),
     "logit": ("b", "logit"),
     "ordered": ("o", "ordered"),
     "poisson": ("c", "poisson"),
     "negative binomial": ("c", "negative binomial"),
+    "gaussian": ("y", "gaussian"),
 }
 
 
@@ -98,7 +99,7 @@ def settings_of(kernel: str, law: str) -> Setting | None:
         if "missing" in more and "unit" in schema:
             return None  # the table of the harness has no missing values on a coarse unit
         return Setting(formula, family, mask, **schema, **more)
-    if kernel in ("coordinate blocks", "slices", "group slopes"):
+    if kernel in ("coordinate blocks", "slices", "slices beside numbers", "group slopes"):
         return None  # kernels of numbers
     formula = formula.replace("x1", "k").replace("x2", "m")
     more = {

@@ -3,9 +3,9 @@
 A tour begins with a draw from the joint distribution: parameters from the prior, true values from the covariate
 models, the response from the model of interest, released values by the law's own `draw` (Geweke's
 marginal-conditional simulator). Then the sampler moves and the data are drawn anew, in turn (the
-successive-conditional simulator). If and only if the sampler leaves the posterior alone, functions of parameters, true values
-and data have the same mean after as before. Tours are independent, so the standard errors of the
-differences hold whatever the autocorrelation, and slow parameters do not drown a fault in their own spread.
+successive-conditional simulator). If the sampler leaves the posterior alone, functions of parameters, true values and
+data have the same mean after as before. Tours are independent, so the standard errors of the differences hold
+whatever the autocorrelation within them, and slow parameters do not drown a fault in their own spread.
 """
 
 from __future__ import annotations

@@ -27,12 +27,15 @@ from .geweke import Setting, World, differences, limit, scores
 
 TOURS, STATISTICS = 100, 1300  # at most so many in all: what the Bonferroni limit counts
 ONE, BOTH = IndependentNoise(("x1",), variance=0.5), IndependentNoise(("x1", "x2"), variance=0.5)
+SHARED = CorrelatedNoise(("x1", "x2"), sd_ratio=0.9)
 MIXED = {"variance_ratio": 1.2, "within_variance_ratio": 0.4}
 
 KERNELS = {
     "joint normal numbers": Setting("y ~ x1 + x2 + w", mask=BOTH),
     "coordinate blocks": Setting("y ~ x1*x2", mask=BOTH),
+    "coordinate blocks that share noise": Setting("y ~ x1*x2", mask=SHARED),
     "elliptical slices": Setting("y ~ x1 + I(x1**2)", mask=ONE),
+    "slices that share noise": Setting("y ~ x2 + I(x1**2)", mask=SHARED),
     "binary category": Setting("y ~ x1 + k", mask=Chain((ONE, CodeNoise(("k",), variance=0.3)))),
     "category of three levels": Setting("y ~ m + w", mask=CodeNoise(("m",), variance=0.4)),
     "probit": Setting("b ~ x1 + w", "probit", ONE),
@@ -53,7 +56,7 @@ KERNELS = {
 
 LAWS = {
     "independent": Setting("y ~ x1 + x2", mask=BOTH),
-    "correlated": Setting("y ~ x1 + x2", mask=CorrelatedNoise(("x1", "x2"), sd_ratio=0.9)),
+    "correlated": Setting("y ~ x1 + x2", mask=SHARED),
     "moment-preserving": Setting("y ~ x1 + x2", mask=CorrelatedNoise(("x1", "x2"), r0=0.6, keep="moments")),
     "mixture": Setting("y ~ x1", mask=MixtureNoise(("x1",), **MIXED)),
     "joint mixture": Setting(
@@ -75,9 +78,7 @@ LAWS = {
     "coded without noise": Setting("y ~ x1 + w", mask=Coding(("x1",), top=0.8)),
     "classes": Setting("y ~ x1", mask=Grouping(("x1",), breaks=(0.0, 0.6, 1.2))),
     "coarse unit": Setting("y ~ x1", mask=ONE, unit=1.0),
-    "correlated, coarse unit": Setting(
-        "y ~ x1 + x2", mask=CorrelatedNoise(("x1", "x2"), sd_ratio=0.9), unit=1.0
-    ),
+    "correlated, coarse unit": Setting("y ~ x1 + x2", mask=SHARED, unit=1.0),
     "log scale": Setting("y ~ log(x1)", mask=IndependentNoise(("x1",), variance=0.3, transform="log")),
     "log scale, curved": Setting("y ~ x1", mask=IndependentNoise(("x1",), variance=0.3, transform="log")),
     "step": Setting("y ~ x1", mask=IndependentNoise(("x1",), variance=0.5, spread=Step((0.3,), (0.5, 1.5)))),

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from ..system import System
 from .gibbs import Chain, Plan, plan_of, start, step
 from .laid_out import unknown_variables
 from .recording import Record, gathered
+from .straight import swept
 
 Progress = Callable[[int, int], None]
 MOST_TRUTHS = 200  # draws of the true values kept of each chain
@@ -23,7 +25,10 @@ MOST_TRUTHS = 200  # draws of the true values kept of each chain
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How long chains run: `draws` of each after `warmup`, on so many `cores` (None: all)."""
+    """How long chains run: `draws` of each after `warmup`, on so many `cores` (None: all).
+
+    `quickly` takes the one loop of `straight` where it holds.
+    """
 
     chains: int = 4
     draws: int = 1000
@@ -31,6 +36,7 @@ class Running:
     cores: int | None = None
     keep_truths: bool = False
     keep_effects: bool = True
+    quickly: bool = True
 
 
 def run_gibbs(
@@ -57,14 +63,19 @@ def run_gibbs(
 
 
 def _run(plan: Plan, running: Running, rng: np.random.Generator, counter: _Counter) -> tuple[Chain, Record]:
+    quickly = running.quickly
     chain = start(plan, rng)
+    quick = swept(chain) if quickly else None
+    move = partial(step, chain) if quick is None else quick.step
     for _ in range(running.warmup):
-        step(chain)
+        move()
         counter()
     truths = min(running.draws, MOST_TRUTHS) if running.keep_truths else 0
     record = Record.of(plan, running.draws, truths, effects=running.keep_effects)
     for t in range(running.draws):
-        step(chain)
+        move()
+        if quick is not None and truths:
+            quick.tell_state()
         record.keep(chain, t)
         counter()
     return chain, record
