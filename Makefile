@@ -69,10 +69,12 @@ clean:
 	@echo "installing maskwell into .venv (once)"
 	@$(INSTALL) '.[all]'
 	@$(BIN)/python -m maskwell.kernels
+	@$(BIN)/python -m maskwell.analysis
 	@touch $@
 
 .venv/.ready-to-develop: pyproject.toml constraints.txt | .venv/bin/python
 	@echo "installing maskwell and its tools into .venv (once, about a minute)"
 	@$(INSTALL) '.[all,test,check,docs]'
 	@$(BIN)/python -m maskwell.kernels
+	@$(BIN)/python -m maskwell.analysis
 	@touch $@ .venv/.ready-to-run

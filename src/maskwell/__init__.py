@@ -193,6 +193,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import attacks, calibration, datasets, errors, io, laws, masks, schema, table, tolerances
     from .analysis import (
         Corrected,
         Efficiency,
@@ -207,7 +208,6 @@ if TYPE_CHECKING:
         regression_calibration,
         simex,
     )
-    from . import attacks, calibration, datasets, errors, io, laws, masks, schema, table, tolerances
     from .attacks import (
         ATTACKS,
         EM,

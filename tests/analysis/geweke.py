@@ -24,7 +24,7 @@ from maskwell.analysis.noise import bounds, lowered, tables
 from maskwell.analysis.priors import Resolved
 from maskwell.analysis.samplers import gibbs, ordered
 from maskwell.analysis.samplers.laid_out import lay_out, unknown_variables
-from maskwell.analysis.system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, ORDERED, POISSON, PROBIT
+from maskwell.analysis.system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, ORDERED, POISSON
 from maskwell.card import NoiseCard
 from maskwell.keystream import Key, normals, uniforms
 from maskwell.laws import Additive, SkewedBias
@@ -199,8 +199,6 @@ class World:
         self.z: dict[str, Floats] = {}
         self.top = setting.top
 
-    # --- drawing forward -----------------------------------------------------------------------------------
-
     def fresh(self) -> None:
         """Draw parameters, true values, data."""
         alive: dict[int, Any] = {}
@@ -265,7 +263,7 @@ class World:
             self.chain.state[reached, j] = np.where(utility > 0, equation.stick, equation.stick + 1)[reached]
             alive[j] = reached & ~(utility > 0)
             return
-        drawn: Any = utility > 0
+        drawn: Any = utility > 0  # probit
         if family == GAUSSIAN:
             drawn = eta + (utility - eta) * values.precision[part.number] ** -0.5
         elif family == LOGIT:
@@ -273,13 +271,10 @@ class World:
         elif family == ORDERED:
             drawn = np.searchsorted(values.cuts, utility)
         elif family in (POISSON, NEGATIVE_BINOMIAL):
-            rate = np.exp(np.minimum(eta, 40.0))
-            shape = values.shape[0]
+            rate, shape = np.exp(np.minimum(eta, 40.0)), values.shape[0]
             drawn = rng.poisson(
                 rate if family == POISSON else rng.standard_gamma(shape, len(eta)) * rate / shape
             )
-        else:
-            assert family == PROBIT
         self.chain.state[:, j] = drawn
 
     def _release(self) -> None:
@@ -326,8 +321,6 @@ class World:
 
         for _ in range(0 if low.plain else REFRESHES):
             refresh(self.chain.noise, self.chain.state, self.plan.laid_out.numbers, self.rng)
-
-    # --- what is looked at ---------------------------------------------------------------------------------
 
     def statistics(self) -> Floats:
         """Return first and second moments of parameters, true values and noise, bounded where tails are heavy."""

@@ -77,13 +77,15 @@ def fit(
     system = build(asked, release, seen)
     notes = check_design(system, release)
     seed = np.random.SeedSequence(chosen.seed)
-    if weights is not None:
-        from .weighting import fit_weighted
-
-        draws = fit_weighted(system, release, weights, chosen, seed.spawn(1)[0])
+    first, second = seed.spawn(2)
+    if weights is None:
+        draws = sample(system, chosen, first)
+        beside = sample_naive(system, chosen, second) if naive else None
     else:
-        draws = sample(system, chosen, seed.spawn(1)[0])
-    beside = sample_naive(system, chosen, seed.spawn(1)[0]) if naive else None
+        from .weighting import fit_weighted, naive_weighted
+
+        draws = fit_weighted(system, release, weights, chosen, first)
+        beside = naive_weighted(system, release, weights, chosen, second) if naive else None
     return _posterior(formula, release, system, draws, beside, notes)
 
 

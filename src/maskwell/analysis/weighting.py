@@ -10,7 +10,12 @@ sample itself, so that the bias of a resample is not added to that of the sample
 
 With groups, whole groups are resampled (those of the coarsest factor), and the copies of one are groups of
 their own. The weight of a group is the mean of its records' weights; within it, weights are scaled to a sum
-of its size (Pfeffermann et al. 1998, "scaling 2") and rounded to counts by chance.
+of its size (Pfeffermann et al. 1998, "scaling 2") and rounded to counts by chance. As in every weighted
+multilevel fit, weights that differ within small groups make the residual sd too small and that of the groups
+too large (by 3% with six records a group and weights of a coefficient of variation of 0.5).
+
+The sandwich is a large-sample formula: with 250 records of which the weights leave the information of 190,
+95% intervals of slopes covered 92 to 95%.
 """
 
 from __future__ import annotations
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from .fitting import FitOptions
 
 NAIVE_RESAMPLES = 200
+SMALL_GROUPS = 20  # records on average
 LEAST_SHARE = 0.25  # of the variance of the estimates that is left when the error of their draws is taken out
 
 
@@ -122,21 +128,21 @@ def _bootstrap(system: System, weights: Floats, options: FitOptions, seed: np.ra
         values=np.ascontiguousarray(values[:, :, :size]),
         nuisance_names=fitted.nuisance_names,
         nuisance=np.ascontiguousarray(values[:, :, size:]),
-        sampler=_words(system, fitted, resamples, (effective, len(weights))),
+        sampler=_words(units, fitted, resamples, (effective, len(weights))),
         info={"resamples": resamples, "independent": True, "effective records": effective},
     )
 
 
-def _words(system: System, fitted: Estimator, resamples: int, records: tuple[float, int]) -> str:
-    what = "records"
-    if system.factors:
-        coarsest = min(system.factors, key=lambda factor: len(factor.labels))
-        what = f"the groups of {coarsest.name}"
-    return (
+def _words(units: Units, fitted: Estimator, resamples: int, records: tuple[float, int]) -> str:
+    """Say what was done, and what to beware of."""
+    said = (
         "weighted bootstrap after Goldstein, Carpenter and Kenward (2018), with the variance of the sandwich: "
-        f"{resamples:,} resamples of {what}, {fitted.words}; the weights leave the information of {records[0]:,.0f} of "
-        f"{records[1]:,} records"
+        f"{resamples:,} resamples of {units.words}, {fitted.words}; the weights leave the information of "
+        f"{records[0]:,.0f} of {records[1]:,} records"
     )
+    if units.within is not None and units.sizes.mean() < SMALL_GROUPS:
+        said += "; weights that differ within small groups bias sigma and the sds of groups by some percent"
+    return said
 
 
 def recentred(names: Sequence[str], centre: Floats, halves: Floats) -> Floats:
@@ -198,10 +204,9 @@ def _all(jobs: Sequence[Callable[[], Floats]], options: FitOptions) -> list[Floa
                 options.progress(done[0], len(jobs))
         return found
 
-    cores = options.cores or os.cpu_count() or 1
-    try:
-        with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(options.cores or os.cpu_count() or 1) as pool:
+        try:
             return list(pool.map(one, jobs))
-    except BaseException:
-        stop.set()
-        raise
+        except BaseException:
+            stop.set()
+            raise

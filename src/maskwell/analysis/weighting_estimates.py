@@ -130,7 +130,7 @@ class Marginal:
 
     def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
         """Return the mode of a resample."""
-        from .samplers.marginal import _named
+        from .samplers.marginal import named_draws
         from .samplers.marginal_design import problem_of, resolved_priors
         from .samplers.marginal_mode import fit
         from .samplers.marginal_posterior import Posterior
@@ -141,7 +141,7 @@ class Marginal:
         if found is None:
             return _cold(self, system, rng)
         twice = np.stack([found.mode, found.mode])[None]
-        return _halves(_named(system, posterior, twice, {}), self)
+        return _halves(named_draws(system, posterior, twice, {}), self)
 
 
 def _cold(by: Estimator, system: System, rng: np.random.Generator) -> Floats:

@@ -85,6 +85,7 @@ class Units:
     sizes: Ints = field(repr=False)
     within: Floats | None = field(repr=False)
     factors: tuple[Factor, ...] = field(repr=False)
+    words: str = "records"
 
     @classmethod
     def of(cls, system: System, weights: Floats) -> Units:
@@ -92,13 +93,14 @@ class Units:
         count = len(weights)
         if not system.factors:
             return cls(_scaled(weights), np.arange(count), np.ones(count, np.int64), None, ())
-        codes = system.factors[_coarsest(system.factors)].codes
-        _, unit, sizes = np.unique(codes, return_inverse=True, return_counts=True)
+        factor = system.factors[_coarsest(system.factors)]
+        _, unit, sizes = np.unique(factor.codes, return_inverse=True, return_counts=True)
         own = np.bincount(unit, weights) / sizes
         within = weights / own[unit]
         even = bool(np.allclose(within, 1.0, rtol=1e-9))
         order = np.argsort(unit, kind="stable")
-        return cls(_scaled(own), order, sizes, None if even else within, system.factors)
+        words = f"the groups of {factor.name}"
+        return cls(_scaled(own), order, sizes, None if even else within, system.factors, words)
 
     @property
     def is_certain(self) -> bool:

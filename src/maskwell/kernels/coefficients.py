@@ -10,6 +10,7 @@ from numba import njit
 
 from . import announce
 from .equations import Moments
+from .programs import enclosed
 from .roots import back, factorise, solve
 
 announce(__file__)
@@ -44,7 +45,7 @@ def draw_coefficients(
             _effects(moments, g, coefficients, effects[g], prior[2], rng)
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _integrate(moments: Moments, g: int, group_precision: Floats, size: int, width: int) -> None:
     """Take the effects of a group out of the fixed moments; leave the root of their precision behind."""
     root, mixed, target = moments.group[g], moments.mixed[g], np.empty(width)
@@ -70,7 +71,7 @@ def _integrate(moments: Moments, g: int, group_precision: Floats, size: int, wid
                 moments.fixed[c, d] -= half[c, a] * half[d, a]
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _scaled_draw(
     precision: Floats, linear: Floats, out: Floats, noisy: float, rng: np.random.Generator
 ) -> None:
@@ -93,7 +94,7 @@ def _scaled_draw(
         out[a] = (out[a] + step[a]) * scale[a]
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _effects(
     moments: Moments, g: int, coefficients: Floats, out: Floats, noisy: float, rng: np.random.Generator
 ) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .programs import Programs, inlined, lean, program_value
+from .programs import Programs, inlined, inner, lean, program_value
 from .randoms import log_normal_cdf
 
 announce(__file__)
@@ -106,7 +106,7 @@ def response_log(layout: Layout, values: Values, e: int, y: float, eta: float) -
     return _other_log(family, y, eta, values.cuts, values.shape[0])
 
 
-@lean
+@inner
 def _other_log(family: int, y: float, eta: float, cuts: Floats, size: float) -> float:
     """Return the log likelihood of the families that are neither gaussian nor probit."""
     if family == LOGIT:
@@ -216,7 +216,7 @@ def accumulate(
         _add(moments, fixed[:p], mine[:q], target, weight, layout.codes[i, factor] if q else 0)
 
 
-@lean
+@inner
 def _add(moments: Moments, fixed: Floats, mine: Floats, target: float, weight: float, group: int) -> None:
     for a in range(len(fixed)):
         scaled = weight * fixed[a]

@@ -43,9 +43,23 @@ def lean(function: Function) -> Function:
     return cast(Function, njit(**LEAN)(function))
 
 
+# Functions that only loops call need no way in from Python: with arguments of many arrays that is half of compiling.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def inner(function: Function) -> Function:
+    """Compile a function that allocates nothing and that only compiled functions call."""
+    return cast(Function, njit(**LEAN, **INNER)(function))
+
+
+def enclosed(function: Function) -> Function:
+    """Compile a function that may allocate and that only compiled functions call."""
+    return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **INNER)(function))
+
+
 def inlined(function: Function) -> Function:
     """Compile a function that allocates nothing into those that call it."""
-    return cast(Function, njit(forceinline=True, **LEAN)(function))
+    return cast(Function, njit(forceinline=True, **LEAN, **INNER)(function))
 
 
 class Programs(NamedTuple):

@@ -23,7 +23,7 @@ from .equations import (
 )
 from .noises import noise_log, reference
 from .polya_gamma import polya_gamma
-from .programs import inlined, lean, program_value
+from .programs import inlined, inner, lean, program_value
 from .randoms import categorical_from_logs, truncated_normal
 from .roots import back, factorise, solve
 
@@ -156,10 +156,10 @@ def draw_numbers(
             continue
         mine = here[:count]
         if len(plain.linear) > 0:
-            _take(block.among, mine, plain.precision[plain.pattern[i]], plain.linear[i], room)
+            _take(block, mine, limits.unknown[i], plain.precision[plain.pattern[i]], plain.linear[i], state[i], room)
         else:
             reference(noise, i, room.noised, room.noised_linear)
-            _take(block.among, mine, room.noised, room.noised_linear, room)
+            _take(block, mine, limits.unknown[i], room.noised, room.noised_linear, state[i], room)
         _add_equations(layout, values, state[i], i, block, limits.unknown[i], pseudo, mine, room)
         factorise(room.precision, count)
         solve(room.precision, room.linear, count)
@@ -193,13 +193,19 @@ def room_for(block: Block, variables: int) -> Room:
 
 
 @inlined
-def _take(among: Ints, mine: Ints, precision: Floats, linear: Floats, room: Room) -> None:
-    """Take the noise's normal part of the numbers to be drawn."""
+def _take(
+    block: Block, mine: Ints, unknown: Bools, precision: Floats, linear: Floats, row: Floats, room: Room
+) -> None:
+    """Take the noise's normal part of the numbers to be drawn, given the other numbers that share its noise."""
     for a in range(len(mine)):
-        first = among[mine[a]]
+        first = block.among[mine[a]]
         room.linear[a] = linear[first]
+        for k in range(len(block.columns)):
+            j = block.columns[k]
+            if block.inside[j] < 0 or not unknown[j]:
+                room.linear[a] -= precision[first, k] * row[j]
         for b in range(a + 1):
-            room.precision[a, b] = precision[first, among[mine[b]]]
+            room.precision[a, b] = precision[first, block.among[mine[b]]]
 
 
 @inlined
@@ -303,7 +309,7 @@ def _bounded(i: int, block: Block, limits: Limits, mine: Ints) -> bool:
     return False
 
 
-@lean
+@inner
 def _within(
     row: Floats, i: int, block: Block, limits: Limits, mine: Ints, room: Room, rng: np.random.Generator
 ) -> None:
@@ -324,7 +330,7 @@ def _within(
         row[j] = truncated_normal(rng, mean, 1.0 / sqrt(own), limits.lower[i, j], limits.upper[i, j])
 
 
-@lean
+@inner
 def _slice(
     layout: Layout,
     values: Values,
@@ -364,7 +370,7 @@ def _slice(
     return MOST_SHRINKS
 
 
-@lean
+@inner
 def _rest_log(
     layout: Layout,
     values: Values,
@@ -390,7 +396,7 @@ def _rest_log(
     return total if total == total else -np.inf
 
 
-@lean
+@inner
 def _reference_log(room: Room, columns: Ints, row: Floats) -> float:
     """Return the log of the noise's normal part, which the slice has as its prior."""
     total = 0.0

@@ -12,7 +12,7 @@ from numba import njit
 from . import announce
 from .coefficients import draw_coefficients
 from .equations import HALF_LOG_2PI, Moments
-from .programs import lean
+from .programs import enclosed, inner, lean
 from .randoms import log_normal_cdf
 
 announce(__file__)
@@ -52,7 +52,7 @@ def stick_eta(stick: Stick, p: int) -> float:
     return float(eta)
 
 
-@lean
+@inner
 def _fill_etas(stick: Stick, etas: Floats) -> None:
     for p in range(len(etas)):
         etas[p] = stick_eta(stick, p)
@@ -94,7 +94,7 @@ def draw_stick(stick: Stick, variance: float, rng: np.random.Generator) -> None:
     )
 
 
-@lean
+@inner
 def _working(stick: Stick, etas: Floats, targets: Floats, weights: Floats) -> None:
     """Fill targets and weights of one Newton step."""
     for p in range(len(etas)):
@@ -108,7 +108,7 @@ def _working(stick: Stick, etas: Floats, targets: Floats, weights: Floats) -> No
         targets[p] = eta + slope / weights[p] if weights[p] > 0.0 else 0.0
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _solve(
     stick: Stick, targets: Floats, weights: Floats, variance: float, noisy: float, rng: np.random.Generator
 ) -> None:
@@ -139,7 +139,7 @@ def _solve(
     draw_coefficients(moments, given, between, stick.coefficients, stick.effects, rng)
 
 
-@lean
+@inner
 def _pattern_log(tried: float, taken: float, eta: float) -> float:
     total = 0.0
     if taken > 0.0:
@@ -149,7 +149,7 @@ def _pattern_log(tried: float, taken: float, eta: float) -> float:
     return total
 
 
-@lean
+@inner
 def _excess(
     stick: Stick, ellipse: tuple[Floats, Floats, Floats], pseudo: tuple[Floats, Floats], angle: float
 ) -> float:
@@ -161,7 +161,7 @@ def _excess(
     return total
 
 
-@lean
+@inner
 def _angle(
     stick: Stick,
     ellipse: tuple[Floats, Floats, Floats],
@@ -214,7 +214,7 @@ def stretch_stick(stick: Stick, variance: float, scale: float, rng: np.random.Ge
     return float(drawn * factor * factor)
 
 
-@lean
+@inner
 def _factor_log(stick: Stick, rest: Floats, log_factor: float, log_now: float, narrow: float) -> float:
     factor, log_variance, total = exp(log_factor), log_now + 2.0 * log_factor, 0.0
     for p in range(len(rest)):

@@ -17,7 +17,7 @@ from numba import njit
 from . import announce
 from .coefficients import draw_coefficients
 from .equations import Moments
-from .programs import inlined, lean
+from .programs import enclosed, inlined, inner, lean
 from .randoms import log_normal_cdf
 from .roots import factorise
 from .sticks import Stick, draw_stick, stretch_stick
@@ -131,7 +131,7 @@ def sweep(
             sticks.variance[s] = stretch_stick(stick, sticks.variance[s], sticks.effect_scale[s], rng)
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _stick(shape: Shape, sticks: Sticks, s: int, room: Sweep) -> Stick:
     """Return a stick with what was counted: records that reached it, and that stopped there."""
     tried, width = np.zeros(len(room.counts)), 1 if shape.grouped else 0
@@ -145,7 +145,7 @@ def _stick(shape: Shape, sticks: Sticks, s: int, room: Sweep) -> Stick:
     )
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _prepare(records: Records, shape: Shape, parameters: Parameters, sticks: Sticks, room: Sweep) -> None:
     """Fill residual slopes, the root of the numbers' precision, and the log chances of the levels by pattern."""
     room.slopes[:] = 0.0
@@ -176,7 +176,7 @@ def _prepare(records: Records, shape: Shape, parameters: Parameters, sticks: Sti
                 room.chance[p, k] += behind
 
 
-@lean
+@inner
 def _stick_eta(shape: Shape, sticks: Sticks, s: int, p: int) -> float:
     eta = sticks.effects[s, sticks.group[p]] if shape.grouped else 0.0
     for c in range(sticks.columns.shape[1]):
@@ -247,7 +247,7 @@ def _place_numbers(shape: Shape, basis: Floats, code: int, room: Sweep, rng: np.
         basis[shape.number[a]] = value / room.root[a, a]
 
 
-@lean
+@inner
 def _pick(logs: Floats, rng: np.random.Generator) -> int:
     total, top = 0.0, -np.inf
     for k in range(len(logs)):
@@ -263,12 +263,12 @@ def _pick(logs: Floats, rng: np.random.Generator) -> int:
     return len(logs) - 1
 
 
-@lean
+@inner
 def _product(sums: Floats, g: int, a: int, b: int) -> float:
     return float(sums[g, a, b] if a >= b else sums[g, b, a])
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _draw_equation(
     shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
 ) -> None:
@@ -303,7 +303,7 @@ def _draw_equation(
     _draw_spreads(shape, priors, parameters, e, room, rng)
 
 
-@njit(cache=True, nogil=True)
+@enclosed
 def _draw_spreads(
     shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
 ) -> None:
@@ -323,7 +323,7 @@ def _draw_spreads(
         parameters.effects[e, g] *= factor
 
 
-@lean
+@inner
 def _squares(
     shape: Shape, parameters: Parameters, e: int, room: Sweep
 ) -> tuple[float, float, float, float, float]:
@@ -353,7 +353,7 @@ def _squares(
     return max(total, 0.0), count, cross, square, scatter
 
 
-@lean
+@inner
 def _effect_variance(
     now: float, scatter: float, groups: int, scale: float, rng: np.random.Generator
 ) -> float:
@@ -361,7 +361,7 @@ def _effect_variance(
     return float((0.5 * scatter + HALF_T_DF * auxiliary) / rng.standard_gamma(0.5 * (HALF_T_DF + groups)))
 
 
-@lean
+@inner
 def _factor(variance: float, cross: float, square: float, scale: float, rng: np.random.Generator) -> float:
     """Draw a factor on effects and their sd by a slice (see `samplers.scaling`)."""
     narrow, log_now = scale**-2, log(variance)
@@ -383,7 +383,7 @@ def _factor(variance: float, cross: float, square: float, scale: float, rng: np.
     return 1.0
 
 
-@lean
+@inner
 def _factor_log(log_factor: float, log_now: float, cross: float, square: float, narrow: float) -> float:
     factor, log_variance = exp(log_factor), log_now + 2.0 * log_factor
     tail = log(HALF_T_DF * exp(-log_variance) + narrow)

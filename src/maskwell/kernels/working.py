@@ -19,7 +19,7 @@ from .equations import (
     ordered_log,
     response_log,
 )
-from .programs import lean
+from .programs import inner, lean
 from .randoms import log_normal_cdf
 
 announce(__file__)
@@ -48,7 +48,7 @@ def working(
         targets[i] = eta + slope / weights[i]
 
 
-@lean
+@inner
 def _slope_and_curve(family: int, y: float, eta: float, cuts: Floats, size: float) -> tuple[float, float]:
     """Return the first derivative of the log likelihood in eta and minus the second."""
     if family == LOGIT:
@@ -66,7 +66,7 @@ def _slope_and_curve(family: int, y: float, eta: float, cuts: Floats, size: floa
     return y - (y + size) * mean / (size + mean), (y + size) * size * mean / (size + mean) ** 2
 
 
-@lean
+@inner
 def _ordered_slope(cuts: Floats, code: int, eta: float) -> tuple[float, float]:
     log_mass = ordered_log(cuts, code, eta)
     slope, bend = 0.0, 0.0

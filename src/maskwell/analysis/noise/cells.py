@@ -118,6 +118,11 @@ def _limits(law: Any, table: Table, name: str) -> tuple[Floats, Floats]:
         own = [np.full(len(status), limit is not None) for limit in outlet.codes]  # in the tail of the noise
         lower[own[1] & (status == TOP_CODED)] = -np.inf
         upper[own[0] & (status == BOTTOM_CODED)] = np.inf
+        bottom, top = outlet.codes
+        if column.top is not None and top is None:  # a value that was not coded lies below the code
+            upper[status == OPEN] = column.top
+        if column.bottom is not None and bottom is None:
+            lower[status == OPEN] = column.bottom
         return _at_zero(law, table, name, lower, upper)
     return _in_cells(outlet, table, name)
 

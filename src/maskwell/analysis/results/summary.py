@@ -46,7 +46,8 @@ class Diagnostics:
             ess = np.asarray(stats.ess(draws.values, **series), np.float64)
             tail = np.asarray(stats.ess(draws.values, method="tail", prob=TAILS, **series), np.float64)
         stays = (np.ptp(draws.values, axis=1) == 0).all(axis=0) | ~np.isfinite(r_hat + ess + tail)
-        fixed = tuple(name in draws.info.get("fixed", ()) for name in draws.names)
+        independent = bool(draws.info.get("independent", False))  # resamples, not chains: nothing to judge
+        fixed = tuple(independent or name in draws.info.get("fixed", ()) for name in draws.names)
         r_hat, ess, tail = np.where(stays, inf, r_hat), np.where(stays, 0.0, ess), np.where(stays, 0.0, tail)
         for figures in (r_hat, ess, tail):
             figures[list(fixed)] = nan

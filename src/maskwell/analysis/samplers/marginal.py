@@ -76,10 +76,10 @@ def sample(
         "nodes": 2 * posterior.family.pairs if system.interest.family in INTEGRATED else 0,
         "error of the log likelihood": found.error,
     }
-    return _named(system, posterior, np.stack([chain.thetas for chain in ran]), info)
+    return named_draws(system, posterior, np.stack([chain.thetas for chain in ran]), info)
 
 
-def _named(system: System, posterior: Posterior, thetas: Floats, info: dict[str, object]) -> Draws:
+def named_draws(system: System, posterior: Posterior, thetas: Floats, info: dict[str, object]) -> Draws:
     """Give the parameters their names; logs of sds and of the shape become these."""
     family, interest, ends = system.interest.family, system.interest, posterior.ends
     first = thetas[:, :, : ends[1]].copy()
