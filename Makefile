@@ -10,13 +10,14 @@ BENCHMARKS = $(filter-out benchmarks/_%,$(wildcard benchmarks/*.py))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check lint types docs bench clean .venv
+.PHONY: help demo test check lint types docs bench calibration clean .venv
 
 help:
 	@echo "make demo    mask the built-in survey, attack it, repair it, write the release"
 	@echo "make test    all tests"
 	@echo "make check   style, types, documentation"
 	@echo "make bench   benchmarks (QUICK=1: within a minute each)"
+	@echo "make calibration  proof of the samplers at full size (two hours; QUICK=1: some minutes)"
 	@echo "make docs    the documentation, in docs/_build/html"
 	@echo "make clean   remove what these made, except .venv"
 
@@ -46,6 +47,9 @@ bench: .venv/.ready-to-develop
 	@set -e; for script in $(BENCHMARKS); do \
 		echo "$$script"; $(BIN)/python $$script $(if $(QUICK),--quick); done
 	@$(if $(BENCHMARKS),,echo "there are no benchmarks")
+
+calibration: .venv/.ready-to-develop
+	@$(BIN)/python calibration/run.py $(if $(QUICK),--quick)
 
 clean:
 	@rm -rf build dist demo docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,7 @@
 A density takes its parameters by name and an `Ops` (jax or pytensor), so that NumPyro and PyMC have the same model. Its
 form is the one that NUTS likes best: true values are the noise-weighted mean of their regression and the released
 value plus a standard normal times their spread, so that they hardly depend on the parameters; categories are summed
-over. Group effects are standard normals times their sd, or effects themselves, whichever gave more effective draws.
+over. Group effects are standard normals times their sd, or effects themselves.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 200 records, a predictor with noise of half its variance and a clean one; the priors are tight, so that one that is not
 what it says would show. Printed: posterior means and sds of both, and their differences in Monte Carlo standard errors.
 The script ends with 1 when one is beyond what chance allows (Bonferroni, 1 in 1,000 over all). `--json`, and
-`--family NAME` for one alone. Needs the extra `bench`.
+`--family NAME` for one alone. Needs numpyro in the same environment (see `fit.py`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -217,11 +218,15 @@ def main() -> None:
     from scipy.stats import norm
 
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one family alone")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--family", choices=FAMILIES, help="one family alone")
     parser.add_argument("--draws", type=int, default=2_000, help="NumPyro's draws of each chain")
     chosen = parser.parse_args()
-    families = (chosen.family,) if chosen.family else tuple(FAMILIES)
+    if find_spec("numpyro") is None:
+        print("agreement: not run, because numpyro is not installed in this environment")
+        return
+    families = (chosen.family,) if chosen.family else tuple(FAMILIES)[: 1 if chosen.quick else None]
     rows = [row for family in families for row in compared(family, chosen.draws)]
     limit = float(norm.isf(CHANCE / 2 / (2 * len(rows))))
     if chosen.json:

