@@ -23,9 +23,11 @@ from .system import (
     Effects,
     Equation,
     Factor,
+    Floats,
     System,
     Variable,
 )
+from .whole import as_whole
 
 FAMILY = {
     "gaussian": GAUSSIAN,
@@ -56,6 +58,8 @@ def read_formula(formula: str, release: Release) -> tuple[Any, dict[str, Seen]]:
 
     table, card = release.table, release.card
     named = [name for name in names_in(check(formula, table.names)) if name in table.schema]
+    if "Intercept" in named:
+        raise BadPlan("a column named 'Intercept' cannot be told from the model's own: give it another name")
     totals = recomputed(card)
     used = list(dict.fromkeys(part for name in named for part in _parts(name, totals)))
     check_fit(card, table, used)
@@ -125,13 +129,17 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
     sides = _reread({name: seen[name] for name in seen if name in names or name == answer}, asked, release)
     order = [name for name in sides if name != answer] + [answer]
     response, counted = _response(asked, sides[answer])
-    sides[answer] = response
+    sides = {name: as_whole(release.card, release.table, one) for name, one in sides.items()} | {
+        answer: response
+    }
     variables = tuple(sides[name].variable for name in order)
     state = np.ascontiguousarray(np.stack([sides[name].guess for name in order], axis=1))
     unknown = np.stack([sides[name].unknown for name in order], axis=1)
     unknown[:, -1] &= counted
     factors, groups = _factors(parsed, release)
     interest = _interest(asked, variables, groups)
+    if asked.family == ORDERED:
+        interest = _centred(interest, variables, state)
     covariates = _covariates(variables, unknown, groups if asked.covariate_groups else [], factors)
     limits = bounds(release.card, release.table, variables, erring=asked.measurement_error)
     lower, upper = (None, None) if limits is None else limits
@@ -151,6 +159,7 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
         lower,
         upper,
         counted=None if counted.all() else counted,
+        missing=np.stack([sides[name].missing for name in order], axis=1),
     )
 
 
@@ -187,7 +196,7 @@ def _factors(parsed: Any, release: Release) -> tuple[tuple[Factor, ...], list[tu
             codes, labels = group_codes(release.table, term.factor, release.card)
             if len(labels) < 2:
                 raise BadPlan(f"all records are in one group of {name!r}; leave the term out")
-            factors.append(Factor(name, codes, labels))
+            factors.append(Factor(name, codes, labels, term.factor))
             found = len(factors) - 1
         groups.append((found, term))
     return tuple(factors), groups
@@ -201,6 +210,16 @@ def _interest(asked: Asked, variables: tuple[Variable, ...], groups: list[tuple[
     effects = tuple(Effects(factor, term.names, term.columns) for factor, term in groups)
     names, columns = tuple(name for name, _ in chosen), tuple(node for _, node in chosen)
     return Equation(len(variables) - 1, asked.family, names, columns, effects, offset=parsed.offset)
+
+
+def _centred(equation: Equation, variables: tuple[Variable, ...], state: Floats) -> Equation:
+    """Give an equation the means of its columns at the released values as centres."""
+    from .formulas.trees import evaluate, on_state
+
+    values = {variable.name: state[:, j] for j, variable in enumerate(variables)}
+    columns = [evaluate(on_state(node, variables), values) for node in equation.columns]
+    finite = [column[np.isfinite(column)] for column in columns]
+    return replace(equation, centres=tuple(float(seen.mean()) if len(seen) else 0.0 for seen in finite))
 
 
 def _covariates(
@@ -238,7 +257,7 @@ def _main_effects(
     nodes: list[Node] = []
     for j in before:
         variable = variables[j]
-        if variable.is_category:
+        if variable.is_category and variable.base is None:
             names += [f"{variable.name}[{level}]" for level in variable.levels[1:]]
             nodes += [Level(variable.name, k) for k in range(1, len(variable.levels))]
         else:
@@ -256,9 +275,20 @@ def _own_scale(variable: Variable) -> Node:
     return Unary("log", Binary("add", Ref(variable.name), Number(variable.log_shift)))
 
 
-def as_if_true(system: System) -> System:
-    """Return the unadjusted model: the released values taken for true, records with missing values left out."""
+def complete_records(system: System) -> Bools:
+    """Return which records have a response and no missing value."""
     keep = np.ones(len(system), bool) if system.counted is None else system.counted.copy()
+    return keep if system.missing is None else keep & ~system.missing.any(axis=1)
+
+
+def as_if_true(system: System) -> System | None:
+    """Return the unadjusted model: released values taken for true, records with missing values left out.
+
+    Nothing where too few records are left.
+    """
+    keep = complete_records(system)
+    if keep.sum() <= len(system.interest.columns):
+        return None
     return taken(
         replace(system, equations=system.equations[-1:], noise=None, tables={}, lower=None, upper=None), keep
     )
@@ -268,4 +298,5 @@ def taken(system: System, keep: Bools) -> System:
     """Return a system without noise on some of its records, nothing unknown."""
     factors = tuple(replace(factor, codes=factor.codes[keep]) for factor in system.factors)
     state = np.ascontiguousarray(system.state[keep])
-    return replace(system, state=state, unknown=np.zeros(state.shape, bool), factors=factors, counted=None)
+    nothing = np.zeros(state.shape, bool)
+    return replace(system, state=state, unknown=nothing, factors=factors, counted=None, missing=None)

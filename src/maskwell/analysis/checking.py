@@ -134,8 +134,10 @@ def _weak(system: System) -> list[str]:
         return []
     found = []
     for k, j in enumerate(system.noise.columns.tolist()):
-        noise = float(system.noise.sds[k])
-        total = float(np.std(system.state[:, j]))
+        noise, arrays = float(system.noise.sds[k]), system.noise.arrays
+        tails = np.isinf(arrays.cell_lower[:, k]) != np.isinf(arrays.cell_upper[:, k])
+        seen = arrays.is_open[arrays.pattern, k] & ~tails
+        total = float(np.std(system.state[seen, j])) if seen.any() else 0.0
         if noise <= 0 or total <= 0:
             continue
         reliability = 1 - (noise / total) ** 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Table
 from .system import Bools, Floats, Ints, Variable
 
+BETWEEN = "\x1f"  # the parts of a group's label, where several columns make it
 INSIDE = 0.5  # of the sd: how far beyond a code the first guess of a coded value lies
 
 
@@ -59,7 +60,7 @@ def _category(variable: Variable, law: Any, table: Table, missing: Bools) -> See
     """Guess the nearest code; PRAM's released categories are found among the true ones by name."""
     z = table.floats(variable.name)
     noised = np.zeros(len(table), bool) if law is None or _is_sure(law) else ~missing
-    if isinstance(law, Transition):
+    if isinstance(law, Transition) and not law.is_sure:
         likeliest = np.argmax(np.array(law.matrix), axis=0).astype(np.float64)
         codes = np.where(missing, np.nan, likeliest[np.where(missing, 0, z).astype(np.int64)])
     else:
@@ -67,13 +68,24 @@ def _category(variable: Variable, law: Any, table: Table, missing: Bools) -> See
     known = codes[~missing]
     usual = float(np.bincount(known.astype(np.int64)).argmax()) if len(known) else 0.0
     nothing = np.zeros(len(table), bool)
-    return Seen(variable, np.where(missing, usual, codes), noised, nothing, missing)
+    seen = Seen(variable, np.where(missing, usual, codes), noised, nothing, missing)
+    return seen if noised.any() else present_levels(seen)
+
+
+def present_levels(seen: Seen) -> Seen:
+    """Leave levels out that no record has: nothing can be said about them."""
+    used = np.unique(seen.guess[~seen.missing]).astype(np.int64)
+    if len(used) in (0, len(seen.variable.levels)):
+        return seen
+    codes: Floats = np.searchsorted(used, seen.guess).astype(np.float64)
+    levels = tuple(seen.variable.levels[k] for k in used)
+    return replace(seen, variable=Variable(seen.variable.name, levels), guess=codes)
 
 
 def _is_sure(law: Any) -> bool:
     """Whether a law leaves a category as it was."""
     if isinstance(law, Transition):
-        return law.is_sure and law.true == law.released_as
+        return law.is_sure  # its levels are the released ones
     return isinstance(law, Additive) and not np.diag(law.noise.covariance).any()
 
 
@@ -146,12 +158,16 @@ def group_codes(table: Table, names: tuple[str, ...], card: NoiseCard) -> tuple[
             raise BadPlan(
                 f"column {name!r} carries noise, so it cannot group records; use a column without noise"
             )
-    whole, labels = np.zeros(len(table), np.int64), [""]
+    whole, labels, first = np.zeros(len(table), np.int64), [""], True
     for name in names:
         codes, own = _codes(table, name)
         both = whole * len(own) + codes
         present, whole = np.unique(both, return_inverse=True)
-        labels = [f"{labels[k // len(own)]}:{own[k % len(own)]}".lstrip(":") for k in present.tolist()]
+        labels = [
+            own[k] if first else f"{labels[k // len(own)]}{BETWEEN}{own[k % len(own)]}"
+            for k in present.tolist()
+        ]
+        first = False
     return whole.astype(np.int64), tuple(labels)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import BadPlan, MaskwellWarning, nearest
-from ..masking import Release
+from ..masking import Masking, Release
 from .building import FAMILY, Asked, as_if_true, build, read_formula
 from .priors import Priors
 from .results.draws import Draws
@@ -38,11 +39,14 @@ class FitOptions:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("chains", 1), ("warmup", 0)):
-            if getattr(self, name) < least:
-                raise BadPlan(f"{name} must be at least {least}")
-        if self.draws is not None and self.draws < 4:
-            raise BadPlan("draws must be at least 4")
+        for name, least in (("chains", 1), ("draws", 4), ("warmup", 0), ("seed", 0), ("cores", 1)):
+            value, optional = getattr(self, name), name in ("draws", "seed", "cores")
+            if optional and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise BadPlan(f"{name} must be a whole number of at least {least}")
+        if not isinstance(self.priors, Priors):
+            raise BadPlan("priors must be a Priors, such as Priors(coefficients={'x': (0, 1)})")
         if self.sampler not in SAMPLERS:
             hint = nearest(self.sampler, SAMPLERS)
             raise BadPlan(f"sampler {self.sampler!r} is not one of {', '.join(SAMPLERS)}{hint}")
@@ -72,6 +76,7 @@ def fit(
     """
     chosen = _options(options, given)
     kind = family_of(family, link)
+    release = as_release(release)
     parsed, seen = read_formula(formula, release)
     asked = Asked(parsed, kind, covariate_groups, dict(measurement_error or {}))
     system = build(asked, release, seen)
@@ -87,6 +92,22 @@ def fit(
         draws = fit_weighted(system, release, weights, chosen, first)
         beside = naive_weighted(system, release, weights, chosen, second) if naive else None
     return _posterior(formula, release, system, draws, beside, notes)
+
+
+def as_release(given: Any) -> Release:
+    """Take a release, the release of a masking, or the folder of a written one."""
+    if isinstance(given, Release):
+        return given
+    if isinstance(given, Masking):
+        return given.release
+    if isinstance(given, str | Path):
+        from ..masking import read_release
+
+        return read_release(given)
+    raise BadPlan(
+        f"fit needs a release (mw.read_release(folder), or masking.release), not a {type(given).__name__}; for a table "
+        "without noise: Release(table, NoiseCard())"
+    )
 
 
 def _options(options: FitOptions | None, given: Mapping[str, Any]) -> FitOptions:
@@ -106,11 +127,19 @@ def family_of(family: str, link: str | None) -> int:
         "poisson": "log",
         "negative binomial": "log",
     }
+    if not isinstance(family, str):
+        raise BadPlan(f"family must be one of {', '.join(links)}")
+    family = family.casefold()
     name = {
         "binomial": "binary",
         "bernoulli": "binary",
         "normal": "gaussian",
         "negbin": "negative binomial",
+        "nb": "negative binomial",
+        "ordinal": "ordered",
+        "linear": "gaussian",
+        "count": "poisson",
+        "logistic": "logit",
     }.get(family, family)
     name = name.replace("_", " ")
     if name in ("probit", "logit"):
@@ -154,12 +183,13 @@ def _until_converged(run: Any, system: System, options: FitOptions, seed: np.ran
         draws, warmup = 2 * draws, 2 * warmup
 
 
-def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
-    """Fit the same model to the released values as if they were true."""
+def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws | None:
+    """Fit the same model to the released values as if they were true; nothing where too few have no missing value."""
     from .samplers.chains import run_gibbs
 
+    seen = as_if_true(system)
     running = replace(NAIVE, cores=options.cores)
-    return run_gibbs(as_if_true(system), options.priors, running, seed)
+    return None if seen is None else run_gibbs(seen, options.priors, running, seed)
 
 
 def check_design(system: System, release: Release) -> tuple[str, ...]:

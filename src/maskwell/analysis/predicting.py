@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .columns import BETWEEN
 from .expressions import Node
 from .results.draws import Draws
 from .system import FAMILIES, Factor, Floats, Ints, System
@@ -27,7 +28,7 @@ class SystemPredictor:
     nodes: tuple[Node, ...] = field(repr=False)
     offset_node: Node | None = field(repr=False)
     group_nodes: tuple[tuple[int, tuple[Node, ...]], ...] = field(repr=False)
-    factors: tuple[tuple[str, tuple[str, ...]], ...] = field(repr=False)
+    factors: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = field(repr=False)
     records: tuple[Mapping[str, Floats], Mapping[str, Labels]] | None = field(default=None, repr=False)
 
     @classmethod
@@ -41,7 +42,7 @@ class SystemPredictor:
         nodes += [] if interest.offset is None else [interest.offset]
         needed = set().union(*(refs(node) for node in nodes)) if nodes else set()
         levels = {v.name: v.levels for v in system.variables if v.name in needed}
-        names = tuple(dict.fromkeys(part for factor in system.factors for part in factor.name.split(":")))
+        names = tuple(dict.fromkeys(part for factor in system.factors for part in factor.columns))
         return cls(
             FAMILIES[interest.family],
             levels,
@@ -50,7 +51,7 @@ class SystemPredictor:
             interest.columns,
             interest.offset,
             tuple((block.factor, block.columns) for block in interest.effects),
-            tuple((factor.name, factor.labels) for factor in system.factors),
+            tuple((factor.columns, factor.labels) for factor in system.factors),
             _fitted(system, draws, needed),
         )
 
@@ -68,10 +69,10 @@ class SystemPredictor:
         """Return, for each set of group effects, the group of each record (-1: not known) and records x columns."""
         found = []
         for factor, nodes in self.group_nodes:
-            name, labels = self.factors[factor]
+            columns, labels = self.factors[factor]
             places = {label: k for k, label in enumerate(labels)}
-            parts = [groups[part] for part in name.split(":")]
-            joined = [":".join(map(str, row)) for row in zip(*parts, strict=True)]
+            parts = [groups[part] for part in columns]
+            joined = [BETWEEN.join(map(str, row)) for row in zip(*parts, strict=True)]
             codes = np.array([places.get(label, -1) for label in joined], np.int64)
             found.append((codes, _evaluated(nodes, values, len(codes))))
         return found
@@ -119,8 +120,8 @@ def _usual(kept: npt.NDArray[np.float32]) -> Floats:
 
 
 def _labels(factor: Factor) -> list[tuple[str, Labels]]:
-    whole = np.array([label.split(":") for label in factor.labels], dtype=object)
-    parts = factor.name.split(":")
+    whole = np.array([label.split(BETWEEN) for label in factor.labels], dtype=object)
+    parts = factor.columns
     if whole.ndim != 2 or whole.shape[1] != len(parts):
         return []
     return [(part, whole[factor.codes, k]) for k, part in enumerate(parts)]

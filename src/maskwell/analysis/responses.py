@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from .columns import Seen
-from .expressions import Node, Ref, Unary
+from .expressions import Binary, Level, Node, Ref, Unary
 from .system import (
     FAMILIES,
     GAUSSIAN,
@@ -18,7 +18,6 @@ from .system import (
     POISSON,
     PROBIT,
     Bools,
-    Floats,
     Variable,
 )
 
@@ -96,6 +95,8 @@ def _plain(node: Node, seen: Seen, family: str) -> None:
 
 def _binary(node: Node, seen: Seen) -> Seen:
     name = seen.variable.name
+    if isinstance(node, Level | Binary):
+        return _success(node, seen)
     _plain(node, seen, "logit")
     if seen.variable.is_category:
         if len(seen.variable.levels) != 2:
@@ -115,6 +116,21 @@ def _binary(node: Node, seen: Seen) -> Seen:
     return seen
 
 
+def _success(node: Level | Binary, seen: Seen) -> Seen:
+    """Take one level, or one value, of a column for success: y['yes'], binary(n, 3)."""
+    from .formulas.trees import evaluate
+
+    if isinstance(node, Level) and node.code == 1 and len(seen.variable.levels) == 2:
+        return seen
+    if seen.noised.any():
+        raise BadPlan(
+            f"the response {seen.variable.name!r} carries noise: it must have two levels, the second of them success; "
+            "order its categories so in the schema"
+        )
+    values = evaluate(node, {seen.variable.name: seen.guess})
+    return replace(seen, variable=Variable(seen.variable.name), guess=values)
+
+
 def _ordered(node: Node, seen: Seen) -> Seen:
     name = seen.variable.name
     _plain(node, seen, "ordered")
@@ -123,8 +139,6 @@ def _ordered(node: Node, seen: Seen) -> Seen:
             raise BadPlan(
                 f"the response {name!r} has {len(seen.variable.levels)} levels; use family='probit' or 'logit'"
             )
-        if not seen.noised.any():
-            return _present(seen)
         return seen
     if seen.noised.any():
         raise BadPlan(f"the response {name!r} is a number with noise; an ordered response must be a category")
@@ -136,18 +150,6 @@ def _ordered(node: Node, seen: Seen) -> Seen:
     codes = np.searchsorted(distinct, np.where(seen.missing, distinct[0], seen.guess)).astype(np.float64)
     levels = tuple(f"{value:g}" for value in distinct)
     return replace(seen, variable=Variable(name, levels), guess=codes)
-
-
-def _present(seen: Seen) -> Seen:
-    """Leave levels out that no record has: their cuts would have nothing to stand on."""
-    used = np.unique(seen.guess[~seen.missing]).astype(np.int64)
-    if len(used) < 3:
-        raise BadPlan(
-            f"the response {seen.variable.name!r} has fewer than three levels that occur; use family='probit'"
-        )
-    codes: Floats = np.searchsorted(used, np.where(seen.missing, used[0], seen.guess)).astype(np.float64)
-    levels = tuple(seen.variable.levels[k] for k in used)
-    return replace(seen, variable=Variable(seen.variable.name, levels), guess=codes)
 
 
 def _count(family: int, node: Node, seen: Seen) -> Seen:

@@ -29,12 +29,14 @@ FAMILIES = ("gaussian", "probit", "logit", "ordered", "poisson", "negative binom
 class Variable:
     """A column as the models see it: a number, or a category with its levels (codes 0..K-1).
 
-    Where `log_shift` is given the state is log(x + log_shift): the scale on which the noise was added.
+    Where `log_shift` is given the state is log(x + log_shift): the scale on which the noise was added. Where `base` is
+    given it is a whole number of few values, `base` + its code, and its levels are these.
     """
 
     name: str
     levels: tuple[str, ...] = ()
     log_shift: float | None = None
+    base: float | None = None
 
     @property
     def is_category(self) -> bool:
@@ -44,11 +46,12 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A grouping of the records: `codes` number the group of each record from 0 on."""
+    """A grouping of the records by some columns: `codes` number the group of each record from 0 on."""
 
     name: str
     codes: Ints = field(repr=False)
     labels: tuple[str, ...] = field(repr=False)
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,8 @@ class Equation:
     """The regression of one variable on columns made of the others.
 
     With `stick` = s (family PROBIT) it is one step of a category's sequential probit: among the records whose
-    code is at least s, whether it is s. `response` is the number of the variable; for the model of interest
-    `outcome` may be an expression of it (log(y)) where that variable is known.
+    code is at least s, whether it is s. `response` is the number of the variable. An ordered model's columns are taken
+    about their `centres`, so that its cuts do not depend on where a column has its zero.
     """
 
     response: int
@@ -76,7 +79,7 @@ class Equation:
     effects: tuple[Effects, ...] = ()
     stick: int | None = None
     offset: Node | None = None
-    outcome: Node | None = None
+    centres: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,8 @@ class System:
 
     `tables[j]` has, for an unknown category j, the log density of what was released for each record and code
     (0 where nothing was). `noise` is the lowered law of the unknown numbers (`analysis.noise`), None without any.
-    `counted[i]` is False where the response is missing: the record then informs the covariate model alone.
+    `counted[i]` is False where the response is missing: the record then informs the covariate model alone. `missing`
+    are the cells that were released without a value.
     """
 
     variables: tuple[Variable, ...]
@@ -98,6 +102,7 @@ class System:
     lower: Floats | None = field(default=None, repr=False)
     upper: Floats | None = field(default=None, repr=False)
     counted: Bools | None = field(default=None, repr=False)
+    missing: Bools | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.state)

@@ -62,15 +62,16 @@ def fit_weighted(
 
 def naive_weighted(
     system: System, release: Release, column: str, options: FitOptions, seed: np.random.SeedSequence
-) -> Draws:
+) -> Draws | None:
     """Fit the same weighted model to the released values as if they were true."""
-    from .building import as_if_true
+    from .building import as_if_true, complete_records
 
-    weights = weights_of(release, column)
-    kept = weights if system.counted is None else weights[system.counted]
+    seen, kept = as_if_true(system), weights_of(release, column)[complete_records(system)]
+    if seen is None:
+        return None
     draws = -(-NAIVE_RESAMPLES // options.chains)
     plain = replace(options, draws=draws, sampler="auto", keep_truths=False, progress=None)
-    return _bootstrap(as_if_true(system), kept, plain, seed)
+    return _bootstrap(seen, kept, plain, seed)
 
 
 def weights_of(release: Release, column: str) -> Floats:

@@ -230,7 +230,12 @@ def _checked(check: str, formula: str, held: Release, options: dict[str, Any]) -
     try:
         return getattr(correcting, CHECKS[check])(formula, held, **passed)
     except MaskwellError as error:
-        problems = [text.replace("use fit(...)", "leave --check out") for text in error.problems]
+        problems = [
+            text.replace("use fit(...), which models it", "leave --check out: the fit models it").replace(
+                "use fit(...)", "leave --check out"
+            )
+            for text in error.problems
+        ]
         raise type(error)(f"--check {check}: {problem}" for problem in problems) from None
 
 

@@ -156,7 +156,15 @@ def draw_numbers(
             continue
         mine = here[:count]
         if len(plain.linear) > 0:
-            _take(block, mine, limits.unknown[i], plain.precision[plain.pattern[i]], plain.linear[i], state[i], room)
+            _take(
+                block,
+                mine,
+                limits.unknown[i],
+                plain.precision[plain.pattern[i]],
+                plain.linear[i],
+                state[i],
+                room,
+            )
         else:
             reference(noise, i, room.noised, room.noised_linear)
             _take(block, mine, limits.unknown[i], room.noised, room.noised_linear, state[i], room)

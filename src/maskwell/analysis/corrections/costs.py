@@ -21,7 +21,7 @@ from .widening import widened_by_release
 class Efficiency:
     """How much of a model's precision the noise leaves.
 
-    `index` is Goldstein and Shlomo's |X'X| / |X'X + N Omega| (section 7), which looks at the predictors alone.
+    `index` is Goldstein and Shlomo's ``|X'X| / |X'X + N Omega|`` (section 7), which looks at the predictors alone.
     `relative` is the efficiency of the estimates themselves: the ratio of the determinants of their covariances without
     and with noise. `inflation` has, for each coefficient, how many times larger its standard error is than the truth
     would have given. All are estimated from the release.

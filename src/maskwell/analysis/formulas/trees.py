@@ -94,12 +94,17 @@ def substitute(node: Node, by: Mapping[str, Node]) -> Node:
 
 
 def on_state(node: Node, variables: Iterable[Variable]) -> Node:
-    """Return the expression of true values as one of the state: x is exp(t) - shift where t = log(x + shift)."""
+    """Return the expression of true values as one of the state: x is exp(t) - shift where t = log(x + shift).
+
+    A whole number counted from a base is that base and its code.
+    """
+    variables = tuple(variables)
     by: dict[str, Node] = {
         variable.name: Binary("sub", Unary("exp", Ref(variable.name)), Number(variable.log_shift))
         for variable in variables
         if variable.log_shift is not None
     }
+    by |= {v.name: Binary("add", Ref(v.name), Number(v.base)) for v in variables if v.base is not None}
     return simplified(substitute(node, by))
 
 

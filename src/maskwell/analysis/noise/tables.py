@@ -10,6 +10,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...card.background import block_numbers
 from ...laws import Transition
+from ...laws.unknowns import of_columns
 from ...schema import OPEN
 from ...table import Table
 from ..system import Bools, Floats, Variable
@@ -43,7 +44,9 @@ def _table(law: Any, table: Table, variable: Variable) -> Floats:
     out = np.zeros((len(table), count))
     here = table.status(name) == OPEN
     z, at = np.unique(table.floats(name)[here], return_inverse=True)
-    codes = np.arange(count)
+    codes = np.arange(count) + (0.0 if variable.base is None else variable.base)
+    if law is not None and len(law.columns) > 1:
+        law = of_columns(law, [law.columns.index(name)])
     with np.errstate(divide="ignore"):
         if law is None:
             logs = np.log((z[:, None] == codes).astype(np.float64))

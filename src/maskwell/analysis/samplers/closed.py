@@ -117,8 +117,6 @@ def _blocks(system: System, form: Form) -> Iterator[Floats]:
         for j in form.responses:
             if j in columns:
                 parts.append(values[here, columns.index(j)])
-            elif interest.outcome is not None:
-                parts.append(evaluate(interest.outcome, state))
             else:
                 parts.append(system.state[here, j])
         if interest.offset is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..expressions import ONE, Node
+from ..expressions import ONE, Binary, Node, Number
 from ..system import GAUSSIAN, LOGIT, ORDERED, PROBIT, Equation, System
 
 Floats = npt.NDArray[np.float64]
@@ -103,8 +103,11 @@ def _nodes(system: System, equation: Equation) -> Iterator[Node]:
     """Return the columns of an equation on the scale of the state: fixed ones, then those of group effects."""
     from ..formulas.trees import on_state
 
-    for node in (*equation.columns, *(node for effects in equation.effects for node in effects.columns)):
-        yield on_state(node, system.variables)
+    for k, node in enumerate(equation.columns):
+        state = on_state(node, system.variables)
+        yield Binary("sub", state, Number(equation.centres[k])) if equation.centres else state
+    for effects in equation.effects:
+        yield from (on_state(node, system.variables) for node in effects.columns)
 
 
 def _layout(system: System, columns: Sequence[Sequence[Node]]) -> tuple[Any, tuple[Part, ...], int]:

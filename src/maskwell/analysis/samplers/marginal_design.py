@@ -91,8 +91,6 @@ def _response(system: System, values: dict[str, Floats], numbers: Floats) -> Flo
     interest = system.interest
     if _is_hidden(system):
         return numbers[:, list(system.noise.columns).index(interest.response)].copy()
-    if interest.outcome is not None:
-        return evaluate(interest.outcome, values)
     return values[system.variables[interest.response].name].copy()
 
 

@@ -62,7 +62,7 @@ def names_of(system: System, part: Part) -> tuple[str, ...]:
     equation = part.equation
     names = list(equation.names)
     if equation.family == GAUSSIAN:
-        names.append("sigma")
+        names.append("sigma" if "sigma" not in names else "sigma (residual)")
     for block in equation.effects:
         group = system.factors[block.factor].name
         names += [f"sd({name}|{group})" for name in block.names]
@@ -99,7 +99,10 @@ def values_of(chain: Chain, part: Part) -> Floats:
         found.append(sds)
         found.append([covariance[a, b] / (sds[a] * sds[b]) for b in range(len(sds)) for a in range(b)])
     if equation.family == ORDERED:
-        found.append(values.cuts)
+        shift = (
+            np.dot(values.coefficients[part.begin : part.stop], equation.centres) if equation.centres else 0.0
+        )
+        found.append(values.cuts + shift)
     if equation.family == NEGATIVE_BINOMIAL:
         found.append(values.shape)
     return np.concatenate(found)
