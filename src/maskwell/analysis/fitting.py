@@ -15,6 +15,7 @@ from ..masking import Masking, Release
 from .building import FAMILY, Asked, as_if_true, build, read_formula
 from .priors import Priors
 from .results.draws import Draws
+from .results.summary import Diagnostics
 from .samplers.chains import Running
 from .system import System
 
@@ -91,6 +92,8 @@ def fit(
 
         draws = fit_weighted(system, release, weights, chosen, first)
         beside = naive_weighted(system, release, weights, chosen, second) if naive else None
+    if beside is not None and Diagnostics.of(beside).failing:
+        notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
     return _posterior(formula, release, system, draws, beside, notes)
 
 
@@ -171,8 +174,6 @@ def _running(options: FitOptions, draws: int) -> Running:
 
 def _until_converged(run: Any, system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
     """Run chains twice as long, from the start, until they agree or a limit is reached."""
-    from .results.summary import Diagnostics
-
     draws, warmup = DRAWS, options.warmup
     while True:
         children = seed.spawn(1)[0]

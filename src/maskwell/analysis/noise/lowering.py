@@ -43,7 +43,9 @@ from .parts import Part, parts_of, rotated_rows
 from .reading import check_fit
 from .swaps import background, swap_notes
 
-FLOOR = 0.25  # of the typical size of the noise: the least at which a reference law takes it
+# Of the typical size of the noise: the least at which a reference law takes it. The size at the released value would
+# be too small where the truth lies elsewhere, and a slice within it would hardly move.
+FLOOR = 3.0
 
 
 def lowered(
@@ -105,7 +107,8 @@ class _Builder:
         self.lower[:, place], self.upper[:, place] = cells.lower, cells.upper
         self.interval[:, place] = cells.interval
         typical = float(np.median(cells.scale[cells.is_open])) if cells.is_open.any() else 1.0
-        self.reference[:, place] = np.maximum(cells.scale, FLOOR * typical)
+        varies = bool((cells.scale[cells.is_open] != typical).any())
+        self.reference[:, place] = np.maximum(cells.scale, FLOOR * typical) if varies else typical
 
     def _column(self, part: Part, i: int, place: int, cells: Cells) -> None:
         """Fill what one column has alone: slope, offset, how the size of its noise depends on the value."""

@@ -100,9 +100,7 @@ def why_not_linear(system: System) -> str | None:
         return "a column is not linear in the unknown numbers"
     if interest.offset is not None and refs(interest.offset) & unknown:
         return "the offset is unknown"
-    if interest.response in numbers and (
-        interest.outcome is not None or system.variables[interest.response].log_shift is not None
-    ):
+    if interest.response in numbers and system.variables[interest.response].log_shift is not None:
         return "the response is unknown and transformed"
     if system.counted is not None and not system.counted.all():
         return "the response is missing in some records"

@@ -142,6 +142,10 @@ def _first_fit(chain: Chain) -> None:
     for part in chain.plan.laid_out.parts:
         if part.augmented:
             _augment(chain, part)
+        if part.equation.family != GAUSSIAN and part.equation.stick is None:
+            from .turned import start_turned
+
+            start_turned(chain, part)
         _coefficients(chain, part)
 
 
@@ -154,6 +158,8 @@ def step(chain: Chain) -> None:
     for what in laid_out.categories:
         room = np.empty(what[1].shape[1])
         draw_categories(laid_out.layout, chain.values, chain.state, unknown, (*what, room), chain.rng)
+    if len(laid_out.numbers) and len(chain.noise.units.row):
+        _components(chain)
     for block in laid_out.early:
         _numbers(chain, block)
     for part in laid_out.parts:
@@ -170,6 +176,16 @@ def step(chain: Chain) -> None:
         _variances(chain, part)
         if part.equation.stick is not None:
             rescale_utilities(chain, part)
+
+
+def _components(chain: Chain) -> None:
+    """Move components of mixtures with the true values they imply."""
+    from ...kernels.flips import flip_components
+
+    laid_out, units = chain.plan.laid_out, chain.noise.units
+    room = np.empty(len(laid_out.numbers)), np.empty(units.logs.shape[1])
+    inputs = laid_out.layout, chain.values, chain.state, laid_out.limits, laid_out.numbers, chain.noise
+    flip_components(*inputs, room, chain.rng)
 
 
 def _numbers(chain: Chain, block: Any) -> None:

@@ -1,8 +1,8 @@
 """Coefficients of models that are not gaussian: an elliptical slice around the normal that lies closest.
 
 Given everything else, the log posterior of coefficients and group effects is concave. Newton's method finds its
-mode and curvature, the normal with these is the slice's prior, and the slice follows what is left: exact,
-without tuning, and nearly independent of where it began.
+mode and curvature, the normal with these is the slice's prior, and the slice follows what is left: exact and
+without tuning. From far out in a tail it would not find in, so chains begin near the mode.
 """
 
 from __future__ import annotations
@@ -35,6 +35,16 @@ def draw_turned(chain: Chain, part: Part) -> None:
         _turn(chain, part, EffectsPlace(-1, 0, 0, 0), np.empty((0, 0)))
     if part.equation.family == NEGATIVE_BINOMIAL:
         _shape(chain, part)
+
+
+def start_turned(chain: Chain, part: Part) -> None:
+    """Begin at a draw of the normal around the mode: an ellipse cannot climb from far out in a tail."""
+    for k, place in enumerate(part.effects or (EffectsPlace(-1, 0, 0, 0),)):
+        inverse = np.linalg.inv(chain.covariances[part.number][k]) if part.effects else np.empty((0, 0))
+        precision = np.asarray(inverse, dtype=np.float64)
+        here, pseudo = _Point(chain, part, place), (np.empty(len(chain.state)), np.empty(len(chain.state)))
+        _mode(chain, here, pseudo, precision)
+        here.solve(pseudo, precision, noisy=True)
 
 
 def _turn(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats) -> None:
