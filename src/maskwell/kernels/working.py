@@ -117,12 +117,11 @@ def interest_log(layout: Layout, values: Values, state: Floats, etas: Floats) ->
 
 
 @lean
-def beside_cut(layout: Layout, cuts: Floats, k: int, state: Floats, etas: Floats) -> float:
-    """Return the log likelihood of the records in the two codes beside cut k."""
-    e, total = len(layout.family) - 1, 0.0
-    for i in range(len(state)):
-        if layout.counted[i]:
-            code = int(state[i, layout.response[e]])
-            if code == k or code == k + 1:
-                total += ordered_log(cuts, code, etas[i])
+def beside_cut(cuts: Floats, k: int, codes: Floats, etas: Floats) -> float:
+    """Return the log likelihood of the records in the two codes beside cut k; of all records where k is -1."""
+    total = 0.0
+    for i in range(len(codes)):
+        code = int(codes[i])
+        if k < 0 or code == k or code == k + 1:
+            total += ordered_log(cuts, code, etas[i])
     return total

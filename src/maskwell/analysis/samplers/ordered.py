@@ -13,17 +13,18 @@ if TYPE_CHECKING:
     from .gibbs import Chain
 
 CUT_SD = 10.0  # the cuts are normal around 0 with this sd, in their order
-SHIFTS = 1  # moves of all cuts together with the coefficients fixed, beside those of single cuts
 
 
 def draw_cuts(chain: Chain, part: Part) -> None:
     """Draw each cut between its neighbours, then shift all of them together."""
     from ...kernels.equations import predictors
-    from ...kernels.working import beside_cut, interest_log
+    from ...kernels.working import beside_cut
 
     layout, values, state = chain.plan.laid_out.layout, chain.values, chain.state
     etas, cuts = np.empty(len(state)), values.cuts
     predictors(layout, values, part.number, state, etas)
+    counted = layout.counted
+    codes, etas = state[counted, part.equation.response], etas[counted]
     records = max(len(state), 1)
     for k in range(len(cuts)):
         low = cuts[k - 1] if k else -np.inf
@@ -32,7 +33,7 @@ def draw_cuts(chain: Chain, part: Part) -> None:
         def log_density(value: float, k: int = k) -> float:
             kept = cuts[k]
             cuts[k] = value
-            found = beside_cut(layout, cuts, k, state, etas)
+            found = beside_cut(cuts, k, codes, etas)
             cuts[k] = kept
             return float(found) - 0.5 * (value / CUT_SD) ** 2
 
@@ -41,7 +42,7 @@ def draw_cuts(chain: Chain, part: Part) -> None:
     def shifted(by: float) -> float:
         kept = cuts.copy()
         cuts[:] = kept + by
-        found = interest_log(layout, values, state, etas) - 0.5 * float(((cuts / CUT_SD) ** 2).sum())
+        found = beside_cut(cuts, -1, codes, etas) - 0.5 * float(((cuts / CUT_SD) ** 2).sum())
         cuts[:] = kept
         return float(found)
 
