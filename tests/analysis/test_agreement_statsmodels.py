@@ -21,7 +21,7 @@ smf = pytest.importorskip("statsmodels.formula.api")
 sm = pytest.importorskip("statsmodels.api")
 
 RECORDS, GROUPS = 600, 30
-DRAWS = {"chains": 2, "draws": 600, "warmup": 150, "seed": 3, "naive": False}
+DRAWS = {"chains": 2, "draws": 1200, "warmup": 150, "seed": 3, "naive": False}
 SLACK = 0.12  # of a standard error: posterior means are not modes, by a share of about 1 / sqrt(records)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,7 +31,7 @@ SCHEMA = Schema(
 )
 
 
-def release(records: int = 150) -> mw.Release:
+def release(records: int = 100) -> mw.Release:
     rng = np.random.default_rng(11)
     edu, school = rng.integers(0, 3, records), rng.integers(0, 8, records)
     clean = np.round(rng.standard_normal(records))
@@ -52,7 +54,7 @@ def system_of(formula: str, family: str = "gaussian") -> System:
 
 
 def run(system: System, quickly: bool) -> Draws:
-    running = Running(chains=2, draws=2500, warmup=200, quickly=quickly)
+    running = Running(chains=2, draws=1500, warmup=200, quickly=quickly)
     return run_gibbs(system, Priors(coefficient_sd=2.0), running, np.random.SeedSequence(3))
 
 
@@ -86,11 +88,11 @@ def test_other_systems_are_left_to_the_general_sampler(formula):
 
 
 def test_true_values_are_kept_by_the_one_loop_too():
-    """Their posterior means correlate with the truth better than what was released."""
-    fitted = mw.fit(
-        "y ~ x1 + x2 + edu", release(), draws=200, warmup=100, seed=1, naive=False, keep_truths=True
-    )
+    """All four unknown columns, categories as their codes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)  # the chains are short
+        fitted = mw.fit("y ~ x1 + x2 + edu", release(), draws=200, seed=1, naive=False, keep_truths=True)
     assert fitted.draws.truths is not None
-    assert fitted.draws.truths.shape[2:] == (150, 4)
+    assert fitted.draws.truths.shape[2:] == (100, 4)
     codes = fitted.draws.truths[..., fitted.draws.truth_names.index("edu")]
     assert set(np.unique(codes)) <= {0.0, 1.0, 2.0}
