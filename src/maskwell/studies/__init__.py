@@ -25,7 +25,7 @@ SEED = 2003  # studies are reproducible: this one unless another is asked for
 
 STUDIES = {
     "fienberg": "Fienberg, Makov and Sanil, the optimal intruder who was not told the noise (shape only)",
-    "goldstein": "Goldstein and Shlomo, the h-index of noisy records, what knowing the noise is worth, and models fitted to noisy files",
+    "goldstein": "Goldstein and Shlomo, the h-index, what knowing the noise is worth, and models fitted to noisy files",
     "hawala": "Hawala, masking with mixtures of normals, and what its matcher misses",
     "moore": "Moore, Kim's noise and Winkler's matching and swapping, and how much noise is enough",
     "trottini": "Trottini and others, bias and noise against a Bayesian intruder, and what telling them is worth",
