@@ -20,7 +20,7 @@ from .samplers.chains import Running
 from .system import System
 
 Progress = Callable[[int, int], None]
-SAMPLERS = ("auto", "gibbs", "closed", "marginal")
+SAMPLERS = ("auto", "gibbs", "closed", "marginal", "paper")
 DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
 NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
 

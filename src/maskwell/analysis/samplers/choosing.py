@@ -20,8 +20,8 @@ def chosen_sampler(system: System, name: str) -> Run:
     """Return the sampler of a name, refusing one that does not hold; `auto` takes the fastest that does."""
     if name == "gibbs":
         return run_gibbs
-    for candidate in ("closed", "marginal"):
-        if name not in ("auto", candidate):
+    for candidate in ("closed", "marginal", "paper"):
+        if name != candidate and (name != "auto" or candidate == "paper"):
             continue
         why_not = _module(candidate).applies(system)
         if why_not is None:
@@ -32,9 +32,9 @@ def chosen_sampler(system: System, name: str) -> Run:
 
 
 def _module(name: str) -> Any:
-    from . import closed, marginal
+    from . import closed, marginal, paper
 
-    return {"closed": closed, "marginal": marginal}[name]
+    return {"closed": closed, "marginal": marginal, "paper": paper}[name]
 
 
 def _direct(name: str) -> Run:
