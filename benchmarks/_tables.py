@@ -33,6 +33,45 @@ def bayes(folder: Path = RESULTS) -> str:
     return _written(folder, "bayes", _posteriors, _searched_memory)
 
 
+def fit(folder: Path = RESULTS) -> str:
+    """Return the tables of `fit.py` as Markdown."""
+    return _written(folder, "fit", _fits, _fitted_memory)
+
+
+def _fits(runs: list[Rows]) -> str:
+    """One line for each job and rival: effective draws a second of both, the ratio, and whether they agree."""
+    head = ("job", "rival", "ours", "rival's", "times as many", "R-hat of the rival", "means apart (s.e.)")
+    lines = []
+    for row in (row for rows in runs for row in rows if "rival" in row):
+        ours = f"{row['effective_per_second']:,.0f}"
+        if row["ratio"] is None:
+            lines.append((row["job"], row["rival"], ours, row["note"], "", "", ""))
+            continue
+        theirs, apart = f"{row['rival_effective_per_second']:,.3g}", f"{row['agreement']:.1f}"
+        lines.append(
+            (
+                row["job"],
+                row["rival"],
+                ours,
+                theirs,
+                f"{row['ratio']:,.3g}",
+                f"{row['rival_r_hat']:.2f}",
+                apart,
+            )
+        )
+    return _table(head, lines)
+
+
+def _fitted_memory(runs: list[Rows]) -> str:
+    """One line for each large file: what it holds, and the peak of the whole process."""
+    rows = [row for rows in runs for row in rows if row["job"].startswith("memory: ")]
+    lines = [
+        (row["job"].removeprefix("memory: "), f"{row['records_mb']:,.0f}", f"{row['peak_mb']:,.0f}")
+        for row in rows
+    ]
+    return _table(("file", "MB of records", "MB at the peak, libraries included"), lines)
+
+
 def _written(folder: Path, name: str, *tables: Callable[[list[Rows]], str]) -> str:
     """Return tables of a benchmark's runs, or a sentence where no results are committed yet."""
     file = folder / f"{name}.json"

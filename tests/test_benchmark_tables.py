@@ -78,3 +78,17 @@ def test_searches_have_a_line_for_each_size_and_number_of_fields(tmp_path):
     assert "| nearest: 10,000 x 10,000 | 5 | 5 to 10 | 5 to 10 | 5 to 10 |" in text
     assert "| closer: 10,000 x 10,000 | 20 | 20 to 40 | 20 to 40 | 20 to 40 |" in text
     assert "| exact h: 9 targets x 9 | 5 | 8 | 11 |" in text
+
+
+def test_fits_have_a_line_for_each_job_and_rival(tmp_path):
+    assert "No results are committed yet" in TABLES["fit"](tmp_path)
+    ours = {"job": "linear, 9 records", "effective_per_second": 1234.0, "rival": "nutpie"}
+    theirs = {"rival_effective_per_second": 10.0, "ratio": 123.4, "rival_r_hat": 1.011, "agreement": 2.04}
+    slow = ours | {"rival": "numpyro", "ratio": None, "note": "the rival did not end"}
+    memory = {"job": "memory: linear, 9 records", "records_mb": 8.0, "peak_mb": 640.0}
+    found = run(1.0) | {"rows": [ours | theirs, slow, memory]}
+    (tmp_path / "fit.json").write_text(json.dumps(found), encoding="utf-8")
+    text = TABLES["fit"](tmp_path)
+    assert "| linear, 9 records | nutpie | 1,234 | 10 | 123 | 1.01 | 2.0 |" in text
+    assert "| linear, 9 records | numpyro | 1,234 | the rival did not end |" in text
+    assert "| linear, 9 records | 8 | 640 |" in text
