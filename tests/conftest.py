@@ -141,3 +141,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return Ran(ending.value.code, captured.out, captured.err)
 
     return run
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the examples, which take longest, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: "test_examples" not in item.nodeid)

@@ -62,7 +62,9 @@ def fit(
     ] = None,
     sampler: Annotated[
         str | None,
-        typer.Option(help="auto, gibbs, closed, marginal or paper.", show_default="auto: the fastest that holds"),
+        typer.Option(
+            help="auto, gibbs, closed, marginal or paper.", show_default="auto: the fastest that holds"
+        ),
     ] = None,
     cores: Annotated[
         int | None, typer.Option(min=1, help="How many chains run at once.", show_default="all cores")

@@ -167,10 +167,10 @@ def _compile_gauss() -> None:
 
 
 def _compile_randoms() -> None:
-    """Compile single draws and the paper's sampler."""
+    """Compile single draws."""
     import numpy as np
 
-    from . import polya_gamma, proposals, randoms
+    from . import polya_gamma, randoms
 
     rng, three, eye = np.random.default_rng(0), np.ones(3), np.eye(2)
     randoms.truncated_normal(rng, 0.0, 1.0, 0.0, 1.0)
@@ -184,15 +184,6 @@ def _compile_randoms() -> None:
     randoms.inverse_wishart(rng, 3.0, eye)
     randoms.categorical_from_logs(rng, three)
     polya_gamma.polya_gamma(rng, 1.0, 0.0)
-    grid, codes, ends = np.ones((3, 1)), np.zeros((3, 1), np.int64), np.array([0, 1])
-    numbers = proposals.NumberTarget(three, three[:1], 1.0, *(grid,) * 2, three[:1], *(grid,) * 4)
-    proposals.move_numbers(rng, grid.copy(), numbers, True, False)
-    levels = proposals.CategoryTarget(
-        grid, np.zeros(1), ends, three, three[:1], 1.0, grid, grid, three[:1], grid, grid, ends
-    )
-    proposals.move_codes(rng, codes, levels, True)
-    proposals.draw_utilities(rng, three, three > 0)
-    proposals.draw_coefficients(rng, grid, three, 1.0, 1.0)
 
 
 def _compile_marginal() -> None:
