@@ -245,8 +245,9 @@ class World:
         equation, values, columns = part.equation, self.chain.values, self.true_values()
         eta = np.zeros(len(self.system))
         coefficients = values.coefficients[part.begin : part.stop]
-        for node, coefficient in zip(equation.columns, coefficients, strict=True):
-            eta += coefficient * evaluate(node, columns)
+        centres = equation.centres or (0.0,) * len(coefficients)
+        for node, coefficient, centre in zip(equation.columns, coefficients, centres, strict=True):
+            eta += coefficient * (evaluate(node, columns) - centre)
         for block, place in zip(equation.effects, part.effects, strict=True):
             effects = values.effects[place.begin : place.stop].reshape(place.groups, place.width)
             for c, node in enumerate(block.columns):
