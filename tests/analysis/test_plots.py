@@ -73,7 +73,10 @@ def test_draws_that_stand_still_and_dollars_are_drawn(make_posterior: Any, tmp_p
 
     posterior = Posterior(Draws(("$a", "b$_"), np.ones((2, 50, 2))), records=1)
     for figure in (posterior.plot_trace(), posterior.plot_density(), posterior.plot_forest()):
-        save(figure, tmp_path / "still.png")
+        path = tmp_path / "still.png"
+        save(figure, path)
+        assert path.stat().st_size > 0
+        path.unlink()
 
 
 @pytest.mark.parametrize("names", [[], ["x7"]])
