@@ -25,7 +25,7 @@ def setting_of(family: str, law: str) -> Setting:
 
 def ranks_of(family: str, law: str, files: int, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """Return the ranks (files x parameters) of the parameters of the model of interest, with their names."""
-    from maskwell.analysis.samplers.recording import names_of, values_of
+    from maskwell.analysis.samplers.gibbs.recording import names_of, values_of
 
     world = World(setting_of(family, law), seed)
     part, chain = world.plan.laid_out.parts[-1], world.chain

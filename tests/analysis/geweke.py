@@ -22,8 +22,9 @@ from maskwell.analysis.building import FAMILY, Asked, build, read_formula
 from maskwell.analysis.formulas.trees import evaluate
 from maskwell.analysis.noise import bounds, lowered, tables
 from maskwell.analysis.priors import Resolved
-from maskwell.analysis.samplers import gibbs, ordered
-from maskwell.analysis.samplers.laid_out import lay_out, unknown_variables
+from maskwell.analysis.samplers.gibbs import ordered
+from maskwell.analysis.samplers.gibbs import sweeps as gibbs
+from maskwell.analysis.samplers.gibbs.laid_out import lay_out, unknown_variables
 from maskwell.analysis.system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, ORDERED, POISSON
 from maskwell.card import NoiseCard
 from maskwell.keystream import Key, normals, uniforms

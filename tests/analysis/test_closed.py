@@ -10,7 +10,7 @@ from maskwell.analysis.expressions import ONE, Binary, Number, Ref
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.samplers import closed, marginal
 from maskwell.analysis.samplers.chains import Running
-from maskwell.analysis.samplers.closed_reduced import (
+from maskwell.analysis.samplers.closed.reduced import (
     Conjugate,
     draw_reduced,
     lower_roots,

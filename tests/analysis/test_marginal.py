@@ -12,11 +12,11 @@ from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers import closed, marginal
 from maskwell.analysis.samplers.chains import Running
-from maskwell.analysis.samplers.marginal_batches import log_densities
-from maskwell.analysis.samplers.marginal_design import problem_of, resolved_priors
-from maskwell.analysis.samplers.marginal_mode import first_guess, fit, refine
-from maskwell.analysis.samplers.marginal_posterior import Posterior
-from maskwell.analysis.samplers.marginal_truths import with_truths
+from maskwell.analysis.samplers.marginal.batches import log_densities
+from maskwell.analysis.samplers.marginal.design import problem_of, resolved_priors
+from maskwell.analysis.samplers.marginal.mode import first_guess, fit, refine
+from maskwell.analysis.samplers.marginal.posterior import Posterior
+from maskwell.analysis.samplers.marginal.truths import with_truths
 from maskwell.analysis.system import (
     GAUSSIAN,
     LOGIT,

@@ -11,7 +11,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from maskwell.analysis.samplers.proposed import NoisedData, PaperOptions, PaperState, paper_draws, start, step
+from maskwell.analysis.samplers.proposals.proposed import (
+    NoisedData,
+    PaperOptions,
+    PaperState,
+    paper_draws,
+    start,
+    step,
+)
 from maskwell.errors import BadInput
 
 Floats = NDArray[np.float64]

@@ -13,8 +13,8 @@ from maskwell.analysis.building import FAMILY, Asked, build, read_formula
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers.chains import Running, run_gibbs
-from maskwell.analysis.samplers.gibbs import plan_of
-from maskwell.analysis.samplers.straight import applies
+from maskwell.analysis.samplers.gibbs.straight import applies
+from maskwell.analysis.samplers.gibbs.sweeps import plan_of
 from maskwell.analysis.system import System
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

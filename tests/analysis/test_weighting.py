@@ -7,22 +7,23 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis import weighting, weighting_estimates
 from maskwell.analysis.building import Asked, build, read_formula
 from maskwell.analysis.corrections import moment_correction
 from maskwell.analysis.fitting import FitOptions, family_of
 from maskwell.analysis.noise.arrays import Arrays
 from maskwell.analysis.samplers.chains import Running, run_gibbs
 from maskwell.analysis.system import Factor
-from maskwell.analysis.weighting import (
+from maskwell.analysis.weighting import bootstrap as weighting
+from maskwell.analysis.weighting import estimates as weighting_estimates
+from maskwell.analysis.weighting.bootstrap import (
     effective_records,
     fit_weighted,
     naive_weighted,
     recentred,
     weights_of,
 )
-from maskwell.analysis.weighting_estimates import Chains
-from maskwell.analysis.weighting_resampling import (
+from maskwell.analysis.weighting.estimates import Chains
+from maskwell.analysis.weighting.resampling import (
     BY_RECORD,
     Units,
     drawn_counts,
@@ -218,7 +219,7 @@ def test_equal_weights_give_the_ordinary_fit():
     mean, sd = moments(draws)
     system = system_of("y ~ x + z", release)
     from maskwell.analysis.priors import Priors
-    from maskwell.analysis.samplers import closed
+    from maskwell.analysis.samplers.closed import sampling as closed
 
     wanted, spread = moments(closed.sample(system, Priors(), 2, 4000, np.random.default_rng(1)))
     assert (np.abs(mean - wanted) < 4 * spread * (1 / np.sqrt(4000) + 1 / np.sqrt(4000 * 0.7))).all()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from maskwell.analysis.samplers.marginal_families import rule
+from maskwell.analysis.samplers.marginal.families import rule
 from maskwell.kernels import marginal
 
 MEANS = np.array([-3.0, -0.4, 0.0, 0.7, 2.5, 6.0])

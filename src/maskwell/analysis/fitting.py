@@ -88,7 +88,7 @@ def fit(
         draws = sample(system, chosen, first)
         beside = sample_naive(system, chosen, second) if naive else None
     else:
-        from .weighting import fit_weighted, naive_weighted
+        from .weighting.bootstrap import fit_weighted, naive_weighted
 
         draws = fit_weighted(system, release, weights, chosen, first)
         beside = naive_weighted(system, release, weights, chosen, second) if naive else None
@@ -205,7 +205,7 @@ def _posterior(
 ) -> Any:
     from .predicting import SystemPredictor
     from .results.posterior import Posterior
-    from .samplers.laid_out import unknown_variables
+    from .samplers.gibbs.laid_out import unknown_variables
     from .system import FAMILIES
 
     unknown = [system.variables[j] for j in unknown_variables(system)]

@@ -60,7 +60,7 @@ def _fill_etas(stick: Stick, etas: Floats) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_stick(stick: Stick, variance: float, rng: np.random.Generator) -> None:
-    """Draw coefficients and effects by an elliptical slice around their mode (see `samplers.turned`)."""
+    """Draw coefficients and effects by an elliptical slice around their mode (see `samplers.gibbs.turned`)."""
     many = len(stick.group)
     first, middle, second = np.empty(many), np.empty(many), np.empty(many)
     targets, weights = np.empty(many), np.empty(many)

@@ -363,7 +363,7 @@ def _effect_variance(
 
 @inner
 def _factor(variance: float, cross: float, square: float, scale: float, rng: np.random.Generator) -> float:
-    """Draw a factor on effects and their sd by a slice (see `samplers.scaling`)."""
+    """Draw a factor on effects and their sd by a slice (see `samplers.gibbs.scaling`)."""
     narrow, log_now = scale**-2, log(variance)
     height = _factor_log(0.0, log_now, cross, square, narrow) + log(rng.random())
     low = -rng.random()

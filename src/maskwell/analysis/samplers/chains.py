@@ -14,10 +14,10 @@ import numpy as np
 from ..priors import Priors
 from ..results.draws import Draws
 from ..system import System
-from .gibbs import Chain, Plan, plan_of, start, step
-from .laid_out import unknown_variables
-from .recording import Record, gathered
-from .straight import swept
+from .gibbs.laid_out import unknown_variables
+from .gibbs.recording import Record, gathered
+from .gibbs.straight import swept
+from .gibbs.sweeps import Chain, Plan, plan_of, start, step
 
 Progress = Callable[[int, int], None]
 MOST_TRUTHS = 200  # draws of the true values kept of each chain

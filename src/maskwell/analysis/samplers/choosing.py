@@ -32,7 +32,8 @@ def chosen_sampler(system: System, name: str) -> Run:
 
 
 def _module(name: str) -> Any:
-    from . import closed, marginal, paper
+    from . import closed, marginal
+    from .proposals import paper
 
     return {"closed": closed, "marginal": marginal, "paper": paper}[name]
 

@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import BadInput
+from ....errors import BadInput
 
 if TYPE_CHECKING:
-    from ...kernels.proposals import CategoryTarget, NumberTarget
+    from ....kernels.proposals import CategoryTarget, NumberTarget
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -181,7 +181,7 @@ def _earlier(levels: tuple[int, ...]) -> Iterable[int]:
 
 def step(rng: np.random.Generator, state: PaperState, data: NoisedData, options: PaperOptions) -> PaperState:
     """Return the next state: true numbers, true codes, then all parameters."""
-    from ...kernels import proposals
+    from ....kernels import proposals
 
     numbers, codes = state.numbers.copy(), state.codes.copy()
     target = _number_target(state, data, options)
@@ -205,7 +205,7 @@ def _proposal(data: NoisedData, options: PaperOptions) -> tuple[Floats, Floats]:
 
 
 def _number_target(state: PaperState, data: NoisedData, options: PaperOptions) -> NumberTarget:
-    from ...kernels.proposals import NumberTarget
+    from ....kernels.proposals import NumberTarget
 
     clean, count = data.clean, state.numbers.shape[1]
     dummies = _dummies(state.codes, data.levels)
@@ -230,7 +230,7 @@ def _number_target(state: PaperState, data: NoisedData, options: PaperOptions) -
 
 
 def _category_target(state: PaperState, data: NoisedData) -> CategoryTarget:
-    from ...kernels.proposals import CategoryTarget
+    from ....kernels.proposals import CategoryTarget
 
     clean, count, levels = data.clean, state.numbers.shape[1], data.levels
     size, extra = clean.shape[1], sum(levels) - len(levels)
@@ -313,7 +313,7 @@ def _draw_regression(
     rng: np.random.Generator, design: Floats, response: Floats, variance: float, options: PaperOptions
 ) -> tuple[Floats, float]:
     """Return coefficients given the variance, then the variance given them."""
-    from ...kernels.proposals import draw_coefficients
+    from ....kernels.proposals import draw_coefficients
 
     try:
         coefficients = draw_coefficients(rng, design, response, variance, options.coefficient_sd**-2)
@@ -332,7 +332,7 @@ def _draw_sticks(
     rng: np.random.Generator, state: PaperState, data: NoisedData, dummies: Floats, options: PaperOptions
 ) -> tuple[Floats, ...]:
     """Return the coefficients of each probit step, by way of utilities (Albert and Chib)."""
-    from ...kernels.proposals import draw_coefficients, draw_utilities
+    from ....kernels.proposals import draw_coefficients, draw_utilities
 
     at, drawn = 0, []
     extras = list(_earlier(data.levels))

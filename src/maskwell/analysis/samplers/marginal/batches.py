@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..system import GAUSSIAN, NEGATIVE_BINOMIAL, Bools, Floats
-from .closed_reduced import lower_roots
-from .marginal_posterior import Posterior, half_t
-from .marginal_problem import Kind
+from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Bools, Floats
+from ..closed.reduced import lower_roots
+from .posterior import Posterior, half_t
+from .problem import Kind
 
 
 class Laws(NamedTuple):

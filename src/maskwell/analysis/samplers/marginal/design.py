@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..expressions import ONE, Node
-from ..formulas.trees import evaluate
-from ..priors import Priors, Resolved, resolve
-from ..system import Floats, Ints, System
-from .closed_affine import (
+from ...expressions import ONE, Node
+from ...formulas.trees import evaluate
+from ...priors import Priors, Resolved, resolve
+from ...system import Floats, Ints, System
+from ..closed.affine import (
     Affine,
     NoiseKind,
     Term,
@@ -20,8 +20,8 @@ from .closed_affine import (
     unknown_names,
     why_not_linear,
 )
-from .marginal_families import SUPPORTED
-from .marginal_problem import Covariate, Kind, Problem
+from .families import SUPPORTED
+from .problem import Covariate, Kind, Problem
 
 MOST_KINDS = 64  # patterns of what was released; every one costs matrix algebra at every step
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..system import Floats
-from .marginal_batches import log_densities
-from .marginal_mode import Fit
-from .marginal_posterior import Posterior
+from ...system import Floats
+from .batches import log_densities
+from .mode import Fit
+from .posterior import Posterior
 
 PILOT = 400  # draws that the proposal is judged by and improved with
 ROUNDS = 4

@@ -10,15 +10,15 @@ from .laid_out import Part
 from .slices import slice_draw
 
 if TYPE_CHECKING:
-    from .gibbs import Chain
+    from .sweeps import Chain
 
 CUT_SD = 10.0  # the cuts are normal around 0 with this sd, in their order
 
 
 def draw_cuts(chain: Chain, part: Part) -> None:
     """Draw each cut between its neighbours, then shift all of them together."""
-    from ...kernels.equations import predictors
-    from ...kernels.working import beside_cut
+    from ....kernels.equations import predictors
+    from ....kernels.working import beside_cut
 
     layout, values, state = chain.plan.laid_out.layout, chain.values, chain.state
     etas, cuts = np.empty(len(state)), values.cuts

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..system import GAUSSIAN
+from ...system import GAUSSIAN
 from .laid_out import Part
 from .slices import slice_draw
 
 if TYPE_CHECKING:
-    from .gibbs import Chain
+    from .sweeps import Chain
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,8 +82,8 @@ def log_half_t(covariance: Floats, scales: Floats) -> float:
 
 def _fit(chain: Chain, part: Part, column: int) -> Callable[[float], float]:
     """Return the log likelihood of an equation as a function of a factor on one column of effects."""
-    from ...kernels.equations import column_part, predictors, scale_sums
-    from ...kernels.working import interest_log
+    from ....kernels.equations import column_part, predictors, scale_sums
+    from ....kernels.working import interest_log
 
     layout, e = chain.plan.laid_out.layout, part.number
     if part.equation.family == GAUSSIAN or part.equation.stick is not None:
@@ -98,7 +98,7 @@ def _fit(chain: Chain, part: Part, column: int) -> Callable[[float], float]:
 
 def rescale_utilities(chain: Chain, part: Part) -> None:
     """Stretch utilities, coefficients and effects of a probit equation together (Liu and Wu 1999)."""
-    from ...kernels.equations import pseudo_squares
+    from ....kernels.equations import pseudo_squares
 
     values, prior, e = chain.values, chain.plan.priors[part.number], part.number
     square, count = pseudo_squares(chain.plan.laid_out.layout, values, e, chain.state, chain.pseudo[e])

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..expressions import ONE, Level, Node, Ref
-from ..system import GAUSSIAN, Equation, System
-from .gibbs import Chain, Plan
+from ...expressions import ONE, Level, Node, Ref
+from ...system import GAUSSIAN, Equation, System
 from .laid_out import unknown_variables
+from .sweeps import Chain, Plan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ def _equation_applies(plan: Plan, e: int) -> bool:
 
 
 def _unknown_in(system: System, node: Node) -> bool:
-    from ..formulas.trees import refs
+    from ...formulas.trees import refs
 
     names = {system.variables[j].name for j in unknown_variables(system)}
     return bool(refs(node) & names)
@@ -89,7 +89,7 @@ class Swept:
 
     def step(self) -> None:
         """Move the chain by one sweep."""
-        from ...kernels.straight import sweep
+        from ....kernels.straight import sweep
 
         sweep(self.records, self.shape, self.priors, self.parameters, self.sticks, self.room, self.chain.rng)
         self._tell()
@@ -176,7 +176,7 @@ class _Basis:
         return self.nodes.index(node)
 
     def values(self, state: Floats) -> Floats:
-        from ..formulas.trees import evaluate
+        from ...formulas.trees import evaluate
 
         values = {variable.name: state[:, j] for j, variable in enumerate(self.system.variables)}
         return np.ascontiguousarray(np.stack([evaluate(node, values) for node in self.nodes], axis=1))
@@ -191,7 +191,7 @@ class _Basis:
         return True
 
     def shape(self, gaussian: tuple[int, ...]) -> Any:
-        from ...kernels.straight import Shape
+        from ....kernels.straight import Shape
 
         system = self.system
         names = [system.variables[j].name for j in self.plan.laid_out.numbers]
@@ -219,7 +219,7 @@ class _Basis:
 
 
 def _records(chain: Chain, basis: _Basis, pattern: Ints) -> Any:
-    from ...kernels.straight import Records
+    from ....kernels.straight import Records
 
     system = chain.plan.system
     code, table = np.zeros(len(system), np.int64), np.zeros((len(system), 1))
@@ -235,7 +235,7 @@ def _records(chain: Chain, basis: _Basis, pattern: Ints) -> Any:
 
 def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] | None:
     """Number the distinct rows of the sticks' columns within groups; nothing where there are too many."""
-    from ..formulas.trees import evaluate
+    from ...formulas.trees import evaluate
 
     system = plan.system
     group = system.factors[0].codes if system.factors else np.zeros(len(system), np.int64)
@@ -252,7 +252,7 @@ def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] |
 
 
 def _priors(plan: Plan, gaussian: tuple[int, ...]) -> Any:
-    from ...kernels.straight import Priors
+    from ....kernels.straight import Priors
 
     chosen = [plan.priors[e] for e in gaussian]
     width = max(len(prior.sd) for prior in chosen)
@@ -269,7 +269,7 @@ def _scale(prior: Any) -> float:
 
 
 def _parameters(chain: Chain, gaussian: tuple[int, ...]) -> Any:
-    from ...kernels.straight import Parameters
+    from ....kernels.straight import Parameters
 
     parts = [chain.plan.laid_out.parts[e] for e in gaussian]
     groups = len(chain.plan.system.factors[0].labels) if chain.plan.system.factors else 1
@@ -284,7 +284,7 @@ def _parameters(chain: Chain, gaussian: tuple[int, ...]) -> Any:
 
 
 def _sticks(chain: Chain, stick: tuple[int, ...], columns: Floats, group: Ints) -> Any:
-    from ...kernels.straight import Sticks
+    from ....kernels.straight import Sticks
 
     parts = [chain.plan.laid_out.parts[e] for e in stick]
     chosen = [chain.plan.priors[e] for e in stick]
@@ -307,7 +307,7 @@ def _sticks(chain: Chain, stick: tuple[int, ...], columns: Floats, group: Ints) 
 
 
 def _room(equations: int, shape: Any, records: Any, columns: Floats) -> Any:
-    from ...kernels.straight import Sweep
+    from ....kernels.straight import Sweep
 
     places, numbers, levels = records.basis.shape[1], len(shape.number), records.table.shape[1]
     groups = int(records.group.max(initial=0)) + 1

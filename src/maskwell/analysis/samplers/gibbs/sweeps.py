@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..priors import Priors, Resolved, resolve
-from ..system import GAUSSIAN, ORDERED, System
+from ...priors import Priors, Resolved, resolve
+from ...system import GAUSSIAN, ORDERED, System
 from .laid_out import EffectsPlace, LaidOut, Part, lay_out
 from .scaling import HALF_T_DF, rescale_effects, rescale_utilities
 
@@ -60,7 +60,7 @@ def plan_of(system: System, priors: Priors) -> Plan:
 
 
 def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
-    from ..formulas.trees import evaluate
+    from ...formulas.trees import evaluate
 
     system, equation = laid_out.system, part.equation
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
@@ -84,7 +84,7 @@ def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
 
 def start(plan: Plan, rng: np.random.Generator) -> Chain:
     """Begin a chain at the released values, its parameters dispersed around a first fit."""
-    from ...kernels.equations import Values
+    from ....kernels.equations import Values
 
     laid_out, system = plan.laid_out, plan.system
     levels = len(system.variables[system.interest.response].levels)
@@ -112,8 +112,8 @@ def start(plan: Plan, rng: np.random.Generator) -> Chain:
 
 def plain_part(system: System, noise: Any) -> Any:
     """Return the noise's part of every record's conditional where it never changes, else an empty one."""
-    from ...kernels.noises import reference
-    from ...kernels.records import Plain
+    from ....kernels.noises import reference
+    from ....kernels.records import Plain
 
     nothing = Plain(np.empty((0, 0, 0)), np.empty(0, np.int64), np.empty((0, 0)))
     if system.noise is None or not system.noise.plain:
@@ -151,8 +151,8 @@ def _first_fit(chain: Chain) -> None:
 
 def step(chain: Chain) -> None:
     """Move a chain by one sweep."""
-    from ...kernels.noises import refresh
-    from ...kernels.records import draw_categories
+    from ....kernels.noises import refresh
+    from ....kernels.records import draw_categories
 
     laid_out, unknown = chain.plan.laid_out, chain.plan.laid_out.limits.unknown
     for what in laid_out.categories:
@@ -180,7 +180,7 @@ def step(chain: Chain) -> None:
 
 def _components(chain: Chain) -> None:
     """Move components of mixtures with the true values they imply."""
-    from ...kernels.flips import flip_components
+    from ....kernels.flips import flip_components
 
     laid_out, units = chain.plan.laid_out, chain.noise.units
     room = np.empty(len(laid_out.numbers)), np.empty(units.logs.shape[1])
@@ -189,7 +189,7 @@ def _components(chain: Chain) -> None:
 
 
 def _numbers(chain: Chain, block: Any) -> None:
-    from ...kernels.records import draw_numbers, room_for
+    from ....kernels.records import draw_numbers, room_for
 
     laid_out = chain.plan.laid_out
     room = chain.rooms.setdefault(id(block), room_for(block, chain.state.shape[1]))
@@ -198,7 +198,7 @@ def _numbers(chain: Chain, block: Any) -> None:
 
 
 def _augment(chain: Chain, part: Part) -> None:
-    from ...kernels.records import augment
+    from ....kernels.records import augment
 
     e = part.number
     augment(chain.plan.laid_out.layout, chain.values, e, chain.state, chain.pseudo[e], chain.rng)
@@ -233,8 +233,8 @@ def solve_working(
     noisy: bool,
 ) -> None:
     """Draw coefficients and the effects of one factor from a gaussian working model, or put its mean in place."""
-    from ...kernels.coefficients import draw_coefficients
-    from ...kernels.equations import Moments, accumulate
+    from ....kernels.coefficients import draw_coefficients
+    from ....kernels.equations import Moments, accumulate
 
     size, e, prior = part.stop - part.begin, part.number, chain.plan.priors[part.number]
     groups, width = place.groups, place.width
@@ -256,7 +256,7 @@ def solve_working(
 
 def _variances(chain: Chain, part: Part) -> None:
     """Draw the residual variance of a gaussian equation and the covariance of its group effects."""
-    from ...kernels.equations import squares
+    from ....kernels.equations import squares
 
     prior, e = chain.plan.priors[part.number], part.number
     if part.equation.family == GAUSSIAN:

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..results.draws import Draws
-from ..system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, System
-from .gibbs import Chain, Plan
+from ...results.draws import Draws
+from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, System
 from .laid_out import Part, unknown_variables
+from .sweeps import Chain, Plan
 
 Floats = npt.NDArray[np.float64]
 

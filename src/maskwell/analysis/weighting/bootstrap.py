@@ -29,15 +29,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BadPlan, nearest
-from ..masking import Release
-from .results.draws import Draws
-from .system import Floats, System
-from .weighting_estimates import ROUNDINGS, Estimator, estimator_of
-from .weighting_resampling import Units
+from ...errors import BadPlan, nearest
+from ...masking import Release
+from ..results.draws import Draws
+from ..system import Floats, System
+from .estimates import ROUNDINGS, Estimator, estimator_of
+from .resampling import Units
 
 if TYPE_CHECKING:
-    from .fitting import FitOptions
+    from ..fitting import FitOptions
 
 NAIVE_RESAMPLES = 200
 SMALL_GROUPS = 20  # records on average
@@ -64,7 +64,7 @@ def naive_weighted(
     system: System, release: Release, column: str, options: FitOptions, seed: np.random.SeedSequence
 ) -> Draws | None:
     """Fit the same weighted model to the released values as if they were true."""
-    from .building import as_if_true, complete_records
+    from ..building import as_if_true, complete_records
 
     seen, kept = as_if_true(system), weights_of(release, column)[complete_records(system)]
     if seen is None:

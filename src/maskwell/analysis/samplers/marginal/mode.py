@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
-from .closed_reduced import triangle_of
-from .marginal_families import fine_enough, has_extra
-from .marginal_posterior import Parameters, Posterior
-from .marginal_problem import filter_of
+from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
+from ..closed.reduced import triangle_of
+from .families import fine_enough, has_extra
+from .posterior import Parameters, Posterior
+from .problem import filter_of
 
 TOLERANCE = 1e-3  # of the log likelihood of all records, by the nodes of its integrals
 STEP = 0.1  # of a standard deviation: how far apart gradients are taken for the curvature

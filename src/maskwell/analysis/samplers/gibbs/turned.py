@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..system import NEGATIVE_BINOMIAL
+from ...system import NEGATIVE_BINOMIAL
 from .laid_out import EffectsPlace, Part
 from .slices import slice_draw
 
 if TYPE_CHECKING:
-    from .gibbs import Chain
+    from .sweeps import Chain
 
 Floats = npt.NDArray[np.float64]
 
@@ -49,7 +49,7 @@ def start_turned(chain: Chain, part: Part) -> None:
 
 def _turn(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats) -> None:
     """Draw coefficients and the effects of one factor on an ellipse around their mode."""
-    from ...kernels.working import excess
+    from ....kernels.working import excess
 
     layout, values, state = chain.plan.laid_out.layout, chain.values, chain.state
     here = _Point(chain, part, place)
@@ -75,7 +75,7 @@ def _mode(
     chain: Chain, here: _Point, pseudo: tuple[Floats, Floats], group_precision: Floats
 ) -> tuple[Floats, Floats]:
     """Climb to the mode; leave the working targets and weights there in `pseudo`."""
-    from ...kernels.working import working
+    from ....kernels.working import working
 
     layout, values, state = chain.plan.laid_out.layout, chain.values, chain.state
     etas = here.etas()
@@ -111,7 +111,7 @@ class _Point:
         values.effects[place.begin : place.stop] = vector[size:]
 
     def etas(self) -> Floats:
-        from ...kernels.equations import predictors
+        from ....kernels.equations import predictors
 
         out = np.empty(len(self.chain.state))
         layout: Any = self.chain.plan.laid_out.layout
@@ -120,14 +120,14 @@ class _Point:
 
     def solve(self, pseudo: tuple[Floats, Floats], group_precision: Floats, *, noisy: bool) -> None:
         """Put the mode of the working model, or a draw from it, in place."""
-        from .gibbs import solve_working
+        from .sweeps import solve_working
 
         solve_working(self.chain, self.part, self.place, pseudo, group_precision, noisy=noisy)
 
 
 def _shape(chain: Chain, part: Part) -> None:
     """Draw the shape of a negative binomial, its log normal."""
-    from ...kernels.working import interest_log
+    from ....kernels.working import interest_log
 
     layout, values, state = chain.plan.laid_out.layout, chain.values, chain.state
     etas = _Point(chain, part, EffectsPlace(-1, 0, 0, 0)).etas()

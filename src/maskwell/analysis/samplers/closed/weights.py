@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..priors import Priors
-from ..system import Floats, Ints, System
-from .closed_form import Form
-from .closed_reduced import ReducedDraws
-from .marginal_design import resolved_priors
-from .marginal_posterior import half_t
+from ...priors import Priors
+from ...system import Floats, Ints, System
+from ..marginal.design import resolved_priors
+from ..marginal.posterior import half_t
+from .form import Form
+from .reduced import ReducedDraws
 
 
 class Picked(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..expressions import ONE, Binary, Node, Number, Ref, Unary
-from ..formulas.trees import ZERO, degree, on_state, refs, simplified
-from ..system import Bools, Equation, Floats, Ints, System
+from ...expressions import ONE, Binary, Node, Number, Ref, Unary
+from ...formulas.trees import ZERO, degree, on_state, refs, simplified
+from ...system import Bools, Equation, Floats, Ints, System
 
 
 class Term(NamedTuple):

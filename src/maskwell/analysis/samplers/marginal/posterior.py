@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..priors import Resolved
-from ..system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats
-from .marginal_families import Family, has_extra
-from .marginal_problem import Filter, Kind, Problem, features_of, filter_of, moments_of
+from ...priors import Resolved
+from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats
+from .families import Family, has_extra
+from .problem import Filter, Kind, Problem, features_of, filter_of, moments_of
 
 HALF_T_DF = 2.0  # of every standard deviation, as in `gibbs`
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .priors import Priors
-from .results.draws import Draws
-from .samplers.chains import Running, run_gibbs
-from .system import Floats, Ints, System
-from .weighting_resampling import Units, drawn_system, taken_arrays
+from ..priors import Priors
+from ..results.draws import Draws
+from ..samplers.chains import Running, run_gibbs
+from ..system import Floats, Ints, System
+from .resampling import Units, drawn_system, taken_arrays
 
 ROUNDINGS = 8  # of the weighted sample, where weights are no whole counts
 CLOSED_DRAWS, CLOSED_CENTRE, MARGINAL_CENTRE = 100, 4000, 500
@@ -60,8 +60,8 @@ class Estimator(Protocol):
 
 def estimator_of(system: System, priors: Priors, sampler: str, warmup: int) -> Estimator:
     """Return the fastest way to estimate that holds for a system, or that of a name."""
-    from .samplers import closed, marginal
-    from .samplers.choosing import chosen_sampler
+    from ..samplers import closed, marginal
+    from ..samplers.choosing import chosen_sampler
 
     chosen_sampler(system, sampler)  # refuses what does not hold
     rng = np.random.default_rng(0)  # only to see whether it works
@@ -100,7 +100,7 @@ class Closed:
         return self._means(drawn_system(self.system, units.draw(rng)), CLOSED_DRAWS, rng)
 
     def _means(self, system: System, draws: int, rng: np.random.Generator) -> Floats:
-        from .samplers import closed
+        from ..samplers import closed
 
         found = closed.sample(system, self.priors, 1, draws, rng)
         return _cold(self, system, rng) if found is None else _halves(found, self)
@@ -122,7 +122,7 @@ class Marginal:
 
     def centre(self, units: Units, rng: np.random.Generator, share: int) -> Floats:
         """Return the posterior mean of a rounding."""
-        from .samplers import marginal
+        from ..samplers import marginal
 
         system = drawn_system(self.system, units.rounded(rng))
         found = marginal.sample(system, self.priors, 1, MARGINAL_CENTRE, rng, cores=1)
@@ -130,10 +130,10 @@ class Marginal:
 
     def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
         """Return the mode of a resample."""
-        from .samplers.marginal import named_draws
-        from .samplers.marginal_design import problem_of, resolved_priors
-        from .samplers.marginal_mode import fit
-        from .samplers.marginal_posterior import Posterior
+        from ..samplers.marginal.design import problem_of, resolved_priors
+        from ..samplers.marginal.mode import fit
+        from ..samplers.marginal.posterior import Posterior
+        from ..samplers.marginal.sampling import named_draws
 
         system = drawn_system(self.system, units.draw(rng))
         posterior = Posterior(problem_of(system), resolved_priors(system, self.priors))
@@ -166,8 +166,8 @@ class Chains:
     resamples = 600
 
     def __init__(self, system: System, priors: Priors, warmup: int) -> None:
-        from .samplers.gibbs import plan_of
-        from .samplers.recording import names_of, nuisance_names
+        from ..samplers.gibbs.recording import names_of, nuisance_names
+        from ..samplers.gibbs.sweeps import plan_of
 
         self.system, self.priors, self.warmup = system, priors, warmup
         self.plan = plan_of(system, priors)
@@ -183,7 +183,7 @@ class Chains:
 
     def prepare(self, rng: np.random.Generator) -> None:
         """Run one chain on the records as they are: where to start, and how long a chain must be."""
-        from .samplers.gibbs import start, step
+        from ..samplers.gibbs.sweeps import start, step
 
         self.pilot = start(self.plan, rng)
         for _ in range(self.warmup):
@@ -207,7 +207,7 @@ class Chains:
     def _run(
         self, drawn: tuple[Ints, tuple[Ints, ...]], length: tuple[int, int], rng: np.random.Generator
     ) -> Floats:
-        from .samplers.gibbs import plan_of, start, step
+        from ..samplers.gibbs.sweeps import plan_of, start, step
 
         chain = start(plan_of(drawn_system(self.system, drawn), self.priors), rng)
         self._warm(chain, drawn[0])
@@ -232,7 +232,7 @@ class Chains:
 
 
 def _parameters(chain: Any) -> Floats:
-    from .samplers.recording import values_of
+    from ..samplers.gibbs.recording import values_of
 
     parts = chain.plan.laid_out.parts
     return np.concatenate([values_of(chain, part) for part in (parts[-1], *parts[:-1])])

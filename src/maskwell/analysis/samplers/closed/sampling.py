@@ -13,16 +13,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..formulas.trees import evaluate
-from ..priors import Priors
-from ..results.draws import Draws
-from ..system import GAUSSIAN, Floats, System
-from .chains import MOST_TRUTHS, Progress, Running
-from .closed_affine import released, why_not_linear
-from .closed_form import Form, form_of, why_no_form
-from .closed_reduced import Conjugate, ReducedDraws, draw_reduced, reduce, triangle
-from .closed_weights import log_weights, pick
-from .marginal_truths import with_truths
+from ...formulas.trees import evaluate
+from ...priors import Priors
+from ...results.draws import Draws
+from ...system import GAUSSIAN, Floats, System
+from ..chains import MOST_TRUTHS, Progress, Running
+from ..marginal.truths import with_truths
+from .affine import released, why_not_linear
+from .form import Form, form_of, why_no_form
+from .reduced import Conjugate, ReducedDraws, draw_reduced, reduce, triangle
+from .weights import log_weights, pick
 
 CHUNK = 1 << 15  # records at a time
 SINGULAR = 1e-10  # of a column is left after those before it

@@ -13,16 +13,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ..priors import Priors
-from ..results.draws import Draws
-from ..system import FAMILIES, GAUSSIAN, Floats, System
-from .chains import MOST_TRUTHS, Progress, Running
-from .marginal_chains import run, tune
-from .marginal_design import problem_of, resolved_priors, why_not
-from .marginal_families import INTEGRATED, has_extra
-from .marginal_mode import fit
-from .marginal_posterior import Posterior
-from .marginal_truths import with_truths
+from ...priors import Priors
+from ...results.draws import Draws
+from ...system import FAMILIES, GAUSSIAN, Floats, System
+from ..chains import MOST_TRUTHS, Progress, Running
+from .design import problem_of, resolved_priors, why_not
+from .families import INTEGRATED, has_extra
+from .independence import run, tune
+from .mode import fit
+from .posterior import Posterior
+from .truths import with_truths
 
 LONGEST = 0.02  # of the draws of a chain that it may stand still
 

@@ -14,13 +14,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..priors import Priors
-from ..results.draws import Draws
-from ..system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, PROBIT, Floats, System
-from .marginal_design import problem_of, resolved_priors
-from .marginal_families import has_extra
-from .marginal_posterior import Law, Parameters, Posterior
-from .marginal_problem import Filter, Kind, Problem, filter_of
+from ...priors import Priors
+from ...results.draws import Draws
+from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, PROBIT, Floats, System
+from .design import problem_of, resolved_priors
+from .families import has_extra
+from .posterior import Law, Parameters, Posterior
+from .problem import Filter, Kind, Problem, filter_of
 
 POINTS = 121  # of the grid on which a linear predictor is drawn
 REACH = 7.0  # standard deviations to either side of its mode

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..expressions import Level, Node, Ref
-from ..priors import Priors
-from ..results.draws import Draws
-from ..system import GAUSSIAN, System
-from .chains import Progress, Running
-from .laid_out import unknown_variables
+from ...expressions import Level, Node, Ref
+from ...priors import Priors
+from ...results.draws import Draws
+from ...system import GAUSSIAN, System
+from ..chains import Progress, Running
+from ..gibbs.laid_out import unknown_variables
 
 Floats = npt.NDArray[np.float64]
 SAID = "the paper's Metropolis sampler (A3) with the Hastings ratio, flat priors"
@@ -26,7 +26,7 @@ def applies(system: System) -> str | None:
         return "it needs noise on every record of some predictors, and none on the response"
     if system.lower is not None or (noise is not None and not _is_independent(system)):
         return "it needs independent normal noise without limits"
-    from ..formulas.trees import refs
+    from ...formulas.trees import refs
 
     if any(refs(node) & names and not isinstance(node, Ref | Level) for node in interest.columns):
         return "noised columns must enter alone, without transforms or interactions"
@@ -62,7 +62,7 @@ def draw(
     progress: Progress | None = None,
 ) -> Draws:
     """Run the paper's sampler; its priors are flat, whatever `priors` says."""
-    from ..formulas.trees import evaluate
+    from ...formulas.trees import evaluate
     from .proposed import NoisedData, paper_draws
 
     interest, noised = system.interest, _order(system)

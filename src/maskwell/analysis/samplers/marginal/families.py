@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
+from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
 
 SUPPORTED = (GAUSSIAN, PROBIT, LOGIT, POISSON, NEGATIVE_BINOMIAL)
 INTEGRATED = (LOGIT, POISSON, NEGATIVE_BINOMIAL)
@@ -49,7 +49,7 @@ class Family:
 
     def total(self, mean: Floats, variance: Floats, extra: float) -> float:
         """Return the log likelihood; `extra` is the log of sigma or of the shape."""
-        from ...kernels import marginal
+        from ....kernels import marginal
 
         match self.family:
             case f if f == GAUSSIAN:
@@ -69,7 +69,7 @@ class Family:
 
     def slopes(self, mean: Floats, variance: Floats, extra: float) -> Slopes:
         """Return the log likelihood and its derivatives."""
-        from ...kernels import marginal
+        from ....kernels import marginal
 
         out = np.empty(len(mean)), np.empty(len(mean))
         moments = mean, variance

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..expressions import ONE, Node
-from ..system import Floats, System
-from .closed_affine import Affine, affine, columns_of
-from .closed_reduced import ReducedDraws, regressions
+from ...expressions import ONE, Node
+from ...system import Floats, System
+from .affine import Affine, affine, columns_of
+from .reduced import ReducedDraws, regressions
 
 SINGULAR = 1e-11
 

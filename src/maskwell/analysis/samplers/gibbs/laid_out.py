@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..expressions import ONE, Binary, Node, Number
-from ..system import GAUSSIAN, LOGIT, ORDERED, PROBIT, Equation, System
+from ...expressions import ONE, Binary, Node, Number
+from ...system import GAUSSIAN, LOGIT, ORDERED, PROBIT, Equation, System
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ def unknown_numbers(system: System) -> Ints:
 
 def lay_out(system: System) -> LaidOut:
     """Lower a system to flat arrays."""
-    from ...kernels.records import Limits
+    from ....kernels.records import Limits
 
     columns = tuple(tuple(_nodes(system, equation)) for equation in system.equations)
     layout, parts, size = _layout(system, columns)
@@ -101,7 +101,7 @@ def lay_out(system: System) -> LaidOut:
 
 def _nodes(system: System, equation: Equation) -> Iterator[Node]:
     """Return the columns of an equation on the scale of the state: fixed ones, then those of group effects."""
-    from ..formulas.trees import on_state
+    from ...formulas.trees import on_state
 
     for k, node in enumerate(equation.columns):
         state = on_state(node, system.variables)
@@ -111,9 +111,9 @@ def _nodes(system: System, equation: Equation) -> Iterator[Node]:
 
 
 def _layout(system: System, columns: Sequence[Sequence[Node]]) -> tuple[Any, tuple[Part, ...], int]:
-    from ...kernels.equations import Layout
-    from ..formulas.programs import programs_of
-    from ..formulas.trees import split
+    from ....kernels.equations import Layout
+    from ...formulas.programs import programs_of
+    from ...formulas.trees import split
 
     names = [variable.name for variable in system.variables]
     unknown = {names[j] for j in unknown_variables(system)}
@@ -145,7 +145,7 @@ def _layout(system: System, columns: Sequence[Sequence[Node]]) -> tuple[Any, tup
 
 def _clean(system: System, nodes: Sequence[Node]) -> tuple[Floats, Ints]:
     """Return the known factors of all columns, each once, and which one each column has."""
-    from ..formulas.trees import evaluate
+    from ...formulas.trees import evaluate
 
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     distinct = list(dict.fromkeys([ONE, *nodes]))
@@ -173,7 +173,7 @@ def _parts(system: System) -> tuple[tuple[Part, ...], Ints, int]:
 
 
 def _offset(system: System) -> Floats:
-    from ..formulas.trees import evaluate
+    from ...formulas.trees import evaluate
 
     node = system.interest.offset
     if node is None:
@@ -184,7 +184,7 @@ def _offset(system: System) -> Floats:
 
 def _categories(system: System, columns: Sequence[Sequence[Node]]) -> Iterator[tuple[int, Floats, Ints]]:
     """Return each unknown category with its table and the equations that speak of it."""
-    from ..formulas.trees import refs
+    from ...formulas.trees import refs
 
     for j in unknown_variables(system):
         variable = system.variables[j]
@@ -238,7 +238,7 @@ def _are_affine(system: System, columns: Sequence[Sequence[Node]], members: list
 
 
 def _touches(system: System, nodes: Sequence[Node], equation: Equation, members: Sequence[int]) -> bool:
-    from ..formulas.trees import refs
+    from ...formulas.trees import refs
 
     names = {system.variables[j].name for j in members}
     return equation.response in members or any(names & refs(node) for node in nodes)
@@ -246,7 +246,7 @@ def _touches(system: System, nodes: Sequence[Node], equation: Equation, members:
 
 def _is_exact(system: System, nodes: Sequence[Node], equation: Equation, members: Sequence[int]) -> bool:
     """Whether an equation gives a normal conditional of some numbers together, each column affine in one of them."""
-    from ..formulas.trees import degree, refs
+    from ...formulas.trees import degree, refs
 
     names = {system.variables[j].name for j in members}
     if equation.family != GAUSSIAN and equation.family not in AUGMENTED:
@@ -263,8 +263,8 @@ def _spreads(system: System, members: Sequence[int]) -> bool:
 
 
 def _block(system: System, columns: Sequence[Sequence[Node]], numbers: Ints, members: list[int]) -> Any:
-    from ...kernels.records import Block
-    from ..formulas.trees import refs
+    from ....kernels.records import Block
+    from ...formulas.trees import refs
 
     names = {system.variables[j].name: j for j in members}
     inside = np.full(len(system.variables), -1, np.int64)

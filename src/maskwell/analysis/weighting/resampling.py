@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadPlan
-from .noise.arrays import Arrays, Lowered
-from .system import Factor, Floats, Ints, System
+from ...errors import BadPlan
+from ..noise.arrays import Arrays, Lowered
+from ..system import Factor, Floats, Ints, System
 
 BY_RECORD = (
     "u",
