@@ -79,7 +79,7 @@ def _times(job: tuple[str, str, str], size: dict[str, int]) -> int:
 
 def _do(job: tuple[str, str, str], size: dict[str, int], kept: dict[str, Any]) -> None:
     """Run one product and keep what it gave."""
-    from maskwell.analysis.samplers.gibbs.sweeps import ordered
+    from maskwell.analysis.samplers.gibbs import ordered
 
     ordered.CUT_SD = 1.0  # a size that few records speak of
     part, first, law = job

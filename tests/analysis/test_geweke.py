@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.analysis.samplers.gibbs.sweeps import ordered
+from maskwell.analysis.samplers.gibbs import ordered
 from maskwell.laws import Power, Step
 from maskwell.masks import (
     BiasNoise,
