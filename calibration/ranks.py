@@ -49,13 +49,12 @@ def judged(ranks: NDArray[np.int64]) -> dict[str, Any]:
     """Return chi-square p-values against uniform ranks, and how often central intervals hold the truth."""
     counts = np.stack([np.bincount(own * BINS // (DRAWS + 1), minlength=BINS) for own in ranks.T])
     p_values = stats.chisquare(counts, axis=1).pvalue
-    held = {
-        str(level): ((ranks >= low) & (ranks <= high)).sum(axis=0).tolist()
-        for level, (low, high) in INTERVALS.items()
-    }
+    inside = {level: (ranks >= low) & (ranks <= high) for level, (low, high) in INTERVALS.items()}
+    away = {str(level): found.mean(axis=1) - level for level, found in inside.items()}
     return {
         "p": [round(float(p), 6) for p in p_values],
-        "held": held,
+        "held": {str(level): found.sum(axis=0).tolist() for level, found in inside.items()},
+        "files' shares": {k: [round(own.sum(), 6), round((own**2).sum(), 6)] for k, own in away.items()},
         "files": len(ranks),
         "bins": counts.tolist(),
     }
