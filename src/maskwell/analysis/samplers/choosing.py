@@ -20,7 +20,7 @@ def chosen_sampler(system: System, name: str) -> Run:
     """Return the sampler of a name, refusing one that does not hold; `auto` takes the fastest that does."""
     if name == "gibbs":
         return run_gibbs
-    for candidate in ("closed", "marginal", "paper"):
+    for candidate in ("closed", "marginal", "enumerated", "paper"):
         if name != candidate and (name != "auto" or candidate == "paper"):
             continue
         why_not = _module(candidate).applies(system)
@@ -32,10 +32,10 @@ def chosen_sampler(system: System, name: str) -> Run:
 
 
 def _module(name: str) -> Any:
-    from . import closed, marginal
+    from . import closed, enumerated, marginal
     from .proposals import paper
 
-    return {"closed": closed, "marginal": marginal, "paper": paper}[name]
+    return {"closed": closed, "marginal": marginal, "enumerated": enumerated, "paper": paper}[name]
 
 
 def _direct(name: str) -> Run:

@@ -18,7 +18,6 @@ from ...priors import Priors
 from ...results.draws import Draws
 from ...system import GAUSSIAN, Floats, System
 from ..chains import MOST_TRUTHS, Progress, Running
-from ..marginal.truths import with_truths
 from .affine import released, why_not_linear
 from .form import Form, form_of, why_no_form
 from .reduced import Conjugate, ReducedDraws, draw_reduced, reduce, triangle
@@ -54,6 +53,8 @@ def draw(
     progress: Progress | None = None,
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`, as many chains and draws as asked; None as for `sample`."""
+    from ..marginal.truths import with_truths
+
     rng = np.random.Generator(np.random.SFC64(seed))
     found = sample(system, priors, running.chains, running.draws, rng)
     if found is not None and running.keep_truths:

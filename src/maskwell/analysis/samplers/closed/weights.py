@@ -8,8 +8,6 @@ import numpy as np
 
 from ...priors import Priors
 from ...system import Floats, Ints, System
-from ..marginal.design import resolved_priors
-from ..marginal.posterior import half_t
 from .form import Form
 from .reduced import ReducedDraws
 
@@ -27,6 +25,9 @@ def log_weights(system: System, form: Form, priors: Priors, found: ReducedDraws)
     Both as densities of the reduced form: with residual sds s_1..s_d of its columns given those before, the volume of
     its covariance is the product of 2 s_j^(2 (d - j) + 1) times that of sds and coefficients.
     """
+    from ..marginal.design import resolved_priors  # which builds on this room
+    from ..marginal.posterior import half_t
+
     d = found.roots.shape[1]
     total = found.log_det.copy()
     for k, prior in enumerate(resolved_priors(system, priors)):

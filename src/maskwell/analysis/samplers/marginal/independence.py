@@ -8,14 +8,12 @@ density: Hastings' ratio (Tierney 1994, independence chains).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ...system import Floats
-from .batches import log_densities
+from ...system import Bools, Floats, Ints
 from .mode import Fit
-from .posterior import Posterior
 
 PILOT = 400  # draws that the proposal is judged by and improved with
 ROUNDS = 4
@@ -24,6 +22,17 @@ POOR = 0.3  # below: no proposal to sample with
 BATCH = 128
 REACHES = (1.0, 2.0, 3.0, 4.5)  # standard deviations from the mode at which the posterior is looked at
 NARROWEST, WIDEST = 0.8, 3.0
+
+
+class Target(Protocol):
+    """What is sampled: the log density of vectors of parameters, constants apart."""
+
+    @property
+    def axes(self) -> Ints:
+        """The parameters in the order of the proposal's axes, those whose posterior is skewed first."""
+
+    def log_densities(self, thetas: Floats) -> Floats:
+        """Return the log density of each row, minus infinity where it has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +62,7 @@ class ChainDraws(NamedTuple):
     longest: int
 
 
-def tune(posterior: Posterior, fit: Fit, rng: np.random.Generator) -> tuple[Proposal, float] | None:
+def tune(posterior: Target, fit: Fit, rng: np.random.Generator) -> tuple[Proposal, float] | None:
     """Fit a proposal around the mode, or to weighted draws, and say what share of its draws is effective.
 
     None where that share stays poor.
@@ -63,7 +72,7 @@ def tune(posterior: Posterior, fit: Fit, rng: np.random.Generator) -> tuple[Prop
     highest = 0.0
     for _ in range(ROUNDS):
         thetas, logs = trial.draw(PILOT, rng)
-        weights = _weights(log_densities(posterior, thetas) - logs)
+        weights = _weights(posterior.log_densities(thetas) - logs)
         efficiency = float(1.0 / (len(weights) * (weights**2).sum()))
         if efficiency > highest:
             best, highest = trial, efficiency
@@ -73,21 +82,20 @@ def tune(posterior: Posterior, fit: Fit, rng: np.random.Generator) -> tuple[Prop
     return None if highest < POOR else (best, highest)
 
 
-def _split(posterior: Posterior, fit: Fit) -> Proposal:
+def _split(posterior: Target, fit: Fit) -> Proposal:
     """Stretch each axis so that the proposal falls no faster than the posterior on either side (Geweke 1989).
 
     The first axes follow the sds and what else is skewed, with the other parameters where these then lie.
     """
     size = len(fit.mode)
-    order = np.concatenate([np.arange(posterior.ends[-2], size), np.arange(posterior.ends[-2])])
-    root = np.empty((size, size))
+    order, root = posterior.axes, np.empty((size, size))
     root[order] = np.linalg.cholesky((fit.root @ fit.root.T)[np.ix_(order, order)])
     far = np.array(REACHES)
     steps = (far[:, None, None] * root.T).reshape(-1, size)
-    top = float(log_densities(posterior, fit.mode[None])[0])
+    top = float(posterior.log_densities(fit.mode[None])[0])
     factors = []
     for side in (1.0, -1.0):
-        drop = top - log_densities(posterior, fit.mode + side * steps).reshape(len(far), size)
+        drop = top - posterior.log_densities(fit.mode + side * steps).reshape(len(far), size)
         ratio = far[:, None] / np.sqrt(2.0 * np.maximum(drop, 1e-3))
         factors.append(np.clip(ratio.max(axis=0), NARROWEST, WIDEST))
     return Proposal(fit.mode, root, 8.0 + size, factors[0], factors[1])
@@ -110,22 +118,27 @@ def _refitted(proposal: Proposal, thetas: Floats, weights: Floats) -> Proposal:
     return Proposal(centre, root, proposal.df, even, even)
 
 
-def run(posterior: Posterior, proposal: Proposal, draws: int, rng: np.random.Generator) -> ChainDraws:
+def run(posterior: Target, proposal: Proposal, draws: int, rng: np.random.Generator) -> ChainDraws:
     """Return a chain's draws; it starts at a draw picked by its weight among a pilot's."""
     thetas, logs = proposal.draw(BATCH, rng)
-    weights = log_densities(posterior, thetas) - logs
+    weights = posterior.log_densities(thetas) - logs
     start = int(rng.choice(BATCH, p=_weights(weights)))
     now, weight = thetas[start], float(weights[start])
-    out, moved = np.empty((draws, len(posterior))), np.zeros(draws, bool)
+    out, moved = np.empty((draws, len(now))), np.zeros(draws, bool)
     for begin in range(0, draws, BATCH):
         count = min(BATCH, draws - begin)
         thetas, logs = proposal.draw(count, rng)
-        weights = log_densities(posterior, thetas) - logs
+        weights = posterior.log_densities(thetas) - logs
         levels = np.log(1.0 - rng.random(count))
         for k in range(count):
             moved[begin + k] = levels[k] < weights[k] - weight
             if moved[begin + k]:
                 now, weight = thetas[k], float(weights[k])
             out[begin + k] = now
+    return ChainDraws(out, float(moved.mean()), longest_stay(moved))
+
+
+def longest_stay(moved: Bools) -> int:
+    """Return how many steps in a row a chain stood still, at most."""
     stops = np.flatnonzero(np.concatenate([[True], moved, [True]]))
-    return ChainDraws(out, float(moved.mean()), int(np.diff(stops).max()))
+    return int(np.diff(stops).max())

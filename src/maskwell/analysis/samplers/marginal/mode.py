@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,19 +24,32 @@ class Fit(NamedTuple):
     error: float
 
 
+class Smooth(Protocol):
+    """A log density of a vector of parameters, and its gradient."""
+
+    def gradient(self, theta: Floats) -> tuple[float, Floats]:
+        """Return the log density and its gradient."""
+
+
 def fit(posterior: Posterior) -> Fit | None:
     """Climb to the mode and take the curvature there; None where there is no proper one."""
     theta, root = first_guess(posterior)
     refine(posterior, theta)
-    theta = _climb(posterior, theta, root)
+    theta = climb(posterior, theta, root)
     error = refine(posterior, theta)
+    found = settle(posterior, theta, root)
+    return None if found is None else Fit(*found, error)
+
+
+def settle(posterior: Smooth, theta: Floats, root: Floats) -> tuple[Floats, Floats] | None:
+    """Return the mode near a point, and a root of the covariance there; None where there is no proper one."""
     for _ in range(2):  # the second time on the scale that the curvature gave
         found = _curvature(posterior, theta, root)
         if found is None:
             return None
         root = found
-        theta = _climb(posterior, theta, root)
-    return Fit(theta, root, error)
+        theta = climb(posterior, theta, root)
+    return theta, root
 
 
 def refine(posterior: Posterior, theta: Floats) -> float:
@@ -48,7 +61,7 @@ def refine(posterior: Posterior, theta: Floats) -> float:
     return fine_enough(posterior.family, mean, variance, parameters.extra, TOLERANCE)
 
 
-def _climb(posterior: Posterior, theta: Floats, root: Floats) -> Floats:
+def climb(posterior: Smooth, theta: Floats, root: Floats) -> Floats:
     """Go to the mode in coordinates in which the posterior is about a standard normal law."""
     from scipy.optimize import minimize
 
@@ -68,7 +81,7 @@ def _climb(posterior: Posterior, theta: Floats, root: Floats) -> Floats:
     return np.asarray(theta + root @ found.x)
 
 
-def _curvature(posterior: Posterior, theta: Floats, root: Floats) -> Floats | None:
+def _curvature(posterior: Smooth, theta: Floats, root: Floats) -> Floats | None:
     """Return a root of the inverse of minus the second derivatives, from differences of gradients."""
     size = len(theta)
     bend = np.empty((size, size))
@@ -99,7 +112,7 @@ def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
     for j, covariate in enumerate(problem.covariates):
         design = problem.clean @ covariate.clean + problem.released @ covariate.before
         target = problem.released[:, j] - problem.clean @ covariate.shift
-        coefficients, inverse, sd = _least_squares(design, target, posterior.priors[j].sd)
+        coefficients, inverse, sd = least_squares(design, target, posterior.priors[j].sd)
         here = slice(ends[j + 1], ends[j + 2])
         root[here, here] = sd * inverse
         own.append(coefficients)
@@ -108,10 +121,10 @@ def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
     design = problem.columns + np.einsum(
         "ns,skq,nq->nk", problem.multipliers, problem.slopes, problem.released
     )
-    target, width = _working(problem.family, problem.response)
+    target, width = working(problem.family, problem.response)
     if problem.fixed is not None:
         target = target - problem.fixed
-    coefficients, inverse, sd = _least_squares(design, target, posterior.priors[-1].sd)
+    coefficients, inverse, sd = least_squares(design, target, posterior.priors[-1].sd)
     width = sd if problem.family == GAUSSIAN else width
     root[: ends[0], : ends[0]] = width * inverse
     if has_extra(problem.family):
@@ -120,7 +133,7 @@ def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
     return posterior.pack(Parameters(coefficients, extra, tuple(own), np.array(logs))), root
 
 
-def _working(family: int, response: Floats) -> tuple[Floats, float]:
+def working(family: int, response: Floats) -> tuple[Floats, float]:
     """Return a response on the scale of the linear predictor, and the sd one record leaves a coefficient of size 1."""
     from scipy.special import ndtri
 
@@ -139,7 +152,7 @@ def _working(family: int, response: Floats) -> tuple[Floats, float]:
     return at + (response - middle) / height, float(np.sqrt(spread) / height)
 
 
-def _least_squares(design: Floats, target: Floats, prior_sd: Floats) -> tuple[Floats, Floats, float]:
+def least_squares(design: Floats, target: Floats, prior_sd: Floats) -> tuple[Floats, Floats, float]:
     """Return coefficients, the inverse triangle of the design (with a trace of the prior) and the residual sd."""
     size = design.shape[1]
     spread = float(target.std()) or 1.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...priors import Resolved
-from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats
+from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats, Ints
 from .families import Family, has_extra
 from .problem import Filter, Kind, Problem, features_of, filter_of, moments_of
 
@@ -83,6 +83,18 @@ class Posterior:
             total += self._released(which, known, law, None)
         total += self._prior(parameters)[0]
         return total if np.isfinite(total) else -np.inf
+
+    @property
+    def axes(self) -> Ints:
+        """The parameters in the order of a proposal's axes: the logs of sds first."""
+        sds = int(self.ends[-2])
+        return np.concatenate([np.arange(sds, len(self)), np.arange(sds)])
+
+    def log_densities(self, thetas: Floats) -> Floats:
+        """Return the log density of each row, minus infinity where it has none."""
+        from .batches import log_densities
+
+        return log_densities(self, thetas)
 
     def gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the log density and its gradient."""
