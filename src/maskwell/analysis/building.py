@@ -144,7 +144,13 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
     limits = bounds(release.card, release.table, variables, erring=asked.measurement_error)
     lower, upper = (None, None) if limits is None else limits
     numbers = [j for j, v in enumerate(variables) if not v.is_category and unknown[:, j].any()]
-    noise = None
+    noise = counts = None
+    if asked.family in (POISSON, NEGATIVE_BINOMIAL) and unknown[:, -1].any():
+        from .counts import limits_of_counts, noised_counts
+
+        counts = noised_counts(asked, release, variables, numbers)
+        lower, upper = limits_of_counts(release.table, answer, state.shape, limits, counts)
+        numbers = numbers if counts is None else numbers[:-1]
     if numbers:
         error = asked.measurement_error or None
         noise = lowered(release.card, release.table, variables, numbers, measurement_error=error)
@@ -158,6 +164,7 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
         {j: t for j, t in tables(release.card, release.table, variables).items() if unknown[:, j].any()},
         lower,
         upper,
+        counts,
         counted=None if counted.all() else counted,
         missing=np.stack([sides[name].missing for name in order], axis=1),
     )
@@ -290,7 +297,16 @@ def as_if_true(system: System) -> System | None:
     if keep.sum() <= len(system.interest.columns):
         return None
     return taken(
-        replace(system, equations=system.equations[-1:], noise=None, tables={}, lower=None, upper=None), keep
+        replace(
+            system,
+            equations=system.equations[-1:],
+            noise=None,
+            tables={},
+            lower=None,
+            upper=None,
+            counts=None,
+        ),
+        keep,
     )
 
 

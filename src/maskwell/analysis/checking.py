@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import BadInput, BadPlan
 from ..masking import Release
+from .counts import count_notes
 from .system import LOGIT, ORDERED, PROBIT, Bools, Floats, System
 
 COLLINEAR = 1e-9  # of the largest singular value of columns brought to one size
@@ -35,6 +36,7 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
         )
     _collinear(design[counted], names)
     notes = [*_groups(system), *_missing(system), *_separated(system, design, counted), *_weak(system)]
+    notes += count_notes(system)
     if system.noise is not None:
         notes += list(system.noise.notes)
     if release.card.seeded:
@@ -133,12 +135,15 @@ def _weak(system: System) -> list[str]:
     if system.noise is None:
         return []
     found = []
+    count = (
+        system.interest.response if system.is_count_unknown else -1
+    )  # its law is known: it is no predictor
     for k, j in enumerate(system.noise.columns.tolist()):
         noise, arrays = float(system.noise.sds[k]), system.noise.arrays
         tails = np.isinf(arrays.cell_lower[:, k]) != np.isinf(arrays.cell_upper[:, k])
         seen = arrays.is_open[arrays.pattern, k] & ~tails
         total = float(np.std(system.state[seen, j])) if seen.any() else 0.0
-        if noise <= 0 or total <= 0:
+        if noise <= 0 or total <= 0 or j == count:
             continue
         reliability = 1 - (noise / total) ** 2
         if reliability < WEAK:

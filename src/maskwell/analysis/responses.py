@@ -158,23 +158,22 @@ def _count(family: int, node: Node, seen: Seen) -> Seen:
     assert family in (POISSON, NEGATIVE_BINOMIAL)
     if seen.variable.is_category:
         seen = _as_numbers(seen, FAMILIES[family])
-    if seen.noised.any() or seen.coded.any():
-        raise BadPlan(
-            f"the response {name!r} is a count with noise or codes, for which there is no sampler; model it as "
-            "family='gaussian', or log-transformed"
-        )
-    values = seen.guess[~seen.missing]
+    drawn = seen.noised | seen.coded
+    values = seen.guess[~seen.missing & ~drawn]
     if (values < 0).any() or (values != np.rint(values)).any():
         raise BadPlan(
             f"the response {name!r} must be whole numbers from 0 on for family {FAMILIES[family]!r}"
         )
-    return seen
+    if not drawn.any():
+        return seen
+    guess = np.where(drawn, np.maximum(np.rint(seen.released), 0.0), seen.released)
+    return replace(seen, variable=Variable(name), guess=guess)
 
 
 def _as_numbers(seen: Seen, family: str) -> Seen:
     """Read the levels of a category as the counts they are: small whole numbers are often taken for categories."""
     name, levels = seen.variable.name, seen.variable.levels
-    if not all(level.isascii() and level.isdigit() for level in levels) or seen.noised.any():
+    if not all(level.isascii() and level.isdigit() for level in levels):
         raise BadPlan(f"the response {name!r} is a category; family {family!r} takes counts")
     counts = np.array([float(level) for level in levels])
     return replace(seen, variable=Variable(name), guess=counts[seen.guess.astype(np.int64)])

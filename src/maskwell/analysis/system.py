@@ -88,8 +88,9 @@ class System:
 
     `tables[j]` has, for an unknown category j, the log density of what was released for each record and code
     (0 where nothing was). `noise` is the lowered law of the unknown numbers (`analysis.noise`), None without any.
-    `counted[i]` is False where the response is missing: the record then informs the covariate model alone. `missing`
-    are the cells that were released without a value.
+    `counts` has the chance of what was released of a noised count, the response, given each true one, where its noise
+    is its own; else it is among the unknown numbers. `counted[i]` is False where the response is missing: the record
+    then informs the covariate model alone. `missing` are the cells that were released without a value.
     """
 
     variables: tuple[Variable, ...]
@@ -101,6 +102,7 @@ class System:
     tables: Mapping[int, Floats] = field(default_factory=dict, repr=False)
     lower: Floats | None = field(default=None, repr=False)
     upper: Floats | None = field(default=None, repr=False)
+    counts: Any = field(default=None, repr=False)
     counted: Bools | None = field(default=None, repr=False)
     missing: Bools | None = field(default=None, repr=False)
 
@@ -111,6 +113,12 @@ class System:
     def interest(self) -> Equation:
         """The model of interest."""
         return self.equations[-1]
+
+    @property
+    def is_count_unknown(self) -> bool:
+        """Whether the response is a count whose true values are drawn, whole numbers from 0 on."""
+        counts = self.interest.family in (POISSON, NEGATIVE_BINOMIAL)
+        return counts and bool(self.unknown[:, self.interest.response].any())
 
     def number_of(self, name: str) -> int:
         """Return the number of a variable."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .arrays import Arrays, Lowered
 from .cells import bounds
+from .counts import Chances, count_chances, is_shared
 from .lowering import lowered
 from .reading import check_fit, levels_of, recomputed, state_scale
 from .tables import tables
@@ -11,9 +12,12 @@ from .unknown import unknown_cells
 
 __all__ = [
     "Arrays",
+    "Chances",
     "Lowered",
     "bounds",
     "check_fit",
+    "count_chances",
+    "is_shared",
     "levels_of",
     "lowered",
     "recomputed",

@@ -118,7 +118,7 @@ def parts_of(
         if chosen:
             parts.append(_part(law, chosen, names, own))
     alone = [name for name in errors if name in names and name not in spoken_of]
-    return parts + [_part(_error_law(table, name, errors[name]), [0], names, {}) for name in alone]
+    return parts + [_part(error_law(table, name, errors[name]), [0], names, {}) for name in alone]
 
 
 def _part(law: Any, chosen: list[int], names: Sequence[str], errors: Mapping[str, float]) -> Part:
@@ -176,7 +176,7 @@ def _check_error(law: Any, name: str, variance: float) -> None:
         )
 
 
-def _error_law(table: Table, name: str, variance: float) -> Additive:
+def error_law(table: Table, name: str, variance: float) -> Additive:
     """Return the law of a column that has measurement error and nothing else."""
     if not (np.isfinite(variance) and variance > 0):
         raise BadPlan(f"the measurement error of {name!r} must be a positive variance")

@@ -51,12 +51,12 @@ def run_gibbs(
     counter = _Counter(running.chains * (running.warmup + running.draws), progress)
     rngs = [np.random.Generator(np.random.SFC64(child)) for child in seed.spawn(running.chains)]
     cores = min(running.cores or os.cpu_count() or 1, running.chains)
-    try:
-        with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(cores) as pool:
+        try:
             done = list(pool.map(lambda rng: _run(plan, running, rng, counter), rngs))
-    except BaseException:
-        counter.stop.set()
-        raise
+        except BaseException:  # said before the pool waits for the other chains
+            counter.stop.set()
+            raise
     evaluations = sum(chain.slices for chain, _ in done)
     info = {"slice evaluations": evaluations} if evaluations else {}
     return gathered(plan, [record for _, record in done], described(plan), info)
@@ -106,6 +106,8 @@ def described(plan: Plan) -> str:
         ways = []
     else:
         ways = ["categories by enumeration"] if laid_out.categories else []
+        if system.is_count_unknown:
+            ways.append(f"{system.variables[system.interest.response].name} among the whole numbers")
         blocks = (*laid_out.early, *laid_out.late)
         exact = [block for block in blocks if not len(block.other) and not block.spread]
         sliced = [block for block in blocks if len(block.other) or block.spread]

@@ -92,7 +92,8 @@ def weights_of(release: Release, column: str) -> Floats:
     weights = np.array(table.floats(column), np.float64)
     if (table.status(column) != 0).any() or not np.isfinite(weights).all():
         raise BadPlan(
-            f"the weights {column!r} are missing for some records; release the file without these records"
+            f"the weights {column!r} are missing for some records; drop these records from the table, or impute "
+            "their weights, before the fit"
         )
     if not (weights > 0).all():
         raise BadPlan(

@@ -58,6 +58,7 @@ def resampled(system: System, records: Ints) -> System:
         tables={j: np.ascontiguousarray(table[records]) for j, table in system.tables.items()},
         lower=None if system.lower is None else np.ascontiguousarray(system.lower[records]),
         upper=None if system.upper is None else np.ascontiguousarray(system.upper[records]),
+        counts=None if system.counts is None else system.counts.taken(records),
         counted=None if system.counted is None else system.counted[records],
     )
 
@@ -186,7 +187,11 @@ def _scaled(weights: Floats) -> Floats:
 
 
 def _coarsest(factors: tuple[Factor, ...]) -> int:
-    """Return the factor in whose groups those of all others lie."""
+    """Return the factor in whose groups those of all others lie.
+
+    No resampling of crossed groups has the right variance (McCullagh, Bernoulli 6, 2000): groups of one factor alone
+    leave out what the other adds, groups of both count what differs between records three times (Owen 2007).
+    """
     order = sorted(range(len(factors)), key=lambda k: len(np.unique(factors[k].codes)))
     first = factors[order[0]]
     for k in order[1:]:
@@ -194,7 +199,8 @@ def _coarsest(factors: tuple[Factor, ...]) -> int:
         if len(both) > len(np.unique(factors[k].codes)):
             raise BadPlan(
                 f"with weights whole groups are resampled, but those of {factors[k].name!r} do not lie within those of "
-                f"{first.name!r}; leave out one of the two, or the weights"
+                f"{first.name!r}; take the factor with fewer groups as a category ('+ {first.name}' in place of "
+                f"'(1|{first.name})'), or leave out the weights"
             )
     return order[0]
 

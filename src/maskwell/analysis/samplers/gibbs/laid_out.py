@@ -55,6 +55,7 @@ class LaidOut:
     """A system in flat arrays: layout, parts, blocks of numbers, categories with the equations they occur in.
 
     `early` blocks see the model of interest by its likelihood and are drawn before utilities; `late` ones after them.
+    A noised count that is the response is drawn by its `counts`, or given the noise of all numbers (`shares_count`).
     """
 
     system: System
@@ -65,8 +66,15 @@ class LaidOut:
     categories: tuple[tuple[int, Floats, Ints], ...] = field(repr=False)
     limits: Any = field(repr=False)
     numbers: Ints = field(repr=False)
+    counts: Any = field(default=None, repr=False)
+    shares_count: bool = False
     effects_size: int = 0
     columns: tuple[tuple[Node, ...], ...] = field(default=(), repr=False)
+
+    @property
+    def hidden(self) -> tuple[int, Any, Any]:
+        """What the loops need of noised counts: the response, which cells are unknown, and their chances."""
+        return self.system.interest.response, self.limits.unknown, self.counts
 
 
 def unknown_variables(system: System) -> tuple[int, ...]:
@@ -75,8 +83,9 @@ def unknown_variables(system: System) -> tuple[int, ...]:
 
 
 def unknown_numbers(system: System) -> Ints:
-    """Return the unknown variables that are numbers."""
-    found = [j for j in unknown_variables(system) if not system.variables[j].is_category]
+    """Return the unknown variables that are numbers, without a count whose noise is its own."""
+    own = system.interest.response if system.counts is not None else -1
+    found = [j for j in unknown_variables(system) if not system.variables[j].is_category and j != own]
     return np.array(found, np.int64)
 
 
@@ -96,7 +105,9 @@ def lay_out(system: System) -> LaidOut:
     upper = empty if system.upper is None else np.ascontiguousarray(system.upper)
     limits = Limits(np.ascontiguousarray(system.unknown), lower, upper)
     categories = tuple(_categories(system, columns))
-    return LaidOut(system, layout, parts, early, late, categories, limits, numbers, size, columns)
+    shares_count = system.is_count_unknown and system.counts is None
+    counted = system.counts, shares_count
+    return LaidOut(system, layout, parts, early, late, categories, limits, numbers, *counted, size, columns)
 
 
 def _nodes(system: System, equation: Equation) -> Iterator[Node]:
@@ -203,16 +214,18 @@ def _categories(system: System, columns: Sequence[Sequence[Node]]) -> Iterator[t
 
 def _blocks(system: System, columns: Sequence[Sequence[Node]], numbers: Ints) -> Iterator[Any]:
     """Group the unknown numbers: those in which everything is linear together, others by slices."""
-    sliced = [int(j) for j in numbers if _is_curved(system, columns, int(j))]
+    count = system.interest.response if system.is_count_unknown else -1
+    drawn = [int(j) for j in numbers if j != count]
+    sliced = [j for j in drawn if _is_curved(system, columns, j)]
     straight: list[list[int]] = []
-    for j in numbers:
-        if int(j) in sliced:
+    for j in drawn:
+        if j in sliced:
             continue
-        home = next((block for block in straight if _are_affine(system, columns, [*block, int(j)])), None)
+        home = next((block for block in straight if _are_affine(system, columns, [*block, j])), None)
         if home is None:
-            straight.append([int(j)])
+            straight.append([j])
         else:
-            home.append(int(j))
+            home.append(j)
     groups = [sliced] if len(sliced) <= JOINT_SLICES else [[j] for j in sliced]
     for members in [*groups, *straight]:
         if members:

@@ -20,6 +20,7 @@ from .laid_out import EffectsPlace, LaidOut, Part, lay_out
 from .scaling import HALF_T_DF, rescale_effects, rescale_utilities
 
 Floats = npt.NDArray[np.float64]
+MOST_LISTED = 2000  # counts of a record, where noise is shared with other columns
 
 
 @dataclass(slots=True)
@@ -158,7 +159,9 @@ def step(chain: Chain) -> None:
     for what in laid_out.categories:
         room = np.empty(what[1].shape[1])
         draw_categories(laid_out.layout, chain.values, chain.state, unknown, (*what, room), chain.rng)
-    if len(laid_out.numbers) and len(chain.noise.units.row):
+    if laid_out.shares_count:
+        _counts(chain)
+    if len(laid_out.numbers) and len(chain.noise.units.row) and not laid_out.shares_count:
         _components(chain)
     for block in laid_out.early:
         _numbers(chain, block)
@@ -188,6 +191,23 @@ def _components(chain: Chain) -> None:
     flip_components(*inputs, room, chain.rng)
 
 
+def _counts(chain: Chain) -> None:
+    """Draw the true counts behind a noised response."""
+    from ....kernels.counts import draw_counts, draw_counts_given_noise
+    from ....kernels.equations import predictors
+
+    laid_out, etas = chain.plan.laid_out, np.empty(len(chain.state))
+    last = laid_out.parts[-1]
+    predictors(laid_out.layout, chain.values, last.number, chain.state, etas)
+    inputs = last.equation.family, float(chain.values.shape[0]), etas, chain.state
+    if laid_out.counts is not None:
+        draw_counts(*inputs, laid_out.hidden, chain.rng)
+        return
+    size = len(laid_out.numbers)
+    room = np.empty((size, size)), np.empty(size), np.empty(MOST_LISTED)
+    draw_counts_given_noise(*inputs, laid_out.limits, chain.noise, laid_out.numbers, room, chain.rng)
+
+
 def _numbers(chain: Chain, block: Any) -> None:
     from ....kernels.records import draw_numbers, room_for
 
@@ -210,6 +230,8 @@ def _coefficients(chain: Chain, part: Part) -> None:
         from .turned import draw_turned
 
         draw_turned(chain, part)
+        if chain.plan.laid_out.counts is not None:  # they were integrated out
+            _counts(chain)
         return
     for k, place in enumerate(part.effects):
         _with_effects(
