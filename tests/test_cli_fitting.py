@@ -168,6 +168,7 @@ def test_a_card_of_another_file_is_told(run: Any, folder: Path, stub: Stub) -> N
         (("nowhere", FORMULA, "--card", "out/card.json"), "nowhere"),
         (("out", FORMULA, "--schema", "out/schema.toml"), "a release has its schema"),
         (("inside", FORMULA), "error: "),
+        ((FORMULA, "out"), "the release comes first, then the formula"),
         (("out", FORMULA, "--level", "95"), "--level lies between 0 and 1"),
         (("out", FORMULA, "--check", "magic"), "--check is one of moment, calibration, simex"),
         (("out", FORMULA, "--picture", "fit.gif"), ".png, .svg or .pdf"),
@@ -218,6 +219,7 @@ class Corrected:
     ("words", "options"),
     [
         (("simex", "--family", "binary"), {"family": "logit"}),
+        (("simex", "--family", "Logistic"), {"family": "logit"}),
         (("simex", "--seed", "3"), {"family": "gaussian", "seed": 3}),
         (("calibration", "--family", "binary", "--link", "probit"), {"family": "probit"}),
         (("moment", "--seed", "3", "--weights", "WEIGHT"), {"weights": "WEIGHT"}),

@@ -12,15 +12,37 @@ import numpy as np
 
 from ..errors import BadPlan, MaskwellWarning, nearest
 from ..masking import Masking, Release
+from ..table import Table
 from .building import FAMILY, Asked, as_if_true, build, read_formula
 from .priors import Priors
 from .results.draws import Draws
 from .results.summary import Diagnostics
 from .samplers.chains import Running
-from .system import System
+from .system import ORDERED, System
 
+SYNONYMS = {
+    "binomial": "binary",
+    "bernoulli": "binary",
+    "normal": "gaussian",
+    "ols": "gaussian",
+    "negbin": "negative binomial",
+    "nbinom": "negative binomial",
+    "nb": "negative binomial",
+    "ordinal": "ordered",
+    "ordered probit": "ordered",
+    "oprobit": "ordered",
+    "cumulative": "ordered",
+    "linear": "gaussian",
+    "count": "poisson",
+    "logistic": "logit",
+}
+NO_FAMILY = {
+    "multinomial": "of categories without order model one against the others, y['level'] ~ x with family 'binary'",
+    "ordered logit": "ordered models have the probit link, family 'ordered'",
+    "ologit": "ordered models have the probit link, family 'ordered'",
+}
 Progress = Callable[[int, int], None]
-SAMPLERS = ("auto", "gibbs", "closed", "marginal", "paper")
+SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
 DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
 NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
 
@@ -46,10 +68,12 @@ class FitOptions:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise BadPlan(f"{name} must be a whole number of at least {least}")
+        if self.progress is not None and not callable(self.progress):
+            raise BadPlan("progress must be a function of the steps done and the steps in all")
         if not isinstance(self.priors, Priors):
             raise BadPlan("priors must be a Priors, such as Priors(coefficients={'x': (0, 1)})")
         if self.sampler not in SAMPLERS:
-            hint = nearest(self.sampler, SAMPLERS)
+            hint = nearest(str(self.sampler), SAMPLERS)
             raise BadPlan(f"sampler {self.sampler!r} is not one of {', '.join(SAMPLERS)}{hint}")
 
 
@@ -77,24 +101,53 @@ def fit(
     """
     chosen = _options(options, given)
     kind = family_of(family, link)
+    errors = _check_arguments(formula, weights, measurement_error)
     release = as_release(release)
     parsed, seen = read_formula(formula, release)
-    asked = Asked(parsed, kind, covariate_groups, dict(measurement_error or {}))
+    asked = Asked(parsed, kind, covariate_groups, errors)
     system = build(asked, release, seen)
-    notes = check_design(system, release)
-    seed = np.random.SeedSequence(chosen.seed)
-    first, second = seed.spawn(2)
+    notes = check_design(system, release, asked.measurement_error)
+    draws, beside = _drawn(system, release, weights, chosen, naive)
+    if beside is not None and Diagnostics.of(beside).failing:
+        notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
+    return _posterior(asked, system, draws, beside, notes)
+
+
+def _drawn(
+    system: System, release: Release, weights: str | None, options: FitOptions, naive: bool
+) -> tuple[Draws, Draws | None]:
+    """Draw from the posterior, and where asked from the unadjusted one; slopes of groups about the means of columns."""
+    from .centring import about_means, on_own_scale
+
+    moved, turns = about_means(system)
+    first, second = np.random.SeedSequence(options.seed).spawn(2)
+    beside: Draws | None = None
     if weights is None:
-        draws = sample(system, chosen, first)
-        beside = sample_naive(system, chosen, second) if naive else None
+        draws = sample(moved, options, first)
+        beside = sample_naive(moved, options, second) if naive else None
     else:
         from .weighting.bootstrap import fit_weighted, naive_weighted
 
-        draws = fit_weighted(system, release, weights, chosen, first)
-        beside = naive_weighted(system, release, weights, chosen, second) if naive else None
-    if beside is not None and Diagnostics.of(beside).failing:
-        notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
-    return _posterior(formula, release, system, draws, beside, notes)
+        draws = fit_weighted(moved, release, weights, options, first)
+        beside = naive_weighted(moved, release, weights, options, second) if naive else None
+    back = None if beside is None else on_own_scale(beside, system, turns)
+    return on_own_scale(draws, system, turns), back
+
+
+def _check_arguments(formula: Any, weights: Any, errors: Any) -> dict[str, float]:
+    """Refuse arguments that are no formula, no column, no variances; return the variances of measurement errors."""
+    if not isinstance(formula, str):
+        raise BadPlan("the formula comes first, as a text: fit('y ~ x', release)")
+    if weights is not None and not isinstance(weights, str):
+        raise BadPlan("weights names a column of the release; the weights themselves go into the file")
+    if errors is not None and not isinstance(errors, Mapping):
+        raise BadPlan("measurement_error has the variance of the error of each column, such as {'x1': 0.2}")
+    found: dict[str, Any] = dict(errors or {})
+    for name, variance in found.items():
+        is_number = isinstance(variance, int | float | np.number) and not isinstance(variance, bool)
+        if not is_number or not 0 < variance < np.inf:
+            raise BadPlan(f"the measurement error of {name!r} must be a variance, a finite number above 0")
+    return found
 
 
 def as_release(given: Any) -> Release:
@@ -107,17 +160,22 @@ def as_release(given: Any) -> Release:
         from ..masking import read_release
 
         return read_release(given)
+    of = "table" if isinstance(given, Table) else "mw.Table.from_frame(frame)"
     raise BadPlan(
-        f"fit needs a release (mw.read_release(folder), or masking.release), not a {type(given).__name__}; for a table "
-        "without noise: Release(table, NoiseCard())"
+        f"fit needs a release, not a {type(given).__name__}: mw.read_release(folder), masking.release, or "
+        f"mw.Release({of}, card) with card = mw.NoiseCard.read('card.json'), or mw.NoiseCard() where nothing carries "
+        "noise"
     )
 
 
 def _options(options: FitOptions | None, given: Mapping[str, Any]) -> FitOptions:
     known = FitOptions.__dataclass_fields__
+    if options is not None and not isinstance(options, FitOptions):
+        raise BadPlan("options must be a FitOptions, such as FitOptions(chains=2, draws=2000)")
     for name in given:
         if name not in known:
-            raise BadPlan(f"fit has no option {name!r}{nearest(name, (*known, 'family', 'link', 'weights'))}")
+            near = nearest(name, (*known, "family", "link", "weights", "measurement_error"))
+            raise BadPlan(f"fit has no option {name!r}{near}; those of its draws are {', '.join(known)}")
     return replace(options or FitOptions(), **given)
 
 
@@ -132,23 +190,14 @@ def family_of(family: str, link: str | None) -> int:
     }
     if not isinstance(family, str):
         raise BadPlan(f"family must be one of {', '.join(links)}")
-    family = family.casefold()
-    name = {
-        "binomial": "binary",
-        "bernoulli": "binary",
-        "normal": "gaussian",
-        "negbin": "negative binomial",
-        "nb": "negative binomial",
-        "ordinal": "ordered",
-        "linear": "gaussian",
-        "count": "poisson",
-        "logistic": "logit",
-    }.get(family, family)
-    name = name.replace("_", " ")
+    family = " ".join(family.casefold().replace("_", " ").replace("-", " ").split())
+    name = SYNONYMS.get(family, family)
     if name in ("probit", "logit"):
         name, link = "binary", link or name
     if name not in links:
-        raise BadPlan(f"family {family!r} is not one of {', '.join(links)}{nearest(family, links)}")
+        near = nearest(family, (*links, *SYNONYMS, "logit", "probit"))
+        hint = f"; {NO_FAMILY[family]}" if family in NO_FAMILY else near
+        raise BadPlan(f"family {family!r} is not one of {', '.join(links)}{hint}")
     if name == "binary":
         if (link or "logit") not in ("logit", "probit"):
             raise BadPlan(f"link {link!r} of a binary family is not 'logit' or 'probit'")
@@ -193,15 +242,31 @@ def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequen
     return None if seen is None else run_gibbs(seen, options.priors, running, seed)
 
 
-def check_design(system: System, release: Release) -> tuple[str, ...]:
+def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[str, ...]:
     """Refuse designs that cannot be fitted; return notes about what a reader should know."""
     from .checking import checked
+    from .identification import check_apart, check_equalities, check_errors
+    from .separation import separated_together
 
-    return checked(system, release)
+    notes = checked(system, release)
+    check_apart(system)
+    check_equalities(system)
+    check_errors(system, errors)
+    return (*_coding(system), *separated_together(system, notes), *notes)
+
+
+def _coding(system: System) -> tuple[str, ...]:
+    """Say how a category that is the response is read: which level counts as 1, or in which order they are."""
+    response = system.variables[system.interest.response]
+    if not response.levels or response.base is not None:
+        return ()
+    if system.interest.family == ORDERED:
+        return (f"{response.name} is taken in the order {', '.join(response.levels)}",)
+    return (f"{response.levels[-1]} of {response.name} counts as 1, {response.levels[0]} as 0",)
 
 
 def _posterior(
-    formula: str, release: Release, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
+    asked: Asked, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
 ) -> Any:
     from .predicting import SystemPredictor
     from .results.posterior import Posterior
@@ -212,13 +277,13 @@ def _posterior(
     found = Posterior(
         draws=draws,
         naive=beside,
-        formula=formula,
+        formula=asked.parsed.formula,
         family=FAMILIES[system.interest.family],
         records=len(system),
         noised=tuple(variable.name for variable in unknown),
         notes=notes,
         levels={variable.name: variable.levels for variable in unknown if variable.is_category},
-        predictor=SystemPredictor.of(system, draws),
+        predictor=SystemPredictor.of(system, draws, asked.parsed.coded),
     )
     if found.warning is not None:
         warnings.warn(found.warning, MaskwellWarning, stacklevel=3)

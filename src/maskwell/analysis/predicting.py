@@ -9,30 +9,38 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import BadPlan, raise_all
 from .columns import BETWEEN
 from .expressions import Node
 from .results.draws import Draws
-from .system import FAMILIES, Factor, Floats, Ints, System
+from .system import FAMILIES, Effects, Factor, Floats, Ints, System
 
 Labels = npt.NDArray[np.object_]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPredictor:
-    """The model of interest, without its records but for the fitted covariates where true values were kept."""
+    """The model of interest, without its records but for the fitted covariates where true values were kept.
+
+    `coded` has the values of numbers that the formula takes for categories.
+    """
 
     family: str
     levels: Mapping[str, tuple[str, ...]]
     groups: tuple[str, ...]
     categories: tuple[str, ...]
+    names: tuple[str, ...] = field(repr=False)
     nodes: tuple[Node, ...] = field(repr=False)
     offset_node: Node | None = field(repr=False)
-    group_nodes: tuple[tuple[int, tuple[Node, ...]], ...] = field(repr=False)
+    blocks: tuple[Effects, ...] = field(repr=False)
     factors: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = field(repr=False)
     records: tuple[Mapping[str, Floats], Mapping[str, Labels]] | None = field(default=None, repr=False)
+    coded: Mapping[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, system: System, draws: Draws) -> SystemPredictor:
+    def of(
+        cls, system: System, draws: Draws, coded: Mapping[str, tuple[float, ...]] | None = None
+    ) -> SystemPredictor:
         """Take what prediction needs from a system."""
         from .formulas.trees import refs
 
@@ -48,33 +56,50 @@ class SystemPredictor:
             levels,
             names,
             response.levels if FAMILIES[interest.family] == "ordered" else (),
+            interest.names,
             interest.columns,
             interest.offset,
-            tuple((block.factor, block.columns) for block in interest.effects),
+            interest.effects,
             tuple((factor.columns, factor.labels) for factor in system.factors),
             _fitted(system, draws, needed),
+            dict(coded or {}),
         )
 
     def columns(self, values: Mapping[str, Floats]) -> Floats:
         """Return records x coefficients."""
-        return _evaluated(self.nodes, values)
+        self._check_values(values)
+        return _evaluated(self.names, self.nodes, values)
 
     def offset(self, values: Mapping[str, Floats]) -> Floats | None:
         """Return what is added to the linear predictor, if anything."""
-        return None if self.offset_node is None else _evaluated((self.offset_node,), values)[:, 0]
+        if self.offset_node is None:
+            return None
+        return _evaluated(("offset",), (self.offset_node,), values)[:, 0]
+
+    def _check_values(self, values: Mapping[str, Floats]) -> None:
+        """Refuse values of C(n) that no fitted record had: they would be taken for its reference."""
+        raise_all(
+            [
+                f"column {name!r} is taken for a category and has values that no fitted record had; the model knows "
+                f"{', '.join(f'{value:g}' for value in known)}"
+                for name, known in self.coded.items()
+                if not np.isin(values[name], known).all()
+            ],
+            BadPlan,
+        )
 
     def effects(
         self, values: Mapping[str, Floats], groups: Mapping[str, Labels]
     ) -> list[tuple[Ints, Floats]]:
         """Return, for each set of group effects, the group of each record (-1: not known) and records x columns."""
         found = []
-        for factor, nodes in self.group_nodes:
-            columns, labels = self.factors[factor]
+        for block in self.blocks:
+            columns, labels = self.factors[block.factor]
             places = {label: k for k, label in enumerate(labels)}
             parts = [groups[part] for part in columns]
             joined = [BETWEEN.join(map(str, row)) for row in zip(*parts, strict=True)]
             codes = np.array([places.get(label, -1) for label in joined], np.int64)
-            found.append((codes, _evaluated(nodes, values, len(codes))))
+            found.append((codes, _evaluated(block.names, block.columns, values, len(codes))))
         return found
 
     def fitted(self) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
@@ -82,13 +107,23 @@ class SystemPredictor:
         return self.records
 
 
-def _evaluated(nodes: tuple[Node, ...], values: Mapping[str, Floats], count: int | None = None) -> Floats:
-    from .formulas.trees import evaluate
+def _evaluated(
+    names: tuple[str, ...], nodes: tuple[Node, ...], values: Mapping[str, Floats], count: int | None = None
+) -> Floats:
+    """Return records x columns; a logarithm of what has none is refused by name."""
+    from .formulas.trees import evaluate, refs
 
     length = count if count is not None else max((len(column) for column in values.values()), default=1)
     out = np.empty((length, len(nodes)))
     for k, node in enumerate(nodes):
         out[:, k] = evaluate(node, values)
+    problems = [
+        f"{name} is not a finite number for some of the records to predict; check their values of "
+        f"{', '.join(map(repr, sorted(refs(node))))}"
+        for name, node, column in zip(names, nodes, out.T, strict=True)
+        if not np.isfinite(column).all()
+    ]
+    raise_all(problems, BadPlan)
     return out
 
 

@@ -12,15 +12,17 @@ from ..errors import BadPlan, nearest
 from .system import GAUSSIAN, Equation
 
 Floats = npt.NDArray[np.float64]
+EXACT = 1e12  # variance inflation from which on a column is an exact combination of the others
 
 
 @dataclass(frozen=True, slots=True)
 class Priors:
     """Normal coefficients and half-t standard deviations, in units of the released data.
 
-    A slope is normal with mean 0 and sd `coefficient_sd` times sd(response) / sd(column), an intercept correspondingly
-    wider and around the mean response; for families other than gaussian the response counts as sd 1 and
-    `link_coefficient_sd` is taken. Standard deviations (residual and of group effects) are half-t with 2 degrees of
+    A slope is normal with mean 0 and sd `coefficient_sd` times sd(response) / sd(what the other columns leave of
+    the column), an intercept correspondingly wider and around the mean response; for families other than gaussian
+    the response counts as sd 1 and `link_coefficient_sd` is taken. Standard deviations (residual and of group
+    effects) are half-t with 2 degrees of
     freedom and scale `sd_scale` times sd(response); correlations of group effects are uniform (Huang and Wand 2013).
     The shape of a negative binomial is log-normal around 1 with `shape_log_sd`. `coefficients` names (mean, sd) of
     single coefficients of the model of interest, in the data's units.
@@ -71,8 +73,10 @@ def resolve(
     sds = np.array([_sd(column) for column in columns.T]) if columns.size else np.empty(0)
     means = columns.mean(axis=0) if columns.size else np.empty(0)
     constant = sds <= 1e-12 * np.maximum(np.abs(means), 1e-300)
-    slope = width * size / np.where(constant, 1.0, sds)
-    away = np.where(constant, 0.0, means / np.where(constant, 1.0, sds))
+    own = np.where(constant, 1.0, sds)
+    own[~constant] /= np.sqrt(_inflation(columns[:, ~constant], means[~constant], sds[~constant]))
+    slope = width * size / own
+    away = np.where(constant, 0.0, means / own)
     level = (
         width * size * np.sqrt(1.0 + (away**2).sum()) / np.where(constant & (means != 0), np.abs(means), 1.0)
     )
@@ -96,6 +100,22 @@ def _name(priors: Priors, equation: Equation, mean: Floats, sd: Floats) -> None:
             raise BadPlan(f"the prior names {name!r}, which is no coefficient{nearest(name, equation.names)}")
         place = equation.names.index(name)
         mean[place], sd[place] = given_mean, given_sd
+
+
+def _inflation(columns: Floats, means: Floats, sds: Floats) -> Floats:
+    """Return how much of its variance each column shares with the others: 1 / (1 - R^2); 1 where one is a combination.
+
+    x and x**2 of years are nearly one column. Their coefficients are as large as what sets them apart is small, and a
+    prior by the sds of the whole columns would not be weak: it would decide.
+    """
+    records, count = columns.shape
+    if count < 2 or records <= count:
+        return np.ones(count)
+    root = np.linalg.qr((columns - means) / (sds * np.sqrt(records)), mode="r")
+    if np.abs(np.diag(root)).min() < EXACT**-0.5:
+        return np.ones(count)
+    found = (np.linalg.inv(root) ** 2).sum(axis=1)
+    return np.where(found < EXACT, np.maximum(found, 1.0), 1.0)
 
 
 def _sd(values: Floats) -> float:

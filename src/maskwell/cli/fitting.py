@@ -63,7 +63,8 @@ def fit(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="auto, gibbs, closed, marginal or paper.", show_default="auto: the fastest that holds"
+            help="auto, gibbs, closed, marginal, enumerated or paper.",
+            show_default="auto: the fastest that holds",
         ),
     ] = None,
     cores: Annotated[
@@ -171,6 +172,8 @@ def _read(path: Path, card: Path | None, schema: Path | None) -> Release:
         if schema is not None:
             raise BadPlan("a release has its schema: leave --schema out")
         return read_release(path, card=card)
+    if "~" in str(path) and not path.exists():
+        raise BadPlan("the release comes first, then the formula: maskwell fit RELEASE 'y ~ x'")
     if card is None and path.exists():
         raise BadPlan(f"{str(path)!r} is a data file: name its noise card too (--card card.json)")
     return _of_file(path, card, schema)
@@ -219,14 +222,16 @@ def _progress() -> Iterator[Callable[[int, int], None]]:
 def _checked(check: str, formula: str, held: Release, options: dict[str, Any]) -> Any:
     """Run a cheap correction, before the fit: what it refuses is said at once."""
     from ..analysis.corrections import correcting
+    from ..analysis.fitting import family_of
+    from ..analysis.system import FAMILIES
 
     passed = {name: value for name, value in options.items() if name in ("measurement_error", "weights")}
-    family = options["family"]
+    family = FAMILIES[family_of(options["family"], options.get("link"))]
     if check == "moment":
         if family != "gaussian":
             raise BadPlan("--check moment is for gaussian models: take calibration or simex")
     else:
-        passed["family"] = options.get("link", "logit") if family == "binary" else family
+        passed["family"] = family
     if check == "simex" and "seed" in options:
         passed["seed"] = options["seed"]
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from ..expressions import Binary, Node, Ref
 from .components import columns_of, lazy_node, level_of
 from .reading import bare, is_operator, name_of, walk
 from .trees import evaluate, refs, simplified
-from .uses import Levels, Values, columns_at_most, misused_columns, names_in, unknown_columns
+from .uses import Levels, Values, coded_numbers, columns_at_most, misused_columns, names_in, unknown_columns
 from .whitelist import MATHS, check
 
 MOST_COLUMNS = 2_000
@@ -40,7 +40,10 @@ class GroupTerm:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A formula as expressions of the true values. A category as response is its code (a `Ref`)."""
+    """A formula as expressions of the true values. A category as response is its code (a `Ref`).
+
+    `coded` has the values of numbers that are taken for categories, as in C(n).
+    """
 
     formula: str
     response_name: str
@@ -49,6 +52,7 @@ class Parsed:
     columns: tuple[Node, ...]
     effects: tuple[GroupTerm, ...] = ()
     offset: Node | None = None
+    coded: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     @property
     def variables(self) -> frozenset[str]:
@@ -78,6 +82,7 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
     design = _design(model, _frame(filled, variables), [term for group in groups for term in group])
     response = _response(bare(tree.left), design, variables)
     common = [term for term in design.common.terms.values() if term.kind != "offset"] if design.common else []
+    _check_columns(common)
     names, columns = _labelled(common, variables)
     effects = tuple(_effects(group, variables) for group in groups)
     parsed = Parsed(
@@ -88,6 +93,7 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
         columns,
         effects,
         _offset(design, variables),
+        coded_numbers(tree, data, variables),
     )
     _check_sides(parsed, tree)
     _check_reading(parsed, common, groups, filled)
@@ -237,6 +243,18 @@ def _written(tree: Any, design: Any) -> str:
 def _labelled(terms: Iterable[Any], variables: Levels) -> tuple[tuple[str, ...], tuple[Node, ...]]:
     found = [column for term in terms for column in columns_of(term, variables)]
     return tuple(name for name, _ in found), tuple(node for _, node in found)
+
+
+def _check_columns(terms: Iterable[Any]) -> None:
+    """Refuse terms that leave nothing beside the intercept: formulae would leave them out without a word."""
+    empty = [term.name for term in terms if np.ndim(term.data) > 1 and np.shape(term.data)[1] == 0]
+    raise_all(
+        [
+            f"{name} has the same value in every record, so it explains nothing; leave it out."
+            for name in empty
+        ],
+        BadPlan,
+    )
 
 
 def _effects(group: list[Any], variables: Levels) -> GroupTerm:

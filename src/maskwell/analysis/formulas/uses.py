@@ -70,14 +70,25 @@ def _coded(call: Any, data: Values, variables: Levels, noised: Collection[str]) 
         yield f"{name} is a number; name one of its values without quotes."
     if function not in CODINGS:
         return
-    values = np.unique(np.asarray(data[name], np.float64))
-    values = values[np.isfinite(values)]
+    values = _values(data[name])
     if name in noised:
         yield f"{name} has noise and cannot be a category; write {name}, or a comparison as in I({name} > 3)."
     elif len(values) > MOST_LEVELS:
         yield f"{name} has more than {MOST_LEVELS} values and cannot be a category; write (1|{name}) for groups."
     elif any(level not in values for level in levels if not isinstance(level, str)):
         yield f"No record has the value of {name} that {function}(...) names."
+
+
+def coded_numbers(tree: Any, data: Values, variables: Levels) -> dict[str, tuple[float, ...]]:
+    """Return the values of each number that the right side of a formula takes for a category, as in C(n)."""
+    coded = [part for part in _calls(tree.right) if name_of(part.callee) in CODINGS]
+    names = dict.fromkeys(str(name_of(part.args[0])) for part in coded)
+    return {name: tuple(_values(data[name]).tolist()) for name in names if not variables[name]}
+
+
+def _values(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    found = np.unique(np.asarray(column, np.float64))
+    return found[np.isfinite(found)]
 
 
 def _level(name: str, level: Any, variables: Levels) -> Iterator[str]:

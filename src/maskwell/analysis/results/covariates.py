@@ -14,6 +14,7 @@ from ...table import Table
 from .draws import Floats
 
 Labels = npt.NDArray[np.object_]
+MOST_NAMED = 20  # levels in one sentence
 UNGROUPED = "missing"  # the label of records whose group is not known
 
 
@@ -110,8 +111,11 @@ def _numbers(name: str, column: list[Any], levels: tuple[str, ...], problems: li
     if levels:
         codes = {label: float(code) for code, label in enumerate(levels)}
         found = [codes.get(label_of(value), np.nan) for value in column]
-        if unknown := sum(map(_is_missing, found)):
-            problems.append(f"column {name!r} has {unknown:,} values that are none of the model's categories")
+        if any(map(_is_missing, found)):
+            known = ", ".join(levels[:MOST_NAMED]) + (", ..." if len(levels) > MOST_NAMED else "")
+            problems.append(
+                f"column {name!r} has values that are none of the model's categories; the model knows {known}"
+            )
         return np.array(found, dtype=np.float64)
     try:
         return np.array([float(value) for value in column], dtype=np.float64)

@@ -26,7 +26,7 @@ class Draws:
     values: Floats = field(repr=False)
     nuisance_names: tuple[str, ...] = ()
     nuisance: Floats | None = field(default=None, repr=False)
-    effects: tuple[npt.NDArray[np.float32], ...] = field(default=(), repr=False)
+    effects: tuple[npt.NDArray[np.floating[Any]], ...] = field(default=(), repr=False)
     truths: npt.NDArray[np.float32] | None = field(default=None, repr=False)
     truth_names: tuple[str, ...] = ()
     sampler: str = ""

@@ -41,10 +41,11 @@ class Diagnostics:
 
         stats: Any = array_stats
         series: dict[str, Any] = {"chain_axis": 0, "draw_axis": 1}
+        values = _two_at_least(draws.values)
         with np.errstate(all="ignore"):
-            r_hat = np.asarray(stats.rhat(draws.values, **series), np.float64)
-            ess = np.asarray(stats.ess(draws.values, **series), np.float64)
-            tail = np.asarray(stats.ess(draws.values, method="tail", prob=TAILS, **series), np.float64)
+            r_hat = np.asarray(stats.rhat(values, **series), np.float64)
+            ess = np.asarray(stats.ess(values, **series), np.float64)
+            tail = np.asarray(stats.ess(values, method="tail", prob=TAILS, **series), np.float64)
         stays = (np.ptp(draws.values, axis=1) == 0).all(axis=0) | ~np.isfinite(r_hat + ess + tail)
         independent = bool(draws.info.get("independent", False))  # resamples, not chains: nothing to judge
         fixed = tuple(independent or name in draws.info.get("fixed", ()) for name in draws.names)
@@ -62,6 +63,12 @@ class Diagnostics:
         apart = [int(k) for k in order if self.r_hat[k] >= MAX_R_HAT]
         few = [int(k) for k in np.argsort(least) if bad[k] and not self.r_hat[k] >= MAX_R_HAT]
         return (*apart, *few)
+
+
+def _two_at_least(values: Floats) -> Floats:
+    """Return chains x draws x parameters with one chain halved: R-hat compares chains."""
+    half = values.shape[1] // 2
+    return values if len(values) > 1 or half < 4 else np.concatenate([values[:, :half], values[:, -half:]])
 
 
 @dataclass(frozen=True, slots=True)

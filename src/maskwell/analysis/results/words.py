@@ -74,6 +74,9 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
     name, r_hat = draws.names[worst], float(found.r_hat[worst])
     ess = float(min(found.ess[worst], found.ess_tail[worst]))
     others = _others(len(found.failing) - 1)
+    if isinf(r_hat) and _moves(draws, worst):
+        held = counted(int(draws.values.shape[1]), "draw")
+        return f"the chains are too short to be judged, with {held} each: take 1,000"
     if isinf(r_hat):
         return (
             f"{UNCONVERGED}{name} did not move{others}; use no figure of this fit, and look for "
@@ -92,6 +95,12 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
         f"the chains are too short: {name} has {counted(round(ess), 'effective draw')} where {MIN_ESS:,.0f} are "
         f"needed{others}; the ends of intervals are rough, so {remedy}"
     )
+
+
+def _moves(draws: Draws, k: int) -> bool:
+    """Whether every chain has numbers for a parameter, and not one number alone."""
+    values = draws.values[:, :, k]
+    return all(isfinite(chain.sum()) and chain.min() < chain.max() for chain in values)
 
 
 def _others(count: int) -> str:
