@@ -13,11 +13,14 @@ from maskwell.analysis.building import FAMILY, Asked, build, read_formula
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers.chains import Running, run_gibbs
-from maskwell.analysis.samplers.gibbs.straight import applies
+from maskwell.analysis.samplers.gibbs import straight
+from maskwell.analysis.samplers.gibbs.straight import applies, swept
 from maskwell.analysis.samplers.gibbs.sweeps import plan_of
 from maskwell.analysis.system import System
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+
+from .geweke import Setting, World, differences, limit, scores
 
 SCHEMA = Schema(
     (
@@ -96,3 +99,37 @@ def test_true_values_are_kept_by_the_one_loop_too():
     assert fitted.draws.truths.shape[2:] == (100, 4)
     codes = fitted.draws.truths[..., fitted.draws.truth_names.index("edu")]
     assert set(np.unique(codes)) <= {0.0, 1.0, 2.0}
+
+
+TOURS = 100
+NUMBERS, CODE = mw.IndependentNoise(("x1", "x2"), variance=0.5), mw.CodeNoise(("k",), variance=0.3)
+GROUPED = {"records": 16}  # of four groups: as many patterns of known columns as the one loop takes
+SETTINGS = {
+    "numbers": Setting("y ~ x1 + x2 + w", mask=NUMBERS),
+    "numbers in groups": Setting("y ~ x1 + x2 + (1|school)", mask=NUMBERS, **GROUPED),
+    "category": Setting("y ~ k", mask=CODE),
+    "category of three levels": Setting("y ~ x1 + m", mask=mw.Chain((NUMBERS, mw.Pram(("m",), stay=0.7)))),
+    "category in groups": Setting("y ~ x1 + k + (1|school)", mask=mw.Chain((NUMBERS, CODE)), **GROUPED),
+    "noised response": Setting(
+        "y ~ x1 + k", mask=mw.Chain((mw.CorrelatedNoise(("y", "x1"), sd_ratio=0.7), CODE))
+    ),
+}
+
+
+class Quick(World):
+    """Moves by the one loop: values are told, and the chain is carried into it anew."""
+
+    def step(self) -> None:
+        quick = swept(self.chain)
+        assert quick is not None
+        quick.step()
+        quick.tell_state()
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_one_loop_leaves_the_joint_distribution_alone(name: str, monkeypatch: pytest.MonkeyPatch):
+    """Geweke's test, as for the general sampler."""
+    monkeypatch.setattr(straight, "MOST_AHEAD", 1)
+    moved = differences(Quick(SETTINGS[name], 13), TOURS)
+    assert (moved.std(axis=0) > 0).sum() >= 10
+    assert np.abs(scores(moved)).max() < limit(300, TOURS)

@@ -1,13 +1,14 @@
-"""Whole Gibbs sweeps of linear gaussian systems in one loop over the records.
+"""Whole Gibbs sweeps of linear gaussian systems, mostly from sums over the records.
 
 Where every equation of a number is gaussian and linear with slopes that all records share, a record is a short vector
-of basis values: 1, known columns, unknown numbers, levels of one unknown category. Numbers are integrated out when the
-category is drawn; and the sums of products of basis values by group are all that the parameters need.
+of basis values: 1, known columns, unknown numbers, levels of one unknown category. The sums of products of basis
+values, and their sums by group, are all that the parameters need: `straight_levels` draws the category,
+`straight_sums` these sums.
 """
 
 from __future__ import annotations
 
-from math import exp, log
+from math import exp, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +16,11 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .coefficients import draw_coefficients
-from .equations import Moments
-from .programs import enclosed, inlined, inner, lean
-from .randoms import log_normal_cdf
-from .roots import factorise
-from .sticks import Stick, draw_stick, stretch_stick
+from .intercepts import integrate, put_draw
+from .programs import inlined, inner
+from .sticks import TAKEN, TRIED, Stick, draw_stick, log_chances, stretch_stick
+from .straight_levels import LEAST, Parameters, Records, Shape, Sweep, draw_codes, fill_weights, prepare
+from .straight_sums import draw_sums, put_numbers
 
 announce(__file__)
 
@@ -29,34 +29,9 @@ Ints = npt.NDArray[np.int64]
 
 HALF_T_DF = 2.0
 FARTHEST = 30.0  # of the log of a factor on group effects
-
-
-class Records(NamedTuple):
-    """The records: basis values (changed), codes of the category (changed), group, pattern of known columns, noise."""
-
-    basis: Floats
-    code: Ints
-    group: Ints
-    pattern: Ints
-    noise_linear: Floats
-    noise_precision: Floats
-    table: Floats
-
-
-class Shape(NamedTuple):
-    """Where things are: numbers and levels in the basis, and the columns and responses of the gaussian equations.
-
-    `level[k]` is the place of level k (-1: none); `columns[e, :width[e]]` are places; `known` are the places of what
-    never changes; `grouped` says whether groups have effects.
-    """
-
-    number: Ints
-    level: Ints
-    known: Ints
-    response: Ints
-    width: Ints
-    columns: Ints
-    grouped: bool
+MOVED = 0.25  # share of sweeps that move a stick's effects by Metropolis steps: they cost a third of a sweep
+STRIDE = 0.7  # of a Metropolis step of a stick's effects, in sds of these
+TINY = 1e-100  # product of chances of which the log is taken
 
 
 class Priors(NamedTuple):
@@ -68,20 +43,11 @@ class Priors(NamedTuple):
     effect_scale: Floats
 
 
-class Parameters(NamedTuple):
-    """Of each gaussian equation: coefficients, precision, effects of the groups and their variance."""
-
-    coefficients: Floats
-    precision: Floats
-    effects: Floats
-    variance: Floats
-
-
 class Sticks(NamedTuple):
     """Sequential probits of the category: columns by pattern, the group of a pattern, priors, and parameters.
 
-    `coefficients[s]`, `effects[s]`, `variance[s]` belong to stick s; `mode[s]` is where Newton begins. Groups of
-    patterns are those of the records.
+    `coefficients[s]`, `effects[s]`, `variance[s]` belong to stick s; groups of patterns are those of the records;
+    `room`, `fixed`, `shift` are the working space of `sticks.Stick`.
     """
 
     columns: Floats
@@ -92,21 +58,17 @@ class Sticks(NamedTuple):
     coefficients: Floats
     effects: Floats
     variance: Floats
-    mode: Floats
+    room: Floats
+    fixed: Floats
+    shift: Floats
 
 
-class Sweep(NamedTuple):
-    """Working space: residual slopes of the equations, roots, sums of products by group, counts by pattern."""
+class Chain(NamedTuple):
+    """All that changes in a chain: `flat` has the numbers of `parameters` and of `sticks`, one after the other."""
 
-    slopes: Floats
-    root: Floats
-    chance: Floats
-    sums: Floats
-    counts: Floats
-    residual: Floats
-    half: Floats
-    logs: Floats
-    best: Floats
+    parameters: Parameters
+    sticks: Sticks
+    flat: Floats
 
 
 @njit(cache=True, nogil=True)
@@ -114,69 +76,142 @@ def sweep(
     records: Records,
     shape: Shape,
     priors: Priors,
-    parameters: Parameters,
-    sticks: Sticks,
+    chain: Chain,
     room: Sweep,
+    kept: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Draw all unknown values, then all parameters."""
-    _prepare(records, shape, parameters, sticks, room)
-    draw_records(records, shape, parameters, room, rng)
-    for e in range(len(shape.response)):
-        _draw_equation(shape, priors, parameters, e, room, rng)
-    for s in range(len(sticks.effect_scale)):
-        stick = _stick(shape, sticks, s, room)
-        draw_stick(stick, sticks.variance[s], rng)
-        if shape.grouped:
-            sticks.variance[s] = stretch_stick(stick, sticks.variance[s], sticks.effect_scale[s], rng)
+    """Sweep as often as `kept` has rows, which get the parameters.
+
+    A sweep draws all unknown values and the gaussian equations' parameters, `shape.repeats` times; then the sticks.
+    """
+    parameters, sticks = chain.parameters, chain.sticks
+    for t in range(len(kept)):
+        _fill_chances(shape, sticks, room)
+        for again in range(shape.repeats):
+            prepare(records, shape, parameters, room)
+            if len(shape.level) > 1:
+                if shape.grouped and again == 0 and rng.random() < MOVED:
+                    fill_weights(records, sticks.group, room)
+                    for s in range(len(sticks.effect_scale)):
+                        _move_effects(records, shape, sticks, s, room, rng)
+                draw_codes(records, sticks.group, room, rng)
+            draw_sums(records, shape, room, rng)
+            for e in range(len(shape.response)):
+                _draw_equation(shape, priors, parameters, e, room, rng)
+        for s in range(len(sticks.effect_scale)):
+            _draw_stick(shape, sticks, s, room, rng)
+        for j in range(len(chain.flat)):
+            kept[t, j] = chain.flat[j]
 
 
-@enclosed
-def _stick(shape: Shape, sticks: Sticks, s: int, room: Sweep) -> Stick:
-    """Return a stick with what was counted: records that reached it, and that stopped there."""
-    tried, width = np.zeros(len(room.counts)), 1 if shape.grouped else 0
-    for k in range(s, room.counts.shape[1]):
-        tried += room.counts[:, k]
-    priors = sticks.precision[s], sticks.linear[s]
-    effects = sticks.effects[s].reshape((-1, 1))[:, :width]
-    taken = room.counts[:, s].copy()
+@njit(cache=True, nogil=True)
+def draw_values(
+    records: Records,
+    shape: Shape,
+    chain: Chain,
+    room: Sweep,
+    numbers: Floats,
+    rng: np.random.Generator,
+) -> None:
+    """Draw the codes and the numbers of every record given the parameters; sweeps have no need of numbers."""
+    _fill_chances(shape, chain.sticks, room)
+    prepare(records, shape, chain.parameters, room)
+    if len(shape.level) > 1:
+        draw_codes(records, chain.sticks.group, room, rng)
+    put_numbers(records, shape, room, numbers, rng)
+
+
+@inlined
+def _stick_of(sticks: Sticks, s: int, room: Sweep) -> Stick:
     return Stick(
-        sticks.columns, sticks.group, tried, taken, *priors, sticks.coefficients[s], effects, sticks.mode[s]
+        sticks.columns,
+        sticks.group,
+        sticks.precision[s],
+        sticks.linear[s],
+        sticks.coefficients[s],
+        sticks.effects[s],
+        sticks.room,
+        sticks.fixed,
+        sticks.shift,
+        room.joint,
     )
 
 
-@enclosed
-def _prepare(records: Records, shape: Shape, parameters: Parameters, sticks: Sticks, room: Sweep) -> None:
-    """Fill residual slopes, the root of the numbers' precision, and the log chances of the levels by pattern."""
-    room.slopes[:] = 0.0
-    for e in range(len(shape.response)):
-        room.slopes[e, shape.response[e]] += 1.0
-        for c in range(shape.width[e]):
-            room.slopes[e, shape.columns[e, c]] -= parameters.coefficients[e, c]
-    size = len(shape.number)
-    for a in range(size):
-        for b in range(a + 1):
-            room.root[a, b] = records.noise_precision[a, b]
-            for e in range(len(shape.response)):
-                room.root[a, b] += (
-                    parameters.precision[e]
-                    * room.slopes[e, shape.number[a]]
-                    * room.slopes[e, shape.number[b]]
-                )
-    factorise(room.root, size)
-    room.sums[:] = 0.0
-    room.counts[:] = 0.0
+@inner
+def _draw_stick(shape: Shape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator) -> None:
+    """Draw the parameters of a stick from the counts: of records that reached it, and that stopped there."""
+    for p in range(len(sticks.group)):
+        sticks.room[TAKEN, p], sticks.room[TRIED, p] = room.counts[p, s], 0.0
+        for k in range(s, room.counts.shape[1]):
+            sticks.room[TRIED, p] += room.counts[p, k]
+    stick = _stick_of(sticks, s, room)
+    draw_stick(stick, sticks.variance[s], rng)
+    if shape.grouped:
+        sticks.variance[s] = stretch_stick(stick, sticks.variance[s], sticks.effect_scale[s], rng)
+
+
+@inner
+def _fill_chances(shape: Shape, sticks: Sticks, room: Sweep) -> None:
+    """Fill the log chances of the levels by pattern."""
     room.chance[:] = 0.0
     for s in range(len(sticks.effect_scale)):
         for p in range(len(sticks.columns)):
-            eta = _stick_eta(shape, sticks, s, p)
-            ahead, behind = log_normal_cdf(eta), log_normal_cdf(-eta)
+            ahead, behind = log_chances(_stick_eta(shape, sticks, s, p))
             room.chance[p, s] += ahead
             for k in range(s + 1, room.chance.shape[1]):
                 room.chance[p, k] += behind
 
 
 @inner
+def _move_effects(
+    records: Records, shape: Shape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator
+) -> None:
+    """Move the effects of a stick by Metropolis steps, one for each group, with the codes integrated out.
+
+    Where hardly a record of a group has another level, codes and effect hold each other fast; codes must be drawn
+    next.
+    """
+    proposed, gain, effects = room.joint.weight, room.joint.answer, sticks.effects[s]
+    for g in range(len(effects)):
+        proposed[g] = effects[g] + STRIDE * sqrt(sticks.variance[s]) * rng.standard_normal()
+        gain[g] = 0.5 * (effects[g] * effects[g] - proposed[g] * proposed[g]) / sticks.variance[s]
+    for p in range(len(sticks.group)):
+        g = sticks.group[p]
+        eta = _stick_eta(shape, sticks, s, p)
+        ahead, behind = log_chances(eta)
+        next_ahead, next_behind = log_chances(eta + proposed[g] - effects[g])
+        for k in range(room.chance.shape[1]):
+            change = 0.0
+            if k >= s:
+                change = next_ahead - ahead if k == s else next_behind - behind
+            room.logs[0, k] = exp(max(room.chance[p, k], LEAST))
+            room.logs[1, k] = exp(max(room.chance[p, k] + change, LEAST))
+        gain[g] += _gain(records, p, room)
+    for g in range(len(effects)):
+        if log(rng.random()) < gain[g]:
+            effects[g] = proposed[g]
+    _fill_chances(shape, sticks, room)
+
+
+@inlined
+def _gain(records: Records, p: int, room: Sweep) -> float:
+    """Return how much the log likelihood of a pattern's records gains, from the chances of levels to others."""
+    total, after, before = 0.0, 1.0, 1.0
+    for i in range(records.begin[p], records.begin[p + 1]):
+        now, then = 0.0, 0.0
+        for k in range(room.chance.shape[1]):
+            now += room.logs[0, k] * room.weight[i, k]
+            then += room.logs[1, k] * room.weight[i, k]
+        before *= now
+        after *= then
+        if min(before, after) < TINY:
+            total += log(after) - log(before)
+            after, before = 1.0, 1.0
+    return float(total + log(after) - log(before))
+
+
+@inlined
 def _stick_eta(shape: Shape, sticks: Sticks, s: int, p: int) -> float:
     eta = sticks.effects[s, sticks.group[p]] if shape.grouped else 0.0
     for c in range(sticks.columns.shape[1]):
@@ -184,126 +219,35 @@ def _stick_eta(shape: Shape, sticks: Sticks, s: int, p: int) -> float:
     return float(eta)
 
 
-@lean
-def draw_records(
-    records: Records, shape: Shape, parameters: Parameters, room: Sweep, rng: np.random.Generator
-) -> None:
-    """Draw the category with the numbers integrated out, then the numbers; add up products."""
-    places, levels = records.basis.shape[1], len(shape.level)
-    for i in range(len(records.basis)):
-        basis, group = records.basis[i], records.group[i]
-        for e in range(len(shape.response)):
-            total = -parameters.effects[e, group] if shape.grouped else 0.0
-            for b in shape.known:
-                total += room.slopes[e, b] * basis[b]
-            room.residual[e] = total
-        for k in range(levels):
-            room.logs[k] = _level_log(records, shape, parameters, i, k, room)
-        code = 0
-        if levels > 1:
-            code = _pick(room.logs, rng)
-            if shape.level[records.code[i]] >= 0:
-                basis[shape.level[records.code[i]]] = 0.0
-            if shape.level[code] >= 0:
-                basis[shape.level[code]] = 1.0
-            records.code[i] = code
-            room.counts[records.pattern[i], code] += 1.0
-        _place_numbers(shape, basis, code, room, rng)
-        for a in range(places):
-            for b in range(a + 1):
-                room.sums[group, a, b] += basis[a] * basis[b]
-
-
 @inlined
-def _level_log(records: Records, shape: Shape, parameters: Parameters, i: int, k: int, room: Sweep) -> float:
-    """Return the log weight of a level with the numbers integrated out; leave half of their solution behind."""
-    size, fit = len(shape.number), records.table[i, k] + room.chance[records.pattern[i], k]
-    for a in range(size):
-        room.half[k, a] = records.noise_linear[i, a]
-    for e in range(len(shape.response)):
-        off = room.residual[e]
-        if shape.level[k] >= 0:
-            off += room.slopes[e, shape.level[k]]
-        weighted = parameters.precision[e] * off
-        fit -= 0.5 * weighted * off
-        for a in range(size):
-            room.half[k, a] -= weighted * room.slopes[e, shape.number[a]]
-    for a in range(size):
-        for b in range(a):
-            room.half[k, a] -= room.root[a, b] * room.half[k, b]
-        room.half[k, a] /= room.root[a, a]
-        fit += 0.5 * room.half[k, a] * room.half[k, a]
-    return float(fit)
-
-
-@inlined
-def _place_numbers(shape: Shape, basis: Floats, code: int, room: Sweep, rng: np.random.Generator) -> None:
-    """Draw the numbers given the category."""
-    size = len(shape.number)
-    for a in range(size - 1, -1, -1):
-        value = room.half[code, a] + rng.standard_normal()
-        for b in range(a + 1, size):
-            value -= room.root[b, a] * basis[shape.number[b]]
-        basis[shape.number[a]] = value / room.root[a, a]
+def _product(second: Floats, a: int, b: int) -> float:
+    return float(second[a, b] if a >= b else second[b, a])
 
 
 @inner
-def _pick(logs: Floats, rng: np.random.Generator) -> int:
-    total, top = 0.0, -np.inf
-    for k in range(len(logs)):
-        top = max(top, logs[k])
-    for k in range(len(logs)):
-        logs[k] = exp(logs[k] - top)
-        total += logs[k]
-    left = rng.random() * total
-    for k in range(len(logs)):
-        left -= logs[k]
-        if left < 0.0:
-            return k
-    return len(logs) - 1
-
-
-@inner
-def _product(sums: Floats, g: int, a: int, b: int) -> float:
-    return float(sums[g, a, b] if a >= b else sums[g, b, a])
-
-
-@enclosed
 def _draw_equation(
     shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
 ) -> None:
     """Draw the parameters of a gaussian equation from the sums of products."""
-    size, groups, answer = shape.width[e], len(room.sums), shape.response[e]
-    width = 1 if shape.grouped else 0
-    weight = parameters.precision[e]
-    moments = Moments(
-        np.zeros((size, size)),
-        np.zeros(size),
-        np.zeros((groups, size, width)),
-        np.zeros((groups, width, width)),
-        np.zeros((groups, width)),
-        np.empty((0, 0)),
-    )
+    size, answer, joint = shape.width[e], shape.response[e], room.joint
+    weight, between = parameters.precision[e], 1.0 / parameters.variance[e]
+    groups = len(room.first) if shape.grouped else 0
+    for a in range(size):
+        column = shape.columns[e, a]
+        joint.target[a] = weight * _product(room.second, column, answer)
+        for b in range(a + 1):
+            joint.fixed[a, b] = weight * _product(room.second, column, shape.columns[e, b])
+        for g in range(groups):
+            joint.mixed[g, a] = weight * room.first[g, column]
     for g in range(groups):
-        for a in range(size):
-            first = shape.columns[e, a]
-            moments.fixed_target[a] += weight * _product(room.sums, g, first, answer)
-            for b in range(a + 1):
-                moments.fixed[a, b] += weight * _product(room.sums, g, first, shape.columns[e, b])
-            if width:
-                moments.mixed[g, a, 0] = weight * _product(room.sums, g, first, 0)
-        if width:
-            moments.group[g, 0, 0] = weight * room.sums[g, 0, 0]
-            moments.group_target[g, 0] = weight * _product(room.sums, g, answer, 0)
-    between = np.empty((width, width))
-    between[:] = 1.0 / parameters.variance[e]
-    given = priors.precision[e, :size], priors.linear[e, :size], 1.0
-    effects = parameters.effects[e].reshape((-1, 1))[:, :width]
-    draw_coefficients(moments, given, between, parameters.coefficients[e, :size], effects, rng)
+        joint.weight[g] = weight * room.first[g, 0]
+        joint.answer[g] = weight * room.first[g, answer]
+    integrate(joint, size, groups, (priors.precision[e], priors.linear[e]), between)
+    put_draw(joint, size, between, parameters.coefficients[e], parameters.effects[e, :groups], rng)
     _draw_spreads(shape, priors, parameters, e, room, rng)
 
 
-@enclosed
+@inner
 def _draw_spreads(
     shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
 ) -> None:
@@ -315,7 +259,7 @@ def _draw_spreads(
     parameters.precision[e] = rng.standard_gamma(0.5 * (HALF_T_DF + count)) / rate
     if not shape.grouped:
         return
-    weight, groups = parameters.precision[e], len(room.sums)
+    weight, groups = parameters.precision[e], len(room.first)
     drawn = _effect_variance(parameters.variance[e], scatter, groups, priors.effect_scale[e], rng)
     factor = _factor(drawn, weight * cross, weight * square, priors.effect_scale[e], rng)
     parameters.variance[e] = drawn * factor * factor
@@ -329,23 +273,22 @@ def _squares(
 ) -> tuple[float, float, float, float, float]:
     """Return the residual sum of squares and its count; residual x effect, effect x effect; squares of effects."""
     total, count, cross, square, scatter = 0.0, 0.0, 0.0, 0.0, 0.0
-    places = room.sums.shape[1]
-    for b in range(places):
-        room.best[b] = 0.0
-    room.best[shape.response[e]] = 1.0
+    places, best = len(room.second), room.best
+    best[:] = 0.0
+    best[shape.response[e]] = 1.0
     for c in range(shape.width[e]):
-        room.best[shape.columns[e, c]] -= parameters.coefficients[e, c]
-    for g in range(len(room.sums)):
-        own, level = 0.0, 0.0
-        for a in range(places):
-            if room.best[a] != 0.0:
-                level += room.best[a] * _product(room.sums, g, a, 0)
-                for b in range(a):
-                    own += 2.0 * room.best[a] * room.best[b] * room.sums[g, a, b]
-                own += room.best[a] * room.best[a] * room.sums[g, a, a]
-        number = room.sums[g, 0, 0]
-        effect = parameters.effects[e, g] if shape.grouped else 0.0
-        total += own - 2.0 * effect * level + effect * effect * number
+        best[shape.columns[e, c]] -= parameters.coefficients[e, c]
+    for a in range(places):
+        if best[a] != 0.0:
+            for b in range(a):
+                total += 2.0 * best[a] * best[b] * room.second[a, b]
+            total += best[a] * best[a] * room.second[a, a]
+    for g in range(len(room.first)):
+        number, effect, level = room.first[g, 0], parameters.effects[e, g] if shape.grouped else 0.0, 0.0
+        if shape.grouped:
+            for a in range(places):
+                level += best[a] * room.first[g, a]
+        total += effect * (effect * number - 2.0 * level)
         count += number
         cross += effect * level
         square += effect * effect * number

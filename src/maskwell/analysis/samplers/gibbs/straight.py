@@ -2,7 +2,8 @@
 
 Every number equation is gaussian; numbers enter alone, with slopes that all records share; all of them are unknown in
 every record under plain normal noise; at most one category is unknown; at most one factor groups the records, by
-intercepts. Then a sweep draws the category with the numbers integrated out and needs one pass over the records.
+intercepts. Then a sweep draws the category with the numbers integrated out in one pass over the records, and of the
+numbers only the sums of products that the parameters need (see `kernels.straight_sums`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FEW_PATTERNS = 0.25  # of the records: more patterns of known columns than this are not worth counting by
+# Draws of values and gaussian equations in a sweep, with a category; without, when they need no pass over records.
+REPEATS, REPEATS_OF_SUMS = 2, 4
+MOST_AHEAD, VALUES_AHEAD = 16, 100_000  # sweeps at once, and records that these pass over
+NO_SPREAD = 1e-12  # of a column's size: less than this within groups is rounding
 SMALLEST_SHARE = (
     1e-9  # of the sum of squares that residuals must keep, so that sums of products keep their digits
 )
@@ -75,56 +80,73 @@ def _unknown_in(system: System, node: Node) -> bool:
 
 @dataclass(slots=True)
 class Swept:
-    """A chain in the arrays of the one loop; `step` moves it and tells the chain its parameters."""
+    """A chain in the arrays of the one loop; `step` moves it and tells the chain its parameters.
+
+    The loop makes some sweeps at once, because handing it the arrays takes as long as a sweep of a small system: the
+    chain that moves (`moving`) may be ahead of what was `told`. A sweep begins with all unknown values, given the
+    parameters, so that to tell of values is to draw them anew.
+    """
 
     chain: Chain
     records: Any
     shape: Any
     priors: Any
-    parameters: Any
-    sticks: Any
+    moving: Any
+    told: Any
     room: Any
     gaussian: tuple[int, ...]
     stick: tuple[int, ...]
+    order: Ints  # the records of the system in the order of the one loop
+    kept: Floats
+    rng: np.random.Generator  # for values that are told: the chain's own gives the same draws without
+    next: int = 0
 
     def step(self) -> None:
         """Move the chain by one sweep."""
         from ....kernels.straight import sweep
 
-        sweep(self.records, self.shape, self.priors, self.parameters, self.sticks, self.room, self.chain.rng)
+        if self.next % len(self.kept) == 0:
+            sweep(self.records, self.shape, self.priors, self.moving, self.room, self.kept, self.chain.rng)
+        self.told.flat[:] = self.kept[self.next % len(self.kept)]
+        self.next += 1
         self._tell()
 
     def _tell(self) -> None:
         """Copy the parameters to where the chain has them."""
         values, parts = self.chain.values, self.chain.plan.laid_out.parts
+        parameters, sticks = self.told.parameters, self.told.sticks
         for k, e in enumerate(self.gaussian):
             part = parts[e]
-            values.coefficients[part.begin : part.stop] = self.parameters.coefficients[
-                k, : part.stop - part.begin
-            ]
-            values.precision[e] = self.parameters.precision[k]
+            values.coefficients[part.begin : part.stop] = parameters.coefficients[k, : part.stop - part.begin]
+            values.precision[e] = parameters.precision[k]
             for place in part.effects:
-                values.effects[place.begin : place.stop] = self.parameters.effects[k]
-                self.chain.covariances[e][0][0, 0] = self.parameters.variance[k]
+                values.effects[place.begin : place.stop] = parameters.effects[k]
+                self.chain.covariances[e][0][0, 0] = parameters.variance[k]
         for k, e in enumerate(self.stick):
             part = parts[e]
-            values.coefficients[part.begin : part.stop] = self.sticks.coefficients[k]
+            values.coefficients[part.begin : part.stop] = sticks.coefficients[k]
             for place in part.effects:
-                values.effects[place.begin : place.stop] = self.sticks.effects[k]
-                self.chain.covariances[e][0][0, 0] = self.sticks.variance[k]
+                values.effects[place.begin : place.stop] = sticks.effects[k]
+                self.chain.covariances[e][0][0, 0] = sticks.variance[k]
 
     def tell_state(self) -> None:
-        """Copy the unknown values to where the chain has them."""
-        system = self.chain.plan.system
-        for a, j in enumerate(self.chain.plan.laid_out.numbers):
-            self.chain.state[:, j] = self.records.basis[:, self.shape.number[a]]
+        """Draw the unknown values given the parameters that were told, and put them where the chain has them."""
+        from ....kernels.straight import draw_values
+
+        system, laid_out = self.chain.plan.system, self.chain.plan.laid_out
+        numbers = np.zeros((len(system), len(laid_out.numbers)))
+        draw_values(self.records, self.shape, self.told, self.room, numbers, self.rng)
+        for a, j in enumerate(laid_out.numbers):
+            self.chain.state[self.order, j] = numbers[:, a]
         for j in unknown_variables(system):
             if system.variables[j].is_category:
-                self.chain.state[:, j] = self.records.code
+                self.chain.state[self.order, j] = self.records.code
 
 
 def swept(chain: Chain) -> Swept | None:
     """Carry a chain into the one loop, or return nothing where its system or its scales do not allow it."""
+    from ....kernels.straight_levels import room_of
+
     plan = chain.plan
     if not applies(plan):
         return None
@@ -139,19 +161,25 @@ def swept(chain: Chain) -> Swept | None:
     if patterns is None:
         return None
     columns, group, pattern = patterns
-    records = _records(chain, basis, pattern)
+    order = np.argsort(pattern, kind="stable")
     shape = basis.shape(gaussian)
-    room = _room(len(gaussian), shape, records, columns)
+    values = basis.values(chain.state)[order]
+    records = _records(chain, shape, values, (pattern, order))
+    moving, told = (_chain(chain, (gaussian, stick), columns, group) for _ in range(2))
+    ahead = max(1, min(MOST_AHEAD, VALUES_AHEAD // len(plan.system))) if stick else MOST_AHEAD
     return Swept(
         chain,
         records,
         shape,
         _priors(plan, gaussian),
-        _parameters(chain, gaussian),
-        _sticks(chain, stick, columns, group),
-        room,
+        moving,
+        told,
+        room_of(records, shape, values, max(shape.columns.shape[1], columns.shape[1])),
         gaussian,
         stick,
+        order,
+        np.zeros((ahead, len(moving.flat))),
+        chain.rng.spawn(1)[0],
     )
 
 
@@ -191,7 +219,7 @@ class _Basis:
         return True
 
     def shape(self, gaussian: tuple[int, ...]) -> Any:
-        from ....kernels.straight import Shape
+        from ....kernels.straight_levels import Shape
 
         system = self.system
         names = [system.variables[j].name for j in self.plan.laid_out.numbers]
@@ -201,7 +229,7 @@ class _Basis:
         if category:
             wanted = [Level(category[0].name, k) for k in range(len(category[0].levels))]
             level = [self.nodes.index(node) if node in self.nodes else -1 for node in wanted]
-        known = [b for b in range(len(self.nodes)) if b not in number and b not in level]
+        known = [b for b in range(1, len(self.nodes)) if b not in number and b not in level]
         width = [len(self.columns[e]) for e in gaussian]
         columns = np.zeros((len(gaussian), max(width)), np.int64)
         for k, e in enumerate(gaussian):
@@ -215,22 +243,46 @@ class _Basis:
             np.array(width, np.int64),
             columns,
             bool(system.factors),
+            REPEATS if category else REPEATS_OF_SUMS,
         )
 
 
-def _records(chain: Chain, basis: _Basis, pattern: Ints) -> Any:
-    from ....kernels.straight import Records
+def _records(chain: Chain, shape: Any, values: Floats, by: tuple[Ints, Ints]) -> Any:
+    """Lay out the records: their pattern, and their order by it; `values` of the basis are in order."""
+    from ....kernels.straight_levels import Records
 
-    system = chain.plan.system
+    system, (pattern, order) = chain.plan.system, by
     code, table = np.zeros(len(system), np.int64), np.zeros((len(system), 1))
     for j, found, _ in chain.plan.laid_out.categories:
-        code, table = chain.state[:, j].astype(np.int64), found
-    group = system.factors[0].codes if system.factors else np.zeros(len(system), np.int64)
+        code, table = chain.state[order, j].astype(np.int64), found[order]
+        table = table[:, 1:] - table[:, :1] if table.shape[1] == 2 else table
     linear, precision = np.zeros((len(system), 0)), np.zeros((0, 0))
     if len(chain.plan.laid_out.numbers):
-        linear, precision = chain.plain.linear, chain.plain.precision[0]
-    values = basis.values(chain.state)
-    return Records(values, code, np.ascontiguousarray(group), pattern, linear, precision, table)
+        linear, precision = chain.plain.linear[order], chain.plain.precision[0]
+    group = _group(system)[order]
+    fixed, centre = _centred(np.hstack([values[:, shape.known], linear]), group, _groups(system))
+    begin = np.concatenate([[0], np.cumsum(np.bincount(pattern))])
+    table = np.ascontiguousarray(table)
+    return Records(fixed, code, group, begin, table, centre, fixed.T @ fixed, precision)
+
+
+def _centred(values: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
+    """Return columns less their means in the groups, and these."""
+    centre = np.zeros((groups, values.shape[1]))
+    np.add.at(centre, group, values)
+    centre /= np.maximum(np.bincount(group, minlength=groups), 1)[:, None]
+    left = values - centre[group]
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    left[:, np.abs(left).max(axis=0, initial=0.0) <= NO_SPREAD * largest] = 0.0
+    return np.ascontiguousarray(left), centre
+
+
+def _group(system: System) -> Ints:
+    return system.factors[0].codes if system.factors else np.zeros(len(system), np.int64)
+
+
+def _groups(system: System) -> int:
+    return len(system.factors[0].labels) if system.factors else 1
 
 
 def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] | None:
@@ -238,12 +290,11 @@ def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] |
     from ...formulas.trees import evaluate
 
     system = plan.system
-    group = system.factors[0].codes if system.factors else np.zeros(len(system), np.int64)
     if not stick:
         return np.zeros((1, 0)), np.zeros(1, np.int64), np.zeros(len(system), np.int64)
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     nodes = plan.laid_out.columns[stick[0]][: len(system.equations[stick[0]].columns)]
-    rows = np.stack([*(evaluate(node, values) for node in nodes), group.astype(np.float64)], axis=1)
+    rows = np.stack([*(evaluate(node, values) for node in nodes), _group(system).astype(np.float64)], axis=1)
     distinct, pattern = np.unique(rows, axis=0, return_inverse=True)
     if len(distinct) > FEW_PATTERNS * len(system):
         return None
@@ -268,57 +319,45 @@ def _scale(prior: Any) -> float:
     return float(prior.effect_scales[0][0]) if prior.effect_scales else 1.0
 
 
-def _parameters(chain: Chain, gaussian: tuple[int, ...]) -> Any:
-    from ....kernels.straight import Parameters
+def _chain(chain: Chain, equations: tuple[tuple[int, ...], ...], columns: Floats, group: Ints) -> Any:
+    """Copy the parameters of a chain to one array, of which those of the gaussian equations and sticks are views."""
+    from ....kernels import straight
+    from ....kernels.straight_levels import Parameters
 
-    parts = [chain.plan.laid_out.parts[e] for e in gaussian]
-    groups = len(chain.plan.system.factors[0].labels) if chain.plan.system.factors else 1
-    coefficients = np.zeros((len(parts), max(part.stop - part.begin for part in parts)))
-    effects, variance = np.zeros((len(parts), groups)), np.ones(len(parts))
+    gaussian, stick = equations
+    found = [*_values(chain, gaussian), chain.values.precision[list(gaussian)], *_values(chain, stick)]
+    flat = np.concatenate([one.ravel() for one in found])
+    ends = np.cumsum([one.size for one in found])
+    views = [flat[end - one.size : end].reshape(one.shape) for one, end in zip(found, ends, strict=True)]
+    coefficients, effects, variance, precision = views[:4]
+    parameters = Parameters(coefficients, precision, effects, variance)
+    return straight.Chain(parameters, _sticks(chain, stick, (columns, group), views[4:]), flat)
+
+
+def _values(chain: Chain, equations: tuple[int, ...]) -> list[Floats]:
+    """Return the coefficients of some equations, their groups' effects, and the variance of these."""
+    parts = [chain.plan.laid_out.parts[e] for e in equations]
+    width = max((part.stop - part.begin for part in parts), default=0)
+    coefficients, variance = np.zeros((len(parts), width)), np.ones(len(parts))
+    effects = np.zeros((len(parts), _groups(chain.plan.system) if chain.plan.system.factors else 0))
     for k, part in enumerate(parts):
         coefficients[k, : part.stop - part.begin] = chain.values.coefficients[part.begin : part.stop]
         for place in part.effects:
             effects[k] = chain.values.effects[place.begin : place.stop]
             variance[k] = chain.covariances[part.number][0][0, 0]
-    return Parameters(coefficients, chain.values.precision[list(gaussian)].copy(), effects, variance)
+    return [coefficients, effects, variance]
 
 
-def _sticks(chain: Chain, stick: tuple[int, ...], columns: Floats, group: Ints) -> Any:
+def _sticks(chain: Chain, stick: tuple[int, ...], by: tuple[Floats, Ints], views: list[Floats]) -> Any:
+    from ....kernels.sticks import ROWS
     from ....kernels.straight import Sticks
 
-    parts = [chain.plan.laid_out.parts[e] for e in stick]
-    chosen = [chain.plan.priors[e] for e in stick]
-    groups = len(chain.plan.system.factors[0].labels) if chain.plan.system.factors else 1
+    chosen, (columns, group) = [chain.plan.priors[e] for e in stick], by
     precision = np.array([prior.sd**-2.0 for prior in chosen]).reshape(len(stick), columns.shape[1])
     linear = np.array([prior.mean * prior.sd**-2.0 for prior in chosen]).reshape(precision.shape)
-    coefficients, effects, variance = (
-        np.zeros(precision.shape),
-        np.zeros((len(stick), groups)),
-        np.ones(len(stick)),
-    )
-    for k, part in enumerate(parts):
-        coefficients[k] = chain.values.coefficients[part.begin : part.stop]
-        for place in part.effects:
-            effects[k] = chain.values.effects[place.begin : place.stop]
-            variance[k] = chain.covariances[part.number][0][0, 0]
     scales = np.array([_scale(prior) for prior in chosen])
-    mode = np.zeros((len(stick), len(columns)))
-    return Sticks(columns, group, precision, linear, scales, coefficients, effects, variance, mode)
-
-
-def _room(equations: int, shape: Any, records: Any, columns: Floats) -> Any:
-    from ....kernels.straight import Sweep
-
-    places, numbers, levels = records.basis.shape[1], len(shape.number), records.table.shape[1]
-    groups = int(records.group.max(initial=0)) + 1
-    return Sweep(
-        np.zeros((equations, places)),
-        np.zeros((numbers, numbers)),
-        np.zeros((len(columns), levels)),
-        np.zeros((groups, places, places)),
-        np.zeros((len(columns), levels)),
-        np.zeros(equations),
-        np.zeros((levels, numbers)),
-        np.zeros(levels),
-        np.zeros(places),
-    )
+    room = np.zeros((ROWS, len(columns)))
+    aside = np.zeros((2, columns.shape[1])), np.zeros((2, views[1].shape[1]))
+    coefficients, effects, variance = views
+    own = coefficients, effects, variance, room
+    return Sticks(columns, group, precision, linear, scales, *own, *aside)
