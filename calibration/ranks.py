@@ -10,7 +10,8 @@ from products import CODES, FAMILIES, NUMBERS, Setting, World
 from scipy import stats
 
 DRAWS, RECORDS, BINS = 39, 20, 8
-THIN = {"gaussian": 15}  # a residual sd near 0 moves slowly; utilities of 3 steps ago are forgotten
+FORGOTTEN, PILOT = 40, 80  # first sweeps of a chain, and those that tell how far apart its draws must be
+CLOSEST, FARTHEST = 3, 60  # sweeps between two draws
 INTERVALS = {0.5: (10, 29), 0.8: (4, 35), 0.95: (1, 38)}  # ranks 0 to 39 inside a central interval
 
 
@@ -23,26 +24,47 @@ def setting_of(family: str, law: str) -> Setting:
     return Setting(f"{response} ~ m + w", kind, CODES[law], records=RECORDS)
 
 
-def ranks_of(family: str, law: str, files: int, seed: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Return the ranks (files x parameters) of the parameters of the model of interest, with their names."""
+def ranks_of(
+    family: str, law: str, files: int, seed: int
+) -> tuple[tuple[str, ...], NDArray[np.int64], float]:
+    """Return the names of the parameters of interest, their ranks (files x parameters), sweeps between draws (mean).
+
+    Draws that go together would rank the truth too far out, so that each file has as many sweeps between them as its
+    own chain needs.
+    """
     from maskwell.analysis.samplers.gibbs.recording import names_of, values_of
 
     world = World(setting_of(family, law), seed)
     part, chain = world.plan.laid_out.parts[-1], world.chain
-    thin, ranks = THIN.get(family, 3), []
+
+    def after(sweeps: int) -> NDArray[np.float64]:
+        for _ in range(sweeps):
+            world.step()
+        return values_of(chain, part).copy()
+
+    ranks, apart = [], []
     for _ in range(files):
         world.fresh()
         truth = values_of(chain, part).copy()
         world.draw_parameters()  # the chain does not begin at the truth
-        for _ in range(10 * thin):
-            world.step()
-        below = np.zeros(len(truth), np.int64)
-        for _ in range(DRAWS):
-            for _ in range(thin):
-                world.step()
-            below += values_of(chain, part) < truth
-        ranks.append(below)
-    return names_of(world.system, part), np.array(ranks)
+        after(FORGOTTEN)
+        pilot = np.array([after(1) for _ in range(PILOT)])
+        apart.append(int(np.clip(np.ceil(2.0 * max(map(correlation_time, pilot.T))), CLOSEST, FARTHEST)))
+        after(2 * apart[-1])
+        ranks.append(sum(after(apart[-1]) < truth for _ in range(DRAWS)))
+    return names_of(world.system, part), np.array(ranks, np.int64), float(np.mean(apart))
+
+
+def correlation_time(values: NDArray[np.float64]) -> float:
+    """Return how many draws have the worth of one (Geyer's initial positive sequence)."""
+    away = values - values.mean()
+    power = np.abs(np.fft.rfft(away, 2 * len(away))) ** 2
+    lags = np.fft.irfft(power)[: len(away)]
+    if lags[0] <= 0.0:
+        return 1.0
+    pairs = (lags[1:-1:2] + lags[2::2]) / lags[0]
+    end = np.flatnonzero(pairs < 0.0)
+    return float(1.0 + 2.0 * pairs[: end[0] if len(end) else None].sum())
 
 
 def judged(ranks: NDArray[np.int64]) -> dict[str, Any]:

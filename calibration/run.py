@@ -25,7 +25,7 @@ from scipy import stats
 HERE = Path(__file__).parent
 RESULTS = HERE / "results.json"
 SIZES = {"quick": {"tours": 60, "files": 32}, "full": {"tours": 400, "files": 160}}
-SECONDS = {"tours": 0.012, "files": 0.16}  # of one core, for each: measured, an estimate
+SECONDS = {"tours": 0.012, "files": 0.25}  # of one core, for each: measured, an estimate
 LEVEL = 0.001
 
 
@@ -93,8 +93,8 @@ def _do(job: tuple[str, str, str], size: dict[str, int], kept: dict[str, Any]) -
         found = scores(differences(World(setting, seed), size["tours"]))
         result: dict[str, Any] = {"worst": round(float(np.abs(found).max()), 3), "statistics": len(found)}
     else:
-        names, ranks = ranks_of(first, law, size["files"], seed)
-        result = {"names": list(names), **judged(ranks)}
+        names, ranks, apart = ranks_of(first, law, size["files"], seed)
+        result = {"names": list(names), "sweeps between draws": round(apart, 1), **judged(ranks)}
     kept["seconds"] = round(kept["seconds"] + time.process_time() - begun, 1)
     kept[part][f"{first} x {law}"] = result
     _write(kept)

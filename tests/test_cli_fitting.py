@@ -49,7 +49,6 @@ class Stub:
 
     def __call__(self, formula: str, release: Any, **options: Any) -> Posterior:
         self.called = {"formula": formula, "release": release, **options}
-        options["progress"](1, 2)
         rng = np.random.default_rng(options.get("seed"))
         values = rng.standard_normal((options["chains"], options.get("draws") or 1000, 4))
         values[0] += self.apart
@@ -78,9 +77,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
 
 def test_fit_prints_what_the_library_says(run: Any, folder: Path, stub: Stub) -> None:
     ran = run("fit", "out", FORMULA, "--seed", 3)
-    expected = stub(
-        FORMULA, mw.read_release("out"), family="gaussian", chains=4, seed=3, progress=lambda *_: None
-    )
+    expected = stub(FORMULA, mw.read_release("out"), family="gaussian", chains=4, seed=3)
     assert (ran.code, ran.out, ran.err) == (0, f"{expected!r}\n", "")
 
 
@@ -92,7 +89,6 @@ def test_options_reach_the_library(run: Any, folder: Path, stub: Stub) -> None:
     assert run("fit", "out", FORMULA, *words.split(), *errors, "--weights", "WEIGHT").code == 0
     called = stub.called
     assert called.pop("release").table == mw.read_release("out").table
-    assert callable(called.pop("progress"))
     assert called == {
         "formula": FORMULA,
         "family": "binary",
@@ -110,7 +106,7 @@ def test_options_reach_the_library(run: Any, folder: Path, stub: Stub) -> None:
 
 def test_what_is_not_given_is_left_to_the_library(run: Any, folder: Path, stub: Stub) -> None:
     assert run("fit", "out", FORMULA).code == 0
-    assert set(stub.called) == {"formula", "release", "family", "chains", "progress"}
+    assert set(stub.called) == {"formula", "release", "family", "chains"}
 
 
 def test_json_has_figures_and_the_level(run: Any, folder: Path, stub: Stub) -> None:

@@ -65,3 +65,10 @@ def test_the_paper_s_sampler_takes_categories():
 def test_a_sampler_that_does_not_hold_is_refused_with_the_reason(formula, sampler):
     with pytest.raises(BadPlan, match="does not hold here"):
         fitted(formula, sampler=sampler)
+
+
+def test_short_chains_of_gibbs_name_the_sampler_that_holds():
+    draws = fitted("y ~ x + w", sampler="gibbs", draws=60, warmup=10).draws
+    assert draws.info["remedy"] == "take sampler='auto' ('closed' holds here)"
+    assert "remedy" not in fitted("y ~ x + w + edu", sampler="gibbs", draws=60, warmup=10).draws.info
+    assert "remedy" not in fitted("y ~ x + w", draws=60).draws.info

@@ -10,6 +10,8 @@ from maskwell.analysis.expressions import ONE, Binary, Number, Ref
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.samplers import closed, marginal
 from maskwell.analysis.samplers.chains import Running
+from maskwell.analysis.samplers.closed.affine import released
+from maskwell.analysis.samplers.closed.form import form_of
 from maskwell.analysis.samplers.closed.reduced import (
     Conjugate,
     draw_reduced,
@@ -18,6 +20,7 @@ from maskwell.analysis.samplers.closed.reduced import (
     regressions,
     triangle,
 )
+from maskwell.analysis.samplers.closed.weights import log_weights
 from maskwell.analysis.system import LOGIT, Variable
 
 from .closed_systems import normal_noise, system_of, times
@@ -266,3 +269,46 @@ def test_a_noised_response_alone_is_closed_too_and_its_true_values_are_drawn():
     # the posterior of a true value is calibrated: its sd is that of its error
     away = (truths.mean(axis=(0, 1)) - y) / truths.std(axis=(0, 1))
     assert away.std() == pytest.approx(1.0, abs=4.5 * np.sqrt(1 / 1600 + 1 / 800))
+
+
+def test_noise_as_large_as_the_residual_does_not_hold_the_chains_up():
+    """Given all else sigma is drawn by its own law: chains move on, and agree with weights on independent draws."""
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=(300, 1))
+    truth = np.column_stack([x, x[:, 0] + 0.25 * rng.normal(size=300)])
+    u = truth + np.sqrt(0.3) * rng.normal(size=(300, 2))
+    columns = {"Intercept": ONE, "x1": Ref("x1")}
+    system = system_of(np.empty((300, 0)), u[:, :1], u[:, 1], 0.3 * np.eye(2), columns)
+    draws = closed.sample(system, Priors(), 4, 5000, np.random.default_rng(9))
+    assert "independence chains of draws in closed form, sigma by its" in draws.sampler
+    assert draws.info["acceptance of the priors' ratio"] > 0.8
+    form, reduced, noise = _reduced(system)
+    found = draw_reduced(reduced, noise, 200_000, np.random.default_rng(10))
+    weights = np.exp(log_weights(system, form, Priors(), found))
+    weights /= weights.sum()
+    level = np.quantile(found.roots[:, 1, 1], [0.1, 0.25, 0.5, 0.75])
+    expected = ((found.roots[:, 1, 1, None] < level) * weights[:, None]).sum(axis=0)
+    shares = (draws.values[:, :, -1].ravel()[:, None] < level).mean(axis=0)
+    error = np.sqrt(expected * (1 - expected) * (1 / 10_000 + (weights**2).sum()))
+    assert (np.abs(shares - expected) < 4 * error).all()
+
+
+def _reduced(system):
+    from maskwell.analysis.samplers.closed import sampling
+
+    form = form_of(system)
+    whole = triangle(sampling._blocks(system, form))
+    r, order = len(form.bases), sampling._order(system, form)
+    reduced = reduce(whole[:, :r], whole[:, r:], len(system), Conjugate())
+    return form, reduced, order @ released(system)[1][0].covariance @ order.T
+
+
+def test_the_label_says_whether_there_are_chains():
+    w, u, y, covariance, _ = make(200, 4)
+    system = system_of(w, u, y, covariance)
+    alone, chained = (
+        closed.sample(system, prior, 2, 50, np.random.default_rng(1)).sampler
+        for prior in (Conjugate(), Priors())
+    )
+    assert alone.startswith("independent draws in closed form")
+    assert chained.startswith("independence chains of draws in closed form")

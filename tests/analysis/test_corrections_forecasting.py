@@ -184,3 +184,16 @@ def test_ordinary_errors_are_those_of_the_true_fit():
         found.ordinary_errors, np.sqrt(np.diag(fit_ordinary(truth.data, LINEAR).covariance))
     )
     np.testing.assert_allclose(fitted.coefficients, np.linalg.lstsq(truth.data.design, truth.data.y)[0])
+
+
+@pytest.mark.parametrize("family", ["ordered", "negative binomial", "nb"])
+def test_families_without_a_forecast_are_refused_with_those_that_have_one(family):
+    with pytest.raises(BadPlan, match=r"forecasts know: these are gaussian, binary, logit, probit, poisson$"):
+        forecast("y ~ x1", make_table(300), IndependentNoise(("x1",), variance_ratio=0.2), family=family)
+
+
+def test_the_cost_of_noise_is_of_linear_models():
+    release = released(IndependentNoise(("x1",), variance_ratio=0.2), make_table(300))
+    assert efficiency("y ~ x1", release, family="normal") == efficiency("y ~ x1", release)
+    with pytest.raises(BadPlan, match=r"efficiency is for gaussian models, not for family 'binary'.*fit"):
+        efficiency("y ~ x1", release, family="binary")

@@ -254,3 +254,12 @@ def test_the_result_says_what_it_is():
         found["x3"]
     with pytest.raises(BadPlan, match="made to a Release"):
         moment_correction(MODEL, make_table(20))
+
+
+def test_families_that_are_not_linear_are_refused_with_what_takes_them():
+    release = released(IndependentNoise(("x1",), variance_ratio=0.2), make_table(300))
+    assert moment_correction("y ~ x1", release, family="gaussian").names == ("Intercept", "x1", "sigma")
+    with pytest.raises(BadPlan, match="for gaussian models, not for family 'binary': take regression_calib"):
+        moment_correction("y ~ x1", release, family="binary")
+    with pytest.raises(BadPlan, match=r"'ordered' is none that the corrections know.*use fit"):
+        moment_correction("y ~ x1", release, family="ordered")

@@ -20,7 +20,7 @@ from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers import enumerated
 from maskwell.analysis.samplers.chains import Running, run_gibbs
 from maskwell.analysis.samplers.enumerated.design import problem_of, resolved_priors
-from maskwell.analysis.samplers.enumerated.mode import fit
+from maskwell.analysis.samplers.enumerated.mode import modes_of
 from maskwell.analysis.samplers.enumerated.posterior import Posterior
 from maskwell.analysis.samplers.enumerated.sampling import chains_of
 from maskwell.analysis.system import (
@@ -214,7 +214,7 @@ def test_a_misclassified_response_agrees_with_gibbs():
 
 def test_the_mode_has_no_slope_and_its_curvature_fits():
     posterior = posterior_of(make(LOGIT, 2000, 8, kept=0.95))
-    found = fit(posterior)
+    (found,) = modes_of(posterior)
     assert np.abs(found.root.T @ posterior.gradient(found.mode)[1]).max() < 0.1
     top = posterior.gradient(found.mode)[0]
     for k in range(len(found.mode)):
@@ -336,7 +336,7 @@ def test_fit_takes_it_and_names_what_gibbs_names():
 def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
     """Simulation-based calibration (Talts and others 2018): the truth is anywhere among draws given its own file."""
     if way == "Hamiltonian":
-        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune", lambda *_: None)
+        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune_all", lambda *_: None)
         monkeypatch.setattr("maskwell.analysis.samplers.enumerated.trajectories.WARM_UP", 50)
     every = 8 if way == "independence" else 3
     rng, ranks = np.random.default_rng(11), []
@@ -355,7 +355,7 @@ def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
 def test_hamiltonian_chains_agree_with_independence_chains(monkeypatch):
     system = make(GAUSSIAN, 300, 90, kept=0.95)
     one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune", lambda *_: None)
+    monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune_all", lambda *_: None)
     other = enumerated.sample(system, Priors(), 2, 500, np.random.default_rng(5))
     assert "independence" in one.sampler
     assert "Hamiltonian" in other.sampler

@@ -13,7 +13,7 @@ import maskwell as mw
 from maskwell.analysis.building import FAMILY
 from maskwell.analysis.fitting import family_of
 from maskwell.errors import BadPlan, MaskwellWarning
-from maskwell.schema import Column, Schema
+from maskwell.schema import TOP_CODED, Column, Schema
 from maskwell.table import Table
 
 RECORDS = 200
@@ -74,7 +74,7 @@ def test_what_others_call_a_family_is_understood(given: str, family: str) -> Non
         ("poison", "did you mean 'poisson'"),
         ("multinomial", "one against the others"),
         ("ordered_logit", "probit link"),
-        ("gamma", "is not one of gaussian, binary"),
+        ("gamma", "is not one of gaussian, binary, logit, probit, ordered"),
     ],
 )
 def test_what_is_no_family_has_a_hint(given: str, words: str) -> None:
@@ -90,7 +90,7 @@ def test_what_is_no_family_has_a_hint(given: str, words: str) -> None:
         ({"measurement_error": {"x": "a"}}, "must be a variance"),
         ({"measurement_error": {"x": float("nan")}}, "must be a variance"),
         ({"options": {"draws": 5}}, "must be a FitOptions"),
-        ({"progress": 3}, "must be a function"),
+        ({"progress": 3}, "must be True"),
         ({"sampler": None}, "is not one of"),
         ({"burnin": 100}, "those of its draws are chains, draws, warmup"),
     ],
@@ -128,6 +128,73 @@ def test_a_category_as_response_is_told_how_it_is_read() -> None:
     order = "edu is taken in the order low, middle, high"
     assert order in _fitted("edu ~ x", family="ordered").notes
     assert _fitted("y ~ x").notes == ()
+
+
+def _with_gaps() -> mw.Release:
+    """A noised number and a noised category with gaps, a clean number with gaps and codes, and a group of one."""
+    rng, at = np.random.default_rng(2), np.arange(RECORDS)
+    x, w = rng.standard_normal(RECORDS), rng.standard_normal(RECORDS)
+    columns: dict[str, Any] = {
+        "x": pa.array(x, mask=at % 2 == 0),
+        "w": pa.array(np.minimum(w, 1.0), mask=at % 10 == 0),
+        "sex": pa.array(np.array(["f", "m"])[rng.integers(0, 2, RECORDS)], mask=at == 3),
+        "y": pa.array(x + w + rng.standard_normal(RECORDS), mask=at < 5),
+        "school": np.where(at == 7, 99, at % 8).astype(str),
+    }
+    schema = Schema(
+        (
+            Column("x", "continuous"),
+            Column("w", "continuous", top=1.0),
+            Column("sex", "category", categories=("f", "m")),
+            Column("y", "continuous"),
+            Column("school", "text"),
+        )
+    )
+    plan = mw.Chain((mw.IndependentNoise(("x",), variance_ratio=0.3), mw.Pram(("sex",), stay=0.9)))
+    return mw.apply(plan, Table.from_frame(pa.table(columns), schema=schema), seed=1).release
+
+
+def test_missing_and_coded_values_of_every_column_are_counted() -> None:
+    """Those of noised columns were drawn without a word."""
+    release = _with_gaps()
+    found = _fitted("y ~ x + w + sex + (1|school)", release)
+    top = int((release.table.status("w") == TOP_CODED).sum())
+    assert top > 1
+    for note in (
+        "5 records without a response inform the covariate model alone",
+        "x: 100 missing values (50%) are drawn with the rest",
+        f"w: 20 missing values (10%) and {top} coded values ({top / RECORDS:.0%}) are drawn with the rest",
+        "sex: 1 missing value (less than 1%) is drawn with the rest",
+        "1 of 9 groups of school has one record: it tells little about differences between groups",
+    ):
+        assert note in found.notes
+
+
+def test_a_missing_response_has_no_true_value() -> None:
+    """Its first guess, the median, was given for it, with an sd of 0."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(RECORDS)
+    y = pa.array(x + rng.standard_normal(RECORDS), mask=np.arange(RECORDS) < 20)
+    schema = Schema((Column("x", "continuous"), Column("y", "continuous")))
+    table = Table.from_frame(pa.table({"x": x, "y": y}), schema=schema)
+    release = mw.apply(mw.IndependentNoise(("y",), variance_ratio=0.3), table, seed=1).release
+    found = _fitted("y ~ x", release, keep_truths=True)
+    missing = np.isnan(release.table.floats("y"))
+    assert missing.sum() == 20
+    assert np.array_equal(np.isnan(found.truths("y").sd), missing)
+    assert np.isfinite(found.predict(kind="response", seed=1).mean).all()
+
+
+def test_what_a_noised_count_is_rounded_to_is_said_beside_the_unadjusted_fit_alone() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal(RECORDS)
+    schema = Schema((Column("x", "continuous"), Column("n", "integer")))
+    table = Table.from_frame(pa.table({"x": x, "n": rng.poisson(np.exp(1 + 0.3 * x))}), schema=schema)
+    release = mw.apply(mw.IndependentNoise(("n",), variance_ratio=0.3), table, seed=1).release
+    alone, beside = (_fitted("n ~ x", release, family="poisson", naive=naive) for naive in (False, True))
+    assert "n: true counts, whole numbers from 0 on, are drawn with the rest" in alone.notes
+    assert "unadjusted" not in repr(alone)
+    assert "noised count rounded" in " ".join(repr(beside).split())
 
 
 def test_one_chain_can_converge() -> None:

@@ -35,6 +35,31 @@ def test_repr_without_noise_or_naive_fit(make_posterior: Any) -> None:
     assert "unadjusted" not in said
 
 
+def test_nothing_stands_beside_where_nothing_is_unknown(make_posterior: Any) -> None:
+    """The unadjusted fit is the same: only the chance of its draws was shown."""
+    said = make_posterior(noised=())
+    assert "unadjusted" not in repr(said)
+    assert said.summary()["x1"].to_dict()["bias"] is None
+    assert "unadjusted" in repr(make_posterior())
+
+
+def test_a_bootstrap_has_resamples_and_no_chains(make_posterior: Any) -> None:
+    posterior = make_posterior(info={"resamples": 4000, "independent": True})
+    said = repr(posterior)
+    assert "4,000 resamples; resamples are independent" in " ".join(said.split())
+    for word in ("4 chains", "R-hat", "ESS", "NOT CONVERGED"):
+        assert word not in said
+    assert "unadjusted: released values taken for true" in said
+    assert (posterior.to_dict()["resamples"], "resamples" in make_posterior().to_dict()) == (4000, False)
+
+
+def test_rounded_counts_are_said_where_the_unadjusted_fit_stands(make_posterior: Any) -> None:
+    noised = {"formula": "y ~ x1", "family": "poisson", "noised": ("y",)}
+    assert "a noised count rounded" in " ".join(repr(make_posterior(**noised)).split())
+    assert "rounded" not in repr(make_posterior(**noised, naive=None))
+    assert "rounded" not in repr(make_posterior(**(noised | {"noised": ("x1",)})))
+
+
 def test_repr_has_nothing_of_a_record(make_posterior: Any) -> None:
     truths = np.full((4, 1000, 3, 1), 98765.0, np.float32)
     posterior = make_posterior(truths=truths, truth_names=("x1",))

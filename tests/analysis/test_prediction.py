@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class Plain:
     categories: tuple[str, ...] = ()
     shift: float | None = None
     known: Any = None
+    hidden: Mapping[str, float] = field(default_factory=dict)
+    unanswered: Any = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: {"x": ()})
 
     @property
@@ -186,6 +188,55 @@ def test_the_fitted_records_are_predicted_where_they_are_kept() -> None:
     np.testing.assert_allclose(posterior.predict().mean, posterior.predict(known[0]).mean)
     with pytest.raises(BadPlan, match="name the records to predict"):
         fitted(Plain()).predict()
+
+
+def with_truths(posterior: Posterior, truths: Any, **more: Any) -> Posterior:
+    kept = np.asarray(truths, np.float32)[..., None]
+    return replace(posterior, draws=replace(posterior.draws, truths=kept, truth_names=("x",), **more))
+
+
+def test_true_values_go_with_the_parameters_of_the_same_draws() -> None:
+    """A truth of 1 / slope: the product is 1 in every draw, and would spread by any other match."""
+    predictor = Plain(known=({}, {}), hidden={"x": 0.0})
+    posterior = fitted(predictor)
+    at = slice(0, DRAWS, 5)
+    truths = (1 / posterior["x"][:, at])[..., None] * [1.0, 2.0]
+    found = with_truths(posterior, truths).predict()
+    eta = posterior["Intercept"][:, at].ravel()[:, None] + [1.0, 2.0]
+    np.testing.assert_allclose([found.mean, found.sd], [eta.mean(axis=0), eta.std(axis=0)], rtol=1e-5)
+
+
+def test_true_values_have_the_effects_of_their_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {}, {"school": np.array(["b", "c", "a"], dtype=object)}
+    posterior = fitted(Plain(slopes=2, known=known, hidden={"x": 0.0}, shift=0.5))
+    truths = np.random.default_rng(8).standard_normal((CHAINS, 100, 3))
+    at, places = slice(0, DRAWS, 5), [1, 2, 0]
+    own = posterior.draws.effects[0][:, at][:, :, places].astype(np.float64)
+    drawn = truths.astype(np.float32).astype(np.float64)
+    level, slope = posterior["Intercept"][:, at, None], posterior["x"][:, at, None]
+    eta = (level + 0.5 + own[..., 0] + drawn * (slope + own[..., 1])).reshape(-1, 3)
+    expected = np.quantile(eta, (0.025, 0.975), axis=0)
+    held = with_truths(posterior, truths)
+    found = held.predict()
+    np.testing.assert_allclose([found.low, found.high], expected)
+    monkeypatch.setattr(module, "BLOCK", 1)  # a record at a time
+    np.testing.assert_allclose(held.predict().low, expected[0])
+
+
+def test_codes_of_whole_numbers_are_counted_from_their_base() -> None:
+    posterior = fitted(Plain(known=({}, {}), hidden={"x": 3.0}))
+    found = with_truths(posterior, np.ones((CHAINS, DRAWS, 2))).predict()
+    np.testing.assert_allclose(found.mean, posterior.predict({"x": [4.0, 4.0]}).mean)
+
+
+def test_true_values_that_were_not_kept_are_asked_for() -> None:
+    posterior = fitted(Plain(hidden={"x": 0.0}))
+    with pytest.raises(BadPlan, match=r"values of x in the .* not kept: fit with keep_truths=True, or give"):
+        posterior.predict()
+    weighted = replace(posterior, draws=replace(posterior.draws, info={"resamples": 2000}))
+    with pytest.raises(BadPlan, match="were not kept: give the records to predict"):
+        weighted.predict()
+    assert len(posterior.predict({"x": [1.0]})) == 1
 
 
 def test_repr_has_no_figure_of_a_record() -> None:

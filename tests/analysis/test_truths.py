@@ -46,6 +46,18 @@ def test_a_category_has_probabilities() -> None:
     assert len(found) == RECORDS
 
 
+def test_nothing_is_said_of_records_of_which_nothing_was_drawn() -> None:
+    at = np.array([1, 4])
+    number = Truths.of(DRAWS, "income").without(at)
+    assert (
+        np.flatnonzero(np.isnan(number.mean)).tolist()
+        == np.flatnonzero(np.isnan(number.low)).tolist()
+        == [1, 4]
+    )
+    likeliest = Truths.of(DRAWS, "sex", ("f", "m")).without(at).likeliest
+    assert [k for k, label in enumerate(likeliest) if label is None] == [1, 4]
+
+
 def test_a_number_has_no_likeliest() -> None:
     with pytest.raises(BadPlan, match="'income' is a number"):
         _ = Truths.of(DRAWS, "income").likeliest
@@ -56,6 +68,16 @@ def test_what_was_not_kept_is_refused(make_posterior: Any) -> None:
         make_posterior().truths("x1")
     with pytest.raises(BadPlan, match=r"'incom' is not one.*did you mean 'income'"):
         Truths.of(DRAWS, "incom")
+
+
+def test_what_nothing_hides_is_told_what_can_be_had(make_posterior: Any) -> None:
+    posterior = make_posterior(truths=KEPT, truth_names=("x1", "sex"))
+    with pytest.raises(BadPlan, match=r"response 'y' were not drawn.*predict\(kind='response'\)"):
+        posterior.truths("y")
+    with pytest.raises(BadPlan, match=r"'x11' is not one.*did you mean 'x1'.*; those of x1 were"):
+        posterior.truths("x11")
+    with pytest.raises(BadPlan, match="no value in the model is unknown"):
+        make_posterior(noised=()).truths("x1")
 
 
 def test_the_posterior_knows_categories(make_posterior: Any) -> None:

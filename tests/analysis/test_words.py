@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwell.analysis.results.words import counted, decimals_for, draws_needed, figure, listed, percent
+from maskwell.analysis.results.words import (
+    _above,
+    counted,
+    decimals_for,
+    draws_needed,
+    figure,
+    listed,
+    percent,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +57,8 @@ def test_shares_names_and_counts() -> None:
     [
         (1000, 1.0, 100, 5000),
         (1000, 1.05, 1000, 5000),
+        (1000, 1.0104, 1000, 2000),
+        (100, 1.0104, 2000, 200),
         (1000, 1.0, 400, 2000),
         (1, 1.0, 0, 500),
         (10, 2.0, 0, 5000),
@@ -98,6 +108,28 @@ def test_chains_a_little_apart_give_rough_figures(make_posterior: Any) -> None:
     posterior = make_posterior(shifted)
     assert 1.01 < posterior.summary()["x1"].r_hat < 1.05
     assert "its figures are rough, so take 5,000 draws" in posterior.warning
+
+
+def hardly(values: Any) -> Any:
+    values[0, :, 1] += 0.016
+    return values
+
+
+def test_a_trivial_excess_is_written_out_and_costs_few_draws(make_posterior: Any) -> None:
+    posterior = make_posterior(hardly)
+    r_hat = posterior.summary()["x1"].r_hat
+    assert 1.01 < r_hat < 1.015
+    assert f"R-hat of x1 is {_above(r_hat, 1.01)} where 1.01 is the most" in posterior.warning
+    assert posterior.warning.endswith("to be sure take 2,000 draws in place of 1,000 for each chain")
+    few = make_posterior(lambda values: short(hardly(values)))
+    assert "can be used" not in few.warning
+
+
+@pytest.mark.parametrize(
+    ("r_hat", "text"), [(1.2, "1.200"), (1.0104, "1.0104"), (1.01003, "1.01003"), (1.01, "just over 1.01")]
+)
+def test_an_excess_is_written_with_the_digits_that_show_it(r_hat: float, text: str) -> None:
+    assert _above(r_hat, 1.01) == text
 
 
 def test_short_chains_are_said(make_posterior: Any) -> None:

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from types import ModuleType
 
-import pytest
-
 from maskwell import kernels
 from maskwell.kernels import densities, exchange
 
@@ -26,14 +24,29 @@ def test_one_command_compiles_every_driver():
     assert exchange.exchange_within.signatures
 
 
-@pytest.mark.parametrize("cached", [False, True])
-def test_compiling_is_said_once(tmp_path, capsys, cached):
-    module = tmp_path / "loops.py"
-    (tmp_path / "__pycache__").mkdir()
-    if cached:
-        (tmp_path / "__pycache__" / "loops.work-3.py311.nbi").touch()
-    kernels.announce(str(module))
-    assert capsys.readouterr().err == ("" if cached else "maskwell: compiling loops once (some seconds)\n")
+LOOPS = """from numba import njit
+from maskwell.kernels import announce
+announce(__file__)
+@njit(cache=True)
+def one(x):
+    return x + 1
+@njit(cache=True)
+def other(x):
+    return x - 1
+"""
+
+
+def test_compiling_is_said_when_it_happens_and_then_no_more(tmp_path):
+    """A module whose loops are not called, or are on disk, says nothing."""
+    (tmp_path / "loops.py").write_text(LOOPS)
+
+    def said(call: str) -> str:
+        command = [sys.executable, "-c", f"import loops; {call}"]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+
+    assert said("pass") == ""
+    assert said("loops.one(1); loops.other(1)") == "maskwell: compiling loops once (some seconds)\n"
+    assert said("loops.one(1)") == ""
 
 
 def test_importing_the_room_loads_no_compiler():

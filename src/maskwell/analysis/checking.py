@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import BadInput, BadPlan
 from ..masking import Release
+from ..schema import BOTTOM_CODED, TOP_CODED
 from .counts import count_notes
 from .system import LOGIT, ORDERED, PROBIT, Bools, Floats, System
 
@@ -32,10 +33,16 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
         ]
         raise BadPlan(
             f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
-            "noise carried below 0?); take the column without that transform, or release it with noise on the log scale"
+            "noise carried below 0?); take log(x + c) with c so large that no plausible true value lies below -c, or the "
+            "column itself, or ask the steward for noise on the log scale"
         )
     _collinear(design[counted], names)
-    notes = [*_groups(system), *_missing(system), *_separated(system, design, counted), *_weak(system)]
+    notes = [
+        *_groups(system),
+        *_missing(system, release),
+        *_separated(system, design, counted),
+        *_weak(system),
+    ]
     notes += count_notes(system)
     if system.noise is not None:
         notes += list(system.noise.notes)
@@ -67,8 +74,8 @@ def _collinear(design: Floats, names: tuple[str, ...]) -> None:
         return
     involved = [name for name, part in zip(names, np.abs(right[-1]), strict=True) if part > 1e-6]
     raise BadPlan(
-        f"the columns {', '.join(map(repr, involved))} are exactly collinear: one is a combination of the others; "
-        "leave one out"
+        f"the columns {', '.join(map(repr, involved))} are collinear, exactly or as far as arithmetic can tell: one is a combination of the others; "
+        "leave one out, or take columns far from 0 about their means, as in center(x)"
     )
 
 
@@ -83,8 +90,9 @@ def _groups(system: System) -> list[str]:
                 "leave the term out"
             )
         if single:
+            verbs = ("has", "it tells") if single == 1 else ("have", "they tell")
             found.append(
-                f"{single:,} of {len(sizes):,} groups of {factor.name} have one record: they tell little about "
+                f"{single:,} of {len(sizes):,} groups of {factor.name} {verbs[0]} one record: {verbs[1]} little about "
                 "differences between groups"
             )
         if len(sizes) < 5:
@@ -92,19 +100,39 @@ def _groups(system: System) -> list[str]:
     return found
 
 
-def _missing(system: System) -> list[str]:
+def _missing(system: System, release: Release) -> list[str]:
+    """Say of every column, noised or not, how many of its values were not released and are drawn."""
     found = []
     if system.counted is not None:
-        found.append(
-            f"{int((~system.counted).sum()):,} records without a response inform the covariate model alone"
+        count = int((~system.counted).sum())
+        who = (
+            "1 record without a response informs"
+            if count == 1
+            else f"{count:,} records without a response inform"
         )
+        found.append(f"{who} the covariate model alone")
     for j, variable in enumerate(system.variables):
-        unknown = system.unknown[:, j]
-        if unknown.any() and not unknown.all() and j != system.interest.response:
-            found.append(
-                f"{variable.name}: {int(unknown.sum()):,} missing or unknown values are drawn with the rest"
-            )
+        unknown, name = system.unknown[:, j], variable.name
+        missing = unknown & system.missing[:, j] if system.missing is not None else np.zeros_like(unknown)
+        coded = unknown & ~missing
+        if (
+            unknown.all() and name in release.table.schema
+        ):  # noise or classes: what they hide is said elsewhere
+            coded &= np.isin(release.table.status(name), (TOP_CODED, BOTTOM_CODED))
+        said = [
+            f"{cells.sum():,} {what} value{'s' if cells.sum() > 1 else ''} ({_share(float(cells.mean()))})"
+            for what, cells in (("missing", missing), ("coded", coded))
+            if cells.any()
+        ]
+        if said:
+            verb = "is" if (missing | coded).sum() == 1 else "are"
+            found.append(f"{name}: {' and '.join(said)} {verb} drawn with the rest")
     return found
+
+
+def _share(share: float) -> str:
+    """Write a share in percent, one that is not nothing as such."""
+    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
 
 def _separated(system: System, design: Floats, counted: Bools) -> list[str]:

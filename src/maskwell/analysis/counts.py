@@ -83,11 +83,8 @@ def limits_of_counts(
 
 
 def count_notes(system: System) -> list[str]:
-    """Say what is done with a noised count, beside and in the unadjusted fit."""
+    """Say what is done with a noised count."""
     if not system.is_count_unknown:
         return []
     name = system.variables[system.interest.response].name
-    return [
-        f"{name}: true counts, whole numbers from 0 on, are drawn with the rest; the unadjusted fit takes the released "
-        "values rounded, and those below 0 as 0"
-    ]
+    return [f"{name}: true counts, whole numbers from 0 on, are drawn with the rest"]

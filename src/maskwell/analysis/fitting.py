@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from ..masking import Masking, Release
 from ..table import Table
 from .building import FAMILY, Asked, as_if_true, build, read_formula
 from .priors import Priors
+from .progress import Bar, Lines, check_progress, shown
 from .results.draws import Draws
 from .results.summary import Diagnostics
 from .samplers.chains import Running
@@ -41,7 +43,14 @@ NO_FAMILY = {
     "ordered logit": "ordered models have the probit link, family 'ordered'",
     "ologit": "ordered models have the probit link, family 'ordered'",
 }
-Progress = Callable[[int, int], None]
+LINKS = {
+    "gaussian": "identity",
+    "binary": "logit",
+    "ordered": "probit",
+    "poisson": "log",
+    "negative binomial": "log",
+}
+NAMED = ("gaussian", "binary", "logit", "probit", "ordered", "poisson", "negative binomial")
 SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
 DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
 NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
@@ -49,7 +58,11 @@ NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
 
 @dataclass(frozen=True, slots=True)
 class FitOptions:
-    """How a model is fitted: chains, draws of each (None: until they agree), warm-up, sampler, priors, seed."""
+    """How a model is fitted: chains, draws of each (None: until they agree), warm-up, sampler, priors, seed.
+
+    `progress` is True (a bar on standard error, or lines where that is no terminal), False, a function that is called
+    with the steps done and the steps in all, or None: a bar at a terminal and nothing elsewhere.
+    """
 
     chains: int = 4
     draws: int | None = None
@@ -59,7 +72,7 @@ class FitOptions:
     seed: int | None = None
     cores: int | None = None
     keep_truths: bool = False
-    progress: Progress | None = None
+    progress: Any = None
 
     def __post_init__(self) -> None:
         for name, least in (("chains", 1), ("draws", 4), ("warmup", 0), ("seed", 0), ("cores", 1)):
@@ -68,8 +81,7 @@ class FitOptions:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise BadPlan(f"{name} must be a whole number of at least {least}")
-        if self.progress is not None and not callable(self.progress):
-            raise BadPlan("progress must be a function of the steps done and the steps in all")
+        check_progress(self.progress)
         if not isinstance(self.priors, Priors):
             raise BadPlan("priors must be a Priors, such as Priors(coefficients={'x': (0, 1)})")
         if self.sampler not in SAMPLERS:
@@ -93,11 +105,11 @@ def fit(
     """Fit a model to a release as if to the original: true values of noised columns are drawn with the parameters.
 
     `formula` is read by formulae (`y ~ x1*x2 + sex + (1|school)`); `family` is gaussian, binary (with `link` logit
-    or probit), ordered, poisson or negative binomial. `measurement_error` gives the variances of known errors of the
-    original columns, `weights` names a column of survey weights. The covariate model of unknown columns has the
-    grouping of the model of interest unless `covariate_groups` is False. With `naive` the unadjusted fit stands
-    beside. Further arguments (`chains`, `draws`, `warmup`, `seed`, `priors`, `sampler`, `cores`, `keep_truths`,
-    `progress`) are those of `FitOptions`.
+    or probit, which are also families), ordered, poisson or negative binomial. `measurement_error` gives the variances
+    of known errors of the original columns, `weights` names a column of survey weights. The covariate model of unknown
+    columns has the grouping of the model of interest unless `covariate_groups` is False. With `naive` the unadjusted
+    fit stands beside. Further arguments (`chains`, `draws`, `warmup`, `seed`, `priors`, `sampler`, `cores`,
+    `keep_truths`, `progress`) are those of `FitOptions`; `progress` is True for a bar, False for none, or a function.
     """
     chosen = _options(options, given)
     kind = family_of(family, link)
@@ -107,7 +119,8 @@ def fit(
     asked = Asked(parsed, kind, covariate_groups, errors)
     system = build(asked, release, seen)
     notes = check_design(system, release, asked.measurement_error)
-    draws, beside = _drawn(system, release, weights, chosen, naive)
+    with shown(chosen.progress) as show:
+        draws, beside = _drawn(system, release, weights, replace(chosen, progress=show), naive)
     if beside is not None and Diagnostics.of(beside).failing:
         notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
     return _posterior(asked, system, draws, beside, notes)
@@ -181,29 +194,22 @@ def _options(options: FitOptions | None, given: Mapping[str, Any]) -> FitOptions
 
 def family_of(family: str, link: str | None) -> int:
     """Return a family by its name and link."""
-    links = {
-        "gaussian": "identity",
-        "binary": "logit",
-        "ordered": "probit",
-        "poisson": "log",
-        "negative binomial": "log",
-    }
     if not isinstance(family, str):
-        raise BadPlan(f"family must be one of {', '.join(links)}")
+        raise BadPlan(f"family must be one of {', '.join(NAMED)}")
     family = " ".join(family.casefold().replace("_", " ").replace("-", " ").split())
     name = SYNONYMS.get(family, family)
     if name in ("probit", "logit"):
         name, link = "binary", link or name
-    if name not in links:
-        near = nearest(family, (*links, *SYNONYMS, "logit", "probit"))
+    if name not in LINKS:
+        near = nearest(family, (*NAMED, *SYNONYMS))
         hint = f"; {NO_FAMILY[family]}" if family in NO_FAMILY else near
-        raise BadPlan(f"family {family!r} is not one of {', '.join(links)}{hint}")
+        raise BadPlan(f"family {family!r} is not one of {', '.join(NAMED)}{hint}")
     if name == "binary":
         if (link or "logit") not in ("logit", "probit"):
             raise BadPlan(f"link {link!r} of a binary family is not 'logit' or 'probit'")
         return FAMILY[link or "logit"]
-    if link is not None and link != links[name]:
-        raise BadPlan(f"family {name!r} has the link {links[name]!r} only")
+    if link is not None and link != LINKS[name]:
+        raise BadPlan(f"family {name!r} has the link {LINKS[name]!r} only")
     return FAMILY[name]
 
 
@@ -212,9 +218,39 @@ def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) ->
     from .samplers.choosing import chosen_sampler
 
     run = chosen_sampler(system, options.sampler)
-    if options.draws is not None:
-        return run(system, options.priors, _running(options, options.draws), seed, options.progress)
-    return _until_converged(run, system, options, seed)
+    if options.draws is None:
+        found = _until_converged(run, system, options, seed)
+    else:
+        _tell(system, options, options.draws)
+        found = run(system, options.priors, _running(options, options.draws), seed, options.progress)
+    return _with_remedy(found, system, options.sampler)
+
+
+def _with_remedy(draws: Draws, system: System, sampler: str) -> Draws:
+    """Note with draws of the Gibbs sampler that do not do which other sampler holds: more draws help less."""
+    if sampler != "gibbs" or not Diagnostics.of(draws).failing or (name := _holding(system)) == "gibbs":
+        return draws
+    return replace(draws, info={**draws.info, "remedy": f"take sampler='auto' ({name!r} holds here)"})
+
+
+def _holding(system: System) -> str:
+    """Return the fastest sampler that holds."""
+    from .samplers.choosing import chosen_sampler
+
+    for name in ("closed", "marginal", "enumerated"):
+        with suppress(BadPlan):
+            chosen_sampler(system, name)
+            return name
+    return "gibbs"
+
+
+def _tell(system: System, options: FitOptions, draws: int) -> None:
+    """Say what runs, where there is a bar to say it on."""
+    if isinstance(options.progress, Bar | Lines):
+        name = _holding(system) if options.sampler == "auto" else options.sampler
+        chains = "1 chain" if options.chains == 1 else f"{options.chains} chains"
+        again = ", for shorter ones do not agree" if options.draws is None and draws > DRAWS else ""
+        options.progress.say(f"{name}, {chains} of {draws:,} draws{again}")
 
 
 def _running(options: FitOptions, draws: int) -> Running:
@@ -227,6 +263,7 @@ def _until_converged(run: Any, system: System, options: FitOptions, seed: np.ran
     while True:
         children = seed.spawn(1)[0]
         running = replace(_running(options, draws), warmup=warmup)
+        _tell(system, options, draws)
         found: Draws = run(system, options.priors, running, children, options.progress)
         if draws >= MOST_DRAWS or not Diagnostics.of(found).failing:
             return found
@@ -239,7 +276,12 @@ def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequen
 
     seen = as_if_true(system)
     running = replace(NAIVE, cores=options.cores)
-    return None if seen is None else run_gibbs(seen, options.priors, running, seed)
+    if seen is None:
+        return None
+    told = options.progress if isinstance(options.progress, Bar | Lines) else None
+    if told is not None:
+        told.say("the unadjusted fit beside")
+    return run_gibbs(seen, options.priors, running, seed, told)
 
 
 def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +19,11 @@ Labels = npt.NDArray[np.object_]
 
 @dataclass(frozen=True, slots=True)
 class SystemPredictor:
-    """The model of interest, without its records but for the fitted covariates where true values were kept.
+    """The model of interest; of its records the known covariates, where nothing is unknown or true values were kept.
 
-    `coded` has the values of numbers that the formula takes for categories.
+    `hidden` has the columns needed that are unknown, and what is added to their draws: those of a noised whole number
+    are codes from its base on. `unanswered` are the records without a response; `coded` has the values of numbers that
+    the formula takes for categories.
     """
 
     family: str
@@ -36,6 +37,8 @@ class SystemPredictor:
     factors: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = field(repr=False)
     records: tuple[Mapping[str, Floats], Mapping[str, Labels]] | None = field(default=None, repr=False)
     coded: Mapping[str, tuple[float, ...]] = field(default_factory=dict, repr=False)
+    hidden: Mapping[str, float] = field(default_factory=dict)
+    unanswered: Ints = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
 
     @classmethod
     def of(
@@ -49,7 +52,12 @@ class SystemPredictor:
         nodes = [*interest.columns, *(node for block in interest.effects for node in block.columns)]
         nodes += [] if interest.offset is None else [interest.offset]
         needed = set().union(*(refs(node) for node in nodes)) if nodes else set()
-        levels = {v.name: v.levels for v in system.variables if v.name in needed}
+        levels = {v.name: v.levels if v.base is None else () for v in system.variables if v.name in needed}
+        hidden = {
+            v.name: v.base or 0.0
+            for j, v in enumerate(system.variables)
+            if v.name in needed and system.unknown[:, j].any()
+        }
         names = tuple(dict.fromkeys(part for factor in system.factors for part in factor.columns))
         return cls(
             FAMILIES[interest.family],
@@ -61,8 +69,10 @@ class SystemPredictor:
             interest.offset,
             interest.effects,
             tuple((factor.columns, factor.labels) for factor in system.factors),
-            _fitted(system, draws, needed),
+            None if hidden and draws.truths is None else _known(system, needed - set(hidden)),
             dict(coded or {}),
+            hidden,
+            np.flatnonzero([] if draws.truths is None or system.counted is None else ~system.counted),
         )
 
     def columns(self, values: Mapping[str, Floats]) -> Floats:
@@ -91,7 +101,10 @@ class SystemPredictor:
     def effects(
         self, values: Mapping[str, Floats], groups: Mapping[str, Labels]
     ) -> list[tuple[Ints, Floats]]:
-        """Return, for each set of group effects, the group of each record (-1: not known) and records x columns."""
+        """Return, for each set of group effects, the group of each record (-1: not known) and records x columns.
+
+        Values of the same records many times over, one draw after the other, give as many columns.
+        """
         found = []
         for block in self.blocks:
             columns, labels = self.factors[block.factor]
@@ -99,11 +112,12 @@ class SystemPredictor:
             parts = [groups[part] for part in columns]
             joined = [BETWEEN.join(map(str, row)) for row in zip(*parts, strict=True)]
             codes = np.array([places.get(label, -1) for label in joined], np.int64)
-            found.append((codes, _evaluated(block.names, block.columns, values, len(codes))))
+            rows = max((len(column) for column in values.values()), default=len(codes))
+            found.append((codes, _evaluated(block.names, block.columns, values, rows)))
         return found
 
     def fitted(self) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
-        """Return the covariates of the records fitted, unknown ones at their posterior means; None if not kept."""
+        """Return the covariates of the records fitted, but for those hidden; None if not kept."""
         return self.records
 
 
@@ -127,31 +141,14 @@ def _evaluated(
     return out
 
 
-def _fitted(
-    system: System, draws: Draws, needed: set[str]
-) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
-    """Return the covariates of all records where that can be done: nothing unknown, or true values kept."""
-    unknown = set(np.flatnonzero(system.unknown.any(axis=0)).tolist())
-    values: dict[str, Any] = {}
+def _known(system: System, names: set[str]) -> tuple[Mapping[str, Floats], Mapping[str, Labels]]:
+    """Return covariates of all records in the data's units, and the labels of their groups."""
+    values: dict[str, Floats] = {}
     for j, variable in enumerate(system.variables):
-        if variable.name not in needed:
-            continue
-        if j not in unknown:
-            values[variable.name] = system.state[:, j]
-        elif draws.truths is None:
-            return None
-        else:
-            kept = draws.truths[..., draws.truth_names.index(variable.name)].reshape(-1, len(system))
-            values[variable.name] = (
-                _usual(kept) if variable.is_category else kept.mean(axis=0, dtype=np.float64)
-            )
+        if variable.name in names:
+            state, shift = system.state[:, j], variable.log_shift
+            values[variable.name] = state if shift is None else np.exp(state) - shift
     return values, {part: labels for factor in system.factors for part, labels in _labels(factor)}
-
-
-def _usual(kept: npt.NDArray[np.float32]) -> Floats:
-    """Return the likeliest code of each record."""
-    counts = np.stack([(kept == code).sum(axis=0) for code in range(int(kept.max(initial=0)) + 1)])
-    return np.asarray(counts.argmax(axis=0), dtype=np.float64)
 
 
 def _labels(factor: Factor) -> list[tuple[str, Labels]]:

@@ -76,7 +76,7 @@ def _transformed(node: Node, seen: Seen) -> Seen:
         hint = "model it as it is" if isinstance(node, Unary) else "model the column itself"
         raise BadPlan(
             f"the response {variable.name!r} carries noise or codes on another scale than the formula's; {hint}, "
-            "or release it with noise on that scale (transform='log')"
+            "or ask the steward for noise on that scale (transform='log')"
         )
     values = evaluate(state, {variable.name: seen.guess})
     if not np.isfinite(values[~seen.missing]).all():

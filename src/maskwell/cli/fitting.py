@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +32,7 @@ def fit(
         str, typer.Argument(metavar="FORMULA", help="The model, e.g. 'y ~ x1*x2 + sex + (1|school)'.")
     ],
     family: Annotated[
-        str, typer.Option(help="gaussian, binary, ordered, poisson or negative binomial.")
+        str, typer.Option(help="gaussian, binary, logit, probit, ordered, poisson or negative binomial.")
     ] = "gaussian",
     link: Annotated[
         str | None, typer.Option(help="Of a binary family: logit or probit.", show_default="logit")
@@ -110,8 +108,7 @@ def fit(
     with warnings_told() as told:
         held = _read(release, card, schema)
         beside = None if check is None else _checked(check, formula, held, {"family": family} | options)
-        with _progress() as show:
-            found = run(formula, held, family=family, chains=chains, progress=show, **options)
+        found = run(formula, held, family=family, chains=chains, **options)
         told += [*found.notes, *([found.warning] if found.warning else [])]
     _print(found, beside, level, as_json)
     if picture is not None:
@@ -201,22 +198,6 @@ def _of_file(path: Path, card: Path | None, schema: Path | None) -> Release:
             stacklevel=2,
         )
     return Release(table, noise)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """Show a bar at a terminal, on standard error."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("drawing", total=None)
-
-        def show(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield show
 
 
 def _checked(check: str, formula: str, held: Release, options: dict[str, Any]) -> Any:

@@ -7,14 +7,36 @@ functions; their machine code is kept beside them and made once.
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
+
+_watched: set[str] = set()  # modules of loops, of which nothing was said yet
 
 
 def announce(module: str) -> None:
-    """Say on standard error that a module's loops are compiled now, the first time they are used."""
-    file = Path(module)
-    if not any((file.parent / "__pycache__").glob(f"{file.stem}.*.nbi")):
-        print(f"maskwell: compiling {file.stem} once (some seconds)", file=sys.stderr)
+    """Say on standard error, once, when loops of a module are compiled: nothing where they are read from disk."""
+    _listen()
+    _watched.add(module)
+
+
+@cache
+def _listen() -> None:
+    """Have numba tell when it compiles, which it does after it has looked for the machine code on disk."""
+    from numba.core import event
+
+    class Listener(event.Listener):
+        def on_start(self, event: Any) -> None:
+            module = event.data["dispatcher"].py_func.__code__.co_filename
+            if module in _watched:
+                _watched.remove(module)
+                print(f"maskwell: compiling {Path(module).stem} once (some seconds)", file=sys.stderr)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    register: Any = event.register
+    register("numba:compile", Listener())
 
 
 def compile_all() -> None:

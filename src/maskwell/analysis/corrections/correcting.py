@@ -12,18 +12,19 @@ from ..system import Floats
 from .calibrated import solve_calibrated
 from .moments import solve_moments
 from .noised import Noised
-from .ordinary import family_of, fit_ordinary
+from .ordinary import FAMILIES, check_linear, family_of, fit_ordinary
 from .reading import Asked, Read, read_problem
 from .result import Corrected, corrected, negative_variance
 from .simulated import EXTRAPOLANTS, Simulation, follow_back
 
-LINEAR = family_of("gaussian")
+LINEAR = FAMILIES["gaussian"]
 
 
 def moment_correction(
     formula: str,
     release: Release,
     *,
+    family: str = "gaussian",
     measurement_error: Mapping[str, float] | None = None,
     weights: str | None = None,
 ) -> Corrected:
@@ -32,8 +33,10 @@ def moment_correction(
     Right for any law of the true values, as long as the noise has mean 0 and a known covariance: columns that were
     clamped, coded, coarsely rounded or noised on the log scale are refused, as are categories with noise and powers
     of noised columns; `fit(...)` takes these. Standard errors by the sandwich. `measurement_error` gives the variances
-    of errors that the original values had, `weights` names a column of survey weights.
+    of errors that the original values had, `weights` names a column of survey weights. `family` is
+    gaussian: others are refused.
     """
+    check_linear(family, "moment_correction", "take regression_calibration(...), simex(...) or fit(...)")
     asked = Asked(formula, LINEAR, measurement_error, weights)
     read = read_problem(asked, release)
     problem, noised = read.problem, read.noised

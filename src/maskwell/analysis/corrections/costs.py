@@ -12,6 +12,7 @@ import numpy as np
 from ...masking import Release
 from .correcting import LINEAR
 from .moments import corrected_moments, solve_moments
+from .ordinary import check_linear
 from .reading import Asked, read_problem
 from .result import aligned, figure
 from .widening import widened_by_release
@@ -68,10 +69,15 @@ def efficiency(
     formula: str,
     release: Release,
     *,
+    family: str = "gaussian",
     measurement_error: Mapping[str, float] | None = None,
     weights: str | None = None,
 ) -> Efficiency:
-    """Return what the noise of a release costs a linear model; refuses what `moment_correction` refuses."""
+    """Return what the noise of a release costs a linear model; refuses what `moment_correction` refuses.
+
+    No `family` but gaussian is taken: for others compare the sds of `fit(...)` with those of the unadjusted fit.
+    """
+    check_linear(family, "efficiency", "the summary of fit(...) says how much wider its intervals are")
     read = read_problem(Asked(formula, LINEAR, measurement_error, weights), release)
     problem, data = read.problem, read.problem.data
     solved = solve_moments(problem)

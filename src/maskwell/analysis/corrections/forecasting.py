@@ -16,7 +16,7 @@ from ..system import Floats
 from .covariates import covariate_model
 from .information import simulated_ratios
 from .noised import Noised, noised_columns
-from .ordinary import Ordinary, family_of, fit_ordinary
+from .ordinary import FORECASTS, Ordinary, family_of, fit_ordinary
 from .passing import channel_of, limits_bind, passing_columns
 from .problem import Problem
 from .reading import Asked, Named, arrays, read_formula
@@ -96,9 +96,10 @@ def forecast(
     Linear models with noise that moments can undo: the asymptotic covariance of the corrected estimate, in closed form
     for normal noise. Other families, and limits, coarse units, noise that depends on the value, categories with noise:
     the information of simulated released records. Noise on the log scale, powers of noised columns and a response that
-    moments cannot correct have no forecast, and the result says so.
+    moments cannot correct have no forecast, and the result says so. `family` is gaussian, binary (or logit), probit or
+    poisson; ordered and negative binomial models are refused.
     """
-    asked = Asked(formula, family_of(family), seed=seed)
+    asked = Asked(formula, family_of(family, FORECASTS), seed=seed)
     card = _card(planned, table)
     named = read_formula(formula, table, "leave them out to forecast the rest")
     try:

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import BadPlan, nearest
 from ..system import Floats
 
+FORECASTS = "forecasts"
 MOST_STEPS, CLOSE = 60, 1e-10
 FLAT = 1e-12  # a design whose correlations have such a small eigenvalue is collinear
 FAR = 30.0  # a linear predictor beyond this is a probability of 0 or 1: the groups are separated
@@ -93,15 +94,29 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 )
 
 
-def family_of(name: str) -> Family:
-    """Return a family by its name ("binary" is "logit", as for `fit`)."""
-    name = "logit" if name == "binary" else name
-    if name not in FAMILIES:
+def family_of(name: str, asker: str = "the corrections") -> Family:
+    """Return a family by its name, as for `fit` ("binary" is "logit"); refuse those that the asker does not know."""
+    from ..fitting import LINKS, SYNONYMS
+
+    known = ("gaussian", "binary", *list(FAMILIES)[1:])
+    if not isinstance(name, str):
+        raise BadPlan(f"family must be one of {', '.join(known)}")
+    family = " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+    family = SYNONYMS.get(family, family)
+    family = "logit" if family == "binary" else family
+    if family not in FAMILIES:
+        near = "" if family in LINKS else nearest(family, (*known, *SYNONYMS))
+        others = "" if asker == FORECASTS else "; for others use fit(...)"
         raise BadPlan(
-            f"there is no family {name!r} here{nearest(str(name), FAMILIES)}: the corrections know "
-            f"{', '.join(FAMILIES)}; for others use fit(...)"
+            f"family {name!r} is none that {asker} know{near}: these are {', '.join(known)}{others}"
         )
-    return FAMILIES[name]
+    return FAMILIES[family]
+
+
+def check_linear(name: str, asker: str, otherwise: str) -> None:
+    """Refuse a family that is not gaussian, where moments are all there is."""
+    if name != "gaussian" and family_of(name).name != "gaussian":
+        raise BadPlan(f"{asker} is for gaussian models, not for family {name!r}: {otherwise}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,18 +20,33 @@ UNGROUPED = "missing"  # the label of records whose group is not known
 
 @dataclass(frozen=True, slots=True)
 class Covariates:
-    """Columns of records: `values` numbers or codes 0..K-1, `groups` the labels of what groups the records."""
+    """Columns of records: `values` numbers or codes 0..K-1, `groups` the labels of what groups the records.
+
+    `drawn` has columns that are known by draws only: chains x draws x records.
+    """
 
     values: Mapping[str, Floats] = field(repr=False)
     groups: Mapping[str, Labels] = field(repr=False)
+    drawn: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict, repr=False)
 
     def part(self, start: int, stop: int) -> Covariates:
         """Return some of the records."""
         values = {name: column[start:stop] for name, column in self.values.items()}
-        return Covariates(values, {name: column[start:stop] for name, column in self.groups.items()})
+        groups = {name: column[start:stop] for name, column in self.groups.items()}
+        return Covariates(
+            values, groups, {name: drawn[..., start:stop] for name, drawn in self.drawn.items()}
+        )
+
+    def by_draw(self, draws: int) -> Mapping[str, Floats]:
+        """Return the values of all records for each draw, one draw after the other; as they are where none is drawn."""
+        if not self.drawn:
+            return self.values
+        known = {name: np.tile(column, draws) for name, column in self.values.items()}
+        return known | {name: np.asarray(own, np.float64).reshape(-1) for name, own in self.drawn.items()}
 
     def __len__(self) -> int:
-        return max((len(column) for column in (*self.values.values(), *self.groups.values())), default=0)
+        held = (*self.values.values(), *self.groups.values(), *self.drawn.values())
+        return max((column.shape[-1] for column in held), default=0)
 
 
 def read_covariates(new: Any, levels: Mapping[str, tuple[str, ...]], groups: Sequence[str]) -> Covariates:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import BadPlan, nearest
 from .draws import Draws, Floats
 from .prediction import Prediction, Predictor, predicted
 from .summary import LEVEL, SHOWN, Diagnostics, Summary, check_level, ends, index_of
@@ -18,10 +19,12 @@ from .words import UNCONVERGED, counted, listed, noted, trouble
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LEGEND = (
-    "ESS: effective draws, the fewer of bulk and tails; unadjusted: released values taken for true; "
-    "bias/sd: what the noise adds to that, in sds; wider: the sd against that of the unadjusted"
+ESS = "ESS: effective draws, the fewer of bulk and tails; "
+BESIDE = (
+    "unadjusted: released values taken for true{counts}; bias/sd: what the noise adds to that, in sds; wider: the sd "
+    "against that of the unadjusted"
 )
+COUNTS = " (those of a noised count rounded, and below 0 as 0)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +73,11 @@ class Posterior:
         return trouble(self.draws, self.diagnostics)
 
     def summary(self, level: float = LEVEL) -> Summary:
-        """Return estimate, sd, interval, R-hat and effective draws of each parameter, beside the naive fit."""
-        return Summary.of(self.draws, self.naive, self.diagnostics, level)
+        """Return estimate, sd, interval, R-hat and effective draws of each parameter, beside the naive fit.
+
+        Where no value is unknown the naive fit is the same but for the chance of its draws, and is left out.
+        """
+        return Summary.of(self.draws, self._beside, self.diagnostics, level)
 
     def draws_of(self, name: str) -> Floats:
         """Return the draws of a parameter, of the model of interest or the covariate model: chains x draws."""
@@ -92,17 +98,51 @@ class Posterior:
         return float(low), float(high)
 
     def truths(self, column: str, level: float = LEVEL) -> Truths:
-        """Return what is known of each record's true value of a noised column; `fit` must have kept the draws."""
-        return Truths.of(self.draws, column, self.levels.get(column, ()), level)
+        """Return what is known of each record's true value of a noised column; `fit` must have kept the draws.
+
+        A missing response is not drawn: NaN. `predict(kind="response")` predicts it.
+        """
+        if column not in self.noised and column not in self.draws.truth_names:
+            raise BadPlan(self._not_hidden(column))
+        found = Truths.of(self.draws, column, self.levels.get(column, ()), level)
+        if self.predictor is None or column != self._response:
+            return found
+        return found.without(self.predictor.unanswered)
+
+    def _not_hidden(self, column: str) -> str:
+        """Say why there are no true values of a column to draw, and what can be had instead."""
+        if column == self._response:
+            return (
+                f"the true values of the response {column!r} were not drawn: it was released as it is, and a record "
+                "without it says nothing of it; predict(kind='response') predicts the responses of the fitted records"
+            )
+        if self.predictor is not None and column in self.predictor.levels:
+            return f"column {column!r} carries no noise and misses no value: the release has its true ones"
+        hint = nearest(column, self.noised)
+        unknown = (
+            f"; those of {listed(self.noised)} were" if self.noised else ": no value in the model is unknown"
+        )
+        return f"column {column!r} is not one whose true values were drawn{hint}{unknown}"
+
+    @property
+    def _response(self) -> str:
+        """The column of the response: of y['level'] it is y."""
+        return self.formula.partition("~")[0].partition("[")[0].strip(" `")
+
+    @property
+    def _beside(self) -> Draws | None:
+        """The naive fit, where it is another than the adjusted one."""
+        return self.naive if self.noised else None
 
     def predict(
         self, new: Any = None, *, kind: str = "mean", level: float = LEVEL, seed: int | None = None
     ) -> Prediction:
         """Predict records from their true covariates: the expected response, or (kind="response") a new one.
 
-        `new` is a Table, a dataframe or a mapping of columns; without it the fitted records are predicted at what
-        is known of their true values. A group that the model knows has its own effects; those of another are drawn
-        from their law, so that the interval says how much groups differ.
+        `new` is a Table, a dataframe or a mapping of columns. Without it the fitted records are predicted, over the
+        draws of their true values (`fit` must have kept them, with `keep_truths`) and the parameters of the same
+        draws: the interval says how far the noise hides what is predicted. A group that the model knows has its own
+        effects; those of another are drawn from their law, so that the interval says how much groups differ.
         """
         check_level(level)
         return predicted(self.draws, self.predictor, new, kind=kind, level=level, seed=seed)
@@ -134,7 +174,13 @@ class Posterior:
     def to_dict(self, level: float = LEVEL) -> dict[str, Any]:
         """Return figures only: no draw and no record."""
         said = {"formula": self.formula, "family": self.family, "records": self.records}
-        ran = {"sampler": self.draws.sampler, "chains": self.chains, "draws": int(self.draws.values.shape[1])}
+        ran: dict[str, Any] = {
+            "sampler": self.draws.sampler,
+            "chains": self.chains,
+            "draws": int(self.draws.values.shape[1]),
+        }
+        if self._resamples:
+            ran["resamples"] = self._resamples
         judged = {"converged": self.converged, "warning": self.warning, "notes": list(self.notes)}
         return {**said, "noised": list(self.noised), **ran, **self.summary(level).to_dict(), **judged}
 
@@ -149,8 +195,7 @@ class Posterior:
             lines += ["", *noted(self.warning.removeprefix(UNCONVERGED), "NOT CONVERGED: ")]
         summary = self.summary(level)
         lines += ["", *summary.lines(most)]
-        if self.naive is not None:
-            lines += noted(LEGEND, "")
+        lines += self._legend()
         notes = [line for note in self.notes for line in noted(note)]
         return [*lines, "", *notes] if notes else lines
 
@@ -158,5 +203,22 @@ class Posterior:
         """Say which columns carry noise and how the draws were made."""
         unknown = f"true values unknown: {listed(self.noised)}" if self.noised else "no column carries noise"
         drawn = f"{counted(self.chains, 'chain')} of {counted(int(self.draws.values.shape[1]), 'draw')}"
+        if self._resamples:
+            resamples = counted(self._resamples, "resample")
+            drawn = "resamples are independent: there are no chains to judge"
+            drawn = drawn if resamples in self.draws.sampler else f"{resamples}; {drawn}"
         said = "; ".join([unknown, *([self.draws.sampler] if self.draws.sampler else []), drawn])
         return noted(said, "")
+
+    @property
+    def _resamples(self) -> int:
+        """How many resamples a weighted fit has, which has no chains."""
+        return int(self.draws.info.get("resamples", 0))
+
+    def _legend(self) -> list[str]:
+        """Say what the columns beside the estimates mean, where they stand."""
+        if self._beside is None:
+            return []
+        is_count = self.family in ("poisson", "negative binomial") and self._response in self.noised
+        beside = BESIDE.format(counts=COUNTS if is_count else "")
+        return noted(beside if self._resamples else ESS + beside, "")

@@ -14,6 +14,7 @@ from ...errors import BadPlan
 from .covariates import Covariates, Labels, read_covariates
 from .draws import Draws, Floats
 from .summary import ends
+from .words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +31,8 @@ class Predictor(Protocol):
 
     `family` is one of `system.FAMILIES`; `levels` has every column that the formula needs but the response, with the
     categories of those that have some; `groups` the columns that group records; `categories` those of an ordered
-    response.
+    response; `hidden` the columns needed whose true values are unknown in the records fitted, with what is added to
+    a draw of them.
     """
 
     @property
@@ -49,6 +51,14 @@ class Predictor(Protocol):
     def categories(self) -> tuple[str, ...]:
         """The categories of an ordered response."""
 
+    @property
+    def hidden(self) -> Mapping[str, float]:
+        """The columns needed that are unknown in the records fitted, and what is added to their draws."""
+
+    @property
+    def unanswered(self) -> Ints:
+        """The records fitted whose response is missing, where true values were kept."""
+
     def columns(self, values: Mapping[str, Floats]) -> Floats:
         """Return records x coefficients."""
 
@@ -58,10 +68,13 @@ class Predictor(Protocol):
     def effects(
         self, values: Mapping[str, Floats], groups: Mapping[str, Labels]
     ) -> list[tuple[Ints, Floats]]:
-        """Return, for each set of group effects, the group of each record (-1: not known) and records x columns."""
+        """Return, for each set of group effects, the group of each record (-1: not known) and records x columns.
+
+        The values may be those of the same records many times over, as drawn; the columns then are as many.
+        """
 
     def fitted(self) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
-        """Return the covariates of the records fitted, noised ones at their posterior means; None if not kept."""
+        """Return the covariates of the records fitted, but for those hidden; None if not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +133,13 @@ def predicted(
         raise BadPlan("this fit keeps no columns to predict from: fit the model again with fit(...)")
     if predictor.family == "ordered" and kind == "response":
         raise BadPlan("an ordered response is predicted by its probabilities: take kind='mean'")
-    covariates = _covariates(predictor, new)
+    covariates = _fitted(predictor, draws) if new is None else _new(predictor, new)
+    draws = draws.with_truths_only() if covariates.drawn else draws
     sampler = _Sampler(draws, predictor, kind, np.random.default_rng(seed))
     width = max(len(predictor.categories), 1) if predictor.family == "ordered" else 1
     out = np.empty((4, len(covariates), width))
-    step = max(BLOCK // (len(sampler.flat) * width), 1)
+    columns = 1 + len(draws.names) // 8 if covariates.drawn else 1  # each draw then has columns of its own
+    step = max(BLOCK // (len(sampler.flat) * width * columns), 1)
     for start in range(0, len(covariates), step):
         series = sampler.draw(covariates.part(start, start + step))
         here = slice(start, start + step)
@@ -135,13 +150,29 @@ def predicted(
     return Prediction(kind, level, mean, sd, low, high, tuple(predictor.categories) if ordered else ())
 
 
-def _covariates(predictor: Predictor, new: Any) -> Covariates:
-    if new is not None:
-        return read_covariates(new, predictor.levels, predictor.groups)
+def _new(predictor: Predictor, new: Any) -> Covariates:
+    return read_covariates(new, predictor.levels, predictor.groups)
+
+
+def _fitted(predictor: Predictor, draws: Draws) -> Covariates:
+    """Return the covariates of the records fitted, unknown ones as drawn."""
+    lacking = [name for name in predictor.hidden if name not in draws.truth_names]
+    if lacking:
+        remedy = "give the records to predict, predict(new)"
+        if "resamples" not in draws.info:  # a weighted fit keeps none
+            remedy = f"fit with keep_truths=True, or {remedy}"
+        raise BadPlan(
+            f"the true values of {listed(lacking)} in the fitted records are not known and were not kept: {remedy}"
+        )
     fitted = predictor.fitted()
     if fitted is None:
         raise BadPlan("name the records to predict: predict(new) with their true covariates")
-    return Covariates(*fitted)
+    drawn: dict[str, npt.NDArray[Any]] = {}
+    for name, more in predictor.hidden.items():
+        if draws.truths is not None:
+            own = draws.truths[..., draws.truth_names.index(name)]
+            drawn[name] = own + np.float32(more) if more else own
+    return Covariates(*fitted, drawn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,32 +197,40 @@ class _Sampler:
         return (mean if self.kind == "mean" else self._response(mean))[:, :, None]
 
     def _linear(self, covariates: Covariates) -> Floats:
-        design = np.asarray(self.predictor.columns(covariates.values), np.float64)
-        eta: Floats = self.flat[:, : design.shape[1]] @ design.T
-        offset = self.predictor.offset(covariates.values)
+        """Return draws x records; where covariates are drawn each draw has its own columns."""
+        draws, values = len(self.flat), covariates.by_draw(len(self.flat))
+        design = np.asarray(self.predictor.columns(values), np.float64)
+        size = design.shape[1]
+        eta: Floats
+        if covariates.drawn:
+            eta = np.einsum("sp,srp->sr", self.flat[:, :size], design.reshape(draws, -1, size))
+        else:
+            eta = self.flat[:, :size] @ design.T
+        offset = self.predictor.offset(values)
         if offset is not None:
-            eta += offset
+            eta = eta + (offset.reshape(draws, -1) if covariates.drawn else offset)
         first = 0
-        for k, (codes, columns) in enumerate(self.predictor.effects(covariates.values, covariates.groups)):
-            eta += self._effect(k, codes, columns, first)
+        for k, (codes, columns) in enumerate(self.predictor.effects(values, covariates.groups)):
+            eta = eta + self._effect(k, codes, columns, first)
             first += columns.shape[1]
         return eta
 
     def _effect(self, k: int, codes: Ints, columns: Floats, first: int) -> Floats:
         """Return what the groups add: effects of known groups as drawn, of others from their law."""
-        out = np.zeros((len(self.flat), len(codes)))
+        out, width = np.zeros((len(self.flat), len(codes))), columns.shape[1]
+        own = columns.reshape(-1, len(codes), width)  # of all draws, or of each
         known = np.flatnonzero(codes >= 0)
         if len(known):
             if k >= len(self.draws.effects):
                 raise BadPlan("the effects of the groups were not kept: predict records of groups not known")
-            effects = self.draws.effects[k].reshape(len(self.flat), -1, columns.shape[1])
-            for j in range(columns.shape[1]):
-                out[:, known] += effects[:, codes[known], j] * columns[known, j]
+            effects = self.draws.effects[k].reshape(len(self.flat), -1, width)
+            for j in range(width):
+                out[:, known] += effects[:, codes[known], j] * own[:, known, j]
         others = np.flatnonzero(codes < 0)
         if len(others):
-            root = roots(self.draws, first, columns.shape[1])
-            drawn = self.rng.standard_normal((len(root), len(others), columns.shape[1]))
-            out[:, others] = np.einsum("sij,srj,ri->sr", root, drawn, columns[others])
+            root = roots(self.draws, first, width)
+            drawn = self.rng.standard_normal((len(root), len(others), width))
+            out[:, others] = (np.einsum("sij,srj->sri", root, drawn) * own[:, others]).sum(axis=2)
         return out
 
     def _cuts(self) -> Floats:

@@ -64,6 +64,11 @@ class Diagnostics:
         few = [int(k) for k in np.argsort(least) if bad[k] and not self.r_hat[k] >= MAX_R_HAT]
         return (*apart, *few)
 
+    @property
+    def short(self) -> bool:
+        """Whether some parameter has too few effective draws."""
+        return bool((np.minimum(self.ess, self.ess_tail) <= MIN_ESS).any())
+
 
 def _two_at_least(values: Floats) -> Floats:
     """Return chains x draws x parameters with one chain halved: R-hat compares chains."""
@@ -160,10 +165,12 @@ class Summary:
     def lines(self, most: int | None = None) -> list[str]:
         """Return the table as text, with no more than so many parameters."""
         beside = any(not isnan(row.naive) for row in self.rows)
-        head = ["", "estimate", "sd", f"{100 * self.level:g}% interval", "R-hat", "ESS"]
+        judged = any(not isnan(row.r_hat) for row in self.rows)  # resamples are not
+        head = ["", "estimate", "sd", f"{100 * self.level:g}% interval"]
+        head += ["R-hat", "ESS"] if judged else []
         head += ["unadjusted", "bias/sd", "wider"] if beside else []
         shown = self.rows[:most]
-        lines = text_table([head, *(_cells(row, beside) for row in shown)])
+        lines = text_table([head, *(_cells(row, judged, beside) for row in shown)])
         if len(shown) < len(self.rows):
             lines.append(f"  and {len(self.rows) - len(shown):,} more parameters: see .summary()")
         return lines
@@ -205,11 +212,12 @@ def _judged(found: Diagnostics, k: int) -> tuple[float, float, float]:
     return float(found.r_hat[k]), float(found.ess[k]), float(found.ess_tail[k])
 
 
-def _cells(row: Row, beside: bool) -> list[str]:
+def _cells(row: Row, judged: bool, beside: bool) -> list[str]:
     digits = decimals_for(row.sd)
     estimate, sd, low, high = (figure(value, digits) for value in (row.estimate, row.sd, row.low, row.high))
-    least = min(row.ess, row.ess_tail)
-    cells = [row.name, estimate, sd, f"{low} to {high}", figure(row.r_hat, 3), figure(least, 0)]
+    cells = [row.name, estimate, sd, f"{low} to {high}"]
+    if judged:
+        cells += [figure(row.r_hat, 3), figure(min(row.ess, row.ess_tail), 0)]
     if beside:
         cells += [figure(row.naive, digits), figure(row.bias_sds, 1), percent(row.widening - 1)]
     return cells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,7 @@ class Truths:
     """The posterior of a column's true values, one entry for each record in the order of the release.
 
     Of a number `mean`, `sd` and the interval from `low` to `high`; of a category the `probability` of each of its
-    `categories` (records x categories).
+    `categories` (records x categories). NaN where nothing was drawn: a response that is missing.
     """
 
     column: str
@@ -50,12 +50,22 @@ class Truths:
         held = self.mean if self.probability is None else self.probability
         return 0 if held is None else len(held)
 
+    def without(self, records: npt.NDArray[np.int64]) -> Truths:
+        """Return it with nothing said of some records."""
+        held = {name: getattr(self, name) for name in ("mean", "sd", "low", "high", "probability")}
+        blank = {name: figures.copy() for name, figures in held.items() if figures is not None}
+        for figures in blank.values():
+            figures[records] = np.nan
+        return replace(self, **blank)
+
     @property
-    def likeliest(self) -> list[str]:
-        """The likeliest category of each record."""
+    def likeliest(self) -> list[str | None]:
+        """The likeliest category of each record; None where nothing was drawn."""
         if self.probability is None:
             raise BadPlan(f"column {self.column!r} is a number: take mean, low and high")
-        return [self.categories[k] for k in self.probability.argmax(axis=1)]
+        known = ~np.isnan(self.probability[:, 0])
+        best = self.probability.argmax(axis=1)
+        return [self.categories[k] if is_known else None for k, is_known in zip(best, known, strict=True)]
 
     @property
     def table(self) -> pa.Table:
@@ -79,7 +89,7 @@ def _kept(draws: Draws, column: str) -> npt.NDArray[Any]:
         raise BadPlan("the true values were not kept: fit with keep_truths=True")
     if column not in draws.truth_names:
         hint = nearest(column, draws.truth_names)
-        raise BadPlan(f"column {column!r} is not one whose true values were drawn{hint}: nothing hides it")
+        raise BadPlan(f"column {column!r} is not one whose true values were drawn{hint}")
     held = draws.truths[:, :, :, draws.truth_names.index(column)]
     return held.reshape(-1, held.shape[2])
 

@@ -15,6 +15,7 @@ WIDTH = 100
 NICE = (1, 2, 5, 10)  # draws are asked for in such round numbers
 MOST_DRAWS = 1_000_000
 FAR_APART = 1.05  # R-hat from which on the figures of a fit mean nothing
+HARDLY_APART = 1.015  # R-hat up to which they differ in digits that no one reads
 UNCONVERGED = "the chains have not converged: "
 
 
@@ -83,18 +84,32 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
             "a column that the others determine or a response that they predict without error"
         )
     now = int(draws.values.shape[1])
-    wanted = draws_needed(now, r_hat, ess)
-    remedy = f"take {wanted:,} draws in place of {now:,} for each chain"
+    remedy = f"take {_wanted(now, found):,} draws in place of {now:,} for each chain"
+    if "remedy" in draws.info:
+        remedy = f"{draws.info['remedy']}, or {remedy}"
     if r_hat >= MAX_R_HAT:
         harm = "use no figure of this fit, and" if r_hat >= FAR_APART else "its figures are rough, so"
+        if r_hat < HARDLY_APART and not found.short:
+            harm = "that is little, and the figures can be used; to be sure"
         return (
-            f"{UNCONVERGED}R-hat of {name} is {r_hat:.3f} where {MAX_R_HAT:g} is the most, with "
+            f"{UNCONVERGED}R-hat of {name} is {_above(r_hat, MAX_R_HAT)} where {MAX_R_HAT:g} is the most, with "
             f"{counted(round(ess), 'effective draw')}{others}; {harm} {remedy}"
         )
     return (
         f"the chains are too short: {name} has {counted(round(ess), 'effective draw')} where {MIN_ESS:,.0f} are "
         f"needed{others}; the ends of intervals are rough, so {remedy}"
     )
+
+
+def _above(value: float, limit: float) -> str:
+    """Write a figure with as many digits as show that it is above a limit."""
+    return next((text for k in (3, 4, 5) if float(text := f"{value:.{k}f}") > limit), f"just over {limit:g}")
+
+
+def _wanted(now: int, found: Diagnostics) -> int:
+    """Return how many draws should do for every parameter that fails and moves."""
+    each = [(float(found.r_hat[k]), float(min(found.ess[k], found.ess_tail[k]))) for k in found.failing]
+    return max(draws_needed(now, r_hat, ess) for r_hat, ess in each if isfinite(r_hat))
 
 
 def _moves(draws: Draws, k: int) -> bool:
@@ -110,12 +125,13 @@ def _others(count: int) -> str:
 
 
 def draws_needed(now: int, r_hat: float, ess: float) -> int:
-    """Return a round number of draws that should do, by the effective ones so far; at least four times where chains
-    differ, because R-hat falls no faster.
+    """Return a round number of draws that should do, by the effective ones so far; where chains differ up to four times
+    as many, because R-hat falls towards 1 as one over the draws.
     """
     from .summary import MAX_R_HAT, MIN_ESS
 
-    times = max(1.25 * MIN_ESS / max(ess, 1.0), 4.0 if r_hat >= MAX_R_HAT else 1.0)
+    apart = min(1.25 * (r_hat - 1.0) / (MAX_R_HAT - 1.0), 4.0) if r_hat >= MAX_R_HAT else 1.0
+    times = max(1.25 * MIN_ESS / max(ess, 1.0), apart)
     wanted = min(max(times * now, now + 1.0), MOST_DRAWS)
     power = 10 ** floor(log10(wanted))
     return next(int(nice * power) for nice in NICE if nice * power >= ceil(wanted))

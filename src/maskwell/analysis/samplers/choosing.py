@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..results.draws import Draws
 from ..system import System
 from .chains import Progress, Running, run_gibbs
 
+FASTEST = ("closed", "marginal", "enumerated")
 Run = Callable[[System, Priors, Running, np.random.SeedSequence, Progress | None], Draws]
 
 
@@ -20,15 +21,12 @@ def chosen_sampler(system: System, name: str) -> Run:
     """Return the sampler of a name, refusing one that does not hold; `auto` takes the fastest that does."""
     if name == "gibbs":
         return run_gibbs
-    for candidate in ("closed", "marginal", "enumerated", "paper"):
-        if name != candidate and (name != "auto" or candidate == "paper"):
-            continue
-        why_not = _module(candidate).applies(system)
-        if why_not is None:
-            return _falling_back(candidate) if name == "auto" else _direct(candidate)
-        if name == candidate:
-            raise BadPlan(f"sampler {name!r} does not hold here: {why_not}; take 'auto'")
-    return run_gibbs
+    if name == "auto":
+        return _falling_back([each for each in FASTEST if _module(each).applies(system) is None])
+    why_not = _module(name).applies(system)
+    if why_not is not None:
+        raise BadPlan(f"sampler {name!r} does not hold here: {why_not}; take 'auto'")
+    return _direct(name)
 
 
 def _module(name: str) -> Any:
@@ -49,14 +47,17 @@ def _direct(name: str) -> Run:
         found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
         if found is None:
             raise BadPlan(
-                f"sampler {name!r} does not hold here: the noise leaves too little signal; take 'gibbs'"
+                f"sampler {name!r} does not hold here: the noise leaves too little signal, or the priors are too "
+                "strong; take 'auto'"
             )
         return found
 
     return run
 
 
-def _falling_back(name: str) -> Run:
+def _falling_back(names: Sequence[str]) -> Run:
+    """Return what tries one sampler after the other, and the Gibbs sampler where each of them gives way."""
+
     def run(
         system: System,
         priors: Priors,
@@ -64,7 +65,10 @@ def _falling_back(name: str) -> Run:
         seed: np.random.SeedSequence,
         progress: Progress | None = None,
     ) -> Draws:
-        found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
-        return run_gibbs(system, priors, running, seed, progress) if found is None else found
+        for name in names:
+            found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
+            if found is not None:
+                return found
+        return run_gibbs(system, priors, running, seed, progress)
 
     return run

@@ -1,4 +1,4 @@
-"""Independent draws: one-level gaussian systems under plain normal noise have their posterior in closed form."""
+"""Draws in closed form: one-level gaussian systems under plain normal noise have such a posterior."""
 
 from .sampling import applies, draw, sample
 

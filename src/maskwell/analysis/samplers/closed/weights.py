@@ -52,3 +52,12 @@ def pick(logs: Floats, chains: int, rng: np.random.Generator) -> Picked:
                 now, taken = c * steps.shape[1] + k, taken + 1
             chosen[c, k] = now
     return Picked(chosen.ravel(), taken / len(logs))
+
+
+def effective_share(chosen: Ints, chains: int) -> float:
+    """Return which share of the steps counts, by how long chains stand still: (sum of stays)^2 / sum of squares."""
+    steps = chosen.reshape(chains, -1)
+    begins = np.ones(steps.shape, bool)
+    begins[:, 1:] = steps[:, 1:] != steps[:, :-1]
+    stays = np.diff(np.append(np.flatnonzero(begins.ravel()), steps.size)).astype(np.float64)
+    return float(steps.size / (stays**2).sum())

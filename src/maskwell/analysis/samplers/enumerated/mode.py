@@ -1,35 +1,107 @@
-"""The mode of the posterior, and whether it is the only one in reach."""
+"""The modes of the posterior: where noise hardly leaves a category there may be several."""
 
 from __future__ import annotations
+
+from itertools import combinations, islice, permutations
+from typing import NamedTuple
 
 import numpy as np
 
 from ...formulas.trees import evaluate, on_state
-from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Equation, Floats
+from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Equation, Floats, Ints
 from ..marginal.mode import Fit, climb, least_squares, settle, working
+from .design import problem_of
 from .layout import parameter_starts
 from .posterior import Posterior
+from .truths import true_codes
 
 APART = 1.0  # standard deviations from which on two climbs ended at different modes
 MATTERS = 12.0  # log density below the highest at which another mode has no weight
+ROUNDS, HIGHER = 4, 0.5  # times that levels change places; the gain at which they do once more
+LOOKED_AT = 2_000  # records by which modes with other labels are looked for
+ALL_ORDERS, MOST_PAIRS = 4, 30  # levels of which all orders are tried; pairs that change places of more
 
 
-def fit(posterior: Posterior) -> Fit | None:
-    """Climb to the mode and take the curvature there; None where there is no proper one, or another as good."""
+class Ascent(NamedTuple):
+    """Where a climb begins or has ended, and the scale of the parameters there."""
+
+    point: Floats
+    root: Floats
+
+
+def modes_of(posterior: Posterior) -> tuple[Fit, ...]:
+    """Climb from several starts and return the modes that matter, the highest first; none where it is not proper.
+
+    Where noise hardly leaves a category, a model in which levels have changed places fits nearly as well: the
+    highest mode's categories are given other places, until nothing higher is found.
+    """
     start, root = first_guess(posterior)
-    found = settle(posterior, climb(posterior, start, root), root)
-    if found is None:
-        return None
-    mode, scale = found
-    top, inverse = posterior.gradient(mode)[0], np.linalg.inv(scale)
-    if not np.isfinite(top):
-        return None
-    for other in _others(posterior, start):
-        end = climb(posterior, other, root)
-        value = posterior.gradient(end)[0]
-        if np.linalg.norm(inverse @ (end - mode)) > APART and value > top - MATTERS:
-            return None
-    return Fit(mode, scale, 0.0)
+    starts = [Ascent(one, root) for one in (start, *_others(posterior, start))]
+    found: list[tuple[float, Fit]] = []
+    improper = top = -np.inf
+    for _ in range(ROUNDS):
+        for ascent in starts:
+            end = climb(posterior, *ascent)
+            if _is_known(found, end) or not posterior.gradient(end)[0] > top - MATTERS:
+                continue
+            settled = settle(posterior, end, ascent.root)
+            value = posterior.gradient(end if settled is None else settled[0])[0]
+            if settled is None:
+                improper = max(improper, value)
+            elif not _is_known(found, settled[0]):
+                found.append((value, Fit(*settled, 0.0)))
+        highest = max((value for value, _ in found), default=-np.inf)
+        if improper > highest or not highest > top + HIGHER:
+            break
+        top = highest
+        starts = _relabelled(posterior, max(found, key=lambda one: one[0])[1])
+    if improper > top:
+        return ()
+    kept = [one for one in found if one[0] > top - MATTERS]
+    return tuple(fit for _, fit in sorted(kept, key=lambda one: -one[0]))
+
+
+def _is_known(found: list[tuple[float, Fit]], theta: Floats) -> bool:
+    """Whether a climb ended at one of the modes."""
+    return any(np.linalg.norm(np.linalg.solve(fit.root, theta - fit.mode)) < APART for _, fit in found)
+
+
+def _relabelled(posterior: Posterior, fit: Fit) -> list[Ascent]:
+    """Return points near which there are modes with other labels on the levels, where such may matter.
+
+    Of a large file some records are looked at: what is so much less likely there has no weight in all.
+    """
+    system, n = posterior.problem.system, len(posterior.problem.system)
+    rows = np.linspace(0, n - 1, min(n, LOOKED_AT)).astype(np.int64)
+    some = posterior if len(rows) == n else posterior.of(rows)
+    own, share = some.problem.system, n / len(rows)
+    each = problem_of(own, counting=False)
+    drawn = true_codes(each, some.prepared(fit.mode[None]), np.random.default_rng(0))
+    found, values = [], []
+    for j, variable in enumerate(system.variables):
+        if not variable.is_category or j == system.interest.response or not own.unknown[:, j].any():
+            continue
+        for order in _orders(len(variable.levels)):
+            state, hidden = drawn.copy(), own.unknown[:, j]
+            state[hidden, j] = order[state[hidden, j].astype(np.int64)]
+            start, root = first_guess(some, state)
+            end = climb(some, start, root)
+            found.append(Ascent(end, root / share**0.5))
+            values.append(some.gradient(end)[0])
+    least = some.gradient(fit.mode)[0] - 2.0 * MATTERS * share**-0.5
+    return [one for one, value in zip(found, values, strict=True) if value > least]
+
+
+def _orders(levels: int) -> list[Ints]:
+    """Return ways to change the places of levels: all of few, else those of two levels."""
+    if levels <= ALL_ORDERS:
+        return [np.array(order) for order in permutations(range(levels))][1:]
+    found = []
+    for a, b in islice(combinations(range(levels), 2), MOST_PAIRS):
+        order = np.arange(levels)
+        order[[a, b]] = b, a
+        found.append(order)
+    return found
 
 
 def _others(posterior: Posterior, start: Floats) -> list[Floats]:
@@ -44,13 +116,15 @@ def _others(posterior: Posterior, start: Floats) -> list[Floats]:
     return found
 
 
-def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
-    """Return a start from least squares on the released values, and the scale of the parameters around it."""
+def first_guess(posterior: Posterior, state: Floats | None = None) -> tuple[Floats, Floats]:
+    """Return a start from least squares on released (or other) values, and the scale of the parameters around it."""
     system, size = posterior.problem.system, len(posterior)
     theta, root = np.zeros(size), np.zeros((size, size))
     for equation, start in zip(system.equations, parameter_starts(system), strict=True):
         here = posterior.linear[start : start + len(equation.names)]
-        design, own = _columns(posterior, equation)
+        design, own = _columns(
+            posterior, equation, posterior.problem.system.state if state is None else state
+        )
         prior_sd = posterior.sd[start : start + len(equation.names)]
         family = equation.family
         target, width = _ordered(own) if family == ORDERED else working(family, own)
@@ -63,17 +137,17 @@ def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
     return theta, root
 
 
-def _columns(posterior: Posterior, equation: Equation) -> tuple[Floats, Floats]:
-    """Return the columns and the response of an equation at the released values, of the records it speaks of."""
+def _columns(posterior: Posterior, equation: Equation, state: Floats) -> tuple[Floats, Floats]:
+    """Return the columns and the response of an equation at some values, of the records it speaks of."""
     system = posterior.problem.system
-    own = system.state[:, equation.response]
+    own = state[:, equation.response]
     if equation.stick is not None:
         rows = own >= equation.stick
         own = (own == equation.stick).astype(np.float64)
     else:
         rows = np.ones(len(system), bool) if system.counted is None else system.counted
     rows = rows if rows.any() else np.ones(len(system), bool)
-    values = {variable.name: system.state[rows, j] for j, variable in enumerate(system.variables)}
+    values = {variable.name: state[rows, j] for j, variable in enumerate(system.variables)}
     columns = np.empty((int(rows.sum()), len(equation.columns)))
     for k, node in enumerate(equation.columns):
         centre = equation.centres[k] if equation.centres else 0.0

@@ -32,7 +32,7 @@ class Posterior:
 
     def __init__(self, problem: Problem, priors: Sequence[Resolved]) -> None:
         interest = problem.system.interest
-        self.problem, self.family = problem, interest.family
+        self.problem, self.family, self.priors = problem, interest.family, priors
         self.interest_prior = priors[-1]
         ordered = (priors[-1], *priors[:-1])
         self.mean = np.concatenate([prior.mean for prior in ordered])
@@ -46,6 +46,13 @@ class Posterior:
 
     def __len__(self) -> int:
         return len(self.extra) + len(self.linear)
+
+    def of(self, records: Ints) -> Posterior:
+        """Return the posterior by some of the records."""
+        from ...weighting.resampling import resampled
+        from .design import problem_of
+
+        return Posterior(problem_of(resampled(self.problem.system, records)), self.priors)
 
     @property
     def axes(self) -> Ints:

@@ -1,9 +1,9 @@
 """Sampling with the unknown categories summed over, where nothing else is unknown.
 
 A record's likelihood is then a sum over the levels its categories may have, and the posterior has as many dimensions as
-the equations have parameters. It is sampled by independence chains; where these do not mix, because it is skewed, by
-Hamiltonian ones. Where there is more than one mode, because the noise hardly leaves a signal, `draw` returns None and
-the Gibbs sampler, which sees every category, takes over.
+the equations have parameters. It is sampled by independence chains, whose proposals know every mode; where these do not
+mix, because it is skewed, by Hamiltonian ones. Where these do not mix either `draw` returns None and the Gibbs sampler,
+which sees every category, takes over.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ...system import FAMILIES, GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, Sy
 from ..chains import MOST_TRUTHS, Progress, Running
 from ..gibbs.laid_out import Part
 from ..gibbs.recording import names_of, nuisance_names
-from ..marginal.independence import run, tune
+from ..marginal.independence import run, tune_all
 from ..marginal.sampling import LONGEST
 from .design import problem_of, resolved_priors, why_not
-from .mode import fit
+from .mode import modes_of
 from .posterior import Posterior, cuts_of
 from .trajectories import run_trajectories
 
@@ -84,18 +84,20 @@ class Sampled(NamedTuple):
 def chains_of(posterior: Posterior, running: Running, rng: np.random.Generator) -> Sampled | None:
     """Draw vectors of parameters, by independence chains or, where these stand still, Hamiltonian ones.
 
-    None where there is no proper mode, or more than one, and where chains do not agree.
+    None where there is no proper mode, and where chains do not agree.
     """
-    found = fit(posterior)
-    if found is None:
+    modes = modes_of(posterior)
+    if not modes:
         return None
-    tuned, rngs, ran = tune(posterior, found, rng), rng.spawn(running.chains), None
+    tuned, rngs, ran = tune_all(posterior, modes, rng), rng.spawn(running.chains), None
     with ThreadPoolExecutor(min(running.chains, running.cores or os.cpu_count() or 1)) as pool:
         if tuned is not None:
             ran = list(pool.map(lambda own: run(posterior, tuned[0], running.draws, own), rngs))
-            way, info = "independence", {"effective share of proposals": tuned[1]}
+            way, info = "independence", {"effective share of proposals": tuned[1], "modes": len(modes)}
         if ran is None or max(chain.longest for chain in ran) > max(LONGEST * running.draws, 25.0):
-            ran = run_trajectories(posterior, found, running.draws, rngs, pool)
+            if len(modes) > 1:  # no path leads from one to the other
+                return None
+            ran = run_trajectories(posterior, modes[0], running.draws, rngs, pool)
             way, info = "Hamiltonian", {}
     if ran is None:
         return None
@@ -129,11 +131,17 @@ def named_draws(posterior: Posterior, sampled: Sampled) -> Draws:
         if interest.centres:
             extra = extra + (coefficients @ np.array(interest.centres))[:, :, None]
     way = f"{sampled.way} chains on the marginal posterior ({FAMILIES[interest.family]})"
+    modes = sampled.info.get("modes", 1)
+    others = (
+        ""
+        if modes == 1
+        else f"; {modes} modes, between which levels change places: the noise hardly tells them"
+    )
     return Draws(
         names=names_of(system, parts[-1]),
         values=np.concatenate([coefficients, extra], axis=2),
         nuisance_names=nuisance_names(system, parts),
         nuisance=thetas[:, :, first + len(posterior.extra) :].copy(),
-        sampler=f"{way}, unknown categories summed over",
+        sampler=f"{way}, unknown categories summed over{others}",
         info=sampled.info,
     )

@@ -84,7 +84,7 @@ def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
 
 
 def start(plan: Plan, rng: np.random.Generator) -> Chain:
-    """Begin a chain at the released values, its parameters dispersed around a first fit."""
+    """Begin a chain near the released values, its parameters dispersed around a first fit."""
     from ....kernels.equations import Values
 
     laid_out, system = plan.laid_out, plan.system
@@ -105,10 +105,23 @@ def start(plan: Plan, rng: np.random.Generator) -> Chain:
     ]
     noise = None if system.noise is None else system.noise.start(rng)
     chain = Chain(
-        plan, rng, system.state.copy(), noise, values, covariances, pseudo, plain_part(system, noise)
+        plan, rng, _first_state(plan, rng), noise, values, covariances, pseudo, plain_part(system, noise)
     )
     _first_fit(chain)
     return chain
+
+
+def _first_state(plan: Plan, rng: np.random.Generator) -> Floats:
+    """Return the released values, unknown categories drawn by what was released of each alone.
+
+    Where noise hardly leaves a category, its levels may change places without the model fitting worse. Chains that all
+    began at the released codes would agree on one way and call it the answer.
+    """
+    state = plan.system.state.copy()
+    for j, table, _ in plan.laid_out.categories:
+        rows = np.flatnonzero(plan.system.unknown[:, j])
+        state[rows, j] = np.argmax(table[rows] + rng.gumbel(size=(len(rows), table.shape[1])), axis=1)
+    return state
 
 
 def plain_part(system: System, noise: Any) -> Any:

@@ -2,11 +2,12 @@
 
 A proposal is multivariate t around the mode, on the scale of the curvature there and wider where the posterior is; else
 with the moments of weighted draws. It is accepted with chance min(1, w(new) / w(old)), w = posterior density / proposal
-density: Hastings' ratio (Tierney 1994, independence chains).
+density: Hastings' ratio (Tierney 1994, independence chains). For several modes it is a mixture of such laws.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ POOR = 0.3  # below: no proposal to sample with
 BATCH = 128
 REACHES = (1.0, 2.0, 3.0, 4.5)  # standard deviations from the mode at which the posterior is looked at
 NARROWEST, WIDEST = 0.8, 3.0
+LEAST_SHARE = 0.02  # of the proposals that go to a mode, however little the posterior has there
 
 
 class Target(Protocol):
@@ -50,8 +52,37 @@ class Proposal:
         round_ = rng.standard_normal((count, len(self.centre)))
         round_ *= np.sqrt(self.df / rng.chisquare(self.df, count))[:, None]
         stretch = np.where(round_ > 0.0, self.ahead, self.behind)
+        return self.centre + (stretch * round_) @ self.root.T, self._logs(round_, stretch)
+
+    def log_densities(self, thetas: Floats) -> Floats:
+        """Return the log density of each row, but for what laws of as many dimensions and the same df share."""
+        away = np.linalg.solve(self.root, (thetas - self.centre).T).T
+        stretch = np.where(away > 0.0, self.ahead, self.behind)
+        return self._logs(away / stretch, stretch) - float(np.linalg.slogdet(self.root)[1])
+
+    def _logs(self, round_: Floats, stretch: Floats) -> Floats:
         logs = -0.5 * (self.df + len(self.centre)) * np.log1p((round_**2).sum(axis=1) / self.df)
-        return self.centre + (stretch * round_) @ self.root.T, logs - np.log(stretch).sum(axis=1)
+        return np.asarray(logs - np.log(stretch).sum(axis=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Several proposals, one for each mode, drawn from by their shares: chains then go from mode to mode."""
+
+    parts: tuple[Proposal, ...]
+    shares: Floats
+
+    def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return draws and their log densities, constants apart."""
+        counts = rng.multinomial(count, self.shares)
+        drawn = [part.draw(int(own), rng)[0] for part, own in zip(self.parts, counts, strict=True)]
+        thetas = rng.permutation(np.concatenate(drawn))
+        return thetas, self.log_densities(thetas)
+
+    def log_densities(self, thetas: Floats) -> Floats:
+        """Return the log density of each row, constants apart."""
+        logs = np.stack([part.log_densities(thetas) for part in self.parts])
+        return np.asarray(np.logaddexp.reduce(logs + np.log(self.shares)[:, None], axis=0))
 
 
 class ChainDraws(NamedTuple):
@@ -80,6 +111,26 @@ def tune(posterior: Target, fit: Fit, rng: np.random.Generator) -> tuple[Proposa
             break
         trial = _refitted(trial, thetas, weights)
     return None if highest < POOR else (best, highest)
+
+
+def tune_all(
+    posterior: Target, fits: Sequence[Fit], rng: np.random.Generator
+) -> tuple[Proposal | Mixture, float] | None:
+    """Fit a proposal to each mode, in shares of what the posterior has there; None where one of them is poor."""
+    tuned = [tune(posterior, fit, rng) for fit in fits]
+    found = [one for one in tuned if one is not None]
+    if len(found) < len(tuned) or len(found) < 2:
+        return found[0] if found and len(found) == len(tuned) else None
+    parts, masses = tuple(proposal for proposal, _ in found), []
+    for part in parts:
+        thetas, _ = part.draw(PILOT, rng)
+        masses.append(np.logaddexp.reduce(posterior.log_densities(thetas) - part.log_densities(thetas)))
+    mixture = Mixture(parts, np.maximum(_weights(np.array(masses)), LEAST_SHARE))
+    mixture = Mixture(parts, mixture.shares / mixture.shares.sum())
+    thetas, logs = mixture.draw(PILOT, rng)
+    weights = _weights(posterior.log_densities(thetas) - logs)
+    efficiency = float(1.0 / (len(weights) * (weights**2).sum()))
+    return None if efficiency < POOR else (mixture, efficiency)
 
 
 def _split(posterior: Target, fit: Fit) -> Proposal:
@@ -118,7 +169,7 @@ def _refitted(proposal: Proposal, thetas: Floats, weights: Floats) -> Proposal:
     return Proposal(centre, root, proposal.df, even, even)
 
 
-def run(posterior: Target, proposal: Proposal, draws: int, rng: np.random.Generator) -> ChainDraws:
+def run(posterior: Target, proposal: Proposal | Mixture, draws: int, rng: np.random.Generator) -> ChainDraws:
     """Return a chain's draws; it starts at a draw picked by its weight among a pilot's."""
     thetas, logs = proposal.draw(BATCH, rng)
     weights = posterior.log_densities(thetas) - logs
