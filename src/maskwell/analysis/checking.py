@@ -33,8 +33,8 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
         ]
         raise BadPlan(
             f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
-            "noise carried below 0?); take log(x + c) with c so large that no plausible true value lies below -c, or the "
-            "column itself, or ask the steward for noise on the log scale"
+            "noise carried below 0?); take log(x + c) with c so large that no plausible true value lies below -c, or "
+            "the column itself, or ask the steward for noise on the log scale"
         )
     _collinear(design[counted], names)
     notes = [
@@ -74,7 +74,8 @@ def _collinear(design: Floats, names: tuple[str, ...]) -> None:
         return
     involved = [name for name, part in zip(names, np.abs(right[-1]), strict=True) if part > 1e-6]
     raise BadPlan(
-        f"the columns {', '.join(map(repr, involved))} are collinear, exactly or as far as arithmetic can tell: one is a combination of the others; "
+        f"the columns {', '.join(map(repr, involved))} are collinear, exactly or as far as "
+        "arithmetic can tell: one is a combination of the others; "
         "leave one out, or take columns far from 0 about their means, as in center(x)"
     )
 
