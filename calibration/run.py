@@ -60,7 +60,7 @@ def main() -> int:
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--quick", action="store_true", help="fewer tours and files: about 12 minutes of one core"
+        "--quick", action="store_true", help="fewer tours and files: about 20 minutes of one core"
     )
     parser.add_argument("--part", choices=("geweke", "ranks"), help="one of the two only")
     parser.add_argument("--json", action="store_true", help="print the verdict as JSON")

@@ -60,3 +60,18 @@ def test_the_noise_counts_with_the_error() -> None:
     assert any("noise is larger than the signal" in note for note in found.notes)
     with pytest.raises(BadPlan, match="which cannot be"):
         _fitted("y ~ x", masked, measurement_error={"x": 1.9 * own})
+
+
+def test_a_level_that_nobody_has_rests_on_its_prior_and_that_is_said() -> None:
+    """Its coefficient had the sd of its prior, 75, and nothing told."""
+    rng = np.random.default_rng(1)
+    codes = rng.choice(2, 600)
+    values = {"y": codes + rng.standard_normal(600), "c": np.array(["a", "b"])[codes]}
+    schema = Schema((Column("y", "continuous"), Column("c", "category", categories=("a", "b", "never"))))
+    table = Table.from_frame(pa.table(values), schema=schema)
+    masked = mw.apply(mw.Pram(("c",), stay=0.8), table, seed=1).release
+    found = _fitted("y ~ c", masked, draws=500, chains=2)
+    said = [note for note in found.notes if "prior" in note]
+    assert said == ["c[never] rests on its prior: the released records hardly say anything of it"]
+    given = _fitted("y ~ c", masked, draws=500, chains=2, priors=mw.Priors(coefficients={"c[never]": (0, 1)}))
+    assert not any("prior" in note for note in given.notes)

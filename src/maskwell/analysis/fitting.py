@@ -121,6 +121,10 @@ def fit(
     notes = check_design(system, release, asked.measurement_error)
     with shown(chosen.progress) as show:
         draws, beside = _drawn(system, release, weights, replace(chosen, progress=show), naive)
+    if weights is None:
+        from .identification import resting_on_priors
+
+        notes = (*notes, *resting_on_priors(system, chosen.priors, draws, notes))
     if beside is not None and Diagnostics.of(beside).failing:
         notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
     return _posterior(asked, system, draws, beside, notes)

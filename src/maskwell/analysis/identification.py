@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ..errors import BadPlan, raise_all
 from .expressions import Binary, Node, Unary
 from .formulas.trees import refs
+from .priors import Priors
+from .results.draws import Draws
 from .results.words import listed
 from .system import System
 
 NEARLY = (
     5e-7  # of the largest singular value: below it normal equations lose the digits that tell columns apart
 )
+NEARLY_PRIOR = 0.5  # of the sd of a prior: draws that spread as widely have learned little
 IMPOSSIBLE = (
     1e-9  # the probability of a column with so little variance, had it been measured with such an error
 )
@@ -110,3 +113,27 @@ def check_errors(system: System, errors: Mapping[str, float]) -> None:
                 f"measurement_error of {name!r} is {variance / max(own, 1e-300):,.3g} times the variance of the "
                 "released column, which cannot be: give the variance of the error, not its sd, in the column's units"
             )
+
+
+def resting_on_priors(system: System, priors: Priors, draws: Draws, notes: Sequence[str]) -> tuple[str, ...]:
+    """Say which coefficients the file hardly informs: their draws spread nearly as widely as their priors.
+
+    A level that nobody behind the noise has, or a column that noise has drowned. Coefficients whose priors the user
+    gave are as he wants them, and what other notes say is not said again.
+    """
+    from .samplers.gibbs.sweeps import plan_of
+
+    names = system.interest.names
+    sds = draws.values[:, :, : len(names)].std(axis=(0, 1))
+    own = plan_of(system, priors).priors[-1].sd
+    found = [
+        name
+        for name, sd, prior in zip(names, sds, own, strict=True)
+        if sd > NEARLY_PRIOR * prior
+        and name not in priors.coefficients
+        and not any(name in note and "prior" in note for note in notes)
+    ]
+    if not found:
+        return ()
+    rest = "rests on its prior" if len(found) == 1 else "rest on their priors"
+    return (f"{listed(found)} {rest}: the released records hardly say anything of it",)
