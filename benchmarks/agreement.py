@@ -93,10 +93,10 @@ def density(family: str, p: Mapping[str, Any], data: Mapping[str, Any], ops: Ops
 
 
 def priors(width: float, columns: list[Any], size: float) -> tuple[Any, float]:
-    """Return the prior sds of slopes and of the intercept."""
-    away = sum((column.mean() / column.std()) ** 2 for column in columns)
-    slopes = np.array([width * size / column.std() for column in columns])
-    return slopes, width * size * float(np.sqrt(1 + away))
+    """Return the prior sds of slopes and of the intercept, by what the other columns leave of each."""
+    left = np.sqrt(1.0 / np.diag(np.linalg.inv(np.atleast_2d(np.cov(columns, ddof=0)))))
+    away = sum((column.mean() / own) ** 2 for column, own in zip(columns, left, strict=True))
+    return width * size / left, width * size * float(np.sqrt(1 + away))
 
 
 def sites(family: str, data: Mapping[str, Any]) -> Iterator[Site]:

@@ -87,7 +87,7 @@ def choices_of(chances: Floats, near: Bools, least: float) -> tuple[Ints, Ints]:
     """
     pairs = chances[:, :-1]
     chosen = (pairs > least * pairs.max(axis=1, keepdims=True)) | near
-    return np.nonzero(chosen)[1], np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+    return np.ascontiguousarray(np.nonzero(chosen)[1]), np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
 
 
 def an_exchange_away(logs: Floats, match: Ints, least: float) -> Bools:
