@@ -20,7 +20,8 @@ from ...formulas.trees import evaluate
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import GAUSSIAN, Floats, System
-from ..chains import MOST_TRUTHS, Progress, Running
+from ..at_once import draw_at_once
+from ..chains import Progress, Running
 from .affine import released, why_not_linear
 from .form import Form, form_of, why_no_form
 from .reduced import Conjugate, Reduced, ReducedDraws, draw_reduced, reduce, triangle
@@ -61,16 +62,11 @@ def draw(
     progress: Progress | None = None,
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`, as many chains and draws as asked; None as for `sample`."""
-    from ..marginal.truths import with_truths
 
-    rng = np.random.Generator(np.random.SFC64(seed))
-    found = sample(system, priors, running.chains, running.draws, rng)
-    if found is not None and running.keep_truths:
-        found = with_truths(system, found, MOST_TRUTHS, rng)
-    if progress is not None:
-        total = running.chains * (running.warmup + running.draws)
-        progress(total, total)
-    return found
+    def whole(rng: np.random.Generator) -> Draws | None:
+        return sample(system, priors, running.chains, running.draws, rng)
+
+    return draw_at_once(whole, system, running, seed, progress)
 
 
 def sample(

@@ -17,6 +17,7 @@ import numpy as np
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import FAMILIES, GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, System
+from ..at_once import tell_end
 from ..chains import MOST_TRUTHS, Progress, Running
 from ..gibbs.laid_out import Part
 from ..gibbs.recording import names_of, nuisance_names
@@ -49,9 +50,7 @@ def draw(
     rng = np.random.Generator(np.random.SFC64(seed))
     posterior = Posterior(problem_of(system), resolved_priors(system, priors))
     found = chains_of(posterior, running, rng)
-    if progress is not None:
-        total = running.chains * (running.warmup + running.draws)
-        progress(total, total)
+    tell_end(running, progress)
     if found is None:
         return None
     draws = named_draws(posterior, found)

@@ -16,13 +16,13 @@ import numpy as np
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import FAMILIES, GAUSSIAN, Floats, System
-from ..chains import MOST_TRUTHS, Progress, Running
+from ..at_once import draw_at_once
+from ..chains import Progress, Running
 from .design import problem_of, resolved_priors, why_not
 from .families import INTEGRATED, has_extra
 from .independence import run, tune
 from .mode import fit
 from .posterior import Posterior
-from .truths import with_truths
 
 LONGEST = 0.02  # of the draws of a chain that it may stand still
 
@@ -40,14 +40,11 @@ def draw(
     progress: Progress | None = None,
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`, as long as asked; None where the chains do not mix."""
-    rng = np.random.Generator(np.random.SFC64(seed))
-    found = sample(system, priors, running.chains, running.draws, rng, cores=running.cores)
-    if found is not None and running.keep_truths:
-        found = with_truths(system, found, MOST_TRUTHS, rng)
-    if progress is not None:
-        total = running.chains * (running.warmup + running.draws)
-        progress(total, total)
-    return found
+
+    def whole(rng: np.random.Generator) -> Draws | None:
+        return sample(system, priors, running.chains, running.draws, rng, cores=running.cores)
+
+    return draw_at_once(whole, system, running, seed, progress)
 
 
 def sample(
