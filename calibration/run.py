@@ -14,6 +14,7 @@ import os
 import platform
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,12 @@ def main() -> int:
     ]
     left = sum(SECONDS["tours" if job[0] == "geweke" else "files"] * _times(job, size) for job in jobs)
     print(f"{len(jobs)} products to do, about {left / 60:.0f} minutes of one core", file=sys.stderr)
-    for number, job in enumerate(jobs):
-        _do(job, size, kept)
-        print(f"\r{number + 1} of {len(jobs)}: {job[1]} x {job[2]:40s}", end="", file=sys.stderr, flush=True)
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        running = {pool.submit(_do, job, size): job for job in jobs}
+        for number, done in enumerate(as_completed(running)):
+            _keep(running[done], *done.result(), kept)
+            name = " x ".join(running[done][1:])
+            print(f"\r{number + 1} of {len(jobs)}: {name:50s}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     failures = verdict(kept)
     _write(kept)
@@ -78,8 +82,8 @@ def _times(job: tuple[str, str, str], size: dict[str, int]) -> int:
     return size["tours" if job[0] == "geweke" else "files"]
 
 
-def _do(job: tuple[str, str, str], size: dict[str, int], kept: dict[str, Any]) -> None:
-    """Run one product and keep what it gave."""
+def _do(job: tuple[str, str, str], size: dict[str, int]) -> tuple[dict[str, Any], float]:
+    """Run one product; return what it gave, and the processor seconds it took."""
     from maskwell.analysis.samplers.gibbs import ordered
 
     ordered.CUT_SD = 1.0  # a size that few records speak of
@@ -95,8 +99,12 @@ def _do(job: tuple[str, str, str], size: dict[str, int], kept: dict[str, Any]) -
     else:
         names, ranks, apart = ranks_of(first, law, size["files"], seed)
         result = {"names": list(names), "sweeps between draws": round(apart, 1), **judged(ranks)}
-    kept["seconds"] = round(kept["seconds"] + time.process_time() - begun, 1)
-    kept[part][f"{first} x {law}"] = result
+    return result, time.process_time() - begun
+
+
+def _keep(job: tuple[str, str, str], result: dict[str, Any], seconds: float, kept: dict[str, Any]) -> None:
+    kept["seconds"] = round(kept["seconds"] + seconds, 1)
+    kept[job[0]][f"{job[1]} x {job[2]}"] = result
     _write(kept)
 
 

@@ -313,7 +313,7 @@ FLOORS = [  # from the ground up; a room may import rooms of its own floor and o
     {"kernels", "keystream", "arrays", "drawing"},
     {"laws", "table", "io", "datasets", "engines"},
     {"card"},
-    {"masking", "seal"},
+    {"masking", "sealing"},
     {"masks", "attacks", "analysis"},
     {"calibration", "protect", "checks", "utility"},
     {"plan", "pipeline"},

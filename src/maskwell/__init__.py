@@ -81,6 +81,20 @@ _WHERE = {
     "moment_correction": "analysis",
     "regression_calibration": "analysis",
     "simex": "analysis",
+    "Bound": "calibration",
+    "compare": "utility",
+    "Utility": "utility",
+    "Model": "utility",
+    "audit": "checks",
+    "Audit": "checks",
+    "Limits": "checks",
+    "ReleasePlan": "plan",
+    "release": "pipeline",
+    "Outcome": "pipeline",
+    "seal": "sealing",
+    "unseal": "sealing",
+    "internal_report": "report",
+    "external_report": "report",
     "Step": "laws",
     "Power": "laws",
     "MaskwellError": "errors",
@@ -105,9 +119,11 @@ __all__ = [
     "EM",
     "MASKS",
     "Absolute",
+    "Audit",
     "BayesIntruder",
     "Belief",
     "BiasNoise",
+    "Bound",
     "Chain",
     "CodeNoise",
     "Coding",
@@ -125,14 +141,17 @@ __all__ = [
     "HIndex",
     "IndependentNoise",
     "Key",
+    "Limits",
     "Linkage",
     "Masking",
     "MaskwellError",
     "MaskwellWarning",
     "MaxRate",
     "MixtureNoise",
+    "Model",
     "NearestRecord",
     "NoiseCard",
+    "Outcome",
     "OwnError",
     "Posterior",
     "Power",
@@ -146,6 +165,7 @@ __all__ = [
     "Recompute",
     "Relative",
     "Release",
+    "ReleasePlan",
     "Risk",
     "Risks",
     "Sample",
@@ -157,22 +177,27 @@ __all__ = [
     "Swapping",
     "Table",
     "Telling",
+    "Utility",
     "__version__",
     "agreement_curve",
     "analysis",
     "apply",
     "attack",
     "attacks",
+    "audit",
     "calibrate",
     "calibration",
+    "compare",
     "critical_noise",
     "datasets",
     "efficiency",
     "errors",
     "expected_risk",
+    "external_report",
     "fit",
     "forecast",
     "frontier",
+    "internal_report",
     "io",
     "kim_winkler",
     "laws",
@@ -182,13 +207,16 @@ __all__ = [
     "read_release",
     "regression_calibration",
     "relaxed_code",
+    "release",
     "schema",
+    "seal",
     "simex",
     "supervised_weights",
     "swap",
     "table",
     "telling",
     "tolerances",
+    "unseal",
     "write",
 ]
 
@@ -234,6 +262,7 @@ if TYPE_CHECKING:
         telling,
     )
     from .calibration import (
+        Bound,
         agreement_curve,
         calibrate,
         critical_noise,
@@ -242,6 +271,7 @@ if TYPE_CHECKING:
         relaxed_code,
     )
     from .card import NoiseCard
+    from .checks import Audit, Limits, audit
     from .errors import MaskwellError, MaskwellWarning
     from .io import read, write
     from .keystream import Key
@@ -262,10 +292,15 @@ if TYPE_CHECKING:
         Recompute,
         Subsample,
     )
+    from .pipeline import Outcome, release
+    from .plan import ReleasePlan
     from .protect import kim_winkler, swap
+    from .report import external_report, internal_report
     from .schema import Column, Schema
+    from .sealing import seal, unseal
     from .table import Table
     from .tolerances import ExpectedH, MaxRate, ProbH, Ratio, SwapShare
+    from .utility import Model, Utility, compare
 
 
 def __getattr__(name: str) -> Any:

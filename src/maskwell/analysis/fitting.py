@@ -53,6 +53,7 @@ LINKS = {
 NAMED = ("gaussian", "binary", "logit", "probit", "ordered", "poisson", "negative binomial")
 SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
 DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
+DRAW, DROP = "draw", "drop"  # what becomes of records with missing or coded values
 NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
 
 
@@ -60,6 +61,8 @@ NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
 class FitOptions:
     """How a model is fitted: chains, draws of each (None: until they agree), warm-up, sampler, priors, seed.
 
+    `missing` says what becomes of records in which a column of the model is missing or coded: "draw" draws what is not
+    known with the rest, "drop" leaves these records out, as ordinary fits do.
     `progress` is True (a bar on standard error, or lines where that is no terminal), False, a function that is called
     with the steps done and the steps in all, or None: a bar at a terminal and nothing elsewhere.
     """
@@ -72,6 +75,7 @@ class FitOptions:
     seed: int | None = None
     cores: int | None = None
     keep_truths: bool = False
+    missing: str = DRAW
     progress: Any = None
 
     def __post_init__(self) -> None:
@@ -82,6 +86,8 @@ class FitOptions:
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise BadPlan(f"{name} must be a whole number of at least {least}")
         check_progress(self.progress)
+        if self.missing not in (DRAW, DROP):
+            raise BadPlan(f"missing is {DRAW!r} or {DROP!r}, not {self.missing!r}")
         if not isinstance(self.priors, Priors):
             raise BadPlan("priors must be a Priors, such as Priors(coefficients={'x': (0, 1)})")
         if self.sampler not in SAMPLERS:
@@ -109,13 +115,18 @@ def fit(
     of known errors of the original columns, `weights` names a column of survey weights. The covariate model of unknown
     columns has the grouping of the model of interest unless `covariate_groups` is False. With `naive` the unadjusted
     fit stands beside. Further arguments (`chains`, `draws`, `warmup`, `seed`, `priors`, `sampler`, `cores`,
-    `keep_truths`, `progress`) are those of `FitOptions`; `progress` is True for a bar, False for none, or a function.
+    `keep_truths`, `missing`, `progress`) are those of `FitOptions`; `missing="drop"` leaves records with missing values
+    out, `progress` is True for a bar, False for none, or a function.
     """
     chosen = _options(options, given)
     kind = family_of(family, link)
     errors = _check_arguments(formula, weights, measurement_error)
     release = as_release(release)
     parsed, seen = read_formula(formula, release)
+    left_out: tuple[str, ...] = ()
+    if chosen.missing == DROP:
+        release, left_out = _complete(release, [*seen])
+        parsed, seen = read_formula(formula, release)
     asked = Asked(parsed, kind, covariate_groups, errors)
     system = build(asked, release, seen)
     notes = check_design(system, release, asked.measurement_error)
@@ -127,7 +138,21 @@ def fit(
         notes = (*notes, *resting_on_priors(system, chosen.priors, draws, notes))
     if beside is not None and Diagnostics.of(beside).failing:
         notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
-    return _posterior(asked, system, draws, beside, notes)
+    return _posterior(asked, system, draws, beside, (*left_out, *notes))
+
+
+def _complete(release: Release, columns: list[str]) -> tuple[Release, tuple[str, ...]]:
+    """Return the records in which all columns are open, and what there is to say of the others."""
+    open_in_all = np.asarray(release.table.is_open(columns).all(axis=1))
+    count = int(len(open_in_all) - open_in_all.sum())
+    if not count:
+        return release, ()
+    if count == len(open_in_all):
+        raise BadPlan(
+            "no record has values in every column of the model: leave a column out, or missing='draw'"
+        )
+    said = f"{count:,} records are left out, because a value in them is missing or coded"
+    return replace(release, table=release.table.take(np.flatnonzero(open_in_all))), (said,)
 
 
 def _drawn(

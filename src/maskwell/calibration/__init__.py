@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bounds import Bound, Widening
 from .calibrate import calibrate
 from .calibrated import Calibration
 from .closed_form import FieldNoise, MooreNoise, uniform_agreement
@@ -11,6 +12,7 @@ from .curve import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
 from .estimates import Estimate
 from .expected import ExpectedFigures, ExpectedRisk, expected_risk
 from .frontier import Frontier, FrontierPoint, frontier
+from .held_back import TradeOff
 from .losses import LOSSES, il1s, total_variance_ratio
 from .scaling import scale_of, scaled
 from .trials import Trial
@@ -19,6 +21,7 @@ __all__ = [
     "FINE_R0",
     "LOSSES",
     "AgreementCurve",
+    "Bound",
     "Calibration",
     "CodeFigure",
     "CriticalNoise",
@@ -31,7 +34,9 @@ __all__ = [
     "FrontierPoint",
     "MooreNoise",
     "RelaxedCode",
+    "TradeOff",
     "Trial",
+    "Widening",
     "agreement_curve",
     "calibrate",
     "critical_noise",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -12,9 +12,11 @@ from ..keystream import Key
 from ..masks import Chain
 from ..table import Table
 from ..tolerances import MaxRate, is_real
+from .bounds import Bound, Bounds, Widening
 from .calibrated import Calibration, level_of
 from .columns import ColumnScales, Pieces, spread_over_columns
 from .floors import check_floor, fingerprint_floor, floor_notes, is_certain
+from .held_back import HeldBack, TradeOff, held_back_notes, trade_off_notes
 from .judging import measure_of
 from .losses import TOTAL_VARIANCE, loss_of
 from .scaling import check_scale, largest_factor, scaled, writable
@@ -37,6 +39,10 @@ MOST_ATTEMPTS = 12
 LITTLE_GAIN = (
     "scales for each column saved no more than the precision of the scale: one scale for all is kept"
 )
+FOR_BOUNDS = "scales for each column are chosen for the bounds, not for the objective of per_column"
+UNCONFIRMED = (
+    "more noise was held back by the bounds: take more draws, or allow a little more of risk or widening"
+)
 FLOORS = ("refuse", "report")
 FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
 
@@ -47,6 +53,7 @@ def calibrate(
     attack: Any = None,
     tolerance: Any = FIFTEEN_PERCENT,
     *,
+    bounds: Sequence[Bound] = (),
     over: str = "all",
     key: Key | None = None,
     seed: int | None = None,
@@ -70,6 +77,9 @@ def calibrate(
     `precision` is that of the scale.
     `per_column` gives each column a scale of its own that makes the `objective` small: "total variance ratio", "IL1s"
     or a function of a masking. A tolerance below the fingerprint floor is refused; `floor="report"` only reports it.
+    `bounds` are on utility: no interval of a named model widened by more than a share, by its forecast. Where one scale
+    for all breaks them, columns that the models use get less noise and the others more; where no noise meets both, the
+    result is not met, and its `trade_off` says what is to be had.
 
     Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
     """
@@ -86,23 +96,29 @@ def calibrate(
         progress=_logged(trace, progress),
     )
     share = _floor(bench, mask, tolerance, floor)
-    return _calibrated(bench, terms, mask, tolerance, share, trace, per_column=per_column)
+    within = Bounds.of(bounds, bench, mask)
+    outcome = _search(bench, terms, mask, Pieces.of(mask, table) if per_column else None, within)
+    confirmed = _confirm(bench, terms, outcome)
+    return _told(bench, terms, mask, tolerance, share, trace, outcome, confirmed)
 
 
-def _calibrated(
+def _told(
     bench: Bench,
     terms: Terms,
     mask: Any,
     tolerance: Any,
     floor: float,
     trace: list[Trial],
-    *,
-    per_column: bool,
+    outcome: _Outcome,
+    confirmed: _Confirmed,
 ) -> Calibration:
-    """Search, confirm, and tell."""
-    outcome = _search(bench, terms, mask, Pieces.of(mask, bench.table) if per_column else None)
-    confirmed = _confirm(bench, terms, outcome)
+    """Put together what is told."""
     nearest = min(trace, key=lambda trial: float(trial.excess.mean()))
+    first, held, trade_off = trace[0], outcome.held, None
+    if held is not None and outcome.found.trial is None:
+        trade_off = held.trade_off()
+        nearest = trade_off.at_bounds or trade_off.at_tolerance
+    notes = _notes(first, outcome, confirmed, trade_off)
     return Calibration(
         mask=confirmed.mask,
         given=mask,
@@ -119,7 +135,9 @@ def _calibrated(
         is_monotone=outcome.found.is_monotone,
         trace=tuple(trace),
         columns=outcome.columns,
-        notes=(*floor_notes(tolerance, floor), *_notes(trace[0], outcome, confirmed)),
+        widening=outcome.widening(confirmed.trial, trade_off),
+        trade_off=trade_off,
+        notes=(*floor_notes(tolerance, floor), *notes),
     )
 
 
@@ -175,16 +193,36 @@ def _share(name: str, value: Any, most: float) -> list[str]:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """What the search found, and the plan at each factor for confirmation to raise."""
+    """What the search found, and the plan at each factor for confirmation to raise.
+
+    `held` is there where there are bounds and one scale for all meets the tolerance; `is_held` where that one breaks
+    the bounds.
+    """
 
     found: Found
     scales: Scales
     mask_at: Callable[[float], Any]
     largest: float
     columns: ColumnScales | None = None
+    held: HeldBack | None = None
+    is_held: bool = False
+
+    def widening(self, last: Trial | None, trade_off: TradeOff | None) -> tuple[Widening, ...]:
+        """Return what the noise last tried does to each bound's model, or what the tolerance asks where none was."""
+        if trade_off is not None:
+            return trade_off.widening
+        return () if self.held is None or last is None else self.held.bounds.widening(last.mask)
+
+    def held_back_at(self, last: Trial | None) -> float | None:
+        """Return the factor at which one scale for all breaks the bounds that the noise last tried keeps."""
+        if self.held is None or last is None:
+            return None
+        if self.is_held:
+            return self.held.common.factor
+        return last.factor if self.columns is None and last.mask == self.held.raised_to(last.factor) else None
 
 
-def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None) -> _Outcome:
+def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds: Bounds) -> _Outcome:
     def mask_at(factor: float) -> Any:
         return writable(scaled(mask, factor)) if pieces is None else pieces.at(factor)
 
@@ -192,13 +230,45 @@ def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None) -> _Ou
     scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest)
     found = find_weakest(scales, terms.precision)
     common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor)), largest)
+    if bounds and found.trial is not None:
+        held = HeldBack(scales, bounds, mask, found.trial)
+        if not bounds.hold(found.trial.mask):
+            within = held.weakest(terms.precision)
+            notes = (*found.notes, *within.notes, *(() if pieces is None else (FOR_BOUNDS,)))
+            is_monotone = found.is_monotone and within.is_monotone
+            within = Found(within.trial, is_monotone, tuple(dict.fromkeys(notes)))
+            return replace(common, found=within, mask_at=held.at, largest=inf, held=held, is_held=True)
+        common = replace(common, mask_at=_within(held, common.mask_at, held.at), held=held)
     if pieces is None or found.trial is None:
         return common
+    return _spread(common, pieces, terms)
+
+
+def _spread(common: _Outcome, pieces: Pieces, terms: Terms) -> _Outcome:
+    """Give each column a scale of its own, from the common one on, while no bound breaks."""
+    scales, found, held = common.scales, common.found, common.held
+    assert found.trial is not None
+    if held is not None:
+        is_met, bounds = scales.is_met, held.bounds
+        scales = replace(scales, is_met=lambda trial: is_met(trial) and bounds.hold(trial.mask))
     best, columns = spread_over_columns(scales, found.trial, pieces, terms.precision)
     if columns.gain <= 2 * terms.precision:
         return replace(common, found=replace(found, notes=(*found.notes, LITTLE_GAIN)), columns=columns)
+    mask_at = best.pieces.at if held is None else _within(held, best.pieces.at, held.at)
     found = replace(found, trial=best.trial)
-    return _Outcome(found, scales, best.pieces.at, inf, columns)
+    return replace(common, found=found, mask_at=mask_at, largest=inf, columns=columns)
+
+
+def _within(
+    held: HeldBack, mask_at: Callable[[float], Any], instead: Callable[[float], Any]
+) -> Callable[[float], Any]:
+    """Return the plan at a factor, or where that breaks a bound the one that is held back."""
+
+    def within(factor: float) -> Any:
+        mask = mask_at(factor)
+        return mask if held.bounds.hold(mask) else instead(factor)
+
+    return within
 
 
 @dataclass(frozen=True)
@@ -212,7 +282,7 @@ class _Confirmed:
 def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
     """Put the scale to fresh draws, raising it where it fails."""
     if outcome.found.trial is None:
-        return _Confirmed(None, None, 0, (_out_of_reach(outcome),))
+        return _Confirmed(None, None, 0, () if outcome.is_held else (_out_of_reach(outcome),))
     factor = outcome.found.trial.factor
     mask = outcome.mask_at(factor)
     for attempt in range(1, MOST_ATTEMPTS + 1):
@@ -226,7 +296,7 @@ def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
             bench.resolved(raised_mask)
         except BadPlan:
             break
-        if following == factor:
+        if following == factor or raised_mask == mask:
             break
         mask, factor = raised_mask, following
     note = (
@@ -249,10 +319,17 @@ def _out_of_reach(outcome: _Outcome) -> str:
     return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"
 
 
-def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed) -> list[str]:
+def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed, trade_off: TradeOff | None) -> list[str]:
     """Say who took no part, how the scale was found and confirmed, and what to think of it."""
     left_out = [f"{name} took no part: {why}" for name, why in first.refused.items()]
-    return [*left_out, *outcome.found.notes, *confirmed.notes, *_remarks(confirmed, outcome)]
+    said = [*left_out, *outcome.found.notes, *confirmed.notes, *_remarks(confirmed, outcome)]
+    if outcome.held is None:
+        return said
+    if trade_off is not None:
+        return [*said, *trade_off_notes(outcome.held, trade_off)]
+    raised_to = outcome.held_back_at(confirmed.trial)
+    said += () if raised_to is None else held_back_notes(outcome.held, raised_to)
+    return [*said, UNCONFIRMED] if confirmed.mask is None else said
 
 
 def _remarks(confirmed: _Confirmed, outcome: _Outcome) -> list[str]:

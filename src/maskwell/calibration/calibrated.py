@@ -8,7 +8,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..masks import Chain
+from .bounds import Widening, percent
 from .columns import ColumnScales
+from .held_back import ROUND as BOUNDS
+from .held_back import TradeOff
 from .judging import ALL, Measure
 from .scaling import scale_of, scale_words
 from .trials import Trial, trace_table
@@ -35,6 +38,8 @@ class Calibration:
     scale was chosen, because that came out well: it flatters. `floor` is the share of records that no noise protects
     (nothing where it was not looked at), `attempts` how many scales were put to confirmation, `level` the chance that a
     scale which exceeds the tolerance is confirmed all the same, over all attempts. `trace` has every trial in order.
+    `widening` has a forecast for each bound: under `mask`, or where no noise meets both tolerance and bounds under the
+    plan of `trade_off` that meets the tolerance.
     """
 
     mask: Any
@@ -52,6 +57,8 @@ class Calibration:
     is_monotone: bool
     trace: tuple[Trial, ...]
     columns: ColumnScales | None = None
+    widening: tuple[Widening, ...] = ()
+    trade_off: TradeOff | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -94,6 +101,8 @@ class Calibration:
             "precision": self.precision,
             "is_monotone": self.is_monotone,
             "columns": asdict(self.columns) if self.columns else None,
+            "widening": [one.to_dict() for one in self.widening],
+            "trade_off": self.trade_off.to_dict() if self.trade_off else None,
             "trace": [trial.to_dict() for trial in self.trace],
             "notes": list(self.notes),
         }
@@ -117,8 +126,9 @@ class Calibration:
         """Return what fits on one screen."""
         kind = type(self.given).__name__
         head = f"met: {kind} with {scale_words(self.mask)}" if self.met else f"NOT met by {kind}"
+        head += "" if self.trade_off is None else " within the bounds"
         whom = "all targets" if self.over == ALL else "the most outlying tenth of the targets"
-        lines = [f"Calibration {head}", f"  tolerance   {self.tolerance}"]
+        lines = [*wrap(f"Calibration {head}", 100, subsequent_indent="  "), f"  tolerance   {self.tolerance}"]
         lines.append(f"  judged      {self.measure.name}, over {whom}")
         intruders = len(self.trace[0].names)
         if intruders > 1:
@@ -128,7 +138,8 @@ class Calibration:
             lines.append(f"              {whose}")
         if self.floor is not None:
             lines.append(f"  floor       {self.floor:.2%} of them have a fingerprint that no noise hides")
-        lines += [*self._confirmation_lines(), *self._column_lines(), "", *self._trace_lines()]
+        lines += [*self._confirmation_lines(), *self._bound_lines(), *self._column_lines()]
+        lines += ["", *self._trace_lines()]
         notes = [
             line
             for note in self.notes
@@ -139,7 +150,11 @@ class Calibration:
     def _confirmation_lines(self) -> list[str]:
         shown = self.measure.shown
         best = self.closest
-        near = [] if best is None else [f"  closest     {best.said} at {_short(best)}"]
+        near = (
+            []
+            if best is None or self.trade_off is not None
+            else [f"  closest     {best.said} at {_short(best)}"]
+        )
         if self.confirmation is None or self.searched is None:
             return near
         last, side = self.confirmation, "at least" if self.measure.at_least else "at most"
@@ -152,6 +167,21 @@ class Calibration:
             f"  searched    {self.searched.said} over the {self.searched.replicates} draws of the search",
             f"              at {_short(self.searched)}, chosen because that came out well",
         ]
+
+    def _bound_lines(self) -> list[str]:
+        """Say each bound's widening; where no noise meets both, that of the plan that meets the tolerance."""
+        lines = [
+            f"{one.words} in {one.formula} ({'' if one.met else 'NOT '}at most {percent(one.at_most)})"
+            for one in self.widening
+        ]
+        if self.trade_off is not None:
+            met, within = self.trade_off.at_tolerance, self.trade_off.at_bounds
+            lines.insert(0, f"where the tolerance is met, with {scale_words(met.mask)}:")
+            if within is not None:
+                lines.append(f"where the bounds hold, with {scale_words(within.mask)}:")
+                lines.append(f"{within.measure.name} {within.said}")
+        wrapped = [part for line in lines for part in wrap(line, 84, subsequent_indent="  ")]
+        return [f"  {'bounds' if i == 0 else '':<12}{line}" for i, line in enumerate(wrapped)]
 
     def _column_lines(self) -> list[str]:
         if self.columns is None:
@@ -184,6 +214,8 @@ class Calibration:
 
 def _short(trial: Trial) -> str:
     """Say a scale, or where it has many figures how many times the given one it is."""
+    if trial.round == BOUNDS:
+        return f"{trial.factor:.3g} x the given scale, held back by the bounds"
     words = scale_words(trial.mask)
     many = isinstance(trial.mask, Chain) and len(scale_of(trial.mask)) > 1
     return f"{trial.factor:.3g} x the given scale" if many or len(words) > LONGEST_WORDS else words

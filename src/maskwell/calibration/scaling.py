@@ -189,12 +189,15 @@ def scale_words(mask: Any) -> str:
     if len(stages) < 2:
         return ", ".join(f"{name}={_figure(value)}" for one in stages for name, value in _own(one))
     several = len({type(one) for one in stages}) > 1
-    named: dict[str, list[str]] = {}
+    named: dict[str, dict[str, tuple[str, ...]]] = {}
     for stage in stages:
         for name, value in _own(stage):
-            said = f"{type(stage).__name__} {name}" if several else name
-            named.setdefault(said, []).append(f"{_figure(value)} ({_listed(stage.columns)})")
-    return "; ".join(f"{name} {', '.join(values)}" for name, values in named.items())
+            alike = named.setdefault(f"{type(stage).__name__} {name}" if several else name, {})
+            alike[_figure(value)] = (*alike.get(_figure(value), ()), *stage.columns)
+    listed = {
+        name: [f"{said} ({_listed(on)})" for said, on in alike.items()] for name, alike in named.items()
+    }
+    return "; ".join(f"{name} {', '.join(figures)}" for name, figures in listed.items())
 
 
 def _listed(columns: tuple[str, ...]) -> str:
@@ -254,6 +257,32 @@ def columns_apart(mask: Any, table: Table) -> tuple[Any, ...]:
     if joint or len(mask.columns) == 1:
         return (mask,)
     return tuple(_of_column(mask, name) for name in mask.columns if not _left_out(mask, table, name))
+
+
+def groups_apart(mask: Any, table: Table, group_of: Callable[[str], Any]) -> tuple[Any, ...]:
+    """Return masks with one scale each as `columns_apart` does, correlated noise by the groups of its columns.
+
+    Noise stays correlated within a group; between groups it is then independent. Noise that keeps all moments needs
+    all its columns, and stays whole.
+    """
+    return tuple(
+        piece for whole in columns_apart(mask, table) for piece in _by_groups(whole, table, group_of)
+    )
+
+
+def _by_groups(mask: Any, table: Table, group_of: Callable[[str], Any]) -> tuple[Any, ...]:
+    if not isinstance(mask, CorrelatedNoise) or mask.keep != "means":
+        return (mask,)
+    groups: dict[Any, list[str]] = {}
+    for name in mask.columns:
+        if not _left_out(mask, table, name):
+            groups.setdefault(group_of(name), []).append(name)
+    if len(groups) < 2:
+        return (mask,)
+    return tuple(
+        replace(mask, columns=tuple(names), limits=tuple(one for one in mask.limits if one[0] in names))
+        for names in groups.values()
+    )
 
 
 def _left_out(mask: Any, table: Table, name: str) -> bool:

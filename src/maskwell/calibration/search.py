@@ -96,7 +96,7 @@ class Found:
 def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> Found:
     """Search from a scale both ways; look beyond what is found; where the risk does not fall throughout, by a grid."""
     start = min(start, scales.largest)
-    fails, meets = _bracket(scales, start)
+    fails, meets = bracket(scales, start)
     if meets is not None:
         meets = bisect(scales, fails, meets, precision) if fails is not None else meets
         _look_beyond(scales, meets)
@@ -108,7 +108,7 @@ def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> Found:
     return Found(scales.at(meets), True, _least_notes(scales, fails, meets))
 
 
-def _bracket(scales: Scales, start: float) -> tuple[float | None, float | None]:
+def bracket(scales: Scales, start: float) -> tuple[float | None, float | None]:
     """Return a scale that fails and a larger one that meets, a stride apart, or nothing where there is none."""
     at = start
     if scales.meets(at):

@@ -18,6 +18,8 @@ from ..studies.command import study
 from .beliefs import telling
 from .fitting import fit
 from .intruders import attack, swap
+from .judging import audit, compare
+from .newplan import new
 from .reading import (
     ColumnsOption,
     DecimalOption,
@@ -31,6 +33,8 @@ from .reading import (
     is_plan,
     noise,
 )
+from .releasing import release as release_plan
+from .sealing import seal, unseal
 from .sizing import calibrate, fingerprint
 from .telling import warnings_told
 from .wording import in_options
@@ -263,7 +267,8 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
-for command in (fit, attack, telling, swap, calibrate, fingerprint, study):
+app.command("release")(release_plan)
+for command in (new, fit, attack, telling, swap, calibrate, fingerprint, compare, audit, seal, unseal, study):
     app.command()(command)
 
 

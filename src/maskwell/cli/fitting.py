@@ -12,12 +12,14 @@ import typer
 
 from ..errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning, raise_all
 from .reading import JsonOption, given
+from .sealing import IdentityOption, PassphraseFileOption, passphrase_for
 from .telling import said, warnings_told
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..masking import Release
+    from ..masking.carrying import Opening
 
 NO = 1  # exit code: the answer is no
 ENDINGS = (".csv", ".parquet")
@@ -38,10 +40,20 @@ def fit(
         str | None, typer.Option(help="Of a binary family: logit or probit.", show_default="logit")
     ] = None,
     card: Annotated[
-        Path | None, typer.Option(help="The noise card (JSON).", show_default="that of the release")
+        Path | None,
+        typer.Option(help="The noise card, open or sealed (.age).", show_default="that of the release"),
     ] = None,
+    identity: IdentityOption = None,
+    passphrase_file: PassphraseFileOption = None,
     schema: Annotated[
         Path | None, typer.Option(help="Of a data file: the schema (TOML).", show_default="one is proposed")
+    ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(
+            help="Values that are missing or coded: draw them with the rest, or drop their records.",
+            show_default="draw",
+        ),
     ] = None,
     weights: Annotated[str | None, typer.Option(metavar="COLUMN", help="A column of survey weights.")] = None,
     measurement_error: Annotated[
@@ -95,18 +107,27 @@ def fit(
     - `maskwell fit out "INCOME ~ AGE + SEX"`
 
     - `maskwell fit data.csv "PASSED ~ SCORE + (1|SCHOOL)" --family binary --card card.json`
+
+    - `maskwell fit out "INCOME ~ AGE + SEX" --identity key.txt`
     """
     from ..analysis import fit as run
 
     _check_outputs(level, check, picture, truths, save)
     errors = _errors(measurement_error)
     options = given(
-        link=link, weights=weights, draws=draws, warmup=warmup, seed=seed, sampler=sampler, cores=cores
+        link=link,
+        weights=weights,
+        missing=missing,
+        draws=draws,
+        warmup=warmup,
+        seed=seed,
+        sampler=sampler,
+        cores=cores,
     )
     options |= {"measurement_error": errors} if errors else {}
     options |= {"keep_truths": True} if truths is not None else {}
     with warnings_told() as told:
-        held = _read(release, card, schema)
+        held = _read(release, schema, _opening(release, card, identity, passphrase_file))
         beside = None if check is None else _checked(check, formula, held, {"family": family} | options)
         found = run(formula, held, family=family, chains=chains, **options)
         told += [*found.notes, *([found.warning] if found.warning else [])]
@@ -161,22 +182,30 @@ def _errors(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
-def _read(path: Path, card: Path | None, schema: Path | None) -> Release:
+def _opening(release: Path, card: Path | None, identity: Path | None, file: Path | None) -> Opening:
+    """Return what opens the card: the passphrase is asked for where the card has one and someone can answer."""
+    from ..masking.carrying import SEALED_CARD, Opening
+
+    own = release / SEALED_CARD if release.is_dir() else None
+    return Opening(card, identity, passphrase_for(card or own, file))
+
+
+def _read(path: Path, schema: Path | None, opening: Opening) -> Release:
     """Read a release from its folder, or from a data file and its card."""
     from ..masking import read_release
 
     if path.is_dir():
         if schema is not None:
             raise BadPlan("a release has its schema: leave --schema out")
-        return read_release(path, card=card)
+        return read_release(path, card=opening.card, identity=opening.identity, passphrase=opening.passphrase)
     if "~" in str(path) and not path.exists():
         raise BadPlan("the release comes first, then the formula: maskwell fit RELEASE 'y ~ x'")
-    if card is None and path.exists():
+    if opening.card is None and path.exists():
         raise BadPlan(f"{str(path)!r} is a data file: name its noise card too (--card card.json)")
-    return _of_file(path, card, schema)
+    return _of_file(path, schema, opening)
 
 
-def _of_file(path: Path, card: Path | None, schema: Path | None) -> Release:
+def _of_file(path: Path, schema: Path | None, opening: Opening) -> Release:
     """Read a data file as a release; the card says whether it is its own."""
     import hashlib
     import warnings
@@ -187,7 +216,7 @@ def _of_file(path: Path, card: Path | None, schema: Path | None) -> Release:
     from ..plan import InputPlan
 
     table = read_table(InputPlan(file=path, schema=schema))
-    noise = NoiseCard() if card is None else NoiseCard.read(card)
+    noise = NoiseCard() if opening.card is None else opening.read(opening.card)
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if noise.data_sha256 not in ("", digest):

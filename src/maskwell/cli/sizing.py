@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..drawing import check_picture
+from ..errors import BadPlan
 from .choosing import (
     Chosen,
     DistanceOption,
@@ -77,6 +78,17 @@ def calibrate(
     per_column: Annotated[
         bool, typer.Option("--per-column", help="A scale for each column: least variance added in all.")
     ] = False,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FORMULA", help="A model whose intervals noise may widen only so far; several times."
+        ),
+    ] = None,
+    at_most_wider: Annotated[
+        float | None,
+        typer.Option(help="How much wider, as a share: 0.3 is 30%.", show_default="0.3 with --model"),
+    ] = None,
+    family: Annotated[str | None, typer.Option(help="Family of the models.", show_default="gaussian")] = None,
     ignore_floor: Annotated[
         bool, typer.Option("--ignore-floor", help="Report records that no noise protects, and go on.")
     ] = False,
@@ -88,11 +100,14 @@ def calibrate(
 ) -> None:
     """Search the weakest noise that meets a tolerance (15% of the targets by default); exit code 1 where none does.
 
-    Nothing is written but the picture: put the scale it finds into a plan.
+    Nothing is written but the picture: put the scale it finds into a plan. With --model it keeps to a bound on utility
+    too, by less noise in the columns that the model uses and more in the others; exit code 1 where no noise meets both.
 
     Examples:
 
     - `maskwell calibrate survey.csv --schema survey.toml --columns INCOME,TAXES --max-rate 0.15`
+
+    - `maskwell calibrate survey.csv --columns INCOME,TAXES,AGE --model "SPENT ~ INCOME" --at-most-wider 0.3`
 
     - `maskwell calibrate plan.toml --prob-h 3,0.1 --worst-decile --picture trace.png`
     """
@@ -102,6 +117,7 @@ def calibrate(
     chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
     attacks = _attacks(chosen, intruder)
     tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
+    bounds = _bounds(model, at_most_wider, family)
     if picture is not None:
         check_picture(picture)
     read_as = given(
@@ -114,6 +130,7 @@ def calibrate(
             table,
             attacks,
             tolerance,
+            bounds=bounds,
             over="worst decile" if worst_decile else "all",
             seed=seed,
             replicates=replicates,
@@ -127,6 +144,18 @@ def calibrate(
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else repr(found))
     if not found.met:
         raise typer.Exit(NO)
+
+
+def _bounds(models: list[str] | None, at_most_wider: float | None, family: str | None) -> list[Any]:
+    """Return a bound for each model, refusing what is said of models where none is named."""
+    from ..calibration import Bound
+
+    if not models:
+        if at_most_wider is not None or family is not None:
+            raise BadPlan("--at-most-wider and --family are about a model: name it with --model 'y ~ x'")
+        return []
+    options = given(at_most=at_most_wider, family=family)
+    return [Bound(formula, **options) for formula in models]
 
 
 def _attacks(chosen: Chosen, intruder: str | None) -> Any:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import threading
@@ -344,10 +345,18 @@ def private_half(private: Path, bundle_id: str) -> Path:
     if not _BUNDLE_ID.fullmatch(bundle_id) or not os.access(f"{folder}/", os.R_OK | os.X_OK):
         raise BadBundle(f"the private half of this release is not in {private}; give the folder that has it")
     opened = [path for path in (folder, *sorted(folder.iterdir())) if path.lstat().st_mode & 0o077]
-    raise_all((f"{path} is open to others; chmod 700 folders, 600 files" for path in opened), BadBundle)
+    raise_all(
+        (f"{path} is open to others; chmod 700 folders, 600 files: {_closing(path)}" for path in opened),
+        BadBundle,
+    )
     if verify_bundle(folder).bundle != bundle_id:
         raise BadBundle(f"{folder} belongs to another release; restore it from a copy")
     return folder
+
+
+def _closing(path: Path) -> str:
+    """Return the command that closes a private folder or file to others."""
+    return f"chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
 
 
 def _steadily(path: Path, read: Callable[[Path, int], Manifest]) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +38,10 @@ class Release:
         return len(self.table)
 
     def __repr__(self) -> str:
-        columns = ", ".join(self.card.masked) or "none"
+        from .withheld import is_withheld
+
+        closed = is_withheld(self.card)
+        columns = "unknown, the card is not in the open" if closed else ", ".join(self.card.masked) or "none"
         return f"<Release of {len(self):,} records x {len(self.table.names)} columns; masked: {columns}>"
 
     def to_frame(self) -> Any:
@@ -127,11 +131,28 @@ class Masking:
         }
         return figures if self.swapping is None else {**figures, "swapping": self.swapping.to_dict()}
 
-    def write(self, *, release: str | Path, private: str | Path, format: str | None = None) -> str:
-        """Write both halves: the public bundle, and the key, links and truth to the private folder."""
+    def write(
+        self,
+        *,
+        release: str | Path,
+        private: str | Path,
+        format: str | None = None,
+        card: str = "open",
+        sealing: Callable[[bytes], bytes] | None = None,
+        public: Mapping[str, Callable[[Path], None]] | None = None,
+        inside: Mapping[str, Callable[[Path], None]] | None = None,
+    ) -> str:
+        """Write both halves: the public bundle, and the key, links and truth to the private folder.
+
+        The card leaves "open", "sealed" (by `sealing`, from its bytes to an age file) or is "kept": the private half
+        then has the card that may be handed on. `public` and `inside` are writers of further files by name, reports
+        for example, that go into the two halves and their manifests.
+        """
+        from .carrying import Leaving
         from .stored import write_masking
 
-        return write_masking(self, Path(release), Path(private), format)
+        leaving = Leaving(card, sealing, public or {}, inside or {})
+        return write_masking(self, Path(release), Path(private), format, leaving)
 
     @classmethod
     def read(cls, *, release: str | Path, private: str | Path) -> Masking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,19 @@ from ..io.csv import dialect_of
 from ..io.dialect import Dialect
 from ..keystream import Key, in_sixteens
 from ..schema import Schema
+from ..sealing import is_sealed, sealed_by_passphrase
 from ..table import Source, Table
+from .carrying import CARD, CODEBOOK, OPEN, SCHEMA, SEALED_CARD, Leaving, Opening, Writer
 from .codebook import codebook
 from .past import Past, Revisions
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
 from .swapping import Swapping
+from .withheld import KEPT, SEALED_BY_PASSPHRASE, SEALED_FOR_RECIPIENTS, closed_codebook, withheld_card
 
-CARD, SCHEMA, CODEBOOK = "card.json", "schema.toml", "codebook.md"
+RELEASE_CARD = "release.card.json"  # in the private half: the card as it could leave, where it did not
 SWAPPING = "swapping.json"
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "sav": "sav", "dta": "dta", "xpt": "xpt"}
-
-Writer = Callable[[Path], None]
 
 
 def data_name(release: Release, format: str | None) -> str:
@@ -41,21 +42,43 @@ def data_name(release: Release, format: str | None) -> str:
     return f"data.{kind.lower()}"
 
 
-def public_files(release: Release, format: str | None) -> dict[str, Writer]:
-    """Return the writers of the public half; the card is written last because it carries the data's hash."""
+def public_files(release: Release, format: str | None, leaving: Leaving = OPEN) -> dict[str, Writer]:
+    """Return the writers of the public half; the card is written after the data because it carries their hash."""
     data = data_name(release, format)
-
-    def write_card(path: Path) -> None:
-        with (path.parent / data).open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        _text(path, replace(release.card.public(), data_sha256=digest).to_json())
-
-    return {
+    files: dict[str, Writer] = {
         data: lambda path: write(release.table, path),
         SCHEMA: lambda path: _text(path, release.table.schema.to_toml()),
-        CODEBOOK: lambda path: _text(path, codebook(release)),
-        CARD: write_card,
+        CODEBOOK: lambda path: _text(path, _codebook(release, leaving)),
     }
+    if leaving.card == "open":
+        files[CARD] = lambda path: _text(path, _bound_card(release, _digest(path.parent / data)))
+    if leaving.card == "sealed":
+        files[SEALED_CARD] = lambda path: _write_sealed(
+            path, _bound_card(release, _digest(path.parent / data)), leaving
+        )
+    return files | dict(leaving.public)
+
+
+def _codebook(release: Release, leaving: Leaving) -> str:
+    return codebook(release) if leaving.is_open else closed_codebook(release, sealed=leaving.card == "sealed")
+
+
+def _bound_card(release: Release, digest: str) -> str:
+    """Return the card as it leaves: bound to its data by the hash of the file."""
+    return replace(release.card.public(), data_sha256=digest).to_json()
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _write_sealed(path: Path, card: str, leaving: Leaving) -> None:
+    assert leaving.sealing is not None
+    sealed = leaving.sealing(card.encode("utf-8"))
+    if not isinstance(sealed, bytes) or not is_sealed(sealed):
+        raise BadPlan("sealing must return an age file, as seal(card, to=['age1...']) does")
+    path.write_bytes(sealed)
 
 
 def _text(path: Path, text: str) -> None:
@@ -76,17 +99,29 @@ def _said(release: Release, format: str | None) -> dict[str, object]:
     return {"half": "public", "dialect": asdict(dialect)}
 
 
-def write_masking(masking: Masking, public: Path, private: Path, format: str | None) -> str:
+def write_masking(
+    masking: Masking, public: Path, private: Path, format: str | None, leaving: Leaving = OPEN
+) -> str:
     """Write both halves: private first, then the public one by one atomic exchange."""
     if masking.key is None:
         raise BadPlan("this masking was made elsewhere: only its Release can be written")
-    return write_halves(
-        public,
-        private,
-        public_files(masking.release, format),
-        private_files(masking),
-        extra=_said(masking.release, format),
-    )
+    release, data = masking.release, data_name(masking.release, format)
+    outside, inside = public_files(release, format, leaving), private_files(masking)
+    written: dict[
+        str, str
+    ] = {}  # the hash of the data, which the private half needs after the public one is built
+
+    def write_data(path: Path) -> None:
+        write(release.table, path)
+        written[data] = _digest(path)
+
+    if not leaving.is_open:
+        outside[data] = write_data
+        inside[RELEASE_CARD] = lambda path: _text(path, _bound_card(release, written[data]))
+    if taken := sorted(inside.keys() & leaving.inside.keys()):
+        raise BadPlan(f"the further file {taken[0]!r} has the name of a private file: choose another")
+    inside |= dict(leaving.inside)
+    return write_halves(public, private, outside, inside, extra=_said(release, format))
 
 
 def private_files(masking: Masking) -> dict[str, Writer]:
@@ -177,36 +212,67 @@ def _write_rows(path: Path, names: tuple[str, ...], rows: list[Any]) -> None:
     pq.write_table(pa.table(dict(zip(names, arrays, strict=True))), path, compression="zstd")
 
 
-def read_release(path: str | Path, *, card: NoiseCard | str | Path | None = None) -> Release:
-    """Read a public bundle, refusing damaged, foreign and newer ones with the reason."""
-    return _steady_release(Path(path), card)[0]
+def read_release(
+    path: str | Path,
+    *,
+    card: NoiseCard | str | Path | None = None,
+    identity: str | Path | None = None,
+    passphrase: str | None = None,
+) -> Release:
+    """Read a public bundle, refusing damaged, foreign and newer ones with the reason.
+
+    A sealed card is opened by an identity file or its passphrase; a card that came by another way (a file, open or
+    sealed) is given as `card`. Without it a release whose card is sealed or kept can be read, and fit refuses it.
+    """
+    return _steady_release(Path(path), Opening(card, identity, passphrase))[0]
 
 
-def _steady_release(folder: Path, card: NoiseCard | str | Path | None = None) -> tuple[Release, str]:
-    """Read a release and its bundle id; again where another took its place meanwhile."""
+def _steady_release(folder: Path, opening: Opening) -> tuple[Release, Manifest]:
+    """Read a release and its manifest; again where another took its place meanwhile."""
     while True:
         manifest = verify_bundle(folder)
         try:
-            release = _read_release(folder, manifest, card)
+            release = _read_release(folder, manifest, opening)
         except MaskwellError:
             if verify_bundle(folder) == manifest:
                 raise
         else:
             if verify_bundle(folder) == manifest:
-                return release, manifest.bundle
+                return release, manifest
 
 
-def _read_release(folder: Path, manifest: Manifest, card: NoiseCard | str | Path | None) -> Release:
+def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release:
     if manifest.extra.get("half") == "private":
         raise BadBundle(f"{str(folder)!r} is the private half of a release, not the release")
     data = [name for name in manifest.files if name.startswith("data.")]
     if len(data) != 1:
         raise BadBundle(f"{str(folder)!r} has no data file")
-    given = card if isinstance(card, NoiseCard) else NoiseCard.read(card or folder / CARD)
-    if given.data_sha256 and given.data_sha256 != manifest.files[data[0]]["sha256"]:
+    card = _card_of(folder, manifest, opening)
+    if card.data_sha256 and card.data_sha256 != manifest.files[data[0]]["sha256"]:
         raise BadBundle("the card belongs to another release: its hash is not that of the data file")
     schema, dialect = Schema.read(folder / SCHEMA), _dialect(manifest)
-    return Release(read(folder / data[0], schema, dialect=dialect), given)
+    return Release(read(folder / data[0], schema, dialect=dialect), card)
+
+
+def _card_of(folder: Path, manifest: Manifest, opening: Opening) -> NoiseCard:
+    """Return the card that was brought, else the bundle's own; one that says why where that is not to be had."""
+    if isinstance(opening.card, NoiseCard):
+        return opening.card
+    if opening.card is not None:
+        card = opening.read(opening.card)
+        if not card.data_sha256:
+            raise BadBundle(
+                f"the card {str(opening.card)!r} does not say which data it belongs to; ask for the release's"
+            )
+        return card
+    if CARD in manifest.files:
+        return NoiseCard.read(folder / CARD)
+    if SEALED_CARD not in manifest.files:
+        return withheld_card(KEPT)
+    if opening.opens:
+        return opening.read(folder / SEALED_CARD)
+    by_passphrase = sealed_by_passphrase(folder / SEALED_CARD)
+    return withheld_card(SEALED_BY_PASSPHRASE if by_passphrase else SEALED_FOR_RECIPIENTS)
 
 
 def _dialect(manifest: Manifest) -> Dialect | None:
@@ -219,8 +285,10 @@ def _dialect(manifest: Manifest) -> Dialect | None:
 
 def read_masking(public: Path, private: Path) -> Masking:
     """Open a masking from both halves."""
-    release, bundle = _steady_release(public)
-    folder = private_half(private, bundle)
+    release, manifest = _steady_release(public, Opening())
+    folder = private_half(private, manifest.bundle)
+    if CARD not in manifest.files:
+        release = replace(release, card=NoiseCard.read(folder / RELEASE_CARD))
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     truth, masked = (_stored(folder, name) for name in ("truth", "masked"))
     return Masking(

@@ -1,29 +1,59 @@
-"""Whole jobs, in order: what the command line and the demo run."""
+"""Whole jobs, in order: what the command line and the demo run; `release` is all of it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Risk, Risks, attack
-from .errors import BadPlan, nearest, raise_all
-from .io import conform_proposed, conform_raw, load, proposal_of
-from .io.bundle import check_halves, private_bundles
-from .masking import Masking, apply
-from .masks import CorrelatedNoise
-from .plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
-from .protect import swap
-from .schema import Column, Schema
-from .tolerances import MaxRate
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Risk, Risks, attack
+from ..errors import BadPlan, nearest, raise_all
+from ..io import conform_proposed, conform_raw, load, proposal_of
+from ..io.bundle import check_halves, private_bundles
+from ..masking import Masking, apply
+from ..masks import CorrelatedNoise
+from ..plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
+from ..protect import swap
+from ..schema import Column, Schema
+from ..tolerances import MaxRate
 
 if TYPE_CHECKING:
-    from .io.inspect import Proposal
-    from .io.raw import Raw
-    from .masking.applying import Progress
-    from .table import Table
+    from ..io.inspect import Proposal
+    from ..io.raw import Raw
+    from ..masking.applying import Progress
+    from ..table import Table
+    from .outcome import Advice, Attempt, Outcome
+    from .releasing import release
 
+__all__ = [
+    "DEMO_INTRUDER",
+    "DEMO_R0",
+    "DEMO_TOLERANCE",
+    "Advice",
+    "Attempt",
+    "Outcome",
+    "check_folders",
+    "demo_job",
+    "demo_plans",
+    "inspect_file",
+    "intruders_beside",
+    "mask_by_plan",
+    "read_input",
+    "read_table",
+    "read_targets",
+    "release",
+    "unrelated_releases",
+]
+
+_WHERE = {
+    "Advice": "outcome",
+    "Attempt": "outcome",
+    "Outcome": "outcome",
+    "demo_plans": "demo",
+    "release": "releasing",
+}
 
 _NAMES_SHOWN, _LONGEST_NAME = 5, 60
 
@@ -34,7 +64,7 @@ DEMO_INTRUDER = Linkage(largest_target_block=7, match_blocks=("BEDROOMS", "BATHS
 
 def inspect_file(source: InputPlan) -> tuple[Proposal, tuple[str, ...]]:
     """Propose a schema for a file, with what the reader found on the way."""
-    from .io.hints import merged
+    from ..io.hints import merged
 
     raw = _load(source)
     proposal = proposal_of(raw)
@@ -54,7 +84,7 @@ def check_folders(plan: MaskPlan) -> None:
 
 def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
     """Read the file and mask it as the plan says; nothing is written."""
-    earlier, table = _earlier(plan.output), read_input(plan)
+    earlier, table = earlier_of(plan.output), read_input(plan)
     return apply(plan.mask(table.schema), table, seed=seed, earlier=earlier, progress=progress)
 
 
@@ -132,7 +162,8 @@ def _how_read(names: list[str], raw: Raw) -> str:
     return f"the file {how}, with the columns {listed}{more}"
 
 
-def _earlier(target: OutputPlan) -> Masking | None:
+def earlier_of(target: OutputPlan) -> Masking | None:
+    """Open the earlier release that a plan names."""
     if target.earlier is None:
         return None
     return Masking.read(release=target.earlier, private=target.earlier_private or target.private)
@@ -183,3 +214,9 @@ def demo_job(
     masking = apply(CorrelatedNoise(amounts, r0=DEMO_R0), survey, seed=seed, progress=progress)
     swapped = swap(masking, DEMO_INTRUDER, DEMO_TOLERANCE)
     return swapped, attack(DEMO_INTRUDER, masking), attack(intruders_beside(DEMO_INTRUDER), swapped)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""What a steward sees on the screen: one page of plain text."""
+"""What a steward sees on the screen after masking or an attack: one page of plain text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from .attacks import Risk, Risks
-from .masking import Masking
-from .masking.codebook import describe
-from .masking.figures import ColumnFigures, column_figures
+from ..attacks import Risk, Risks
+from ..masking import Masking
+from ..masking.codebook import describe
+from ..masking.figures import ColumnFigures, column_figures
 
 
 def masking_summary(masking: Masking, release: Path, private: Path) -> str:

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
-from functools import cache
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from .errors import BadPlan, MaskwellError, nearest, raise_all
-from .io import FORMATS
-from .io.dialect import Dialect
-from .laws.spread import Power, Step
-from .masks import MASKS, Chain
+from ..errors import BadPlan, nearest, raise_all
+from ..io import FORMATS
+from ..io.dialect import Dialect
+from ..laws.spread import Power, Step
+from ..masks import MASKS, Chain
+from .building import built, section_of, unknown
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-    from .masking import Mask
-    from .schema import Schema
+    from ..masking import Mask
+    from ..schema import Schema
 
 KEYS = "role: key"  # as the only column of a mask: every number that has this role
-_SECTIONS = ("input", "output", "masks")
+OF_RELEASES = (
+    *("tolerance", "calibrate", "swap", "intruders", "targets", "models"),
+    *("utility", "audit", "card", "report"),
+)  # sections that only `maskwell release` reads
 _NAMES = [name for name in MASKS if name != "Chain"]
 _SPREADS = {kind.form: kind for kind in (Step, Power)}
 
@@ -80,6 +81,8 @@ def _format_problems(format: str | None, known: Iterable[str]) -> list[str]:
 class NoisePlan:
     """What to read and how to mask it: the part of a plan that comes before any writing."""
 
+    sections: ClassVar[tuple[str, ...]] = ("input", "output", "masks")
+
     input: InputPlan
     masks: tuple[Mask, ...]
 
@@ -117,17 +120,15 @@ class NoisePlan:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
         """Build a plan from plain data."""
-        problems = [
-            f"unknown section [{name}]{nearest(name, _SECTIONS)}" for name in data if name not in _SECTIONS
-        ]
+        problems = [_strange(name, cls.sections) for name in data if name not in cls.sections]
         parts = cls._parts(data, folder, problems)
         raise_all(problems, BadPlan)
         return cls(**parts)
 
     @classmethod
     def _parts(cls, data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
-        source = _section(InputPlan, data.get("input"), "[input]", folder, problems)
-        return {"input": source, "masks": tuple(_masks(data.get("masks"), problems))}
+        source = section_of(InputPlan, data.get("input"), "[input]", folder, problems)
+        return {"input": source, "masks": tuple(masks_of(data.get("masks"), problems))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +139,15 @@ class MaskPlan(NoisePlan):
 
     @classmethod
     def _parts(cls, data: Mapping[str, Any], folder: Path, problems: list[str]) -> dict[str, Any]:
-        source = _section(InputPlan, data.get("input"), "[input]", folder, problems)
-        target = _section(OutputPlan, data.get("output"), "[output]", folder, problems)
-        return {"input": source, "output": target, "masks": tuple(_masks(data.get("masks"), problems))}
+        source = section_of(InputPlan, data.get("input"), "[input]", folder, problems)
+        target = section_of(OutputPlan, data.get("output"), "[output]", folder, problems)
+        return {"input": source, "output": target, "masks": tuple(masks_of(data.get("masks"), problems))}
+
+
+def _strange(name: str, known: Iterable[str]) -> str:
+    if name in OF_RELEASES:
+        return f"section [{name}] is for maskwell release: run that, or leave the section out here"
+    return f"unknown section [{name}]{nearest(name, known)}"
 
 
 def _bound(mask: Any, schema: Schema) -> Any:
@@ -157,29 +164,8 @@ def _keys(schema: Schema) -> tuple[str, ...]:
     return tuple(name for name in schema.with_role("key") if schema[name].is_number)
 
 
-def _section(kind: Any, given: Any, where: str, folder: Path, problems: list[str]) -> Any:
-    """Build a section; relative paths are read from where the plan lies."""
-    if given is None:
-        problems.append(f"the plan has no section {where}")
-        return None
-    if not isinstance(given, Mapping):
-        problems.append(f"{where} must be a section: write {where} on a line of its own, its keys below")
-        return None
-    hints = get_type_hints(kind)
-    placed = {
-        key: folder / value
-        if isinstance(value, str | Path) and value and Path in _kinds(hints.get(key))
-        else value
-        for key, value in given.items()
-    }
-    return _built(kind, placed, where, problems)
-
-
-def _kinds(hint: Any) -> tuple[Any, ...]:
-    return get_args(hint) or (hint,)
-
-
-def _masks(given: Any, problems: list[str]) -> list[Any]:
+def masks_of(given: Any, problems: list[str]) -> list[Any]:
+    """Build the masks of a plan, at least one."""
     if isinstance(given, Mapping):
         problems.append("masks are a list: write [[masks]], in double brackets, above each")
         return []
@@ -200,7 +186,7 @@ def _mask(item: Any, where: str, problems: list[str]) -> Any:
         return None
     where = f"{where} ({name})"
     given = {key: _shaped(key, value, where, problems) for key, value in item.items() if key != "mask"}
-    return _built(MASKS[name], given, where, problems)
+    return built(MASKS[name], given, where, problems)
 
 
 def _shaped(key: str, value: Any, where: str, problems: list[str]) -> Any:
@@ -230,81 +216,12 @@ def _spread(given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
         )
         return None
     values = {key: _frozen(value) for key, value in given.items() if key != "form"}
-    return _built(_SPREADS[form], values, where, problems)
+    return built(_SPREADS[form], values, where, problems)
 
 
 def _limit(name: str, ends: Any, where: str, problems: list[str]) -> tuple[Any, ...]:
     if not isinstance(ends, Mapping):
         problems.append(f"{where} of {name!r} must be a table such as {{ low = 0, high = 90 }}")
         return (name, None, None)
-    problems += _unknown(ends, ("low", "high"), f"{where} of {name!r}")
+    problems += unknown(ends, ("low", "high"), f"{where} of {name!r}")
     return (name, ends.get("low"), ends.get("high"))
-
-
-def _unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
-    return [f"{where}: unknown key {key!r}{nearest(key, known)}" for key in given if key not in known]
-
-
-def _built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
-    """Build a frozen dataclass of plain data after checking its names and types; nothing when one is wrong."""
-    types = get_type_hints(kind)
-    hints = {item.name: types[item.name] for item in fields(kind)}
-    needed = [
-        item.name for item in fields(kind) if item.default is MISSING and item.default_factory is MISSING
-    ]
-    found = [f"{where}: {name} is needed" for name in needed if name not in given]
-    found += _unknown(given, list(hints), where)
-    values = {key: _checked(hints[key], value) for key, value in given.items() if key in hints}
-    found += [
-        f"{where}: {key} must be {wanted(hints[key])}" for key, value in values.items() if value is MISSING
-    ]
-    problems += found
-    try:
-        return None if found else kind(**values)
-    except MaskwellError as error:
-        problems += [f"{where}: {problem}" for problem in error.problems]
-    return None
-
-
-def _checked(hint: Any, value: Any) -> Any:
-    """Return a value of a type, a whole number as a float where one is wanted; `MISSING` when it does not fit."""
-    from pydantic import ValidationError
-
-    try:
-        return _adapter(hint).validate_python(value)
-    except ValidationError:
-        return MISSING
-
-
-@cache
-def _adapter(hint: Any) -> TypeAdapter[Any]:
-    from pydantic import ConfigDict, TypeAdapter
-
-    return TypeAdapter(hint, config=ConfigDict(strict=True, allow_inf_nan=False))
-
-
-_WORDS: dict[Any, str] = {
-    Path: "a path",
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    tuple[str, ...]: "a list of column names",
-    tuple[float, ...]: "a list of numbers",
-    float | tuple[float, ...]: "a number or a list of numbers",
-    tuple[tuple[float, ...], ...]: "a list of lists of numbers",
-    tuple[tuple[str, float], ...]: "a list of column names, or a table of column = coefficient",
-    tuple[tuple[str, tuple[str, ...]], ...]: 'a table such as { young = ["1", "2"], old = ["3"] }',
-    tuple[
-        tuple[str, float | None, float | None], ...
-    ]: "a table such as { INCOME = { low = 0, high = 90000 } }",
-    Step | Power: 'a table such as { form = "power", exponent = 1.0 }',
-}
-
-
-def wanted(hint: Any) -> str:
-    """Say in a steward's words what a parameter of this type must be."""
-    for known, words in _WORDS.items():
-        if hint in (known, known | None):
-            return words
-    return "something else"

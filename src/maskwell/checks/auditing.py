@@ -1,0 +1,72 @@
+"""`audit`: every known way in which a noise-masked file leaks, checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..attacks.risk import Risks
+from ..errors import BadPlan, nearest, raise_all
+from ..masking import Masking
+from .catalogue import Check, checks
+from .evidence import LARGEST, Evidence
+from .findings import Audit, Finding, Limits
+
+
+def audit(
+    masking: Masking,
+    *,
+    limits: Mapping[str, Limits | Mapping[str, float]] | None = None,
+    risks: Risks | None = None,
+    earlier: Masking | Sequence[Masking] = (),
+    folder: str | Path | None = None,
+    largest: int = LARGEST,
+) -> Audit:
+    """Check a masking for every known leak; each check has a figure, its limits, an explanation and a remedy.
+
+    `limits` changes those of checks by name: `{"informed links": {"warn": 0.05, "fail": 0.1}}`. `risks` are attacks
+    made on this masking already, which spares making them again; `earlier` earlier releases of the same records;
+    `folder` the written public half, whose bytes are searched (without it the release is written to a temporary
+    folder). Heavy checks look at `largest` records at most, drawn at random, and say so.
+    """
+    if not isinstance(masking, Masking):
+        raise BadPlan(
+            f"audit needs a Masking, not a {type(masking).__name__}: only the steward holds the truth"
+        )
+    every = checks()
+    asked = _limits(limits or {}, every)
+    before = (earlier,) if isinstance(earlier, Masking) else tuple(earlier)
+    evidence = Evidence(masking, risks, before, None if folder is None else Path(folder), largest)
+    findings = tuple(check.made(evidence, asked.get(check.name)) for check in every)
+    return Audit(findings, _notes(findings, evidence))
+
+
+def _limits(given: Mapping[str, Any], every: Sequence[Check]) -> dict[str, Limits]:
+    """Return the limits that a plan changes, listing every problem at once."""
+    known = {check.name: check.limits for check in every}
+    problems, changed = list[str](), dict[str, Limits]()
+    for name, own in given.items():
+        if name not in known:
+            problems.append(f"the audit has no check {name!r}{nearest(name, known)}")
+        elif isinstance(own, Limits):
+            changed[name] = own
+        elif not isinstance(own, Mapping):
+            problems.append(f"the limits of {name!r} are given as warn and fail, not as {type(own).__name__}")
+        else:
+            try:
+                changed[name] = known[name].changed(own)
+            except BadPlan as refusal:
+                problems += [f"the limits of {name!r}: {problem}" for problem in refusal.problems]
+    raise_all(problems, BadPlan)
+    return changed
+
+
+def _notes(findings: Sequence[Finding], evidence: Evidence) -> tuple[str, ...]:
+    """Say which checks looked at a part of the records."""
+    counts = Counter(finding.sampled for finding in findings if finding.sampled is not None)
+    return tuple(
+        f"{checks} check{'s' if checks > 1 else ''} looked at {records:,} of {evidence.records:,} released records"
+        for records, checks in sorted(counts.items())
+    )

@@ -1,0 +1,60 @@
+"""Every check by its name: what it measures, from which figure on it warns and fails, and why there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from .evidence import Evidence
+from .findings import Finding, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check: its name, its default limits, the remedy, and the function that makes it.
+
+    `measure` gets the evidence and returns the figure with what goes with it; `Measured` says how.
+    """
+
+    name: str
+    limits: Limits
+    remedy: str
+    measure: Callable[[Evidence], Measured]
+
+    def made(self, evidence: Evidence, limits: Limits | None = None) -> Finding:
+        """Make the check and judge its figure."""
+        own = self.limits if limits is None else limits
+        found = self.measure(evidence)
+        return Finding(
+            self.name,
+            found.figure,
+            own.verdict(found.figure) if found.verdict is None else found.verdict,
+            own,
+            found.where,
+            found.said,
+            self.remedy,
+            found.figures,
+            found.sampled,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A figure (the worst of `figures`; not a number where there is nothing to check) and what it means here.
+
+    `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
+    """
+
+    figure: float
+    said: str
+    where: str = ""
+    figures: Mapping[str, float] = field(default_factory=dict)
+    sampled: int | None = None
+    verdict: str | None = None
+
+
+def checks() -> tuple[Check, ...]:
+    """Return all checks in the order in which they are told."""
+    from . import file_checks, noise_checks
+
+    return (*noise_checks.CHECKS, *file_checks.CHECKS)

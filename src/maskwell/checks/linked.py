@@ -1,0 +1,249 @@
+"""Links by intruders who know the law: among all records, and among those that lie farthest out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import to_numpy
+from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
+from ..attacks.risk import Risk, wilson
+from ..card import block_numbers
+from ..errors import MaskwellError
+from ..laws.chained import combined_of
+from ..masking.results import labels_of
+from .catalogue import Measured
+from .evidence import Evidence
+
+TARGETS = 1_000  # records that are looked for: a rate of 15% is then known to 1.1 points
+ALL_UP_TO = 1_250  # records: of so few all are looked for
+OUTER_TARGETS = 250
+OUTER_SHARE = 0.05
+LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
+FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
+INFORMED = ("noise", "posterior")
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """What informed intruders achieve: by name, with why others could not work, and whether they know the law."""
+
+    risks: Mapping[str, Risk]
+    refused: tuple[str, ...] = ()
+    informed: bool = True
+
+    @property
+    def strongest(self) -> tuple[str, Risk]:
+        """The intruder who finds the largest share of his targets."""
+        return max(self.risks.items(), key=lambda one: one[1].rate)
+
+
+def informed_links(evidence: Evidence) -> Measured:
+    """Measure the largest share of targets that an intruder who knows the law links correctly."""
+    links = links_of(evidence)
+    if not links.risks:
+        return _refused(links)
+    name, risk = links.strongest
+    low, high = risk.interval or (risk.rate, risk.rate)
+    sampled = f" (95% interval {low:.1%} to {high:.1%})" if high > low else ""
+    card = "the law of the noise" if links.informed else "no law to go by"
+    untried = ""
+    if links.informed and not any(isinstance(one.attack, BayesIntruder) for one in links.risks.values()):
+        untried = "; the Bayes intruder, who finds more on skewed data, takes long here and was not tried"
+    said = (
+        f"an intruder who has the true values and {card} links {risk.rate:.1%} of {risk.targets:,} targets to their "
+        f"own released record{sampled}; guessing within blocks finds {risk.baseline:.1%}{untried}"
+    )
+    return Measured(
+        risk.rate,
+        said,
+        name,
+        {one: other.rate for one, other in links.risks.items()},
+        risk.targets if risk.targets < evidence.records else None,
+    )
+
+
+def outer_links(evidence: Evidence) -> Measured:
+    """Measure the share of correct links among the records that lie farthest from the centre."""
+    links = links_of(evidence)
+    if not links.risks:
+        return _refused(links)
+    name, strongest = links.strongest
+    if not evidence.numbers:
+        return Measured(float("nan"), "no masked column is a number, so that nobody lies far out")
+    found = _outer_among(evidence, strongest) or _outer_attacked(evidence, strongest.attack)
+    if found is None:
+        return Measured(
+            float("nan"), "too few records are open in every masked column to say who lies far out"
+        )
+    rate, count = found
+    low, high = wilson(min(rate, 1.0), count)
+    times = f", {rate / strongest.rate:.1f} times the rate of all" if strongest.rate > 0 else ""
+    said = (
+        f"of {count:,} records among the {OUTER_SHARE:.0%} farthest from the centre {rate:.1%} are linked "
+        f"correctly (95% interval {low:.1%} to {high:.1%}){times}: who stands out is found first"
+    )
+    outer = int(OUTER_SHARE * evidence.records)
+    return Measured(rate, said, name, {name: rate}, count if count < outer else None)
+
+
+def links_of(evidence: Evidence) -> Links:
+    """Return what informed intruders achieve, attacked once for all checks of an audit."""
+    return evidence.once("links", lambda: _given(evidence) or _attacked(evidence))
+
+
+def is_informed(plan: Any) -> bool:
+    """Whether an intruder uses the card as it is, and nobody else's help: who has that is the ceiling."""
+    if isinstance(plan, BayesIntruder):
+        return plan.prior is None and plan.error is None and not plan.helpers
+    return isinstance(plan, NearestRecord) and (plan.distance in INFORMED or plan.shrink is not None)
+
+
+def _given(evidence: Evidence) -> Links | None:
+    if evidence.risks is None:
+        return None
+    found = {name: risk for name, risk in evidence.risks.items() if is_informed(risk.attack)}
+    return Links(found) if found else None
+
+
+def _attacked(evidence: Evidence) -> Links:
+    """Attack a sample: by who knows the law, else (no card, or a mask that has no law) by distance alone."""
+    refused: tuple[str, ...] = ()
+    for informed, plans in ((True, _informed_plans(evidence)), (False, _uninformed_plans(evidence))):
+        found, why = _tried(plans, evidence)
+        refused = (*refused, *why)
+        if found:
+            return Links(found, refused, informed)
+    return Links({}, refused)
+
+
+def _tried(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
+    chosen = Sample(TARGETS) if evidence.records > ALL_UP_TO else None
+    found, refused = dict[str, Risk](), list[str]()
+    for name, plan in plans.items():
+        try:
+            found[name] = attack(replace(plan, targets=chosen), evidence.masking)
+        except MaskwellError as error:
+            refused.append(error.problems[0])
+    return found, refused
+
+
+def _informed_plans(evidence: Evidence) -> dict[str, Any]:
+    """Return intruders who know the law: the Bayesian one where he is quick, and the nearest record by the card."""
+    masked = set(evidence.masked_columns)
+    laws = [law for law in evidence.masking.release.card.laws if set(law.columns) & masked]
+    if not laws:
+        return {}
+    plans: dict[str, Any] = {}
+    if _fields(evidence):
+        plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
+    if _is_quick(evidence):
+        plans["knows the law"] = BayesIntruder()
+    elif not plans:
+        plans["knows the law"] = BayesIntruder(kernel="forward")
+    return plans
+
+
+def _uninformed_plans(evidence: Evidence) -> dict[str, Any]:
+    if not _fields(evidence):
+        return {}
+    names = {"nearest, whitened by the release": "release", "nearest": "euclid"}
+    return {name: _nearest(evidence, distance) for name, distance in names.items()}
+
+
+def _nearest(evidence: Evidence, distance: str) -> NearestRecord:
+    return NearestRecord(
+        fields=_fields(evidence), distance=distance, match_blocks=_same_for_sure(evidence), largest_h=1
+    )
+
+
+def _fields(evidence: Evidence) -> tuple[str, ...]:
+    """Return the masked numbers that an intruder compares; totals of others tell nothing more."""
+    sums = {total for total, _ in evidence.masking.card.recomputed}
+    return tuple(name for name in evidence.numbers if name not in sums)
+
+
+def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
+    """Return the blocks and keys that left as they were: records that differ there need not be compared."""
+    schema, swapped = evidence.masking.release.table.schema, evidence.masking.card.swapped
+    moved = set() if swapped is None else set(swapped.columns)
+    return tuple(
+        name
+        for name in evidence.clear
+        if name in schema
+        and name in evidence.masking.truth.schema
+        and name not in moved
+        and schema[name].roles & {"block", "key"}
+    )
+
+
+def _is_quick(evidence: Evidence) -> bool:
+    """Whether the Bayes intruder takes about a second: few pairs in blocks, no rectangles of correlated noise."""
+    if any(map(_has_rectangles, evidence.masking.release.card.laws)):
+        return False
+    table = evidence.masking.release.table
+    blocks = [name for name in table.schema.with_role("block") if name in evidence.clear]
+    sizes = np.bincount(block_numbers(table, blocks)) if blocks else np.array([len(table)])
+    return float((sizes.astype(np.float64) ** 2).sum()) <= FEW_PAIRS
+
+
+def _has_rectangles(law: Any) -> bool:
+    """Whether a density needs the probability of a rectangle: correlated noise on columns with limits."""
+    law = combined_of(law)
+    if not getattr(getattr(law, "noise", None), "correlations", ()):
+        return False
+    return any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
+
+
+def _outer_among(evidence: Evidence, risk: Risk) -> tuple[float, int] | None:
+    """Return the share of correct links among the targets of an attack that lie far out, and how many these are.
+
+    Nothing where they are too few to say it.
+    """
+    import pyarrow.compute as pc
+
+    truth = evidence.masking.truth
+    if not risk.attack.to_masked or "target_id" not in risk.table.column_names:
+        return None
+    distances = Quantiles((1.0,), columns=evidence.numbers).measured(truth)
+    if np.isnan(distances).all():
+        return None
+    ids = risk.table["target_id"].combine_chunks()
+    places: Any = pc.index_in(ids, value_set=labels_of(truth))
+    if places.null_count:  # a file of his own, with others in it
+        return None
+    rows = to_numpy(places).astype(np.int64)
+    outer = distances[rows] >= np.nanquantile(distances, 1 - OUTER_SHARE)
+    if outer.sum() < LEAST_OUTER:
+        return None
+    claimed = to_numpy(risk.table["claimed"].combine_chunks()).astype(bool)
+    found = np.where(claimed, to_numpy(risk.table["expected_correct"].combine_chunks()), 0.0)
+    return float(found[outer].sum() / outer.sum()), int(outer.sum())
+
+
+def _outer_attacked(evidence: Evidence, plan: Any) -> tuple[float, int] | None:
+    """Attack records spread over the outer share by the strongest intruder; he looks for each by itself."""
+    every = int(evidence.masking.truth.is_open(evidence.numbers).all(axis=1).sum())
+    count = min(OUTER_TARGETS, int(OUTER_SHARE * every))
+    if count < 1:
+        return None
+    at = tuple((1 - OUTER_SHARE * (np.arange(count) + 0.5) / count).tolist())
+    if isinstance(plan, BayesIntruder) and not _is_quick(evidence) and _fields(evidence):
+        plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
+    changes: dict[str, Any] = {"targets": Quantiles(at, columns=evidence.numbers), "assignment": "best"}
+    changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}
+    if isinstance(plan, NearestRecord):
+        changes["largest_h"] = 1
+    try:
+        risk: Risk = attack(replace(plan, **changes), evidence.masking)
+    except MaskwellError:
+        return None
+    return risk.rate, risk.targets
+
+
+def _refused(links: Links) -> Measured:
+    why = links.refused[0] if links.refused else "no masked column is a number and no law is on the card"
+    return Measured(float("nan"), f"no intruder can compare records of this release: {why}")

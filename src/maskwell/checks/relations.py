@@ -1,0 +1,276 @@
+"""Checks of columns against one another: order, exact identities, clear columns that tell, columns said twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ..table import Floats
+from .catalogue import Measured
+from .evidence import Evidence
+from .findings import PASS
+from .residuals import FEWEST, NOTHING, SURE
+from .scales import covariance, errors, noised_columns
+
+TOLD = 0.5  # correlations between columns from which on they are listed
+FOLDS = 4
+MOST_LEVELS, FEWEST_IN_LEVEL = 60, 5  # categories of a clear column that predict, and the records they need
+
+
+def order_of_truth(evidence: Evidence) -> Measured:
+    """Measure how far the released order follows the original one: by rank, and by neighbours that stay together."""
+    places = evidence.places
+    if len(places) < FEWEST:
+        return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
+    rank = _correlation(np.arange(len(places), dtype=np.float64), places.astype(np.float64))
+    together = float((np.abs(np.diff(places)) == 1).mean()) - 2 / len(places)
+    figures = {"rank correlation": rank, "neighbours still together": max(together, 0.0)}
+    error = SURE / np.sqrt(len(places))
+    figure = max(abs(rank), together)
+    sure = figure > error
+    said = (
+        f"the released order has a rank correlation of {rank:.2f} with the original one, and {max(together, 0):.0%} of "
+        "neighbours are still together: the order tells who is who"
+        if sure
+        else f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} "
+        f"that chance allows for {len(places):,} records)"
+    )
+    return Measured(figure, said, "", figures, verdict=None if sure else PASS)
+
+
+def order_of_columns(evidence: Evidence) -> Measured:
+    """Measure how far the released order follows any released or true column: by rank, and from record to record."""
+    count = evidence.records
+    if count < FEWEST:
+        return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
+    picked = evidence.sample(purpose=(3,))
+    start = 0 if len(picked) == count else int(picked[0]) % (count - len(picked))
+    found: dict[str, float] = {}
+    beyond: dict[str, float] = {}
+    for label, values in _columns(evidence):
+        spread = _against_order(values, picked)
+        run = _from_one_to_next(values[start : start + len(picked)])
+        for size, records in (spread, run):
+            found[label] = max(found.get(label, 0.0), size)
+            beyond[label] = max(beyond.get(label, 0.0), size if size > SURE / np.sqrt(records) else 0.0)
+    if not found:
+        return Measured(NOTHING, "no column has enough open values to be compared with the order")
+    worst = max(found, key=lambda label: (beyond[label], found[label]))
+    sure = beyond[worst] > 0
+    said = (
+        f"the released order goes with {worst} (rank correlation with the place, or between neighbours, "
+        f"{found[worst]:.2f}): a sorted file gives values and neighbours away"
+        if sure
+        else f"the released order goes with no column (largest rank correlation {found[worst]:.3f}, within what "
+        f"chance allows for {len(picked):,} records)"
+    )
+    return Measured(
+        found[worst], said, worst, found, evidence.looked_at(picked), verdict=None if sure else PASS
+    )
+
+
+def _columns(evidence: Evidence) -> Iterator[tuple[str, Floats]]:
+    """Return every column that leaves in the released order, and the true values of masked ones."""
+    schema, truth = evidence.masking.masked.schema, evidence.masking.truth.schema
+    for column in schema.columns:
+        if column.kind == "text" or column.drop:
+            continue
+        yield column.name, evidence.released(column.name)[evidence.places]
+        if column.name in evidence.masked_columns and column.name in truth:
+            yield f"{column.name} (true)", evidence.true(column.name)[evidence.places]
+
+
+def _against_order(values: Floats, picked: Any) -> tuple[float, int]:
+    chosen = values[picked]
+    known = ~np.isnan(chosen)
+    if known.sum() < FEWEST:
+        return 0.0, FEWEST
+    return abs(_correlation(np.flatnonzero(known).astype(np.float64), _ranks(chosen[known]))), int(
+        known.sum()
+    )
+
+
+def _from_one_to_next(values: Floats) -> tuple[float, int]:
+    known = values[~np.isnan(values)]
+    if len(known) < FEWEST:
+        return 0.0, FEWEST
+    ranks = _ranks(known)
+    return max(0.0, _correlation(ranks[:-1], ranks[1:])), len(known)
+
+
+def _ranks(values: Floats) -> Floats:
+    """Return ranks, ties shared."""
+    _, member, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[member.ravel()])
+
+
+def _correlation(first: Floats, second: Floats) -> float:
+    a, b = first - first.mean(), second - second.mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b / size) if size > 0 else 0.0
+
+
+def identities(evidence: Evidence) -> Measured:
+    """Measure the noise left once exact linear identities of the truth are used to filter it."""
+    from ..io.identities import find_identities
+    from ..masking.totals import amounts
+
+    noisy, sample = noised_columns(evidence), evidence.sample(purpose=(4,))
+    truth = evidence.masking.truth.schema
+    names = [name for name in amounts(evidence.masking.masked) if name in truth and truth[name].is_number]
+    if len(names) < 2 or not noisy:
+        return Measured(NOTHING, "an identity needs two numbers that are released, one of them noised")
+    x = np.column_stack([evidence.true(name)[sample] for name in names])
+    found = [one for one in find_identities(x, names) if {one.total, *dict(one.parts)} & set(noisy)]
+    if not found:
+        return Measured(
+            1.0, "no exact identity between the released columns holds in the truth: nothing averages out"
+        )
+    z = np.column_stack([evidence.noised(name)[sample] for name in names])
+    left = _filtered(z - x, names, found)
+    left = {name: share for name, share in left.items() if name in noisy}
+    if not left:
+        return Measured(NOTHING, "too few records have all members of an identity open")
+    worst = min(left, key=lambda name: left[name])
+    told = "; ".join(str(one) for one in found[:3])
+    said = (
+        f"with {told}, which the truth obeys, {left[worst]:.0%} of the noise variance of {worst} is left after "
+        "filtering"
+    )
+    return Measured(left[worst], said, worst, left, evidence.looked_at(sample))
+
+
+def _filtered(noise: Floats, names: list[str], found: list[Any]) -> dict[str, float]:
+    """Return the share of each member's noise variance left by generalised least squares under the identities.
+
+    With A x = 0 in the truth and noise of covariance V, x is estimated by z - V A' (A V A')^+ A z.
+    """
+    members = [n for n in names if any(n == one.total or n in dict(one.parts) for one in found)]
+    inside = noise[:, [names.index(name) for name in members]]
+    inside = inside[~np.isnan(inside).any(axis=1)]
+    if len(inside) < FEWEST + 10 * len(members):
+        return {}
+    rules = np.zeros((len(found), len(members)))
+    for row, one in zip(rules, found, strict=True):
+        row[members.index(one.total)] = -1.0
+        for part, coefficient in one.parts:
+            row[members.index(part)] = coefficient
+    v = inside.T @ inside / len(inside)
+    sds = np.sqrt(np.diag(v))
+    scale = np.where(sds > 0, sds, 1.0)
+    v, rules = v / np.outer(scale, scale), rules * scale
+    rules /= np.maximum(np.linalg.norm(rules, axis=1, keepdims=True), 1e-300)
+    gain = v @ rules.T @ np.linalg.pinv(rules @ v @ rules.T, rcond=1e-9, hermitian=True) @ rules @ v
+    left = np.clip(1 - np.diag(gain) / np.where(sds > 0, np.diag(v), 1.0), 0.0, 1.0)
+    return {name: float(share) for name, share, sd in zip(members, left, sds, strict=True) if sd > 0}
+
+
+def predictable_from_clear(evidence: Evidence) -> Measured:
+    """Measure how well columns that leave in clear predict the true values of masked ones, on records held out."""
+    clear, sample = [*_predictors(evidence)], evidence.sample(purpose=(5,))
+    if not clear or not evidence.numbers:
+        return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
+    simple = np.hstack([_features(evidence, name, sample, False) for name in clear])
+    bent = np.hstack([_features(evidence, name, sample, True) for name in clear])
+    designs = [simple, bent] if bent.shape[1] > simple.shape[1] else [simple]
+    found = {}
+    for name in evidence.numbers:
+        x = evidence.true(name)[sample]
+        known = ~np.isnan(x)
+        if known.sum() >= FEWEST * FOLDS and np.ptp(x[known]) > 0:
+            found[name] = max(0.0, *(_held_out(design[known], x[known]) for design in designs))
+    if not found:
+        return Measured(NOTHING, "too few open values to predict masked numbers from clear columns")
+    worst = max(found, key=lambda name: found[name])
+    said = (
+        f"columns in clear explain {found[worst]:.0%} of the variance of the true {worst} on records held out: noise "
+        "cannot hide that part of it"
+    )
+    return Measured(found[worst], said, worst, found, evidence.looked_at(sample))
+
+
+def _predictors(evidence: Evidence) -> Iterator[str]:
+    schema = evidence.masking.masked.schema
+    for name in evidence.clear:
+        if schema[name].kind != "text" and "group" not in schema[name].roles:
+            yield name
+
+
+def _features(evidence: Evidence, name: str, sample: Any, bent: bool) -> Floats:
+    """Return what a clear column predicts with: its value (and its square and logarithm), or its larger categories."""
+    values = evidence.released(name)[sample]
+    known = ~np.isnan(values)
+    closed = [] if known.all() else [(~known).astype(np.float64)]
+    if evidence.masking.masked.schema[name].kind == "category":
+        levels, counts = np.unique(values[known], return_counts=True)
+        large = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
+        large = large[np.sort(-counts)[: len(large)] <= -FEWEST_IN_LEVEL]
+        dummies = [(values == level).astype(np.float64) for level in large[1:]]
+        return _stacked([*dummies, *closed], len(values))
+    centre = values[known].mean() if known.any() else 0.0
+    spread = values[known].std() if known.any() else 0.0
+    if not spread > 0:
+        return _stacked(closed, len(values))
+    scaled = np.where(known, (values - centre) / spread, 0.0)
+    further = [scaled**2, np.sign(scaled) * np.log1p(np.abs(scaled))] if bent else []
+    return _stacked([scaled, *further, *closed], len(values))
+
+
+def _stacked(columns: list[Floats], count: int) -> Floats:
+    return np.column_stack(columns) if columns else np.empty((count, 0))
+
+
+def _held_out(design: Floats, x: Floats) -> float:
+    """Return the share of the variance explained on folds that the fit did not see; a slight ridge steadies it."""
+    design = np.column_stack([np.ones(len(x)), design])
+    x = (x - x.mean()) / x.std()
+    fold = np.arange(len(x)) % FOLDS  # records stand in the truth's order: each fold has some of every part
+    parts = [(design[fold == k], x[fold == k]) for k in range(FOLDS)]
+    grams = [d.T @ d for d, _ in parts]
+    sums = [d.T @ y for d, y in parts]
+    ridge = 1e-6 * len(x) * np.eye(design.shape[1])
+    lost = 0.0
+    for k, (d, y) in enumerate(parts):
+        solved = np.linalg.solve(sum(grams) - grams[k] + ridge, sum(sums) - sums[k])
+        lost += float(((y - d @ solved) ** 2).sum())
+    return 1 - lost / len(x)
+
+
+def near_duplicates(evidence: Evidence) -> Measured:
+    """Measure the largest correlation between masked numbers whose noises do not go together."""
+    names, sample = noised_columns(evidence), evidence.sample(purpose=(6,))
+    sums = dict(evidence.masking.card.recomputed)
+    names = tuple(name for name in names if name not in sums)
+    if len(names) < 2:
+        return Measured(NOTHING, "fewer than two numbers are noised: none can repeat another")
+    x, e = errors(evidence, names, sample)
+    if len(x) < FEWEST:
+        return Measured(NOTHING, f"fewer than {FEWEST} records")
+    data, noise = _correlations(x), _correlations(e)
+    pairs = {
+        f"{names[i]}, {names[j]}": abs(float(data[i, j]))
+        for i in range(len(names))
+        for j in range(i)
+        if data[i, j] * noise[i, j] < 0.9 * data[i, j] ** 2
+    }
+    if not pairs:
+        return Measured(
+            0.0, "the noises of masked numbers go together as their values do: no pair averages out"
+        )
+    worst = max(pairs, key=lambda pair: pairs[pair])
+    said = f"{worst} have a correlation of {pairs[worst]:.3f} and noises of their own" + (
+        ": two looks at one quantity, whose noises average out"
+        if pairs[worst] > 0.9
+        else ", which is far from one quantity"
+    )
+    told = {pair: size for pair, size in pairs.items() if size > TOLD or pair == worst}
+    return Measured(pairs[worst], said, worst, told, evidence.looked_at(sample))
+
+
+def _correlations(values: Floats) -> Floats:
+    matrix = covariance(values)
+    sds = np.sqrt(np.diag(matrix))
+    scale = np.where(sds > 0, sds, 1.0)
+    return np.asarray(np.clip(matrix / np.outer(scale, scale), -1.0, 1.0))

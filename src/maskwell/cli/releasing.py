@@ -1,0 +1,177 @@
+"""`maskwell release`: one plan in, a calibrated, attacked, repaired, audited and documented release out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import BadInput, BadPlan
+from .reading import JsonOption
+from .telling import said
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+    from ..keystream import Key
+    from ..pipeline import Outcome
+
+NO = 1  # exit code: the answer is no
+LONG = 5.0  # seconds from which on the time left is told
+LOOSE = 0o077
+
+
+def release(
+    plan: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="A plan (TOML), such as `maskwell new` writes.")
+    ],
+    despite: Annotated[
+        str | None,
+        typer.Option(help="Release although it does not pass, for this reason, which goes on record."),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            help="A key.hex file: the same plan and key give the same bytes.", show_default="a new key"
+        ),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")] = None,
+    passphrase_file: Annotated[
+        Path | None, typer.Option(help="The passphrase of a card that is sealed for no recipients.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Do all that a plan says: read, calibrate, mask, attack, swap, compare, audit, and write what passes.
+
+    Exit code 1 where it does not pass: then nothing is written, and it is said which changes to the plan would help.
+
+    Examples:
+
+    - `maskwell release plan.toml`
+
+    - `maskwell release plan.toml --json > figures.json`
+    """
+    from ..pipeline import release as run
+    from ..plan import ReleasePlan
+
+    wanted = ReleasePlan.read(plan)
+    secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
+    with Told() as told:
+        outcome = run(
+            wanted,
+            seed=seed,
+            key=None if key is None else read_key(key),
+            despite=despite,
+            progress=told,
+            reports=reports(),
+            passphrase=secret,
+        )
+    typer.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False) if as_json else summary(outcome))
+    if not outcome.passed and outcome.despite is None:
+        raise typer.Exit(NO)
+
+
+def summary(outcome: Outcome) -> str:
+    """Return an outcome as one screen of text."""
+    from ..report import release_summary
+
+    return release_summary(outcome)
+
+
+def reports() -> Any:
+    """Return what makes the two reports of an outcome."""
+    from ..report import external_report, internal_report
+
+    return lambda outcome: (
+        {"report.html": external_report(outcome)},
+        {"report.html": internal_report(outcome)},
+    )
+
+
+def _by_passphrase(plan: Any) -> bool:
+    return plan.card.leaves == "sealed" and not plan.card.recipients
+
+
+def _passphrase(file: Path | None) -> str:
+    if file is not None:
+        from ..sealing import passphrase_of
+
+        return passphrase_of(file)
+    if not sys.stdin.isatty():
+        raise BadPlan(
+            "the card is sealed by a passphrase: give --passphrase-file, or name recipients in [card]"
+        )
+    return str(typer.prompt("Passphrase of the card", hide_input=True, confirmation_prompt=True))
+
+
+def read_key(file: Path) -> Key:
+    """Read a key as the private half of a release has it: 64 hexadecimal digits, in a file closed to others."""
+    from ..keystream import Key
+
+    try:
+        mode, text = file.stat().st_mode, file.read_text(encoding="ascii").strip()
+        secret = bytes.fromhex(text)
+    except OSError as error:
+        raise BadInput(f"the key file {str(file)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"the key file {str(file)!r} holds no key: 64 hexadecimal digits") from None
+    if mode & LOOSE:
+        raise BadInput(f"the key file {str(file)!r} is open to others: chmod 600 it first")
+    return Key(secret)
+
+
+class Told:
+    """Tells every stage with its seconds: at a terminal as it runs, with the time left of long ones; else when done."""
+
+    def __init__(self) -> None:
+        self.started: dict[str, float] = {}
+        self.running: str | None = None
+        self.console: Console | None = None
+        self.status: Status | None = None
+
+    def __enter__(self) -> Told:
+        from rich.console import Console
+
+        console = Console(stderr=True)
+        if console.is_terminal:
+            self.console = console
+            self.status = console.status("")
+            self.status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.status is not None:
+            self.status.stop()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Take note of a step."""
+        if done == 0:
+            self.started[stage] = perf_counter()
+        spent = perf_counter() - self.started.get(stage, perf_counter())
+        if total and done >= total and stage in self.started:
+            self._ended(stage, spent)
+        elif self.status is not None:
+            self.status.update(f"{stage}{_left(done, total, spent)}")
+
+    def _ended(self, stage: str, spent: float) -> None:
+        del self.started[stage]
+        line = f"{stage:<20}{spent:>7.1f} s"
+        if self.console is not None:
+            self.console.print(line, highlight=False)
+        else:
+            said(line)
+
+
+def _left(done: int, total: int, spent: float) -> str:
+    """Say how far a stage is, and how long it will take if it goes on so."""
+    if not total:
+        return f", {spent:.0f} s" if spent >= LONG else ""
+    share = f", {done:,} of {total:,}"
+    if not done or spent < LONG:
+        return share
+    return f"{share}, about {spent * (total - done) / done:.0f} s left"

@@ -1,0 +1,108 @@
+"""The demo's two plans on the built-in survey: one that is refused, and one that passes.
+
+What was found on the way to the second: of the 771 homes in small blocks 81% are unique by what leaves in clear alone,
+so no noise helps before classes are coarser. What is missing or coded in an amount shows too: with all five amounts,
+6% of the records have a pattern of their own even in coarse blocks. With three amounts and without BATHS under 1% do,
+and moderate noise is enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..datasets import housing
+from ..io import write
+
+if TYPE_CHECKING:
+    from ..schema import Schema
+
+SURVEY, SCHEMA, FEWER_COLUMNS = "survey.csv", "survey.schema.toml", "survey.fewer.schema.toml"
+REFUSED, PASSING = "plan.refused.toml", "plan.toml"
+LEFT_OUT = ("BATHS", "MAINTAIN", "TAXES")
+
+REFUSED_PLAN = """\
+# Light noise on all amounts, every class as it is. It is refused.
+[input]
+file = "survey.csv"
+schema = "survey.schema.toml"
+
+[[masks]]
+mask = "CorrelatedNoise"
+columns = "role: key"
+r0 = 0.995
+
+[tolerance]
+max_rate = 0.15
+
+[targets]                          # the homes that few others are like
+largest_target_block = 7
+
+[output]
+release = "refused"
+private = "refused.private"
+"""
+
+PASSING_PLAN = """\
+# Coarser classes, fewer columns, more noise. It passes.
+[input]
+file = "survey.csv"
+schema = "survey.fewer.schema.toml"      # without BATHS, MAINTAIN and TAXES
+
+[[masks]]
+mask = "Grouping"
+columns = "BEDROOMS"
+groups = { "1 or 2" = ["1", "2"], "3" = ["3"], "4 or more" = ["4", "5", "6"] }
+
+[[masks]]
+mask = "Grouping"
+columns = "YR_BLT"
+
+[masks.groups]
+"before 1940" = ["1919", "1920", "1930"]
+"1940 to 1969" = ["1940", "1950", "1960"]
+"1970 and later" = ["1970", "1975", "1980", "1985", "1990"]
+
+[[masks]]
+mask = "IndependentNoise"
+columns = ["INCOME", "HOME_VAL", "MORTGAGE"]
+variance_ratio = 0.2
+
+[tolerance]
+max_rate = 0.15
+
+[targets]                                # the same homes
+largest_target_block = 7
+target_blocks = ["REGION", "BEDROOMS", "BATHS", "YR_BLT"]
+
+[[models]]
+formula = "HOME_VAL ~ INCOME + MORTGAGE"
+
+[report]
+title = "The housing survey, a public use file"
+
+[output]
+release = "release"
+private = "private"
+"""
+
+
+def demo_plans(folder: str | Path, *, records: int = 64_998) -> tuple[Path, Path]:
+    """Write the survey, its schemas and both plans to a folder; return the plan that is refused, then the other."""
+    place = Path(folder)
+    survey = housing(records)
+    write(survey, place / SURVEY)
+    texts = {
+        SCHEMA: survey.schema.to_toml(),
+        FEWER_COLUMNS: _without(survey.schema).to_toml(),
+        REFUSED: REFUSED_PLAN,
+        PASSING: PASSING_PLAN,
+    }
+    for name, text in texts.items():
+        (place / name).write_text(text, encoding="utf-8")
+    return place / REFUSED, place / PASSING
+
+
+def _without(schema: Schema) -> Schema:
+    return schema.changed({name: replace(schema[name], drop=True) for name in LEFT_OUT})

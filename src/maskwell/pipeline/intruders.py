@@ -1,0 +1,110 @@
+"""Who attacks a release: the intruders of its plan, or those who attack where it names nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks, Sample
+from ..attacks.running import attack_by
+from ..attacks.search import block_codes
+from ..errors import NoLaw
+from .classes import Coded
+from .stages import Step
+
+if TYPE_CHECKING:
+    from ..masking import Masking
+    from ..plan import ReleasePlan
+    from ..table import Table
+
+MOST_TARGETS = 5_000  # beyond so many records, the default intruders look for a sample of them
+SAMPLE = 1_000
+UNTOLD_SAMPLE = 200  # of these for who must average over all noise that may be: a sample, with its interval
+LARGEST_BLOCK = 5_000  # records that compete for each other one-to-one, or help each other
+BY_THE_CARD = ("noise", "posterior")  # distances of the nearest-record intruder that need the card
+
+
+def intruders_of(plan: ReleasePlan, table: Table) -> tuple[dict[str, Any], list[str]]:
+    """Return the intruders by name, and what to say of them."""
+    if plan.intruders:
+        return dict(plan.intruders), []
+    shared, said = dict(plan.targets.shared), []
+    if not {"largest_target_block", "targets"} & set(shared) and len(table) > MOST_TARGETS:
+        shared["targets"] = Sample(SAMPLE)
+        said.append(
+            f"the intruders look for {SAMPLE:,} of the records, drawn by the key: [targets] says otherwise"
+        )
+    return default_intruders(shared), said
+
+
+def default_intruders(shared: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those who attack where a plan names nobody: the same targets, blocks and fields for all.
+
+    Who is without the card has a prior on the noise in its place and takes the likeliest record: of the kernels the one
+    that a prior far from the truth misleads least.
+    """
+    untold = {"targets": Sample(UNTOLD_SAMPLE), **shared}
+    if isinstance(untold["targets"], Sample):
+        untold["targets"] = Sample(min(untold["targets"].sample, UNTOLD_SAMPLE))
+    printed = {name: value for name, value in shared.items() if name != "fields"}
+    return {
+        "Winkler's matcher": Linkage(**shared),
+        "nearest record": NearestRecord(**shared),
+        "nearest, informed": NearestRecord(**shared, distance="posterior"),
+        "without the card": BayesIntruder(**untold, prior=Prior(), kernel="forward"),
+        "knows the law": BayesIntruder(**shared),
+        "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
+        "the ceiling": BayesIntruder(**shared, helpers="all"),
+        "fingerprint alone": Fingerprint(**printed),
+    }
+
+
+def holds_card(attack: Any) -> bool:
+    """Whether an intruder needs the noise card for what he does."""
+    if isinstance(attack, NearestRecord):
+        return attack.distance in BY_THE_CARD
+    return isinstance(attack, BayesIntruder) and attack.prior is None
+
+
+def card_risk(risks: Risks) -> dict[str, float]:
+    """Return the largest rate of all intruders, for a card in the open, and of those who need none, for others."""
+    every = {name: risk.rate for name, risk in risks.items()}
+    without = [rate for name, rate in every.items() if not holds_card(risks[name].attack)]
+    hidden = max(without, default=0.0)
+    return {"open": max(every.values()), "sealed": hidden, "kept": hidden}
+
+
+def attacked(plans: Mapping[str, Any], masking: Masking, coded: Coded, step: Step | None = None) -> Risks:
+    """Attack a masking by all intruders, each of whom codes his records as the release does."""
+    seen, shared = coded.seen(masking), dict[Any, Any]()
+    found: dict[str, Risk] = {}
+    refused: dict[str, str] = {}
+    for number, (name, own) in enumerate(coded.attacks(plans).items(), start=1):
+        if too_many := _too_many(own, seen):
+            refused[name] = too_many
+        else:
+            try:
+                found[name] = replace(attack_by(own, seen, None, shared)[0], attack=plans[name])
+            except NoLaw as error:
+                refused[name] = str(error)
+        if step is not None:
+            step(number, len(plans))
+    if not found:
+        raise NoLaw(list(refused.values()))
+    return Risks(found, refused)
+
+
+def _too_many(plan: Any, masking: Masking) -> str:
+    """Say why an intruder who lets records compete is not tried on very large blocks."""
+    competing = getattr(plan, "assignment", "best") != "best" or getattr(plan, "helpers", 0) == "all"
+    if not competing:
+        return ""
+    table = masking.release.table
+    blocks, _ = block_codes(table, table, plan.match_columns(table.schema))
+    largest = int(np.bincount(blocks).max())
+    if largest <= LARGEST_BLOCK:
+        return ""
+    return f"not tried: {largest:,} records of one block would compete; give match_blocks that are finer"

@@ -1,0 +1,191 @@
+"""Meeting the tolerance with noise that is drawn once: by exchanging records, or by raising the scale of that noise.
+
+The noise of a key is never drawn anew until a figure passes: noise chosen because it came out well is not the noise on
+the card. The same keyed draws are made larger instead, and every attempt is on record.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..attacks import Fingerprint, NearestRecord, Risks
+from ..calibration.scaling import has_scale, scaled, writable
+from ..errors import BadPlan, MaskwellWarning
+from ..keystream import Key
+from ..masking import Masking, apply
+from ..tolerances import MaxRate, Ratio
+from .classes import Coded
+from .intruders import attacked
+from .judging import Judge, Standing
+from .outcome import Attempt
+from .stages import Stages
+
+if TYPE_CHECKING:
+    from ..masking import Mask
+    from ..plan import ReleasePlan
+    from ..table import Table
+
+MOST_ATTEMPTS = 12
+RAISED = 0.05  # by which share the scale is raised; twice that the second time, and so on
+MOST_ROUNDS = 4  # of swaps, each against who then finds most
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A plan with its data: what is masked, by which key, who attacks it, and who judges."""
+
+    plan: ReleasePlan
+    table: Table = field(repr=False)
+    mask: Mask
+    coded: Coded = field(repr=False)
+    intruders: dict[str, Any]
+    judge: Judge = field(repr=False)
+    key: Key | None = field(repr=False)
+    earlier: Masking | None = field(repr=False)
+    stages: Stages = field(repr=False)
+
+    def drawn(self, mask: Any) -> Masking:
+        """Mask by the one key of this release: the same words at every scale."""
+        with self.stages.stage("mask") as step:
+            return apply(mask, self.table, key=self.key, earlier=self.earlier, progress=step)
+
+    def attacked(self, masking: Masking, stage: str = "attack", only: tuple[str, ...] | None = None) -> Risks:
+        """Attack by all intruders, or by some."""
+        plans = {name: plan for name, plan in self.intruders.items() if only is None or name in only}
+        with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
+            warnings.simplefilter("ignore", MaskwellWarning)
+            return attacked(plans, masking, self.coded, step)
+
+    def at(self, mask: Any, factor: float) -> Any:
+        """Return the masks with the scale of their noise times a factor."""
+        return mask if factor == 1.0 else writable(scaled(mask, factor))
+
+
+@dataclass(frozen=True)
+class Met:
+    """How it ended: the masking that would leave, what was found before and after swaps, and all attempts."""
+
+    masking: Masking
+    before: Risks
+    after: Risks
+    attempts: tuple[Attempt, ...]
+    mask: Any
+
+
+def meet(case: Situation, mask: Any) -> Met:
+    """Draw the noise and attack; where the tolerance does not hold, swap, or raise a scale that was calibrated."""
+    factor, attempts = 1.0, list[Attempt]()
+    first = "given" if case.plan.calibrate is None else "calibrated"
+    while True:
+        own = case.at(mask, factor)
+        masking = case.drawn(own)
+        before = case.attacked(masking)
+        attempts.append(attempt(case, before, factor, "raised" if attempts else first))
+        found = Met(masking, before, before, tuple(attempts), own)
+        if not attempts[-1].met and case.plan.swap is not None:
+            found = exchanged(case, found, attempts)
+        if attempts[-1].met or len(attempts) >= MOST_ATTEMPTS:
+            return replace(found, attempts=tuple(attempts))
+        following = _following(case, mask, factor, attempts)
+        if following is None:
+            return replace(found, attempts=tuple(attempts))
+        factor = following
+
+
+def _following(case: Situation, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
+    """Return the next scale; nothing where the plan takes the noise as given, or there is no larger one."""
+    if case.plan.calibrate is None or not has_scale(mask):
+        return None
+    raised = sum(one.how == "raised" for one in attempts)
+    following = factor * (1 + RAISED * (raised + 1))
+    try:
+        case.at(mask, following).card(case.table)
+    except BadPlan:
+        return None
+    return following
+
+
+def attempt(case: Situation, risks: Risks, factor: float, how: str, swaps: int = 0) -> Attempt:
+    """Write down an attempt."""
+    worst = case.judge.worst(risks)
+    if worst is None:
+        return Attempt(factor, how, "", float("nan"), 0.0, met=False, swaps=swaps)
+    rate = risks[worst.name].rate
+    return Attempt(factor, how, worst.name, worst.figure, rate, case.judge.met(risks), swaps)
+
+
+def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
+    """Swap against who finds most, then against who then finds most, until the tolerance holds for all.
+
+    Records are exchanged once, from the masking as it was; where another intruder still exceeds the tolerance it is
+    swapped to a tighter one.
+    """
+    risks, best, limit = found.before, found, None
+    for _ in range(MOST_ROUNDS):
+        against = most_dangerous(case, risks)
+        if against is None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
+            return best
+        limit = _limit(case, risks, against) if limit is None else limit
+        with case.stages.stage("swap"):
+            swapped = swap_to(case, found.masking, against, limit)
+        if swapped is None:
+            return best
+        risks = case.attacked(swapped, "attack again")
+        best = replace(found, masking=swapped, after=risks)
+        made = 0 if swapped.swapping is None else swapped.swapping.swaps
+        attempts.append(attempt(case, risks, attempts[-1].factor, "swapped", made))
+        worst = case.judge.worst(risks)
+        if worst is None or worst.met or swapped.swapping is None or not swapped.swapping.met:
+            return best
+        limit = _tighter(limit, worst)
+    return best
+
+
+def _limit(case: Situation, risks: Risks, against: str) -> Any:
+    """Return the tolerance for whom is swapped against: in proportion, where another finds more than he does."""
+    tolerance, worst = case.judge.tolerance, case.judge.worst(risks)
+    if not isinstance(tolerance, MaxRate) or worst is None or not worst.figure:
+        return tolerance
+    return MaxRate(tolerance.max_rate * min(risks[against].rate / worst.figure, 1.0))
+
+
+def _tighter(limit: Any, worst: Standing) -> Any:
+    """Return a tolerance that is tighter by what is still too much."""
+    if isinstance(limit, MaxRate):
+        return MaxRate(max(limit.max_rate - max(worst.excess, 0.005), 0.0))
+    return Ratio(limit.max_ratio / (1 + max(worst.excess, 0.05)))
+
+
+def most_dangerous(case: Situation, risks: Risks, *, quick: bool = False) -> str | None:
+    """Return whom to swap against: whom the plan names, else who exceeds the tolerance most and compares fields."""
+    if case.plan.swap is not None and case.plan.swap.intruder is not None:
+        return case.plan.swap.intruder
+    able = [
+        one.name
+        for one in case.judge.standings(risks)
+        if not one.met and not isinstance(case.intruders[one.name], Fingerprint) and risks[one.name].fields
+    ]
+    told = [
+        name for name in able if getattr(case.intruders[name], "prior", None) is None
+    ]  # the others are slow
+    near = [name for name in told if isinstance(case.intruders[name], NearestRecord)] if quick else []
+    return next(iter(near or told or able), None)
+
+
+def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Masking | None:
+    """Swap against an intruder who codes as the release does; advice that cannot be tried is nothing."""
+    from ..protect import swap
+
+    plan, domains = case.intruders[name], None if case.plan.swap is None else case.plan.swap.domains
+    own = case.coded.attacks({name: plan})[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        try:
+            swapped = swap(case.coded.seen(masking), own, tolerance, domains=domains)
+        except BadPlan:
+            if case.plan.swap is not None:
+                raise
+            return None
+    return case.coded.carried(masking, swapped, plan)

@@ -1,0 +1,190 @@
+"""What a release came to: whether it may leave, why not, what was tried, and what would change it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..attacks import Risk, Risks
+    from ..calibration import Calibration
+    from ..checks import Audit
+    from ..masking import Masking, Swapping
+    from ..plan import ReleasePlan
+    from ..utility import Utility
+
+MOST_REASONS = 8
+WIDTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One try to meet the tolerance with the noise of this key: nothing is ever drawn anew.
+
+    `factor` is the scale relative to the noise that was begun with, `how` "given", "calibrated", "raised" or "swapped";
+    `worst` is the intruder who exceeds the tolerance most, `figure` his figure, `rate` the share of his targets that he
+    links correctly; `swaps` counts the pairs exchanged.
+    """
+
+    factor: float
+    how: str
+    worst: str
+    figure: float
+    rate: float
+    met: bool
+    swaps: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attempt as plain data."""
+        out = asdict(self)
+        out["figure"] = self.figure if isfinite(self.figure) else None
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A change to the plan, with figures; `passes` says whether it is enough by itself (None: that was not tried)."""
+
+    change: str
+    figures: Mapping[str, float | int | str | None] = field(default_factory=dict)
+    passes: bool | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the advice as plain data."""
+        return {"change": self.change, "figures": dict(self.figures), "passes": self.passes}
+
+    def __str__(self) -> str:
+        enough = {True: "this passes (tried)", False: "not enough by itself (tried)", None: "not tried"}
+        return f"{self.change}: {enough[self.passes]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """All that `release` found and did. It stays inside, but for what `release` names: the folder that may leave.
+
+    `reasons` say why it did not pass; where it left all the same, `despite` has the reason that was given. `floor` is
+    what no noise protects, `before` what the intruders find under the noise alone, `after` what they find in the file
+    that would leave. `card_risk` is the largest rate where the card is open, sealed or kept. `mind` is said of other
+    releases in the private folder, `seconds` are those of the stages: both are for the eye alone, no file has them.
+    `release` and `private` are nothing where nothing was written.
+    """
+
+    plan: ReleasePlan
+    passed: bool
+    reasons: tuple[str, ...]
+    despite: str | None
+    floor: Risk
+    calibration: Calibration | None
+    masking: Masking = field(repr=False)
+    before: Risks
+    after: Risks
+    swapping: Swapping | None
+    utility: Utility
+    audit: Audit
+    attempts: tuple[Attempt, ...]
+    card_risk: Mapping[str, float]
+    advice: tuple[Advice, ...] = ()
+    held: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    mind: tuple[str, ...] = ()
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    release: Path | None = None
+    private: Path | None = None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the file may leave: it passed, or somebody said why it does in spite of that."""
+        return self.passed or self.despite is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only: no record; the same plan and key give the same ones."""
+        return {
+            "passed": self.passed,
+            "reasons": list(self.reasons),
+            "despite": self.despite,
+            "plan": self.plan.to_dict(),
+            "held": list(self.held),
+            "floor": self.floor.to_dict(),
+            "calibration": None if self.calibration is None else self.calibration.to_dict(),
+            "masking": self.masking.to_dict(),
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "swapping": None if self.swapping is None else self.swapping.to_dict(),
+            "utility": self.utility.to_dict(),
+            "audit": self.audit.to_dict(),
+            "attempts": [one.to_dict() for one in self.attempts],
+            "card_risk": dict(self.card_risk),
+            "advice": [one.to_dict() for one in self.advice],
+            "notes": list(self.notes),
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return what fits on one screen."""
+        lines = [f"{self._head()}", f"  tolerance   {self.plan.tolerance.tolerance}"]
+        lines += _wrapped(f"by {', '.join(self.held)}", "              ")
+        lines += [
+            f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
+        ]
+        if self.reasons:
+            lines += ["", "why not", *_items(self.reasons)]
+        lines += ["", *self._risk_lines(), "", *self._trace_lines()]
+        failed = [f"{one.check}: {one.said}" for one in self.audit.failures]
+        counts = f"{len(self.audit.failures)} fail, {len(self.audit.warnings)} warn"
+        lines += ["", f"audit: {counts}, of {len(self.audit)} checks", *_items(failed)]
+        if self.advice:
+            lines += ["", "what would change it", *_items([str(one) for one in self.advice])]
+        lines += ["", "mind", *_items(self.mind)] if self.mind else []
+        if self.release is not None:
+            lines += ["", f"may leave:     {self.release}", f"stays inside:  {self.private}"]
+        return lines
+
+    def _head(self) -> str:
+        if self.passed:
+            return "Release: passed"
+        if self.despite is not None:
+            return f"Release: NOT passed, released despite that ({self.despite})"
+        return "Release: REFUSED, nothing is written"
+
+    def _risk_lines(self) -> list[str]:
+        width = max(len(name) for name in self.after)
+        rows = [
+            f"  {'':<{width}}  {'targets':>8}  {'noise alone':>11}  {'as it leaves':>12}  {'guessing':>8}"
+        ]
+        for name, risk in self.after.items():
+            before = f"{self.before[name].rate:.1%}" if name in self.before else "-"
+            rows.append(
+                f"  {name:<{width}}  {risk.targets:>8,}  {before:>11}  {risk.rate:>12.1%}  {risk.baseline:>8.1%}"
+            )
+        refused = [f"{name}: {why}" for name, why in self.after.refused.items()]
+        open_card, hidden = self.card_risk["open"], self.card_risk["kept"]
+        card = f"largest rate with the card in the open {open_card:.1%}, sealed or kept {hidden:.1%}"
+        return ["found by", *rows, *_items(refused), f"  {card}"]
+
+    def _trace_lines(self) -> list[str]:
+        return [
+            "tried",
+            *(
+                f"  {one.how:<11} scale x {one.factor:<6.4g} swaps {one.swaps:>6,}  worst: {one.worst} {one.rate:.1%}"
+                f"{'' if one.met else ', too much'}"
+                for one in self.attempts
+            ),
+        ]
+
+
+def _items(texts: Any) -> list[str]:
+    shown = list(texts)
+    more = [f"  and {len(shown) - MOST_REASONS} more"] if len(shown) > MOST_REASONS else []
+    return [line for text in shown[:MOST_REASONS] for line in _wrapped(text, "  - ", "    ")] + more
+
+
+def _wrapped(text: str, first: str, following: str | None = None) -> list[str]:
+    return wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=first if following is None else following
+    )

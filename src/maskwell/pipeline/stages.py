@@ -1,0 +1,59 @@
+"""The stages of a release: what is told on the way, and how long each took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+Progress = Callable[[str, int, int], None]
+STAGES = (
+    "read",
+    "check",
+    "fingerprint floor",
+    "calibrate",
+    "mask",
+    "attack",
+    "swap",
+    "attack again",
+    "compare",
+    "audit",
+    "advise",
+    "write",
+)
+
+
+class Step(Protocol):
+    """Tells how many steps of a stage are done, of how many."""
+
+    def __call__(self, done: int, of: int = 0, /) -> None:
+        """Take note of a step."""
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Tells every stage by `progress(name, done, total)` and keeps its seconds.
+
+    A stage begins with `done` 0 and ends with `done` equal to `total`; a total of 0 is one that nobody knows. Of
+    a stage that is entered again the seconds add up.
+    """
+
+    progress: Progress | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str, total: int = 0) -> Iterator[Step]:
+        """Run a stage; its steps are told by calling what this gives with how many are done, of how many."""
+        started = perf_counter()
+
+        def step(done: int, of: int = 0, /) -> None:
+            if self.progress is not None:
+                self.progress(name, done, of or total)
+
+        step(0)
+        yield step
+        if self.progress is not None:
+            self.progress(name, max(total, 1), max(total, 1))
+        self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - started

@@ -1,0 +1,381 @@
+"""The cautious answer to every question that a file leaves open, so that a plan can be run and then improved.
+
+What `inspect` asks is answered such that nothing leaves that should not: what may be an identifier is dropped, what may
+be a code stays a code, of two columns that say the same one is dropped. Every answer is told, with what to write where
+it is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BadInput
+from ..schema import Column, Schema
+
+if TYPE_CHECKING:
+    from ..attacks import Risk
+    from ..io.inspect import Proposal
+    from ..io.raw import Raw
+    from ..table import Floats, Table
+
+Sum = tuple[str, tuple[tuple[str, float], ...]]
+
+MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
+TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
+FEWEST_VALUES, MOST_STRAYS = 20, 0.01  # for two columns to be the same by their ranks
+MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
+NEIGHBOURS = 5
+RARE = 5  # records
+MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
+CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
+SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
+KEPT_ROLES = frozenset({"id", "group", "weight"})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person must decide: about which column, what was taken for granted, and what to write otherwise."""
+
+    column: str | None
+    taken: str
+    otherwise: str
+
+    def __str__(self) -> str:
+        head = f"{self.column}: " if self.column is not None else ""
+        return f"{head}{self.taken}. {self.otherwise}."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles."""
+
+    column: Column
+    kind: str
+    question: Question
+    is_asked: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A schema in which everything is decided, and what a plan for it must know.
+
+    `proposal` has the schema with the remarks on its columns, `sums` are the columns that are recomputed, `floor` is
+    what an intruder finds by what leaves in clear alone.
+    """
+
+    proposal: Proposal
+    table: Table
+    sums: tuple[Sum, ...] = ()
+    questions: tuple[Question, ...] = ()
+    floor: Risk | None = field(default=None, compare=False)
+
+    @property
+    def schema(self) -> Schema:
+        """The decided schema."""
+        return self.proposal.schema
+
+    @property
+    def amounts(self) -> tuple[str, ...]:
+        """The columns that noise masks: the numbers of role key that are not recomputed."""
+        totals = {total for total, _ in self.sums}
+        return tuple(name for name in self.keys if name not in totals)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The numbers of role key that leave."""
+        names = self.schema.with_role("key")
+        return tuple(name for name in names if self.schema[name].is_number and not self.schema[name].drop)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The category columns that leave."""
+        return tuple(c.name for c in self.schema.columns if c.kind == "category" and not c.drop)
+
+
+def decide(raw: Raw, proposal: Proposal) -> Decided:
+    """Answer what a proposal leaves open."""
+    steps = (_as_categories, _with_codes, _without_ids, _weighed, _without_copies)
+    questions = [*_on_dropped(proposal), *_on_top_codes(proposal)]
+    for step in steps:
+        answers = step(raw, proposal)
+        proposal = _changed(proposal, answers)
+        questions += [answer.question for answer in answers if answer.is_asked]
+    sums = _sums(_table(raw, proposal.schema))
+    proposal = _with_sums(proposal, sums)
+    answers = _without_dependents(_table(raw, proposal.schema), proposal, sums)
+    questions += [answer.question for answer in answers]
+    return _completed(raw, _changed(proposal, answers), sums, questions)
+
+
+def decided_by(raw: Raw, schema: Schema) -> Decided:
+    """Take a schema as its author has decided it; only sums and the floor are looked for."""
+    from ..io.inspect import Proposal
+
+    return _completed(raw, Proposal(schema, (), raw.data.num_rows), _sums(_table(raw, schema)), [])
+
+
+def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: Iterable[Question]) -> Decided:
+    from ..attacks import Fingerprint, attack
+
+    table = _table(raw, proposal.schema)
+    decided = Decided(proposal, table, sums, tuple(questions))
+    if not decided.amounts and not decided.categories:
+        raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
+    masked = (*decided.amounts, *(total for total, _ in sums))
+    return replace(decided, floor=attack(Fingerprint(masked=masked), table))
+
+
+def _table(raw: Raw, schema: Schema) -> Table:
+    from ..io import conform_raw
+
+    return conform_raw(raw, schema)
+
+
+def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
+    """Return a proposal in which columns are described anew; the remark that led there tells what was taken."""
+    from ..io.drafts import Finding
+
+    changes, findings = {}, list(proposal.findings)
+    for answer in answers:
+        name = answer.column.name
+        changes[name] = answer.column
+        text = ". ".join(filter(None, (answer.question.taken, answer.question.otherwise)))
+        findings = [one for one in findings if (one.column, one.kind) != (name, answer.kind)]
+        findings.append(Finding(name, answer.kind, text))
+    return replace(proposal, schema=proposal.schema.changed(changes), findings=tuple(findings))
+
+
+# What each column is.
+
+
+def _on_dropped(proposal: Proposal) -> list[Question]:
+    """Ask about the columns that inspect proposes to drop; nothing is lost where there is no value at all."""
+    questions = []
+    for column in proposal.schema.columns:
+        kinds = {finding.kind for finding in proposal.of(column.name)}
+        if column.drop and "all-missing" not in kinds:
+            why = "; ".join(re.split("[:;]", finding.text)[0] for finding in proposal.of(column.name))
+            otherwise = "Wanted in the release? Then describe it in the schema and take drop out"
+            questions.append(Question(column.name, f"{why}: dropped", otherwise))
+    return questions
+
+
+def _on_top_codes(proposal: Proposal) -> list[Question]:
+    """Ask, once for all columns, about amounts that pile up at the largest."""
+    names = [
+        finding.column
+        for finding in proposal.findings
+        if finding.kind == "pile-up" and finding.suggestion.startswith("top") and finding.column is not None
+    ]
+    if not names:
+        return []
+    taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
+    return [
+        Question(None, taken, "A top code? Then switch on top in the schema, so that it leaves as a code")
+    ]
+
+
+def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Take few short whole numbers that are written with decimals for codes, as those without are."""
+    from ..io.texts import as_text, in_order
+
+    answers = []
+    for column in proposal.schema.columns:
+        if column.kind != "continuous" or column.drop or column.missing or column.roles & KEPT_ROLES:
+            continue
+        labels = as_text(raw.data.column(column.name).combine_chunks()).unique().drop_null().to_pylist()
+        few = 1 < len(labels) <= min(MOST_CATEGORIES, LARGEST_CATEGORY_SHARE * proposal.records)
+        if few and all(map(SHORT.fullmatch, labels)):
+            ordered = tuple(in_order(labels))
+            made = Column(column.name, "category", frozenset({"block"}), categories=ordered)
+            taken = f"only {len(labels)} different whole numbers: a category"
+            question = Question(column.name, taken, "An amount? Then kind continuous, without categories")
+            answers.append(Answer(made, "unit", question, is_asked=False))
+    return answers
+
+
+def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Take what may be a code for one: it then leaves as it is, and counts among what noise does not hide."""
+    answers = []
+    for finding in proposal.findings:
+        column = proposal.schema[finding.column] if finding.column is not None else None
+        if column is None or finding.kind != "spike" or not column.is_number or column.drop:
+            continue
+        codes = [float(code) for code in tomllib.loads(finding.suggestion)["missing"]]
+        shown = ", ".join(f"{code:.15g}" for code in codes)
+        values = _table(raw, proposal.schema).values([column.name])
+        if min(np.count_nonzero(values == code) for code in codes) < RARE:
+            continue  # a value of few records would tell them apart: masked, as inspect leaves it
+        made, line = replace(column, missing=(*column.missing, *codes)), f"missing = [{shown}]"
+        if "a top code?" in finding.text and len(codes) == 1 and not CODE.fullmatch(shown):
+            made, line = replace(column, top=codes[0]), f"top = {shown}"
+        what = "a top code" if line.startswith("top") else "codes for no value"
+        found = finding.text.split(", apart")[0].removeprefix("of the values ")
+        taken = f"{found}, apart from the rest: taken for {what}, to leave unchanged"
+        question = Question(column.name, taken, f"Amounts? Then take {line} out of the schema")
+        answers.append(Answer(made, "spike", question))
+    return answers
+
+
+def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Drop what may be an identifier."""
+    answers = []
+    for name, asked in proposal.questions().items():
+        if "an identifier?" in asked:
+            otherwise = 'An amount? Then take drop out of the schema and give it roles = ["key"]'
+            taken = "every record has its own value, as an identifier has: dropped"
+            made = replace(proposal.schema[name], drop=True, roles=frozenset())
+            answers.append(Answer(made, "id", Question(name, taken, otherwise)))
+    return answers
+
+
+def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Mask a weight like an amount where it would tell the records apart: weights are never masked by noise."""
+    from ..attacks import Fingerprint, attack
+
+    name = next(iter(proposal.schema.with_role("weight")), None)
+    if name is None:
+        return []
+    share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
+    if share <= TELLING_WEIGHT:
+        return []
+    made = replace(proposal.schema[name], roles=frozenset({"key"}))
+    taken = (
+        f"named like a survey weight, but alone tells {share:.0%} of the records apart: masked as an amount"
+    )
+    otherwise = 'Needed as a weight? Then round it in the file to few values, and give it roles = ["weight"]'
+    return [Answer(made, "weight", Question(name, taken, otherwise))]
+
+
+# Columns that say the same.
+
+
+def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Drop columns that rank the records as an earlier one does: a copy, a logarithm, a square."""
+    used = [c for c in proposal.schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
+    names = [column.name for column in used]
+    values = _table(raw, proposal.schema).values(names) if names else np.empty((0, 0))
+    answers, gone = [], set[int]()
+    for later in range(1, len(names)):
+        first = 0 if len(names) <= MOST_COMPARED else max(0, later - NEIGHBOURS)
+        of = next((i for i in range(first, later) if i not in gone and _ranked_alike(values, i, later)), None)
+        if of is not None:
+            gone.add(later)
+            taken = f"a function of {names[of]}: dropped, as the noise of one would undo that of the other"
+            otherwise = f"Analysts can compute it from {names[of]}; to keep it, drop {names[of]} in its place"
+            made = replace(used[later], drop=True, roles=frozenset())
+            answers.append(Answer(made, "near-duplicate", Question(names[later], taken, otherwise)))
+    return answers
+
+
+def _ranked_alike(values: Floats, first: int, second: int) -> bool:
+    """Whether two columns put the records in the same order, or in the opposite one, with nearly the same ties."""
+    both = values[:, [first, second]]
+    both = both[~np.isnan(both).any(axis=1)]
+    if 2 * len(both) < (~np.isnan(values[:, second])).sum():
+        return False
+    x, y = both[np.lexsort((both[:, 1], both[:, 0]))].T
+    dx, dy = np.diff(x), np.diff(y)
+    if min(np.count_nonzero(dx), np.count_nonzero(dy)) < FEWEST_VALUES - 1:
+        return False
+    up, down = np.count_nonzero(dy[dx > 0] > 0), np.count_nonzero(dy[dx > 0] < 0)
+    tied_once = np.count_nonzero((dx > 0) & (dy == 0)) + np.count_nonzero((dx == 0) & (dy != 0))
+    return bool(min(up, down) == 0 and tied_once <= MOST_STRAYS * len(both))
+
+
+def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -> list[Answer]:
+    """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
+    fixed = {name for total, parts in sums for name in (total, *dict(parts))}
+    names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
+    amounts = table.values(names) if names else np.empty((len(table), 0))
+    often = [i for i in range(len(names)) if 2 * np.isnan(amounts[:, i]).sum() < len(table)]
+    names, amounts = [names[i] for i in often], amounts[:, often]
+    others = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
+    codes = [table.values([name])[:, 0] if len(table) else np.empty(0) for name in others]
+    values = np.column_stack([amounts, *codes]) if names else np.empty((0, 0))
+    values = values[~np.isnan(values).any(axis=1)]
+    answers: list[Answer] = []
+    kept = list(range(len(names) + len(others)))
+    for i in reversed(range(len(names))):
+        if names[i] in fixed or len(values) < 5 * max(len(kept), FEWEST_VALUES):
+            continue
+        by = _determined(values, i, [j for j in kept if j != i])
+        if by:
+            kept.remove(i)
+            listed = ", ".join((*names, *others)[j] for j in by)
+            taken = f"nearly determined by {listed}: dropped, as noise would leave that tie as it is"
+            question = Question(names[i], taken, "Wanted in the release? Then drop one of those in its place")
+            made = replace(proposal.schema[names[i]], drop=True, roles=frozenset())
+            answers.append(Answer(made, "near-duplicate", question))
+    return answers[::-1]
+
+
+def _are_numbers(labels: Iterable[str]) -> bool:
+    return all(map(SHORT.fullmatch, labels))
+
+
+def _determined(values: Floats, place: int, others: list[int]) -> list[int]:
+    """Return the few columns that linearly explain one but for a thousandth of its variance, if there are such."""
+    left = values[:, place] - values[:, place].mean()
+    whole, chosen = float(left @ left), list[int]()
+    centred = values - values.mean(axis=0)
+    while whole and others and len(chosen) < MOST_EXPLAINING:
+        sizes = np.linalg.norm(centred[:, others], axis=0)
+        gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
+        chosen.append(others[int(np.argmax(gains))])
+        others = [j for j in others if j != chosen[-1]]
+        design = centred[:, chosen]
+        left = centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0]
+        if float(left @ left) < UNEXPLAINED * whole:
+            return chosen
+    return []
+
+
+# Sums.
+
+
+def _sums(table: Table) -> tuple[Sum, ...]:
+    """Return the columns that are exact sums of others, each to be recomputed after those it needs."""
+    from ..masking.totals import amounts, exact_identities
+
+    names = amounts(table)
+    found: list[Sum] = []
+    if len(names) < 2:
+        return ()
+    used: set[str] = set()
+    for identity in exact_identities(table, names):
+        solved = _solved(identity, {total for total, _ in found}, used)
+        if solved is not None:
+            found.append(solved)
+            used |= {part for part, _ in solved[1]}
+    return tuple(found)
+
+
+def _solved(identity: Any, totals: set[str], used: set[str]) -> Sum | None:
+    """Solve an identity for a column that no other sum gives or needs: its total if that can be."""
+    terms = dict(identity.parts)
+    for name in (identity.total, *reversed(terms)):
+        if name in totals or name in used:
+            continue
+        if name == identity.total:
+            return name, tuple(terms.items())
+        rest = {part: -c / terms[name] for part, c in terms.items() if part != name}
+        return name, tuple({identity.total: 1 / terms[name], **rest}.items())
+    return None
+
+
+def _with_sums(proposal: Proposal, sums: Iterable[Sum]) -> Proposal:
+    """Take the role key from columns that are recomputed: the noise of their parts is theirs."""
+    answers = []
+    for total, parts in sums:
+        column = proposal.schema[total]
+        listed = ", ".join(repr(part) for part, _ in parts)
+        question = Question(total, f"a sum of {listed}, exactly: recomputed from the masked ones", "")
+        answers.append(Answer(replace(column, roles=column.roles - {"key"}), "identity", question))
+    return _changed(proposal, answers)

@@ -1,0 +1,199 @@
+"""The sections of a plan for a whole release beyond reading, masking and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any
+
+from ..errors import BadPlan, nearest, raise_all
+from ..tolerances import TOLERANCES, MaxRate
+
+CEILING = "the ceiling"
+DEFAULT_INTRUDERS = (
+    "Winkler's matcher",
+    "nearest record",
+    "nearest, informed",
+    "without the card",
+    "knows the law",
+    "knows the law, one-to-one",
+    CEILING,
+    "fingerprint alone",
+)  # who attacks where a plan names nobody
+WITH_H = ("nearest record", "nearest, informed")
+FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
+TOLERATED = tuple(name for name in TOLERANCES if name != "swap_share")
+OVER = ("all", "outlying")
+CARDS = ("open", "sealed", "kept")
+LARGEST_AUDITED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class TolerancePlan:
+    """What is tolerated, by which intruders (none named: by all but the ceiling), over which of their targets."""
+
+    tolerance: Any = FIFTEEN_PERCENT
+    intruders: tuple[str, ...] = ()
+    over: str = "all"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tolerance, tuple(TOLERANCES[name] for name in TOLERATED)):
+            raise BadPlan(f"say what is tolerated by one of {', '.join(TOLERATED)}")
+        raise_all(_choice("over", self.over, OVER), BadPlan)
+
+    @property
+    def on_h(self) -> bool:
+        """Whether the tolerance is on the h-index, which only the nearest-record intruder has."""
+        return not hasattr(self.tolerance, "met")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the section as plain data."""
+        out: dict[str, Any] = dict(self.tolerance.to_dict())
+        if self.intruders:
+            out["intruders"] = list(self.intruders)
+        return out | {"over": self.over}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratePlan:
+    """How the weakest noise that meets the tolerance is searched, from the scale that the masks give."""
+
+    replicates: int = 20
+    confirmations: int = 40
+    per_column: bool = False
+    precision: float = 0.02
+    level: float = 0.05
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name} is a whole number of at least 2 (one draw has no standard error), not {getattr(self, name)!r}"
+            for name in ("replicates", "confirmations")
+            if getattr(self, name) < 2
+        ]
+        for name, most in (("precision", 1.0), ("level", 0.5)):
+            if not 0 < getattr(self, name) < most:
+                problems.append(f"{name} is a number between 0 and {most:g}, not {getattr(self, name)!r}")
+        raise_all(problems, BadPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapPlan:
+    """Against whom records are exchanged (the one of the tolerance who finds most), and what is then compared."""
+
+    intruder: str | None = None
+    domains: tuple[str | tuple[str, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetsPlan:
+    """Whom the intruders are after, and the columns on which they rely and by which they compare."""
+
+    largest_target_block: int | None = None
+    target_blocks: tuple[str, ...] | None = None
+    match_blocks: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = None
+    sample: int | None = None
+
+    def __post_init__(self) -> None:
+        from ..attacks import Linkage
+
+        Linkage(**self.shared)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """The options as those of an attack; what is not set is left out."""
+        from ..attacks import Sample
+
+        out = {item.name: getattr(self, item.name) for item in fields(self)}
+        sample = out.pop("sample")
+        out["targets"] = None if sample is None else Sample(sample)
+        return {name: value for name, value in out.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPlan:
+    """A model that analysts will fit, and by which share its intervals may widen (nothing: as much as it takes)."""
+
+    formula: str
+    family: str = "gaussian"
+    at_most_wider: float | None = None
+
+    def __post_init__(self) -> None:
+        from ..analysis.fitting import family_of
+
+        problems = []
+        if self.formula.count("~") != 1 or not all(side.strip() for side in self.formula.split("~")):
+            problems.append("a formula has a response and terms, such as 'INCOME ~ AGE + SEX'")
+        try:
+            family_of(self.family, None)
+        except BadPlan as refusal:
+            problems += refusal.problems
+        if self.at_most_wider is not None and not self.at_most_wider > 0:
+            problems.append("at_most_wider is a share above 0, such as 0.30 for intervals 30% wider")
+        raise_all(problems, BadPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UtilityPlan:
+    """The columns in whose groups means are compared (the schema's block columns)."""
+
+    groups: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPlan:
+    """How many records heavy checks look at, and limits other than the default ones, by the names of the checks."""
+
+    largest: int = LARGEST_AUDITED
+    limits: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        problems = [] if self.largest >= 100 else ["largest is a whole number of at least 100"]
+        raise_all([*problems, *(_limit_problems(self.limits) if self.limits else ())], BadPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardPlan:
+    """How the card leaves: open, sealed for recipients (or by a passphrase, asked for), or not at all."""
+
+    leaves: str = "open"
+    recipients: Annotated[tuple[str, ...], "a list of age public keys"] = ()
+
+    def __post_init__(self) -> None:
+        problems = _choice("leaves", self.leaves, CARDS)
+        if self.recipients and self.leaves in CARDS and self.leaves != "sealed":
+            problems.append(f"recipients are those of a sealed card, not of one that is {self.leaves}")
+        wrong = sum(not one.startswith("age1") for one in self.recipients)
+        if wrong:
+            problems.append("a recipient is the public key of an age identity, which begins with age1")
+        raise_all(problems, BadPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPlan:
+    """What stands at the head of the reports."""
+
+    title: str = ""
+    organisation: str = ""
+    contact: str = ""
+
+
+def _choice(name: str, given: str, known: tuple[str, ...]) -> list[str]:
+    if given in known:
+        return []
+    return [f"{name} is one of {', '.join(map(repr, known))}, not {given!r}{nearest(given, known)}"]
+
+
+def _limit_problems(given: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Name checks that the audit does not have, and limits that are none."""
+    from ..checks.catalogue import checks
+
+    known = {check.name: check.limits for check in checks()}
+    found = [f"the audit has no check {name!r}{nearest(name, known)}" for name in given if name not in known]
+    for name, limits in given.items():
+        if name in known:
+            try:
+                known[name].changed(limits)
+            except BadPlan as refusal:
+                found += [f"limits of {name!r}: {problem}" for problem in refusal.problems]
+    return found

@@ -1,0 +1,31 @@
+"""What people read: one screen of text, and two HTML documents, for the board and for recipients."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .screen import attack_summary, masking_summary, short, text_table
+
+if TYPE_CHECKING:
+    from .external import external_report
+    from .internal import internal_report
+    from .summary import release_summary
+
+__all__ = [
+    "attack_summary",
+    "external_report",
+    "internal_report",
+    "masking_summary",
+    "release_summary",
+    "short",
+    "text_table",
+]
+
+_WHERE = {"external_report": "external", "internal_report": "internal", "release_summary": "summary"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        return getattr(import_module(f".{_WHERE[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

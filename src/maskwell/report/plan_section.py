@@ -1,0 +1,139 @@
+"""The sections that frame the figures: the plan as it was run, what would pass, what was not checked, and limits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
+from .wording import counted, sentence, trimmed
+
+PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
+LIMITS = (
+    "The rates are about this release and these intruders. One who holds other columns, or better ones, may find more; "
+    "the ceiling bounds only those who hold the columns compared.",
+    "To be found is to be linked. What can be learned about a group, or about someone who is not in the file, is not "
+    "measured here.",
+    "Other files about the same people, released elsewhere or later, are taken into account only where the plan names "
+    "them as earlier releases.",
+    "A tolerance is a decision and not a law of nature: it holds for those whom the plan names, and for no one else.",
+    "Columns that leave unmasked are taken to be as sensitive as the schema says; the audit cannot know more.",
+)
+
+
+def plan_section(outcome: Any) -> Html:
+    """Return the plan as it was run, section by section."""
+    text = tag("pre", tag("code", plan_text(outcome.plan.to_dict())), tabindex="0")
+    said = [sentence(note) for note in outcome.notes]
+    notes = part("What was noted on the way", listed(said)) if said else None
+    return section(
+        "plan",
+        "The plan as run",
+        _done(outcome),
+        folded("The plan", text, is_open=True),
+        notes,
+    )
+
+
+def _done(outcome: Any) -> Html:
+    """Say what was done to each masked column."""
+    from ..masking.codebook import describe
+
+    card = outcome.masking.card
+    rows = [(name, sentence(describe(law, name))) for law in card.laws for name in law.columns]
+    rows += [
+        (total, f"Computed anew from {', '.join(name for name, _ in parts)}.")
+        for total, parts in card.recomputed
+    ]
+    if not rows:
+        return paragraph("No column was masked.")
+    return data_table("What was done to each masked column", ("column", "what was done"), rows)
+
+
+def plan_text(plan: Mapping[str, Any]) -> str:
+    """Write a plan as a plan file has it, of every path the last part: the same wherever the plan lies."""
+    blocks = []
+    for name, given in plan.items():
+        parts = given if isinstance(given, list | tuple) else [given]
+        mark = f"[[{name}]]" if isinstance(given, list | tuple) else f"[{name}]"
+        blocks += [
+            "\n".join([mark, *(f"{key} = {_value(value, key)}" for key, value in one.items())])
+            for one in parts
+        ]
+    return "\n\n".join(blocks)
+
+
+def _value(value: Any, key: str = "") -> str:
+    """Write a value as a plan file has it."""
+    if key in PATHS or isinstance(value, PurePath):
+        value = PurePath(value).name
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {_value(one)}" for name, one in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _key(name: str) -> str:
+    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
+
+
+def advice_section(outcome: Any) -> Html:
+    """Return which changes to the plan would pass; nothing where it passes or no advice was asked for."""
+    if not outcome.advice:
+        return Html("")
+    verdicts = {True: "would pass", False: "would not pass", None: "not tried"}
+    rows = [
+        (
+            sentence(one.change),
+            verdicts[one.passes],
+            "; ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in one.figures.items()),
+        )
+        for one in outcome.advice
+    ]
+    table = data_table("Changes to the plan, and what they come to", ("change", "comes to", "figures"), rows)
+    title = "What would pass" if any(one.passes for one in outcome.advice) else "What would change it"
+    return section("advice", title, table)
+
+
+def _figure(value: Any) -> str:
+    return trimmed(value) if isinstance(value, float) else "–" if value is None else str(value)
+
+
+def limits_section(outcome: Any) -> Html:
+    """Return what was not checked, and what no figure of this report says."""
+    unchecked: list[Child] = [
+        f"Audit, {finding.check}: {sentence(finding.said)}" for finding in outcome.audit.having("not checked")
+    ]
+    unchecked += [f"Intruder “{name}”: {sentence(why)}" for name, why in outcome.after.refused.items()]
+    sampled = [finding for finding in outcome.audit.findings if finding.sampled]
+    if sampled:
+        names = ", ".join(finding.check for finding in sampled)
+        most = max(finding.sampled for finding in sampled)
+        unchecked.append(f"Checked on a sample of {counted(most, 'record')} at most: {names}.")
+    for name, risk in outcome.after.items():
+        if risk.interval is not None:
+            low, high = risk.interval
+            unchecked.append(
+                f"“{name}” sought a sample of the targets: among all his rate is {low:.1%} to {high:.1%} (95%)."
+            )
+    unchecked += [sentence(" ".join(outcome.after.on_limits()))] if outcome.after.on_limits() else []
+    unchecked += [sentence(note) for note in (*outcome.audit.notes, *outcome.utility.notes)]
+    unchecked += [
+        f"Model {model.formula}: {sentence(note)}" for model in outcome.utility.models for note in model.notes
+    ]
+    if outcome.masking.card.seeded:
+        unchecked.insert(
+            0, "The noise comes from a small seed, which can be guessed: for studies, not for release."
+        )
+    first = listed(unchecked) if unchecked else paragraph("Every check was made and every intruder attacked.")
+    return section(
+        "limits",
+        "What was not checked, and limits",
+        joined(
+            part("Not checked, or not on all records", first),
+            part("What no figure here says", listed(LIMITS)),
+        ),
+    )

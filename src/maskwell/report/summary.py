@@ -1,0 +1,118 @@
+"""The end of a whole release on the terminal: one screen of plain text."""
+
+from __future__ import annotations
+
+from math import isfinite
+from textwrap import wrap
+from typing import Any
+
+from .first_screen import learned
+from .wording import counted, held_names, percent, title_of, tolerance_words, worst_name
+
+WIDTH, HEIGHT = 100, 45
+MOST_REASONS, MOST_ADVICE, MOST_FINDINGS, MOST_VERDICTS, MOST_INTRUDERS = 4, 3, 4, 3, 9
+
+
+def release_summary(outcome: Any) -> str:
+    """Return the three answers on one screen: may it be released, who could be found, what can be learned."""
+    lines = [*_wrapped(title_of(outcome), ""), *_answer(outcome), ""]
+    lines += [*_risk(outcome), "", *_learned(outcome), "", *_audit(outcome)]
+    lines += [*_advice(outcome), *_written(outcome)]
+    return "\n".join(line.rstrip() for line in _fitting(lines))
+
+
+def _fitting(lines: list[str]) -> list[str]:
+    """Cut what does not fit on the screen from before its last three lines, which say where everything lies."""
+    if len(lines) <= HEIGHT:
+        return lines
+    return [*lines[: HEIGHT - 4], "  ... the internal report has the rest", *lines[-3:]]
+
+
+def _answer(outcome: Any) -> list[str]:
+    if outcome.passed:
+        return ["MAY BE RELEASED: the tolerance holds and no check of the audit fails"]
+    head = "RELEASED DESPITE what follows" if outcome.despite else "MAY NOT BE RELEASED"
+    lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
+    shown = outcome.reasons[:MOST_REASONS]
+    left = len(outcome.reasons) - len(shown)
+    lines += [line for reason in shown for line in _wrapped(f"- {reason}")]
+    return [*lines, *([f"  and {counted(left, 'more reason')}"] if left else [])]
+
+
+def _risk(outcome: Any) -> list[str]:
+    """Show the intruders beside each other, and say who counts."""
+    after, held = outcome.after, held_names(outcome)
+    swapped = outcome.swapping is not None and outcome.swapping.swaps > 0
+    shown = list(after)[:MOST_INTRUDERS]
+    width = min(max(len(name) for name in shown), 40)
+    lines = _wrapped(f"who could be found (tolerated: {tolerance_words(outcome)})", "")
+    heads = f"{'before swaps':>14}{'after':>9}" if swapped else f"{'found':>9}"
+    lines.append(f"  {'':<{width}}{heads}{'guessing':>10}")
+    for name in shown:
+        risk, before = after[name], outcome.before.get(name, after[name])
+        rates = f"{percent(before.rate):>14}" if swapped else ""
+        mark = "" if name in held else "   not held to it"
+        rates += f"{percent(risk.rate):>9}{percent(risk.baseline):>10}"
+        lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
+    worst = after[worst_name(outcome)]
+    floor = f"{percent(outcome.floor.rate)} have a fingerprint that no noise hides"
+    return [*lines, f"  {counted(worst.targets, 'target')}; {floor}"]
+
+
+def _learned(outcome: Any) -> list[str]:
+    widest = [
+        (wider, name, one.formula)
+        for one in outcome.utility.forecasts
+        for name, wider in one.widening.items()
+        if name != "Intercept" and isfinite(wider)
+    ]
+    lines = ["what can be learned"]
+    if widest:
+        wider, name, formula = max(widest)
+        lines += _wrapped(
+            f"with the card no interval is wider by more than {wider:.0%} ({name} in {formula})"
+        )
+    for said in learned(outcome.utility)[:MOST_VERDICTS]:
+        lines += _wrapped(said)
+    return lines
+
+
+def _audit(outcome: Any) -> list[str]:
+    audit = outcome.audit
+    counts = [(len(audit.having(word)), word) for word in ("pass", "warn", "fail", "not checked")]
+    lines = ["audit: " + ", ".join(f"{count} {word}" for count, word in counts)]
+    bad = [*audit.failures, *audit.warnings]
+    for finding in bad[:MOST_FINDINGS]:
+        lines += _wrapped(f"{finding.verdict.upper()} {finding.check}: {finding.said}")
+    left = len(bad) - MOST_FINDINGS
+    return [*lines, *([f"  and {left} more"] if left > 0 else [])]
+
+
+def _advice(outcome: Any) -> list[str]:
+    shown = [one for one in outcome.advice if one.passes] or list(outcome.advice)
+    if not shown:
+        return []
+    lines = ["", "what would pass" if shown[0].passes else "what would change it"]
+    return [*lines, *(line for one in shown[:MOST_ADVICE] for line in _wrapped(f"- {one.change}"))]
+
+
+def _written(outcome: Any) -> list[str]:
+    if outcome.release is None:
+        return ["", "nothing was written"]
+    card = {"open": "card in the open", "sealed": "card sealed", "kept": "without the card"}
+    return [
+        "",
+        f"may leave:     {outcome.release}/ ({card[outcome.plan.card.leaves]})",
+        f"stays inside:  {outcome.private}/ (key, links, truth, internal report)",
+    ]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    """Return text on two lines at most; the report has all of it."""
+    return wrap(
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", max_lines=2, placeholder=" …"
+    )

@@ -1,0 +1,119 @@
+"""What figures and names are called in the reports."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from .screen import short
+
+if TYPE_CHECKING:
+    from ..attacks.risk import Risk
+
+# What each intruder knows and does; those of a plan's own are told by the kind of their attack.
+KNOWS = {
+    "Winkler's matcher": "Compares field by field, as record linkage does, and does not know the noise.",
+    "nearest record": "Takes the released record that lies nearest, and does not know the noise.",
+    "nearest, informed": "Takes the nearest in the distance that the noise on the card makes best.",
+    "without the card": "Weighs every released record, and must learn the noise from the release itself.",
+    "knows the law": "Holds the card, and weighs every released record by the law of the noise.",
+    "knows the law, one-to-one": "Holds the card, and knows that each released record belongs to one target.",
+    "the ceiling": "Holds the card and knows every other unit: nobody can expect to find more.",
+    "fingerprint alone": "Looks only at what left unmasked, is missing or is coded, which no noise hides.",
+}
+KINDS = {
+    "Linkage": "Compares field by field, as record linkage does.",
+    "NearestRecord": "Takes the released record that lies nearest.",
+    "BayesIntruder": "Weighs every released record by what the noise makes likely.",
+    "Fingerprint": "Looks only at what left unmasked, is missing or is coded, which no noise hides.",
+}
+# Words that sentences of the other parts begin with. Anything else may be a column's name, which is kept as it is.
+_FIRST = """
+after columns figures give recode sums
+a about added adjusted all an as at by changed code computed correlations could drop each every
+exchanged fitted for found from grouped half how if in it leave less looked mask masked mean
+means more most multiplied no noise none normal not nothing of on one only order out raise
+records recomputed released same since so some sub-domain swap that the there these this
+those to top-code under until values what when where who with without
+"""
+FIRST_WORDS = frozenset(_FIRST.split())
+LEAVES = {
+    "open": "The card is published with the data",
+    "sealed": "The card is sealed for named recipients",
+    "kept": "The card is kept inside",
+}
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """Write a share in percent; a dash where there is none."""
+    if share is None or not isfinite(share):
+        return "–"
+    return f"{share:.{digits}%}"
+
+
+def figure(value: float | None) -> str:
+    """Write a figure with four digits; a dash where there is none."""
+    if value is None or not isfinite(value):
+        return "–"
+    return short(float(value)).replace("-", "−", 1) if value < 0 else short(float(value))
+
+
+def trimmed(value: float | None) -> str:
+    """Write a figure that stands alone: at most three digits, no zeros at its end."""
+    if value is None or not isfinite(value):
+        return "–"
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return text.replace("-", "−", 1) if value < 0 else text
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Write a count with its noun."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def knows(name: str, risk: Risk) -> str:
+    """Say what an intruder knows and does."""
+    return KNOWS.get(name) or KINDS.get(type(risk.attack).__name__, "")
+
+
+def title_of(outcome: Any) -> str:
+    """Return the report's title: the plan's, else the name of the file."""
+    given: str = outcome.plan.report.title
+    return given or outcome.plan.input.file.stem.replace("_", " ") or "Masked release"
+
+
+def held_names(outcome: Any) -> tuple[str, ...]:
+    """Return the intruders that the tolerance holds for, of those who attacked."""
+    return tuple(name for name in outcome.held if name in outcome.after) or tuple(outcome.after)
+
+
+def worst_name(outcome: Any) -> str:
+    """Return the intruder, of those that the tolerance holds for, who finds most in the final release."""
+    return max(held_names(outcome), key=lambda name: outcome.after[name].rate)
+
+
+def limit_rate(outcome: Any) -> float | None:
+    """Return the rate among all targets that is tolerated; nothing where the tolerance is about another figure."""
+    tolerance = outcome.plan.tolerance
+    limit = getattr(tolerance.tolerance, "max_rate", None)
+    return None if limit is None or tolerance.over != "all" else float(limit)
+
+
+def tolerance_words(outcome: Any) -> str:
+    """Say the tolerance, shares in percent."""
+    tolerance = outcome.plan.tolerance
+    limit = getattr(tolerance.tolerance, "max_rate", None)
+    whose = "the targets" if tolerance.over == "all" else "the most outlying tenth of the targets"
+    if limit is not None:
+        return f"at most {100 * limit:.4g}% of {whose}"
+    return f"{tolerance.tolerance}" + ("" if tolerance.over == "all" else f", over {whose}")
+
+
+def sentence(text: str) -> str:
+    """Return text as a sentence: a full stop, and a capital first letter where a word and no name stands first."""
+    text = text.strip()
+    if not text:
+        return ""
+    ended = text if text[-1] in ".!?:" else f"{text}."
+    is_word = ended.split(maxsplit=1)[0].rstrip(",:;.").lower() in FIRST_WORDS
+    return ended[0].upper() + ended[1:] if is_word else ended

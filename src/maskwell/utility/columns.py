@@ -1,0 +1,166 @@
+"""The figures of each column, before and after, weighted where the schema has weights."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..laws import Classes, Transition
+from ..laws.chained import combined_of
+from ..schema import Column
+from ..table import Floats
+from .correcting import NO_CARD, Undoing
+from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
+from .results import ColumnUtility
+from .sides import Sides
+
+SINGULAR = (
+    1e-3  # a table of changes with a smaller singular value undoes them with errors a thousand times as large
+)
+
+
+def column_utilities(sides: Sides, known: dict[str, Undoing]) -> tuple[ColumnUtility, ...]:
+    """Return the figures of every column that leaves and is a number or a category."""
+    return tuple(
+        _number(column, sides, known[column.name]) if column.is_number else _category(column, sides)
+        for column in sides.columns
+    )
+
+
+def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
+    name = column.name
+    before, after = sides.before(name), sides.after(name)
+    spread, ordered = Spread.of(before, sides.weights), Ordered.of(before, sides.weights)
+    same = after is before and sides.weights_after is sides.weights
+    spread_after = spread if same else Spread.of(after, sides.weights_after)
+    ordered_after = ordered if same else Ordered.of(after, sides.weights_after)
+    mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
+    why = undoing.why_not
+    if variance <= 0:
+        variance, why = float("nan"), "the noise is larger than what is left: the variance comes out below 0"
+    return ColumnUtility(
+        **_common(column, sides),
+        mean=spread.mean,
+        mean_after=spread_after.mean,
+        mean_corrected=mean,
+        mean_error=spread.error,
+        mean_error_after=spread_after.error,
+        overlap=overlap((spread.mean, spread.error), (spread_after.mean, spread_after.error)),
+        sd=spread.sd,
+        sd_after=spread_after.sd,
+        sd_corrected=sqrt(variance) if variance >= 0 else float("nan"),
+        quantiles=ordered.quantiles(),
+        quantiles_after=ordered_after.quantiles(),
+        ks=0.0 if same else kolmogorov_smirnov(ordered, ordered_after),
+        hellinger=0.0 if same else hellinger(ordered, ordered_after),
+        corrected_by=undoing.by,
+        why_not=why,
+    )
+
+
+def _common(column: Column, sides: Sides) -> dict[str, Any]:
+    """Return what numbers and categories have in common."""
+    name = column.name
+    truth, released = sides.truth, sides.released
+    return {
+        "name": name,
+        "kind": column.kind,
+        "masked": name in sides.touched,
+        "open_share": _open(truth.closed.get(name), len(truth)),
+        "records": len(released) - int(np.count_nonzero(released.closed.get(name, ()))),
+        "open_share_after": _open(released.closed.get(name), len(released)),
+        "changed": _changed(column, sides),
+    }
+
+
+def _open(status: npt.NDArray[np.uint8] | None, count: int) -> float:
+    return 1.0 if status is None else 1 - float(np.count_nonzero(status)) / max(count, 1)
+
+
+def _changed(column: Column, sides: Sides) -> float:
+    """Return the share of the records, open on both sides, that have another value."""
+    if column.name not in sides.touched:
+        return 0.0
+    x, z = _comparable(column, sides)[0][sides.rows], sides.after(column.name)
+    both = ~np.isnan(x) & ~np.isnan(z)
+    return float((x[both] != z[both]).mean()) if both.any() else float("nan")
+
+
+def _comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
+    """Return the true values in the terms of the release (its classes, its categories), and whether that can be."""
+    before, after = sides.truth.schema[column.name], column
+    x = sides.before(column.name)
+    if after.kind != "category" or (before.kind == "category" and before.categories == after.categories):
+        return x, True
+    law = combined_of(sides.masking.card.law_of(column.name))
+    if isinstance(law, Classes):
+        return law.draw(x[:, None], None)[:, 0], True  # type: ignore[arg-type]
+    if isinstance(law, Transition) and law.true == before.categories:
+        return law.likeliest(x), law.is_sure
+    if before.kind == "category":
+        places = {label: i for i, label in enumerate(after.categories)}
+        turned = np.array([places.get(label, np.nan) for label in before.categories], np.float64)
+        known = ~np.isnan(x)
+        out = np.full(len(x), np.nan)
+        out[known] = turned[x[known].astype(np.int64)]
+        return out, set(before.categories) <= set(after.categories)
+    return np.full(len(x), np.nan), False
+
+
+def _category(column: Column, sides: Sides) -> ColumnUtility:
+    x, comparable = _comparable(column, sides)
+    z, count = sides.after(column.name), len(column.categories)
+    shares = _shares(x, sides.weights, count)
+    after = _shares(z, sides.weights_after, count)
+    corrected, by, why = _undone(column, sides, after)
+    notes = () if comparable else ("the true categories have no counterpart in all released ones",)
+    if comparable and sides.truth.schema[column.name].kind != "category":
+        notes = ("a number released in classes: shares of the classes are compared",)
+    return ColumnUtility(
+        **_common(column, sides),
+        hellinger=between_shares(shares, after),
+        total_variation=float(np.abs(shares - after).sum()) / 2,
+        shares=_named(column, shares),
+        shares_after=_named(column, after),
+        shares_corrected=corrected,
+        corrected_by=by,
+        why_not=why,
+        notes=notes,
+    )
+
+
+def _shares(codes: Floats, weights: Floats | None, count: int) -> Floats:
+    known = ~np.isnan(codes)
+    counted = np.bincount(
+        codes[known].astype(np.int64), None if weights is None else weights[known], minlength=count
+    )
+    return counted / max(float(counted.sum()), 1e-300)
+
+
+def _named(column: Column, shares: Floats) -> dict[str, float]:
+    return dict(zip(column.categories, map(float, shares), strict=True))
+
+
+def _undone(column: Column, sides: Sides, after: Floats) -> tuple[dict[str, float], str, str]:
+    """Return the shares of the true categories that the card's table of changes implies (Gouweleeuw et al. 1998)."""
+    law = combined_of(sides.masking.card.law_of(column.name))
+    if column.name not in sides.touched:
+        return _named(column, after), "nothing to correct", ""
+    if law is None:
+        swapped = sides.masking.card.swapped
+        if swapped is not None and column.name in swapped.columns:
+            return _named(column, after), "nothing to correct", ""
+        return {}, "", NO_CARD
+    if not isinstance(law, Transition):
+        return {}, "", "" if isinstance(law, Classes) else "its law has no table of changes to undo"
+    matrix = np.array(law.matrix)
+    if law.is_sure:
+        return {}, "nothing to correct", ""
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    if matrix.shape[0] > matrix.shape[1] or sizes[-1] < SINGULAR:
+        return {}, "", "its table of changes cannot be undone: some true categories leave alike"
+    found = np.linalg.lstsq(matrix.T, after, rcond=None)[0]
+    return dict(zip(law.true, map(float, found), strict=True)), "the table of changes", ""

@@ -1,0 +1,310 @@
+"""How the named models are fitted three times, and which way the adjusted fit goes.
+
+The original and the naive fit are ordinary ones (maximum likelihood, standard errors by the sandwich), both over the
+records that are complete in the columns of the model. The adjusted fit is over the same records: by the moments of the
+noise for linear models, which is exact but for chance and takes no time, also where limits cut off so little of the
+noise that it does not show; else by `fit`, with few draws; else by regression calibration. Where there are too many
+records for `fit`, all three fits are of the same sample.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
+from ..analysis.corrections.ordinary import family_of, fit_ordinary
+from ..analysis.corrections.reading import Asked, arrays, read_formula
+from ..analysis.corrections.result import corrected
+from ..card import NoiseCard
+from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
+from ..laws import Additive
+from ..laws.chained import combined_of
+from ..masking import Release
+from ..masking.results import Integers
+from ..schema import OPEN
+from ..table import Table
+from .models import Model, ModelUtility, floats
+from .sides import Sides
+from .summed import with_totals
+
+FITTED = 1_500  # records of a sampled fit: some seconds
+MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignored
+SLIGHT = (
+    0.01  # share at a limit times the noise's share of the variance: the attenuation is off by less than this
+)
+REFUSALS = (BadPlan, BadInput, NoLaw)
+CHAINS, DRAWS, WARMUP = 2, 400, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Estimated:
+    """Estimates with their standard errors, and what was decided on the way."""
+
+    names: tuple[str, ...]
+    estimates: tuple[float, ...]
+    errors: tuple[float, ...]
+    records: int
+    by: str = ""
+    notes: tuple[str, ...] = ()
+    sample: Integers | None = field(default=None, repr=False)
+
+
+def model_utilities(sides: Sides, models: Sequence[Model], seed: int) -> tuple[ModelUtility, ...]:
+    """Fit every model to the truth, to the release as it is, and adjusted."""
+    return tuple(_utility(sides, model, seed) for model in models)
+
+
+def forecasts(sides: Sides, models: Sequence[Model], seed: int) -> tuple[Forecast, ...]:
+    """Forecast by how much the noise of the card widens the intervals of every model."""
+    return tuple(_forecast(sides, model, seed) for model in models)
+
+
+def _forecast(sides: Sides, model: Model, seed: int) -> Forecast:
+    try:
+        card = with_totals(sides.masking.card, _columns(model, sides.truth))
+        return forecast(model.formula, sides.truth, card, family=model.family, seed=seed)
+    except REFUSALS as refusal:
+        return Forecast(model.formula, model.family, notes=refusal.problems)
+
+
+def check_models(models: Sequence[Model], table: Table) -> None:
+    """Refuse models that name columns which the table does not have; all of them at once, before any work."""
+    from ..analysis.formulas.reading import tree_of
+    from ..analysis.formulas.uses import names_in
+
+    problems = []
+    for model in models:
+        try:
+            missing = table.schema.missing_columns(sorted(set(names_in(tree_of(model.formula)))))
+        except BadPlan as refusal:
+            missing = list(refusal.problems)
+        problems += [f"model {model.formula!r}: {problem}" for problem in missing]
+    raise_all(problems, BadPlan)
+
+
+def _utility(sides: Sides, model: Model, seed: int) -> ModelUtility:
+    tables = sides.truth, sides.released
+    empty = ModelUtility(model.formula, model.family, at_most_wider=model.at_most_wider)
+    try:
+        original = _fitted(model, tables[0], seed)
+    except REFUSALS as refusal:
+        why = f"the truth itself cannot be fitted: {'; '.join(refusal.problems)}"
+        return replace(empty, refused=why, notes=(why,))
+    refused, found = "", None
+    try:
+        found = _adjusted(sides, model, seed)
+        if found.sample is not None:
+            tables = _both(sides, found.sample)
+            original = _fitted(model, tables[0], seed)
+        found = _matched(found, original)
+    except REFUSALS as refusal:
+        refused = f"no adjusted fit: {'; '.join(refusal.problems)}"
+    naive, notes = _naive(model, tables[1], original, seed)
+    notes = [
+        *original.notes,
+        *notes,
+        *(() if found is None else found.notes),
+        *([refused] if refused else []),
+    ]
+    filled = empty if naive is None else replace(empty, naive=naive.estimates, naive_errors=naive.errors)
+    if found is not None and not refused:
+        filled = replace(filled, adjusted=found.estimates, adjusted_errors=found.errors)
+        filled = replace(filled, adjusted_by=found.by, adjusted_records=found.records)
+    return replace(
+        filled,
+        names=original.names,
+        original=original.estimates,
+        original_errors=original.errors,
+        records=original.records,
+        refused=refused,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _both(sides: Sides, sample: Integers) -> tuple[Table, Table]:
+    """Return the same sampled records of the truth and of the release."""
+    rows = sample if isinstance(sides.rows, slice) else sides.rows[sample]
+    return sides.truth.take(rows), sides.released.take(sample)
+
+
+def _naive(model: Model, table: Table, original: Estimated, seed: int) -> tuple[Estimated | None, list[str]]:
+    """Fit the released values as they are, or say why not."""
+    try:
+        return _matched(_fitted(model, table, seed), original), []
+    except REFUSALS as refusal:
+        return None, [f"the released values as they are cannot be fitted: {'; '.join(refusal.problems)}"]
+
+
+def _matched(found: Estimated, original: Estimated) -> Estimated:
+    """Put estimates in the order of the original's names; what the release has no coefficient of is not a number."""
+    at = {name: i for i, name in enumerate(found.names)}
+    if not set(at) & set(original.names):
+        raise BadPlan(
+            "the columns of the model were released in another form: its coefficients have no counterpart"
+        )
+    pick = [at.get(name) for name in original.names]
+    nan = float("nan")
+    return replace(
+        found,
+        names=original.names,
+        estimates=tuple(nan if i is None else found.estimates[i] for i in pick),
+        errors=tuple(nan if i is None else found.errors[i] for i in pick),
+    )
+
+
+def _fitted(model: Model, table: Table, seed: int) -> Estimated:
+    """Fit a model to a table taken at its word; by draws where the family or its groups have no ordinary fit."""
+    try:
+        family = family_of(model.family)
+        named = read_formula(model.formula, table)
+    except BadPlan:
+        records = _few(np.arange(len(table)), seed)
+        return _drawn(model, Release(table.take(records), NoiseCard()), seed)
+    asked = Asked(model.formula, family)
+    problem = arrays(named, asked, np.ones(len(table)), ())
+    found = fit_ordinary(problem.data, family)
+    names, estimates, covariance = corrected(problem.names, found.estimates, found.joint, family)
+    with np.errstate(invalid="ignore"):
+        errors = floats(np.sqrt(np.diag(covariance)))
+    return Estimated(names, floats(estimates), errors, len(problem), "an ordinary fit", problem.notes)
+
+
+def _adjusted(sides: Sides, model: Model, seed: int) -> Estimated:
+    """Fit a model to the release with its noise taken into account, the best way that does not take minutes."""
+    columns, card = _columns(model, sides.released), sides.masking.card.public()
+    records = _complete(sides, columns)
+    whole = Release(sides.released.select(_present(sides, columns)).take(records), card)
+    try:
+        return _by_moments(model, whole)
+    except (BadPlan, NoLaw) as refusal:
+        why = refusal
+    if isinstance(why, NoLaw):
+        raise why
+    if _is_gaussian(model) and (found := _limits_ignored(model, whole, columns)) is not None:
+        return found
+    few = _few(np.arange(len(whole)), seed)
+    try:
+        found = _drawn(model, Release(whole.table.take(few), card), seed)
+    except MaskwellError as refusal:
+        return _calibrated(model, whole, refusal)
+    if len(few) == len(whole):
+        return found
+    note = f"fitted to {len(few):,} of {len(whole):,} complete records, all three fits: more would take long here"
+    return replace(found, notes=(*found.notes, note), sample=records[few])
+
+
+def _calibrated(model: Model, whole: Release, refusal: MaskwellError) -> Estimated:
+    """Fall back on regression calibration; where that is refused too, the first reason counts."""
+    try:
+        found = regression_calibration(model.formula, whole, family=model.family)
+    except (BadPlan, BadInput, NoLaw):
+        raise BadPlan(refusal.problems) from None
+    return _of(found, f"fit(...) was refused: {refusal.problems[0]}")
+
+
+def _by_moments(model: Model, whole: Release) -> Estimated:
+    if not _is_gaussian(model):
+        raise BadPlan("moments correct linear models only")
+    columns = _columns(model, whole.table)
+    return _of(moment_correction(model.formula, replace(whole, card=with_totals(whole.card, columns))))
+
+
+def _is_gaussian(model: Model) -> bool:
+    return family_of(model.family).has_scale
+
+
+def _of(found: Any, *notes: str) -> Estimated:
+    return Estimated(found.names, found.estimates, found.standard_errors, found.records, found.method, notes)
+
+
+def _drawn(model: Model, release: Release, seed: int) -> Estimated:
+    """Fit by draws, few of them: the estimate's own error is then a twentieth of its sd."""
+    from ..analysis import fit
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = fit(
+            model.formula, release, family=model.family, naive=False, seed=seed, progress=False,
+            chains=CHAINS, draws=DRAWS, warmup=WARMUP,
+        )  # fmt: skip
+    rows = list(found.summary())
+    notes = (
+        [] if found.converged else ["the draws of the adjusted fit are few: its last digits are uncertain"]
+    )
+    return Estimated(
+        tuple(row.name for row in rows),
+        tuple(float(row.estimate) for row in rows),
+        tuple(float(row.sd) for row in rows),
+        len(release),
+        "fit",
+        tuple(notes),
+    )
+
+
+def _columns(model: Model, table: Table) -> tuple[str, ...]:
+    from ..analysis.formulas.reading import tree_of
+    from ..analysis.formulas.uses import names_in
+
+    named = set(names_in(tree_of(model.formula)))
+    return tuple(name for name in table.names if name in named)
+
+
+def _present(sides: Sides, columns: Sequence[str]) -> list[str]:
+    """Return the columns of the model and those that the card ties to them by a law or a sum."""
+    wanted = set(columns)
+    for law in sides.masking.card.laws:
+        if wanted & set(law.columns):
+            wanted |= set(law.columns)
+    for total, parts in sides.masking.card.recomputed:
+        wanted |= {name for name, _ in parts} if total in wanted else set()
+    return [name for name in sides.released.names if name in wanted]
+
+
+def _complete(sides: Sides, columns: Sequence[str]) -> Integers:
+    """Return the released records that the truth has open in all columns of a model, whatever became of them."""
+    is_open = np.ones(len(sides.released), bool)
+    for name in columns:
+        is_open &= sides.truth.status(name)[sides.rows] == OPEN
+    return np.flatnonzero(is_open)
+
+
+def _few(records: Integers, seed: int) -> Integers:
+    if len(records) <= FITTED:
+        return records
+    chosen = np.random.default_rng([seed, len(records)]).choice(len(records), FITTED, replace=False)
+    return records[np.sort(chosen)]
+
+
+def _limits_ignored(model: Model, whole: Release, columns: Sequence[str]) -> Estimated | None:
+    """Correct by moments as if no limit had cut the noise off, where that changes next to nothing."""
+    laws, most, worst = [], 0.0, 0.0
+    for law in map(combined_of, whole.card.laws):
+        if isinstance(law, Additive) and set(law.columns) & set(columns):
+            for j, name in enumerate(law.columns):
+                if name in columns:
+                    share, noise = _cut(law, j, whole.table)
+                    most, worst = max(most, share), max(worst, share * noise)
+            law = replace(law, outlets=tuple(replace(o, low=None, high=None) for o in law.outlets))
+        laws.append(law)
+    if not 0 < most < MOST_CUT or worst > SLIGHT:
+        return None
+    try:
+        found = _by_moments(model, replace(whole, card=replace(whole.card, laws=tuple(laws))))
+    except (BadPlan, NoLaw):
+        return None
+    note = f"up to {most:.1%} of the values of a column stand at a limit and are taken as they are"
+    return replace(found, by=f"{found.by}, limits ignored", notes=(*found.notes, note))
+
+
+def _cut(law: Additive, j: int, table: Table) -> tuple[float, float]:
+    """Return the share of a column's values at a limit, and the noise's share of its variance."""
+    values, outlet = table.floats(law.columns[j]), law.outlets[j]
+    at = np.isin(values, [limit for limit in (outlet.low, outlet.high) if limit is not None])
+    variance = float(np.nanvar(values))
+    noise = float(law.noise.covariance[j, j]) / law.slope**2
+    return float(at.mean()) if len(at) else 0.0, noise / variance if variance > 0 else 1.0

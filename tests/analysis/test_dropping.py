@@ -1,0 +1,63 @@
+"""Records with missing or coded values: drawn with the rest, or left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from maskwell.analysis import fit
+from maskwell.errors import BadPlan
+from maskwell.masking import Release, apply
+from maskwell.masks import IndependentNoise
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+pytestmark = pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")  # few draws
+SCHEMA = Schema((Column("y", "continuous"), Column("x", "continuous"), Column("w", "continuous")))
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    rng = np.random.default_rng(1)
+    x, w = rng.normal(size=(2, 400))
+    y = x + 0.5 * w + rng.normal(size=400)
+    columns = {"y": y, "x": x, "w": [None if k % 4 == 0 else value for k, value in enumerate(w.tolist())]}
+    return apply(
+        IndependentNoise(("x",), variance=0.3), Table.from_frame(pa.table(columns), SCHEMA), seed=1
+    ).release
+
+
+def test_dropping_is_fitting_the_records_that_have_all_values(release):
+    whole = np.flatnonzero(release.table.is_open(["y", "x", "w"]).all(axis=1))
+    kept = Release(release.table.take(whole), release.card)
+    one = fit("y ~ x + w", release, missing="drop", seed=2, draws=100)
+    other = fit("y ~ x + w", kept, seed=2, draws=100)
+    assert len(whole) == 300
+    assert np.array_equal(one.draws.values, other.draws.values)
+    assert "100 records are left out" in repr(one)
+
+
+def test_by_itself_what_is_missing_is_drawn(release):
+    assert "left out" not in repr(fit("y ~ x + w", release, seed=2, draws=20, warmup=20, naive=False))
+
+
+def test_a_model_without_the_column_drops_nothing(release):
+    assert "left out" not in repr(fit("y ~ x", release, missing="drop", seed=2, draws=20))
+
+
+def test_other_words_are_refused(release):
+    with pytest.raises(BadPlan, match="missing is 'draw' or 'drop', not 'omit'"):
+        fit("y ~ x", release, missing="omit")
+
+
+def test_where_no_record_is_whole_it_is_said():
+    table = Table.from_frame(
+        pa.table({"y": [1.0, None] * 20, "x": [None, 2.0] * 20, "w": [0.0] * 40}), SCHEMA
+    )
+    with pytest.raises(BadPlan, match="no record has values in every column"):
+        fit(
+            "y ~ x",
+            Release(table, apply(IndependentNoise(("w",), variance=1.0), table, seed=1).card),
+            missing="drop",
+        )

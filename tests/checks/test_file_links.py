@@ -1,0 +1,227 @@
+"""Links by intruders who know the law, and links on ratios: planted, and absent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Quantiles, attack
+from maskwell.attacks.risk import Risks
+from maskwell.card import NoiseCard
+from maskwell.checks.evidence import Evidence
+from maskwell.checks.file_checks import CHECKS
+from maskwell.checks.findings import Finding
+from maskwell.checks.linked import is_informed
+from maskwell.keystream import Key
+from maskwell.masking import Masking, apply
+from maskwell.masks import CorrelatedNoise, IndependentNoise, RankSwap
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+KEY = Key(np.random.default_rng(11).bytes(32))
+RECORDS = 1_500
+AMOUNTS = ("A", "B", "C", "D")
+
+
+def made(name: str, masking: Masking, risks: Risks | None = None) -> Finding:
+    check = next(check for check in CHECKS if check.name == name)
+    return check.made(Evidence(masking, risks))
+
+
+def amounts(values: np.ndarray, unit: float = 0.001) -> Table:
+    columns = tuple(
+        Column(name, "continuous", frozenset({"key"}), unit=unit) for name in AMOUNTS[: values.shape[1]]
+    )
+    frame = pa.table({column.name: values[:, j] for j, column in enumerate(columns)})
+    return Table.from_frame(frame, Schema(columns))
+
+
+def normal(records: int = RECORDS, seed: int = 1) -> Table:
+    rng = np.random.default_rng(seed)
+    shared = rng.standard_normal((records, 1))
+    return amounts(np.round(10 + shared + rng.standard_normal((records, 4)), 3))
+
+
+def foreign(truth: Table, released: Table, card: NoiseCard | None = None) -> Masking:
+    """Tie a release made elsewhere to its truth, in another order."""
+    order = np.random.default_rng(7).permutation(len(truth))
+    places = [str(place + 1) for place in order]
+    links = pa.table({"truth_id": places, "released_id": [str(i + 1) for i in range(len(truth))]})
+    return Masking.from_files(truth, released.take(order), links, card=card)
+
+
+def test_little_noise_fails_and_much_noise_passes_the_informed_intruder() -> None:
+    truth = normal()
+    little = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.1), truth, key=KEY)
+    much = apply(CorrelatedNoise(AMOUNTS, sd_ratio=1.5), truth, key=KEY)
+    assert made("informed links", little).verdict == "fail"
+    assert made("outer links", little).verdict == "fail"
+    found = made("informed links", much)
+    assert found.verdict == "pass"
+    assert made("outer links", much).verdict == "pass"
+    assert found.figure == max(found.figures.values())
+
+
+def test_the_informed_intruder_sees_what_the_euclidean_does_not() -> None:
+    """Noise along the first principal direction alone: Euclid is lost, whoever whitens by the noise is not."""
+    rng = np.random.default_rng(3)
+    values = np.round(rng.standard_normal((RECORDS, 4)), 3)
+    stretched = amounts(np.column_stack([values[:, 0] * 20, values[:, 1:] * 0.5]))
+    masking = apply(IndependentNoise(AMOUNTS, variance=(400.0, 4e-4, 4e-4, 4e-4)), stretched, key=KEY)
+    euclid = attack(NearestRecord(weights={"B": 0.01, "C": 0.01, "D": 0.01}), masking)
+    found = made("informed links", masking)
+    assert euclid.rate < 0.15 < 0.9 < found.figure
+
+
+def test_attacks_already_made_are_taken_as_they_are() -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(), key=KEY)
+    given = {
+        "Winkler": attack(Linkage(), masking),
+        "posterior": attack(NearestRecord(distance="posterior"), masking),
+    }
+    found = made("informed links", masking, Risks(given))
+    assert found.figure == given["posterior"].rate
+    assert found.where == "posterior"
+    assert found.sampled is None
+
+
+def test_without_an_informed_one_among_the_given_attacks_one_is_made() -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(), key=KEY)
+    found = made("informed links", masking, Risks({"Winkler": attack(Linkage(), masking)}))
+    assert "posterior" in found.where
+    assert found.sampled == 1_000
+
+
+@pytest.mark.parametrize(
+    ("plan", "informed"),
+    [
+        (BayesIntruder(), True),
+        (BayesIntruder(assignment="one-to-one"), True),
+        (BayesIntruder(helpers="all"), False),
+        (NearestRecord(distance="noise"), True),
+        (NearestRecord(), False),
+        (NearestRecord(shrink="matrix"), True),
+        (Fingerprint(), False),
+    ],
+)
+def test_who_is_informed(plan: object, informed: bool) -> None:
+    assert is_informed(plan) is informed
+
+
+def test_a_release_without_a_card_is_attacked_by_distance() -> None:
+    truth = normal()
+    values = truth.values(AMOUNTS)
+    released = amounts(np.round(values + 0.05 * np.random.default_rng(5).standard_normal(values.shape), 3))
+    found = made("informed links", foreign(truth, released))
+    assert found.verdict == "fail"
+    assert "no law" in found.said
+
+
+def test_outer_records_are_found_more_often_than_others() -> None:
+    rng = np.random.default_rng(8)
+    values = np.round(rng.standard_t(3, (RECORDS, 4)), 3)
+    masking = apply(IndependentNoise(AMOUNTS, variance_ratio=0.15), amounts(values), key=KEY)
+    outer, all_of_them = made("outer links", masking), made("informed links", masking)
+    assert outer.figure > all_of_them.figure + 0.2
+    assert outer.verdict in ("warn", "fail")
+
+
+def test_nothing_masked_that_is_a_number_is_said_not_failed() -> None:
+    truth = normal(200)
+    found = made("informed links", foreign(truth, truth))
+    assert found.verdict == "not checked"
+    assert found.said
+
+
+def skewed(records: int = RECORDS, seed: int = 2) -> Table:
+    rng = np.random.default_rng(seed)
+    logs = 8 + 0.6 * rng.standard_normal((records, 1)) + 0.6 * rng.standard_normal((records, 4))
+    return amounts(np.round(np.exp(logs), 2), unit=0.01)
+
+
+def test_one_factor_for_a_record_leaves_its_ratios() -> None:
+    truth = skewed()
+    factor = np.exp(0.5 * np.random.default_rng(4).standard_normal((RECORDS, 1)))
+    released = amounts(np.round(truth.values(AMOUNTS) * factor, 2), unit=0.01)
+    found = made("ratios", foreign(truth, released))
+    assert found.verdict == "fail"
+    assert found.figure > 0.9
+
+
+def test_a_factor_shared_by_two_columns_alone_is_found() -> None:
+    truth = skewed()
+    factors = np.exp(0.5 * np.random.default_rng(4).standard_normal((RECORDS, 4)))
+    factors[:, 1] = factors[:, 0]
+    released = amounts(np.round(truth.values(AMOUNTS) * factors, 2), unit=0.01)
+    found = made("ratios", foreign(truth, released))
+    assert found.verdict == "fail"
+    assert found.where == "A / B"
+
+
+def test_a_factor_for_each_cell_leaves_no_ratio() -> None:
+    truth = skewed()
+    factors = np.exp(0.5 * np.random.default_rng(4).standard_normal((RECORDS, 4)))
+    found = made("ratios", foreign(truth, amounts(np.round(truth.values(AMOUNTS) * factors, 2), unit=0.01)))
+    assert found.verdict == "pass"
+    assert made("ratios", apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), truth, key=KEY)).verdict == "pass"
+
+
+def test_a_fingerprint_is_a_floor_that_noise_does_not_lower() -> None:
+    truth = normal()
+    rng = np.random.default_rng(6)
+    place = rng.permutation(np.repeat(np.arange(20), RECORDS // 20))
+    place[:40] = 20 + np.arange(40)  # villages of one household
+    names = tuple(f"place {i}" for i in range(60))
+    column = Column("PLACE", "category", frozenset({"block"}), categories=names)
+    data = truth.data.append_column("PLACE", pa.array([names[i] for i in place]))
+    table = replace(truth, schema=Schema((*truth.schema.columns, column)), data=data)
+    with pytest.warns(UserWarning, match="alone in their block"):
+        masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=5.0), table, key=KEY)
+    found = made("fingerprint floor", masking)
+    assert found.verdict == "fail"
+    assert found.figure == pytest.approx(40 / RECORDS)
+    assert "PLACE" in found.said
+    clean = apply(CorrelatedNoise(AMOUNTS, sd_ratio=5.0), truth, key=KEY)
+    assert made("fingerprint floor", clean).figure == 0
+
+
+def test_a_mask_without_a_law_is_attacked_by_distance_too() -> None:
+    masking = apply(RankSwap(AMOUNTS, window_ratio=0.02), normal(), key=KEY)
+    found = made("informed links", masking)
+    assert found.verdict == "fail"
+    assert "no law" in found.said
+
+
+def test_keys_that_left_in_clear_are_relied_on() -> None:
+    rng = np.random.default_rng(12)
+    truth = normal()
+    names = tuple(f"job {i}" for i in range(200))
+    column = Column("JOB", "category", frozenset({"key"}), categories=names)
+    data = truth.data.append_column("JOB", pa.array(rng.choice(names, RECORDS)))
+    beside = replace(truth, schema=Schema((*truth.schema.columns, column)), data=data)
+    mask = CorrelatedNoise(AMOUNTS, sd_ratio=1.0)
+    alone, with_job = (made("informed links", apply(mask, table, key=KEY)) for table in (truth, beside))
+    assert with_job.figure > alone.figure + 0.2
+
+
+def test_the_bayes_intruder_is_asked_where_he_is_quick_and_missed_where_he_is_not() -> None:
+    mask = CorrelatedNoise(AMOUNTS, sd_ratio=1.0)
+    small, large = (made("informed links", apply(mask, normal(n), key=KEY)) for n in (400, RECORDS))
+    assert "knows the law" in small.figures
+    assert "not tried" not in small.said
+    assert "knows the law" not in large.figures
+    assert "not tried" in large.said
+
+
+def test_outer_links_are_counted_among_the_targets_of_an_attack_already_made() -> None:
+    """The whole file was attacked: its outer records are in the table, and give what an attack on them alone gives."""
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(2_400), key=KEY)
+    plan = NearestRecord(distance="posterior")
+    found = made("outer links", masking, Risks({"posterior": attack(plan, masking)}))
+    outer = tuple((1 - 0.05 * (np.arange(120) + 0.5) / 120).tolist())
+    anew = attack(replace(plan, targets=Quantiles(outer, columns=AMOUNTS)), masking)
+    assert found.figure == pytest.approx(anew.rate, abs=0.02)
+    assert found.sampled is None

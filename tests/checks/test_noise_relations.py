@@ -1,0 +1,176 @@
+"""What the relations between columns give away: identities, clear columns, best estimates, columns said twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS, WARN
+from maskwell.masking import apply
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+from .noise_plants import AMOUNTS, finding, noise, released, true_file, with_noise
+
+
+def _numbers(columns, categories=()):
+    schema = [Column(name, "integer", frozenset({"key"})) for name in columns if name not in categories]
+    schema += [Column(name, "category", categories=tuple(sorted(set(columns[name])))) for name in categories]
+    data = {column.name: np.asarray(columns[column.name]) for column in schema}
+    return Table.from_frame(pa.table(data), Schema(tuple(schema)))
+
+
+def _parts(count, n=2000):
+    rng = np.random.default_rng([count, 5])
+    parts = {f"part {k}": rng.integers(0, 10_000, n) for k in range(count)}
+    return _numbers({"total": sum(parts.values()), **parts})
+
+
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_a_total_noised_beside_its_parts_loses_half_of_its_noise(count):
+    truth = _parts(count)
+    e = noise(len(truth), count + 1)
+    sds = [1_000 * count**0.5, *[1_000.0] * count]  # in proportion to the sds of the data
+    values = {
+        name: np.rint(truth.floats(name) + sd * e[:, j])
+        for j, (name, sd) in enumerate(zip(truth.names, sds, strict=True))
+    }
+    one = finding(released(truth, values), "identities")
+    assert (one.verdict, one.where) == (FAIL, "total")
+    assert one.figure == pytest.approx(0.5, abs=0.05)  # k / (k + k)
+    assert one.figures["part 0"] == pytest.approx(1 - 1 / (2 * count), abs=0.05)
+
+
+def test_a_total_in_clear_takes_noise_away_and_one_computed_anew_does_not():
+    truth = _parts(2)
+    e = 1_000 * noise(len(truth), 2)
+    values = {f"part {k}": np.rint(truth.floats(f"part {k}") + e[:, k]) for k in range(2)}
+    clear = finding(released(truth, values), "identities")
+    assert clear.figure == pytest.approx(0.5, abs=0.05)
+    parts = ("part 0", "part 1")
+    again = mw.Chain(
+        [mw.IndependentNoise(parts, variance_ratio=0.2), mw.Recompute("total", dict.fromkeys(parts, 1))]
+    )
+    one = finding(apply(again, truth, seed=1), "identities")
+    assert (one.verdict, one.figure) == (PASS, pytest.approx(1.0))
+
+
+def test_a_file_without_identities_passes():
+    truth = true_file()
+    assert finding(released(truth, with_noise(truth)), "identities").figure == 1.0
+
+
+def test_a_tax_left_in_clear_gives_income_away():
+    truth = true_file()
+    tax = np.rint(0.3 * truth.floats("income") + 200 * noise(len(truth), 1, 4)[:, 0])
+    table = _numbers({"income": truth.floats("income").astype(int), "tax": tax.astype(int)})
+    values = {"income": np.rint(table.floats("income") + 6_000 * noise(len(table), 1)[:, 0])}
+    one = finding(released(table, values), "predictable from unmasked")
+    assert (one.verdict, one.where) == (FAIL, "income")
+    assert one.figure > 0.99
+    half = _numbers(
+        {
+            "income": truth.floats("income").astype(int),
+            "tax": np.rint(tax + 2_000 * noise(len(tax), 1, 6)[:, 0]).astype(int),
+        }
+    )
+    assert finding(released(half, values), "predictable from unmasked").verdict == WARN
+
+
+def test_bent_and_categorical_predictors_count():
+    truth = true_file()
+    x = truth.floats("income")
+    squared = np.rint((np.abs(x - 50_000) ** 0.5) * np.sign(x - 50_000))
+    classes = np.array([f"{int(value // 4_000):03d}" for value in x])
+    for columns, categories in (({"root": squared.astype(int)}, ()), ({"class": classes}, ("class",))):
+        table = _numbers({"income": x.astype(int), **columns}, categories)
+        values = {"income": np.rint(x + 6_000 * noise(len(x), 1)[:, 0])}
+        assert finding(released(table, values), "predictable from unmasked").verdict == FAIL
+
+
+def test_many_categories_do_not_explain_by_being_many():
+    rng = np.random.default_rng(4)
+    columns = {f"c{k}": rng.choice([f"{i:02d}" for i in range(40)], 500) for k in range(4)}
+    table = _numbers({"pay": rng.integers(0, 9_999, 500), **columns}, tuple(columns))
+    values = {"pay": np.rint(table.floats("pay") + 3_000 * noise(500, 1)[:, 0])}
+    one = finding(released(table, values), "predictable from unmasked")
+    assert one.verdict == PASS
+    assert one.figure < 0.1
+
+
+def _correlated(width, correlation, n=4000):
+    rng = np.random.default_rng([width, 9])
+    shared = np.sqrt(correlation) * rng.standard_normal((n, 1))
+    x = shared + np.sqrt(1 - correlation) * rng.standard_normal((n, width))
+    return _numbers({f"x{j}": np.rint(10_000 * x[:, j]).astype(int) for j in range(width)})
+
+
+def test_independent_noise_on_correlated_columns_is_filtered_as_the_formula_says():
+    width, correlation, ratio = 12, 0.8, 0.1
+    truth = _correlated(width, correlation)
+    e = noise(len(truth), width)
+    sd = 10_000 * ratio**0.5
+    values = {name: np.rint(truth.floats(name) + sd * e[:, j]) for j, name in enumerate(truth.names)}
+    one = finding(released(truth, values), "best estimate")
+    s = np.full((width, width), correlation) + (1 - correlation) * np.eye(width)
+    error = s - s @ np.linalg.solve(s + ratio * np.eye(width), s)
+    assert one.figures["x0"] == pytest.approx(np.sqrt(error[0, 0]), rel=0.05)
+    largest = 1 + (width - 1) * correlation
+    assert one.figures["best direction"] == pytest.approx(np.sqrt(ratio / (ratio + largest)), rel=0.07)
+    assert one.verdict == FAIL
+
+
+def test_correlated_noise_leaves_the_same_in_every_direction():
+    masking = apply(
+        mw.CorrelatedNoise(tuple(_correlated(6, 0.8).names), sd_ratio=0.5), _correlated(6, 0.8), seed=1
+    )
+    one = finding(masking, "best estimate")
+    assert one.verdict == PASS
+    assert one.figure == pytest.approx(0.2**0.5, rel=0.07)
+
+
+def test_a_direction_without_noise_fails():
+    truth = _correlated(3, 0.2)
+    e = 5_000 * noise(len(truth), 3)
+    e[:, 2] = -e[:, 0] - e[:, 1]  # sums of the three are exact
+    values = {name: np.rint(truth.floats(name) + e[:, j]) for j, name in enumerate(truth.names)}
+    one = finding(released(truth, values), "best estimate")
+    assert one.verdict == FAIL
+    assert one.figures["x0"] > 0.3
+
+
+def _twice(n=2000, apart=20.0):
+    rng = np.random.default_rng(12)
+    x = 10_000 * rng.standard_normal(n)
+    return _numbers(
+        {"pay": np.rint(x).astype(int), "wage": np.rint(x + apart * rng.standard_normal(n)).astype(int)}
+    )
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(20.0, FAIL), (1_000.0, WARN), (5_000.0, PASS)])
+def test_one_quantity_in_two_columns_is_seen(apart, verdict):
+    truth = _twice(apart=apart)
+    e = 4_000 * noise(len(truth), 2)
+    values = {name: np.rint(truth.floats(name) + e[:, j]) for j, name in enumerate(truth.names)}
+    assert finding(released(truth, values), "near-duplicate columns").verdict == verdict
+
+
+def test_one_noise_for_both_columns_is_no_leak():
+    truth = _twice()
+    e = 4_000 * noise(len(truth), 1)[:, 0]
+    values = {name: np.rint(truth.floats(name) + e) for name in truth.names}
+    assert finding(released(truth, values), "near-duplicate columns").verdict == PASS
+
+
+def test_what_cannot_be_checked_says_so():
+    truth = true_file()
+    values = {"income": with_noise(truth)["income"]}
+    assert finding(released(truth, values), "near-duplicate columns").verdict == NOT_CHECKED
+    few = true_file(12)
+    for check in ("affine noise", "order against the original", "best estimate", "predictable from unmasked"):
+        one = finding(released(few, with_noise(few)), check)
+        assert one.verdict == NOT_CHECKED
+        assert one.said
+    assert set(AMOUNTS) <= set(few.names)

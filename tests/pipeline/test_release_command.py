@@ -1,0 +1,125 @@
+"""`maskwell release`: exit codes, JSON, the key file, and what is told on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import maskwell as mw
+from maskwell.cli.releasing import Told, read_key, release
+from maskwell.errors import BadInput
+from maskwell.plan import ReleasePlan
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+PLAN = """
+[input]
+file = "homes.csv"
+schema = "homes.toml"
+[[masks]]
+mask = "CorrelatedNoise"
+columns = ["X", "Y"]
+r0 = {r0}
+[[intruders]]
+name = "informed"
+attack = "NearestRecord"
+distance = "posterior"
+[output]
+release = "out"
+private = "inside"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a small file, and a plan that passes and one that is refused."""
+    rng = np.random.default_rng(5)
+    x, y = rng.multivariate_normal([500, 900], [[10_000, 4_000], [4_000, 40_000]], 300).round().T
+    schema = Schema(
+        (
+            Column("ID", "text", frozenset({"id"})),
+            Column("X", "continuous", frozenset({"key"}), unit=1),
+            Column("Y", "continuous", frozenset({"key"}), unit=1),
+        ),
+        series="homes",
+    )
+    table = Table.from_frame(pa.table({"ID": [f"h{i:04d}" for i in range(300)], "X": x, "Y": y}), schema)
+    mw.write(table, tmp_path / "homes.csv")
+    (tmp_path / "homes.toml").write_text(schema.to_toml())
+    (tmp_path / "good.toml").write_text(PLAN.format(r0=0.5))
+    (tmp_path / "bad.toml").write_text(PLAN.format(r0=0.99))
+    (tmp_path / "key.hex").write_text("07" * 32 + "\n")
+    (tmp_path / "key.hex").chmod(0o600)
+    return tmp_path
+
+
+@pytest.fixture
+def app(monkeypatch: pytest.MonkeyPatch) -> typer.Typer:
+    """The command by itself, without the reports, which have tests of their own."""
+    monkeypatch.setattr("maskwell.cli.releasing.reports", lambda: None)
+    made = typer.Typer()
+    made.command()(release)
+    return made
+
+
+def test_what_passes_ends_with_0_and_json_has_all_figures(app: typer.Typer, folder: Path) -> None:
+    asked = [str(folder / "good.toml"), "--json", "--key", str(folder / "key.hex")]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures["passed"]
+    assert list(figures["after"]["intruders"]) == ["informed"]
+    (half,) = [path for path in (folder / "inside").iterdir() if path.is_dir()]
+    assert (half / "key.hex").read_text() == (folder / "key.hex").read_text()
+    told = [line.split("  ")[0] for line in result.stderr.splitlines()]
+    assert [name for name in told if name] == [
+        "read", "check", "fingerprint floor", "mask", "attack", "compare", "audit", "write",
+    ]  # fmt: skip
+
+
+def test_what_is_refused_ends_with_1_unless_a_reason_is_given(app: typer.Typer, folder: Path) -> None:
+    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1"])
+    assert result.exit_code == 1, result.output
+    assert not (folder / "out").exists()
+    despite = ["--despite", "agreed by the board"]
+    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", *despite])
+    assert result.exit_code == 0, result.output
+    assert (folder / "out" / "card.json").exists()
+
+
+def test_a_key_file_is_closed_to_others_and_holds_a_key(folder: Path) -> None:
+    assert read_key(folder / "key.hex").secret == bytes([7] * 32)
+    (folder / "key.hex").chmod(0o644)
+    with pytest.raises(BadInput, match="open to others: chmod 600"):
+        read_key(folder / "key.hex")
+    (folder / "no.hex").write_text("seven")
+    with pytest.raises(BadInput, match="holds no key: 64 hexadecimal digits"):
+        read_key(folder / "no.hex")
+    with pytest.raises(BadInput, match="cannot be read: No such file"):
+        read_key(folder / "none.hex")
+
+
+def test_a_stage_is_told_once_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    with Told() as told:
+        for step in (("attack", 0, 2), ("attack", 1, 2), ("attack", 2, 2), ("attack", 2, 2)):
+            told(*step)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("attack")
+    assert line.endswith(" s")
+
+
+def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
+    from maskwell.pipeline import demo_plans
+
+    refused, passing = map(ReleasePlan.read, demo_plans(tmp_path, records=1000))
+    assert refused.tolerance == passing.tolerance
+    assert refused.targets.largest_target_block == passing.targets.largest_target_block
+    schema = Schema.read(passing.input.schema)
+    assert [column.name for column in schema.columns if column.drop] == ["BATHS", "MAINTAIN", "TAXES"]
+    passing.mask(schema).card(mw.read(passing.input.file, schema))

@@ -1,0 +1,286 @@
+"""The whole job on small tables: what passes is written, what does not is not, and nothing is drawn twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.errors import BadPlan
+from maskwell.keystream import Key
+from maskwell.pipeline import Outcome, release
+from maskwell.plan import ReleasePlan
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+KEY = Key(bytes(range(32)))
+NOISE = {"mask": "CorrelatedNoise", "columns": ["X", "Y"], "r0": 0.5}
+LIGHT = NOISE | {"r0": 0.9}
+INTRUDERS = [
+    {"name": "nearest", "attack": "NearestRecord"},
+    {"name": "informed", "attack": "NearestRecord", "distance": "posterior"},
+]
+
+
+def homes(records: int = 400) -> Table:
+    """Records with two correlated amounts in two regions, of four kinds."""
+    rng = np.random.default_rng(5)
+    x, y = rng.multivariate_normal([500, 900], [[10_000, 4_000], [4_000, 40_000]], records).round().T
+    columns = {
+        "ID": [f"home {i:04d}" for i in range(records)],
+        "REGION": rng.choice(["north", "south"], records),
+        "KIND": rng.choice(["a", "b", "c", "d"], records),
+        "X": x,
+        "Y": y,
+    }
+    schema = Schema(
+        (
+            Column("ID", "text", frozenset({"id"})),
+            Column("REGION", "category", frozenset({"block"}), categories=("north", "south")),
+            Column("KIND", "category", frozenset({"block"}), categories=("a", "b", "c", "d")),
+            Column("X", "continuous", frozenset({"key"}), unit=1),
+            Column("Y", "continuous", frozenset({"key"}), unit=1),
+        ),
+        series="homes",
+    )
+    return Table.from_frame(pa.table(columns), schema)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the homes as a CSV file and their schema."""
+    mw.write(homes(), tmp_path / "homes.csv")
+    (tmp_path / "homes.toml").write_text(homes().schema.to_toml())
+    return tmp_path
+
+
+def plan_in(folder: Path, *masks: dict[str, Any], **sections: Any) -> ReleasePlan:
+    whole = {
+        "input": {"file": "homes.csv", "schema": "homes.toml"},
+        "output": {"release": "out", "private": "inside"},
+        "masks": list(masks) or [NOISE],
+        "intruders": INTRUDERS,
+        "tolerance": {"max_rate": 0.15},
+    }
+    return ReleasePlan.from_dict(whole | sections, folder)
+
+
+def bytes_of(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture(scope="module")
+def passed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path, list[tuple[str, int, int]]]:
+    """A plan that passes, run once."""
+    place = tmp_path_factory.mktemp("passed")
+    mw.write(homes(), place / "homes.csv")
+    (place / "homes.toml").write_text(homes().schema.to_toml())
+    told: list[tuple[str, int, int]] = []
+    models = [{"formula": "Y ~ X", "at_most_wider": 9.0}]
+    outcome = release(
+        plan_in(place, models=models),
+        key=KEY,
+        progress=lambda *step: told.append(step),
+        reports=lambda found: ({"report.html": "for all"}, {"report.html": f"{len(found.reasons)} reasons"}),
+    )
+    return outcome, place, told
+
+
+def test_what_passes_is_written_in_two_halves_with_its_reports(
+    passed: tuple[Outcome, Path, list[tuple[str, int, int]]],
+) -> None:
+    outcome, place, _ = passed
+    assert outcome.passed
+    assert outcome.reasons == ()
+    assert outcome.release == place / "out"
+    masking = mw.Masking.read(release=place / "out", private=place / "inside")
+    assert masking.release.table.to_arrow().equals(outcome.masking.release.table.to_arrow())
+    assert (place / "out" / "report.html").read_text() == "for all"
+    (half,) = [path for path in (place / "inside").iterdir() if path.is_dir()]
+    assert (half / "report.html").read_text() == "0 reasons"
+    figures = json.loads((half / "outcome.json").read_text())
+    assert figures == json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
+    assert figures["after"]["intruders"]["informed"]["rate"] == outcome.after["informed"].rate
+    assert not (place / "out" / "outcome.json").exists()
+
+
+def test_every_stage_is_told_from_its_beginning_to_its_end(
+    passed: tuple[Outcome, Path, list[tuple[str, int, int]]],
+) -> None:
+    outcome, _, told = passed
+    names = list(dict.fromkeys(name for name, _, _ in told))
+    assert names == ["read", "check", "fingerprint floor", "mask", "attack", "compare", "audit", "write"]
+    assert list(outcome.seconds) == names
+    for name in names:
+        steps = [(done, total) for stage, done, total in told if stage == name]
+        assert steps[0][0] == 0
+        assert steps[-1][0] == steps[-1][1] > 0
+    assert ("attack", 1, 2) in told
+
+
+def test_the_verdict_is_that_of_the_verbs_by_hand(
+    passed: tuple[Outcome, Path, list[tuple[str, int, int]]],
+) -> None:
+    outcome, place, _ = passed
+    table = mw.read(place / "homes.csv", place / "homes.toml")
+    masking = mw.apply(mw.CorrelatedNoise(("X", "Y"), r0=0.5), table, key=KEY)
+    risk = mw.attack(mw.NearestRecord(distance="posterior"), masking)
+    assert outcome.after["informed"].expected_correct == risk.expected_correct
+    assert outcome.attempts[0].rate == max(one.rate for one in outcome.after.values())
+    assert [one.how for one in outcome.attempts] == ["given"]
+    assert outcome.card_risk == {
+        "open": outcome.after.largest.rate,
+        "sealed": outcome.after["nearest"].rate,
+        "kept": outcome.after["nearest"].rate,
+    }
+    assert "passed" in repr(outcome)
+    assert max(len(line) for line in outcome.lines() if str(place) not in line) <= 100
+
+
+def test_the_same_plan_and_key_give_the_same_bytes(folder: Path) -> None:
+    plan = plan_in(folder)
+    release(plan, key=KEY)
+    first = bytes_of(folder)
+    again = release(plan, key=KEY)
+    assert bytes_of(folder) == first
+    assert again.mind[0].startswith("the private folder holds 1 earlier release")
+    release(plan, key=Key(bytes(32)))
+    assert bytes_of(folder)["out/manifest.json"] != first["out/manifest.json"]
+
+
+def test_what_is_refused_is_not_written_and_its_advice_was_tried(folder: Path) -> None:
+    before = bytes_of(folder)
+    refused = release(plan_in(folder, LIGHT), key=KEY)
+    assert not refused.passed
+    assert refused.release is None
+    assert bytes_of(folder) == before
+    assert any(reason.startswith("informed: rate of correct links") for reason in refused.reasons)
+    noise = next(one for one in refused.advice if "factor" in one.figures)
+    swaps = next(one for one in refused.advice if "swaps" in one.figures)
+    assert noise.figures["rate"] <= 0.15
+    assert noise.passes
+    louder = mw.CorrelatedNoise(("X", "Y"), r0=float(str(noise.figures["scale"]).removeprefix("r0=")))
+    again = release(plan_in(folder, louder.to_dict()), key=KEY)
+    assert again.passed
+    assert again.attempts[0].rate == pytest.approx(noise.figures["rate"])
+    swapped = release(plan_in(folder, LIGHT, swap={"intruder": "informed"}), key=KEY, despite="to count")
+    assert swapped.attempts[1].swaps >= swaps.figures["swaps"] > 0
+
+
+def test_a_reason_to_release_all_the_same_goes_on_record(folder: Path) -> None:
+    with pytest.raises(BadPlan, match="despite needs a reason"):
+        release(plan_in(folder, LIGHT), key=KEY, despite=" ")
+    outcome = release(plan_in(folder, LIGHT), key=KEY, despite="the board has seen it")
+    assert not outcome.passed
+    assert outcome.despite == "the board has seen it"
+    (half,) = [path for path in (folder / "inside").iterdir() if path.is_dir()]
+    assert json.loads((half / "outcome.json").read_text())["despite"] == "the board has seen it"
+    public = b"".join(path.read_bytes() for path in (folder / "out").iterdir())
+    assert b"the board" not in public
+
+
+def test_a_calibrated_scale_is_raised_with_the_same_draws(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A calibration that finds too little stands for one that was unlucky."""
+    from maskwell.pipeline import releasing
+
+    monkeypatch.setattr(releasing, "_calibrated", lambda case, floor: (None, []))
+    lucky = plan_in(folder, NOISE | {"r0": 0.8}, calibrate={})
+    outcome = release(lucky, key=KEY)
+    hows = [one.how for one in outcome.attempts]
+    factors = [one.factor for one in outcome.attempts]
+    assert hows == ["calibrated", *["raised"] * (len(hows) - 1)]
+    assert 1 < len(hows) <= 12
+    assert factors[:3] == pytest.approx([1.0, 1.05, 1.155][: len(factors)])
+    assert [one.met for one in outcome.attempts] == [*[False] * (len(hows) - 1), True]
+    first = mw.apply(mw.CorrelatedNoise(("X", "Y"), r0=0.8), outcome.masking.truth, key=KEY, exact=True)
+    noises = [m.masked.floats("X") - m.truth.floats("X") for m in (first, outcome.masking)]
+    assert np.corrcoef(*noises)[0, 1] > 0.999
+
+
+def test_swaps_are_made_until_the_tolerance_holds_for_all(folder: Path) -> None:
+    outcome = release(plan_in(folder, LIGHT, swap={}), key=KEY, despite="for its figures")
+    assert outcome.swapping is not None
+    assert outcome.before.largest.rate > 0.15 >= outcome.after.largest.rate
+    assert outcome.attempts[-1].how == "swapped"
+    assert outcome.attempts[-1].swaps == outcome.swapping.swaps == outcome.masking.swapping.swaps
+    assert not any("rate of correct links" in reason for reason in outcome.reasons)
+
+
+@pytest.mark.parametrize("stage", ["mask", "attack", "audit", "write"])
+def test_an_interrupt_leaves_nothing_behind(folder: Path, stage: str) -> None:
+    before = bytes_of(folder)
+
+    def interrupt(name: str, done: int, total: int) -> None:
+        if name == stage and not done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release(plan_in(folder), key=KEY, progress=interrupt)
+    assert bytes_of(folder) == before
+    assert not (folder / "out").exists()
+    assert not (folder / "inside").exists()
+
+
+def test_a_release_is_nested_in_an_earlier_one(folder: Path) -> None:
+    first = release(plan_in(folder, LIGHT), key=KEY, despite="to have an earlier one")
+    where = {"release": "second", "private": "inside", "earlier": "out"}
+    second = release(plan_in(folder, output=where))
+    assert second.masking.number == 2
+    assert second.masking.key == first.masking.key
+    noises = [one.masking.masked.floats("X") - homes().floats("X") for one in (first, second)]
+    assert np.corrcoef(*noises)[0, 1] > 0.2
+
+
+def test_a_bound_on_a_model_is_a_reason(folder: Path) -> None:
+    models = [{"formula": "Y ~ X", "at_most_wider": 0.01}]
+    outcome = release(plan_in(folder, models=models), key=KEY)
+    assert outcome.reasons[0].startswith("Y ~ X: the interval of X widens by")
+
+
+def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
+    """With the fingerprint among the intruders no noise helps, and leaving the telling column out does."""
+    table = mw.read(folder / "homes.csv", folder / "homes.toml").to_arrow()
+    numbered = table.append_column("AREA", pa.array([f"a{i % 150}" for i in range(len(table))]))
+    areas = tuple(sorted(f"a{i}" for i in range(150)))
+    schema = homes().schema
+    schema = Schema((*schema.columns, Column("AREA", "category", categories=areas)), series="homes")
+    mw.write(Table.from_frame(numbered, schema), folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    intruders = [*INTRUDERS, {"name": "prints", "attack": "Fingerprint"}]
+    outcome = release(plan_in(folder, intruders=intruders), key=KEY)
+    assert outcome.floor.rate > 0.15
+    assert any("are found without looking at it" in one.change for one in outcome.advice)
+    tried = next(one for one in outcome.advice if one.figures.get("columns") == "AREA")
+    assert tried.passes
+
+
+def test_the_weakest_noise_is_calibrated_where_the_plan_asks_for_it(folder: Path) -> None:
+    plan = plan_in(folder, LIGHT, calibrate={"replicates": 3, "confirmations": 5}, intruders=INTRUDERS[1:])
+    outcome = release(plan, key=KEY)
+    assert outcome.calibration is not None
+    assert outcome.calibration.met
+    assert outcome.attempts[0].how == "calibrated"
+    if len(outcome.attempts) == 1:
+        assert outcome.masking.mask == outcome.calibration.mask
+    assert outcome.masking.mask.r0 < 0.9
+    assert outcome.after["informed"].rate <= 0.15
+
+
+def test_a_card_is_sealed_as_the_plan_says(folder: Path) -> None:
+    pytest.importorskip("pyrage")
+    plan = plan_in(folder, card={"leaves": "sealed"})
+    with pytest.raises(BadPlan, match="name recipients in \\[card\\], or give a passphrase"):
+        release(plan, key=KEY)
+    assert release(plan, key=KEY, passphrase="correct horse battery").passed
+    names = {path.name for path in (folder / "out").iterdir()}
+    assert "card.json.age" in names
+    assert "card.json" not in names

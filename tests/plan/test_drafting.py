@@ -1,0 +1,197 @@
+"""A drafted plan: cautious answers to what a file leaves open, told, and ready to be run."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from maskwell.cli.newplan import new
+from maskwell.errors import BadInput, CannotWrite
+from maskwell.masking import apply
+from maskwell.pipeline import read_input
+from maskwell.plan import DEFAULT_INTRUDERS, ReleasePlan
+from maskwell.schema import Schema
+
+APP = typer.Typer()
+APP.command()(new)
+N = 400
+
+
+def columns(**more: Any) -> dict[str, Any]:
+    """A small survey: an id, two categories and two skewed amounts."""
+    rng = np.random.default_rng(1)
+    return {
+        "ID": np.arange(N) + 100_001,
+        "REGION": rng.integers(1, 4, N),
+        "INCOME": np.round(rng.lognormal(10, 1, N)).astype(int),
+        "TAXES": np.round(rng.lognormal(6, 1, N)).astype(int),
+        **more,
+    }
+
+
+def drafted(folder: Path, data: dict[str, Any], *options: str) -> tuple[ReleasePlan, Schema, str]:
+    """Write a CSV file, draft a plan for it beside it, and read both files and what was said."""
+    rows = zip(*(map(str, values) for values in data.values()), strict=True)
+    lines = [",".join(data), *(",".join(row) for row in rows)]
+    (folder / "my.csv").write_text("\n".join(lines).replace("nan", "") + "\n", encoding="utf-8")
+    said = CliRunner().invoke(
+        APP, [str(folder / "my.csv"), "-o", str(folder / "plan.toml"), *options], catch_exceptions=False
+    )
+    assert said.exit_code == 0
+    plan = ReleasePlan.read(folder / "plan.toml")
+    assert plan.input.schema is not None
+    return plan, Schema.read(plan.input.schema), " ".join(said.output.split())
+
+
+def test_a_plain_file_needs_no_decision(tmp_path: Path) -> None:
+    plan, schema, said = drafted(tmp_path, columns())
+    assert (schema.with_role("id"), schema.with_role("block")) == (("ID",), ("REGION",))
+    assert plan.tolerance.intruders == ("nearest, informed",)
+    assert plan.tolerance.to_dict()["max_rate"] == 0.15
+    assert plan.calibrate is not None
+    assert plan.swap is not None
+    assert (plan.intruders, plan.card.leaves) == ((), "open")
+    assert "decide" not in said
+    assert "masked INCOME TAXES" in said
+    assert plan.input.schema == tmp_path / "my.schema.toml"
+
+
+def test_the_plan_masks_as_it_stands(tmp_path: Path) -> None:
+    total = columns()["INCOME"] + columns()["TAXES"]
+    plan, _, _ = drafted(tmp_path, columns(TOTAL=total))
+    table = read_input(plan)
+    released = apply(plan.mask(table.schema), table, seed=1).masked
+    values = released.values(["INCOME", "TAXES", "TOTAL"])
+    assert np.array_equal(values[:, 0] + values[:, 1], values[:, 2])
+    assert not np.array_equal(values, table.values(["INCOME", "TAXES", "TOTAL"]))
+
+
+def test_a_sum_is_recomputed_and_is_no_key(tmp_path: Path) -> None:
+    _, schema, said = drafted(tmp_path, columns(TOTAL=columns()["INCOME"] + columns()["TAXES"]))
+    assert "recomputed TOTAL" in said
+    assert schema["TOTAL"].roles == frozenset()
+    assert schema.with_role("key") == ("INCOME", "TAXES")
+
+
+def test_functions_of_a_column_are_dropped(tmp_path: Path) -> None:
+    income = columns()["INCOME"]
+    plan, schema, said = drafted(tmp_path, columns(LOG=np.log(income), SQUARE=income**2, COPY=income))
+    assert [c.name for c in schema.columns if c.drop] == ["LOG", "SQUARE", "COPY"]
+    assert "LOG: a function of INCOME: dropped" in said
+    assert plan.masked(schema) == {"INCOME", "TAXES"}
+
+
+def test_a_column_that_is_only_alike_is_kept(tmp_path: Path) -> None:
+    noise = np.random.default_rng(2).integers(-200, 201, N)
+    _, schema, _ = drafted(tmp_path, columns(NEAR=columns()["TAXES"] + noise))
+    assert "NEAR" in schema.with_role("key")
+
+
+def test_a_column_that_others_nearly_determine_is_dropped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    age, school = rng.integers(20, 65, N), rng.integers(6, 19, N)
+    data = columns(AGE=age, SCHOOL=school, WORKED=age - school - 6 - (np.arange(N) == 7))
+    _, schema, said = drafted(tmp_path, data)
+    assert [c.name for c in schema.columns if c.drop] == ["WORKED"]
+    assert "WORKED: nearly determined by AGE, SCHOOL: dropped" in said
+
+
+def test_codes_are_taken_for_codes_and_asked(tmp_path: Path) -> None:
+    income = np.where(np.arange(N) % 10 == 0, -9, columns()["INCOME"])
+    _, schema, said = drafted(tmp_path, columns(INCOME=income))
+    assert schema["INCOME"].missing == (-9,)
+    assert "INCOME: 10.0% are -9, apart from the rest: taken for codes for no value" in said
+    assert "Amounts? Then take missing = [-9] out of the schema." in said
+
+
+def test_a_weight_that_identifies_is_masked_and_asked(tmp_path: Path) -> None:
+    weights = np.random.default_rng(3).uniform(1, 9, N).round(4)
+    _, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
+    assert schema.with_role("weight") == ()
+    assert "WEIGHT" in schema.with_role("key")
+    assert "WEIGHT: named like a survey weight, but alone tells" in said
+
+
+def test_a_weight_of_few_values_stays_one(tmp_path: Path) -> None:
+    _, schema, said = drafted(tmp_path, columns(WEIGHT=np.arange(N) % 4 + 1.5))
+    assert schema.with_role("weight") == ("WEIGHT",)
+    assert "decide" not in said
+
+
+def test_whole_numbers_with_decimals_and_gaps_are_categories(tmp_path: Path) -> None:
+    union = np.where(np.arange(N) % 7 == 0, np.nan, np.arange(N) % 2)
+    _, schema, _ = drafted(tmp_path, columns(UNION=union))
+    assert (schema["UNION"].kind, schema["UNION"].categories) == ("category", ("0.0", "1.0"))
+
+
+def test_what_no_noise_protects_is_asked_with_a_mask_to_switch_on(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    more = {f"TRAIT{i}": rng.integers(0, 5, N) for i in range(6)}
+    plan, _, said = drafted(tmp_path, columns(**more))
+    assert "of the records apart, where 1% fails the audit, and guessing among those alike finds" in said
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    offered = text[text.index("#[[masks]]") :].split("#stay")[0].replace("#", "")
+    switched = tomllib.loads(f"{offered}stay = 0.8\n")
+    assert switched["masks"][0]["columns"]
+    assert len(plan.masks) == 1
+
+
+def test_every_commented_section_can_be_switched_on(tmp_path: Path) -> None:
+    drafted(tmp_path, columns())
+    text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
+    lines = [line[1:] if line.startswith("#") and line[1:2].strip() else line for line in text.splitlines()]
+    lines = [line for line in lines if not line.startswith(("recipients", "earlier"))]  # of other choices
+    plan = ReleasePlan.from_dict(tomllib.loads("\n".join(lines)), tmp_path)
+    assert plan.intruders[0][0] == "nearest, informed"
+    assert plan.models[0].formula == "INCOME ~ TAXES + REGION"
+    assert {type(mask).__name__ for mask in plan.masks} == {"CorrelatedNoise", "Pram"}
+
+
+def test_a_file_of_categories_alone_is_changed_at_random(tmp_path: Path) -> None:
+    data = {name: values for name, values in columns().items() if name in ("ID", "REGION")}
+    plan, schema, _ = drafted(tmp_path, data)
+    assert plan.mask(schema).to_dict()["mask"] == "Pram"
+    assert plan.tolerance.intruders == ("knows the law",)
+    assert plan.calibrate is None
+
+
+def test_nothing_is_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    drafted(tmp_path, columns())
+    said = CliRunner().invoke(APP, ["my.csv"], catch_exceptions=False)
+    assert "my-2.schema.toml and plan-2.toml" in said.output
+    assert ReleasePlan.read("plan-2.toml").input.schema == Path("my-2.schema.toml")
+    with pytest.raises(CannotWrite, match="already there"):
+        CliRunner().invoke(APP, ["my.csv", "-o", "plan.toml"], catch_exceptions=False)
+
+
+def test_a_schema_that_is_decided_is_kept(tmp_path: Path) -> None:
+    drafted(tmp_path, columns(TOTAL=columns()["INCOME"] + columns()["TAXES"]))
+    text = (tmp_path / "my.schema.toml").read_text(encoding="utf-8")
+    own = text.replace("[columns.TOTAL]\n", '[columns.TOTAL]\nroles = ["key"]\n')
+    (tmp_path / "own.toml").write_text(own, encoding="utf-8")
+    (tmp_path / "plan.toml").unlink()
+    options = ("--schema", str(tmp_path / "own.toml"))
+    plan, schema, _ = drafted(tmp_path, columns(TOTAL=columns()["INCOME"] + columns()["TAXES"]), *options)
+    assert schema.with_role("key") == ("INCOME", "TAXES", "TOTAL")
+    assert plan.masks[0].columns == plan.targets.fields == ("INCOME", "TAXES")  # type: ignore[attr-defined]
+    assert not (tmp_path / "my-2.schema.toml").exists()
+
+
+def test_a_file_that_cannot_be_masked_is_refused(tmp_path: Path) -> None:
+    names = {"NAME": [f"person {chr(97 + i % 26)}{i}" for i in range(50)]}
+    with pytest.raises(BadInput, match="neither an amount nor a category"):
+        drafted(tmp_path, names)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["my.csv"]
+
+
+def test_the_intruders_named_are_those_who_attack() -> None:
+    from maskwell.pipeline.intruders import default_intruders
+
+    assert tuple(default_intruders({})) == DEFAULT_INTRUDERS

@@ -1,0 +1,117 @@
+"""Named models: the original, the release taken at its word, and the adjusted fit that gives the original back."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from maskwell.errors import BadPlan
+from maskwell.masking import apply
+from maskwell.masks import Grouping, IndependentNoise, RankSwap, Subsample
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+from maskwell.utility import Model, compare
+from maskwell.utility import regressions as room
+
+KEY = frozenset({"key"})
+
+
+def table_of(count=3_000, limits=None, seed=0):
+    """Make y = 2 + x + noise, and a binary that depends on x; with limits both amounts have codes beyond them."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(count)
+    y = 2 + x + rng.standard_normal(count)
+    b = (rng.random(count) < 1 / (1 + np.exp(-x))).astype(np.int64)
+    ends = {} if limits is None else {"bottom": -limits, "top": limits}
+    if limits is not None:
+        x = np.clip(x, 0.01 - limits, limits - 0.01)
+    columns = (
+        Column("x", "continuous", KEY, unit=0.001, **ends),
+        Column("y", "continuous", KEY),
+        Column("b", "integer"),
+    )
+    return Table.from_frame(pa.table({"x": np.round(x, 3), "y": y, "b": b}), Schema(columns))
+
+
+def test_noise_attenuates_the_naive_slope_and_the_adjusted_one_is_right():
+    masking = apply(IndependentNoise(("x", "y"), variance_ratio=0.5), table_of(), seed=1)
+    found = compare(masking, models=["y ~ x"])
+    model, forecast = found.models[0], found.forecasts[0]
+    at = model.names.index("x")
+    assert model.naive[at] == pytest.approx(model.original[at] / 1.5, abs=4 * model.naive_errors[at])
+    assert max(map(abs, model.off_adjusted)) < 4 < max(map(abs, model.off_naive))
+    assert model.overlap[at] > model.overlap_naive[at] == 0
+    assert model.adjusted_by == "moment correction"
+    assert model.widening[at] == pytest.approx(forecast.widening["x"], abs=0.25)
+    verdicts = {judgement.figure: judgement.verdict for judgement in found.judgements}
+    assert verdicts["y ~ x, as released"] == "poor"
+    assert verdicts["y ~ x, adjusted"] != "poor"
+
+
+def test_a_limit_on_widening_is_judged_by_the_forecast():
+    masking = apply(IndependentNoise(("x", "y"), variance_ratio=0.5), table_of(), seed=1)
+    found = compare(masking, models=[Model("y ~ x", at_most_wider=0.05), Model("y ~ x", at_most_wider=5)])
+    judged = [judgement for judgement in found.judgements if "widening" in judgement.figure]
+    assert [judgement.verdict for judgement in judged] == ["poor", "good"]
+    assert judged[0].value == pytest.approx(found.forecasts[0].widening["x"], abs=1e-9)
+
+
+def test_limits_that_cut_little_of_the_noise_off_are_ignored_and_that_is_said():
+    masking = apply(IndependentNoise(("x",), variance_ratio=0.05), table_of(limits=2.0), seed=1)
+    model = compare(masking, models=["y ~ x"]).models[0]
+    assert model.adjusted_by == "moment correction, limits ignored"
+    assert any("stand at a limit" in note for note in model.notes)
+    assert max(map(abs, model.off_adjusted)) < 4
+
+
+def test_models_that_moments_cannot_correct_are_drawn_on_the_same_sample(monkeypatch):
+    monkeypatch.setattr(room, "FITTED", 200)
+    masking = apply(IndependentNoise(("x",), variance_ratio=0.3), table_of(400), seed=1)
+    model = compare(masking, models=[Model("b ~ x", family="logit")]).models[0]
+    assert model.adjusted_by == "fit"
+    assert model.records == model.adjusted_records == 200
+    assert any("200 of 400" in note for note in model.notes)
+    assert max(map(abs, model.off_adjusted)) < 4
+
+
+def test_what_has_no_law_has_no_adjusted_fit_and_the_reason():
+    model = compare(apply(RankSwap(("x",), window_ratio=0.1), table_of(), seed=1), models=["y ~ x"]).models[0]
+    assert "swapped by rank" in model.refused
+    assert model.original
+    assert not model.adjusted
+    assert model.overlap == ()
+
+
+def test_a_model_that_the_truth_cannot_have_is_told():
+    found = compare(
+        apply(IndependentNoise(("x",), variance_ratio=0.1), table_of(), seed=1), models=["y ~ x + I(2*x)"]
+    )
+    assert "the truth itself cannot be fitted" in found.models[0].refused
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_a_subsample_is_compared_with_the_fit_to_all():
+    model = compare(apply(Subsample(fraction=0.25), table_of(), seed=1), models=["y ~ x"]).models[0]
+    assert model.records == 3_000
+    assert 600 < model.adjusted_records < 900
+    assert model.widening == pytest.approx((0.0,) * 3, abs=0.2)  # for as many records nothing is wider
+
+
+def test_a_column_released_in_classes_has_no_counterpart_as_it_is(monkeypatch):
+    monkeypatch.setattr(room, "FITTED", 200)
+    masking = apply(Grouping(("x",), breaks=(-1, 0, 1)), table_of(400), seed=1)
+    model = compare(masking, models=["y ~ x"]).models[0]
+    assert np.isnan(model.naive[model.names.index("x")])
+    assert np.isfinite(model.adjusted[model.names.index("x")])
+
+
+def test_models_come_as_texts_mappings_and_plans():
+    assert Model.of("y ~ x") == Model("y ~ x")
+    assert Model.of({"formula": "y ~ x", "family": "logit"}) == Model("y ~ x", "logit")
+    assert Model.of(replace(Model("y ~ x"), at_most_wider=0.3)).to_dict()["at_most_wider"] == 0.3
+    with pytest.raises(BadPlan, match="formula, family and at_most_wider"):
+        Model.of({"formla": "y ~ x"})
+    with pytest.raises(BadPlan, match="from 0 on"):
+        Model("y ~ x", at_most_wider=-1)
