@@ -318,6 +318,7 @@ FLOORS = [  # from the ground up; a room may import rooms of its own floor and o
     {"calibration", "protect", "checks", "utility"},
     {"plan", "pipeline"},
     {"report"},
+    {"releasing"},
     {"cli", "studio", "studies"},
 ]
 FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -89,7 +89,7 @@ _WHERE = {
     "Audit": "checks",
     "Limits": "checks",
     "ReleasePlan": "plan",
-    "release": "pipeline",
+    "release": "releasing",
     "Outcome": "pipeline",
     "seal": "sealing",
     "unseal": "sealing",
@@ -292,9 +292,10 @@ if TYPE_CHECKING:
         Recompute,
         Subsample,
     )
-    from .pipeline import Outcome, release
+    from .pipeline import Outcome
     from .plan import ReleasePlan
     from .protect import kim_winkler, swap
+    from .releasing import release
     from .report import external_report, internal_report
     from .schema import Column, Schema
     from .sealing import seal, unseal

@@ -115,9 +115,10 @@ def test_a_stage_is_told_once_when_it_ends(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
+    from maskwell.datasets import housing
     from maskwell.pipeline import demo_plans
 
-    refused, passing = map(ReleasePlan.read, demo_plans(tmp_path, records=1000))
+    refused, passing = map(ReleasePlan.read, demo_plans(tmp_path, housing(1000)))
     assert refused.tolerance == passing.tolerance
     assert refused.targets.largest_target_block == passing.targets.largest_target_block
     schema = Schema.read(passing.input.schema)

@@ -148,7 +148,8 @@ class Attack(Protocol):
     """A frozen plan of an intruder.
 
     A plan may also have `assessed(risk, marked)`, which adds to the `Risk` what only this attack measures, and
-    `on_tables = True` where it makes sense on a table before any noise.
+    `on_tables = True` where it makes sense on a table before any noise. Its records come with the block columns coded
+    as the release is, unless it `codes_itself`; one that `needs_law` to compare by has its own say where that is all.
     """
 
     def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:

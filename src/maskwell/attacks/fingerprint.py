@@ -66,6 +66,7 @@ class Fingerprint(Search):
     """
 
     on_tables: ClassVar[bool] = True
+    codes_itself: ClassVar[bool] = True
 
     columns: tuple[str, ...] | None = None
     masked: tuple[str, ...] | None = None

@@ -13,6 +13,7 @@ from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, in_blocks, words
 from ..masking.results import Masking, Release, record_blocks
 from ..table import Table
+from .coding import seen_by, sure_columns
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
 
@@ -50,14 +51,17 @@ def attack_by(
     """
     from .scoring import score
 
-    masking = _checked(plan, attacked)
+    whole, shared = _checked(plan, attacked), {} if shared is None else shared
+    seen = seen_by(plan, whole, shared)
+    masking = seen.masking
     plan, said = _in_clear_blocks(plan, masking)
-    table, numbers, chosen = held(plan, masking, targets)
+    table, numbers, chosen = held(plan, whole, targets, masking.truth)
     as_true = targets is None and getattr(plan, "error", None) is None
     if targets is None and not as_true:
-        table = _with_error(table, plan, masking)
+        table = _with_error(table, plan, whole)
+    table = masking.truth if table is whole.truth else seen.coded(table)
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
-    known = Known(table, masking.truth, numbers, sought, as_true, {} if shared is None else shared)
+    known = Known(table, masking.truth, numbers, sought, as_true, shared)
     guess = plan.guess(known, masking.release, order_of(masking))
     if chosen is not None:
         guess = guess.only(np.isin((numbers if guess.to_masked else masking.order)[guess.searcher], chosen))
@@ -65,7 +69,7 @@ def attack_by(
     count = len(table) if chosen is None else len(chosen)
     risk = score(plan, guess, marks, (table, masking.release.table), count)
     said += _on_presence(numbers if chosen is None else chosen, masking)
-    said += other_units(targets, masking.truth) if targets is not None else []
+    said += other_units(targets, whole.truth) if targets is not None else []
     risk = replace(risk, records=len(masking.truth), notes=(*said, *risk.notes))
     if hasattr(plan, "assessed"):
         risk = plan.assessed(risk, Marked(guess, marks, table, numbers, masking))
@@ -89,15 +93,21 @@ def _bare(table: Table) -> Masking:
 
 
 def _in_clear_blocks(plan: Any, masking: Masking) -> tuple[Any, list[str]]:
-    """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those."""
+    """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those.
+
+    Who codes by himself relies on what leaves as classes.
+    """
     if getattr(plan, "match_blocks", ()) is not None or not hasattr(plan, "match_columns"):
         return plan, []
-    blocks, masked = plan.match_columns(masking.release.table.schema), masking.card.masked
-    if not set(blocks) & set(masked):
+    schema, masked = masking.release.table.schema, set(masking.card.masked)
+    blocks = [name for name in plan.match_columns(schema) if not schema[name].drop]
+    if getattr(plan, "codes_itself", False):
+        masked -= set(sure_columns(masking.card, masking.truth.schema, masked))
+    left = [name for name in blocks if name in masked]
+    if not left:
         return plan, []
-    left = ", ".join(name for name in blocks if name in masked)
     kept = tuple(name for name in blocks if name not in masked)
-    return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {left}"]
+    return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {', '.join(left)}"]
 
 
 def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
@@ -130,18 +140,20 @@ def _checked(plan: Any, attacked: Any) -> Masking:
     return attacked
 
 
-def held(plan: Any, masking: Masking, targets: Table | None) -> tuple[Table, Ints, Ints | None]:
+def held(
+    plan: Any, masking: Masking, targets: Table | None, seen: Table | None = None
+) -> tuple[Table, Ints, Ints | None]:
     """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
 
     Where records compete (one-to-one) or are searched among (to_original) he holds all, and the answer is judged on
-    the chosen targets; else he holds these alone. Who has helpers
-    holds these too.
+    the chosen targets; else he holds these alone. Who has helpers holds these too: who share their blocks
+    in the truth as it is `seen`.
     """
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
     records, chosen = _chosen(plan, masking), None
     if getattr(plan, "helpers", 0):
-        records, chosen = plan.company(masking.truth, records), records
+        records, chosen = plan.company(masking.truth if seen is None else seen, records), records
         everybody = len(records) == len(masking.truth)
         chosen = None if len(chosen) == len(records) else chosen
         return (masking.truth if everybody else masking.truth.take(records)), records, chosen

@@ -128,7 +128,7 @@ def settled(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Tab
     for law in card.laws:
         for name in law.columns:
             if name in table.schema and _fits(combined_of(law), table.schema[name]):
-                changes[name] = _sent(combined_of(law), table, name)
+                changes[name] = sent(combined_of(law), table, name)
             elif name in table.schema and (spared := Spared.by(law, name)) and table.schema[name].is_number:
                 changes[name] = table.schema[name], spared.sent(table.floats(name)), table.status(name)
     for name, unit in units.items():
@@ -149,7 +149,8 @@ def _fits(law: Any, column: Column) -> bool:
     return column.is_number and draws_nothing(law, law.columns.index(column.name))
 
 
-def _sent(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
+def sent(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
+    """Return a column as a law leaves it that draws nothing there; of one that does, its likeliest category."""
     column, values, status = table.schema[name], table.floats(name), table.status(name)
     if isinstance(law, Transition):
         return law.released(column), law.likeliest(values), status

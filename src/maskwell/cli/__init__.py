@@ -16,6 +16,7 @@ import typer
 from ..errors import BadPlan, CannotWrite, MaskwellError
 from ..studies.command import study
 from .beliefs import telling
+from .demonstrating import demo
 from .fitting import fit
 from .intruders import attack, swap
 from .judging import audit, compare
@@ -232,41 +233,7 @@ def _progress(file: Path | None = None) -> Iterator[Callable[[int, int], None]]:
         yield show
 
 
-@app.command()
-def demo(
-    folder: Annotated[Path, typer.Option("--folder", help="Where to put the demo's files.")] = Path("demo"),
-    records: Annotated[int, typer.Option(min=1000, help="The size of the survey.")] = 64_998,
-    seed: SeedOption = None,
-) -> None:
-    """Make the built-in housing survey, mask it by Kim's noise, attack it, swap what is found, write the release.
-
-    Example: `maskwell demo --folder demo`
-    """
-    from ..datasets import housing
-    from ..pipeline import DEMO_R0, demo_job
-    from ..report import attack_summary
-
-    make_folder(folder)
-    noise = f"Kim's correlated noise with R0 = {DEMO_R0}"
-    typer.echo(f"The built-in housing survey ({records:,} records), masked by {noise}, then attacked.\n")
-    with warnings_told() as told, _progress() as show:
-        masking, before, beside = demo_job(housing(records), seed=seed, progress=show)
-        told.extend(masking.notes)
-        summary = _written(masking, folder / "release", folder / "private", "csv")
-    typer.echo(attack_summary(masking, before, beside))
-    typer.echo(f"\n{summary}")
-
-
-def make_folder(folder: Path) -> None:
-    """Make a folder to write into, or refuse."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CannotWrite(
-            f"the folder {str(folder)!r} cannot be made: {error.strerror}; choose another"
-        ) from None
-
-
+app.command()(demo)
 app.command("release")(release_plan)
 for command in (new, fit, attack, telling, swap, calibrate, fingerprint, compare, audit, seal, unseal, study):
     app.command()(command)

@@ -56,8 +56,8 @@ def release(
 
     - `maskwell release plan.toml --json > figures.json`
     """
-    from ..pipeline import release as run
     from ..plan import ReleasePlan
+    from ..releasing import release as run
 
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
@@ -68,7 +68,6 @@ def release(
             key=None if key is None else read_key(key),
             despite=despite,
             progress=told,
-            reports=reports(),
             passphrase=secret,
         )
     typer.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False) if as_json else summary(outcome))
@@ -81,16 +80,6 @@ def summary(outcome: Outcome) -> str:
     from ..report import release_summary
 
     return release_summary(outcome)
-
-
-def reports() -> Any:
-    """Return what makes the two reports of an outcome."""
-    from ..report import external_report, internal_report
-
-    return lambda outcome: (
-        {"report.html": external_report(outcome)},
-        {"report.html": internal_report(outcome)},
-    )
 
 
 def _by_passphrase(plan: Any) -> bool:

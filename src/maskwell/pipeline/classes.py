@@ -1,9 +1,7 @@
-"""What leaves as classes is no secret to whoever knows the value: intruders code their records as the release does.
+"""What leaves as classes, coded before any noise: a search for the weakest noise then knows one scale alone.
 
-An attack on a release with groups would leave the grouped columns out of its blocks, because they are masked. A real
-intruder groups his own records in the same way and relies on the classes as on any clear column. `Coded` is the truth
-as he then has it; attacks on `seen(masking)` are attacks by him. Nothing else changes: the same records, order and
-noise on everything else.
+Intruders code their own records as a release does (see `attacks.coding`). `Coded` is a table on which that is done
+already, with the masks that are left for the other columns: on it attacks find what they find on the whole masking.
 """
 
 from __future__ import annotations
@@ -13,11 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..card import NoiseCard
 from ..errors import MaskwellWarning
 from ..keystream import Key
-from ..masking import Mask, Masking, Release, apply
-from ..masking.swapping import exchange
+from ..masking import Mask, apply
 from ..masks import Chain, Grouping
 from ..table import Table
 
@@ -61,18 +57,6 @@ class Coded:
         """Return the masks of a plan with those of the other columns changed."""
         return _chained((*self.groupings, *_stages(mask))) if self.groupings else mask
 
-    def seen(self, masking: Masking) -> Masking:
-        """Return a masking as an intruder sees it who codes his records as the release does."""
-        if not self.columns:
-            return masking
-        card, release = self._card(masking.card), masking.release
-        given = Release(release.table, self._card(release.card)), masking.order
-        return replace(masking, truth=self.table, card=card, given=given)
-
-    def _card(self, card: NoiseCard) -> NoiseCard:
-        laws = tuple(law for law in card.laws if set(law.columns).isdisjoint(self.columns))
-        return replace(card, laws=laws)
-
     def attacks(self, plans: Mapping[str, Any]) -> dict[str, Any]:
         """Return attacks that choose their targets by the columns as they were."""
         return {name: self._attack(plan) for name, plan in plans.items()}
@@ -83,22 +67,6 @@ class Coded:
         named = self.blocks if plan.target_blocks is None else plan.target_blocks
         renamed = [AS_IT_WAS.format(name) if name in self.columns else name for name in named]
         return replace(plan, target_blocks=tuple(renamed))
-
-    def carried(self, masking: Masking, swapped: Masking, plan: Any) -> Masking:
-        """Return a masking with the exchange that was found on what the intruder sees of it."""
-        swapping = swapped.swapping
-        assert swapping is not None
-        swapping = replace(swapping, attack=plan.to_dict())
-        if not swapping.swaps:
-            return masking
-        said = swapped.notes[len(masking.notes) :]
-        return replace(
-            masking,
-            masked=exchange(masking.masked, swapping.columns, swapping.pairs),
-            card=replace(masking.card, swapped=swapped.card.swapped, data_sha256=""),
-            swapping=swapping,
-            notes=(*masking.notes, *said),
-        )
 
 
 def _stages(mask: Any) -> tuple[Any, ...]:

@@ -12,7 +12,6 @@ from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior,
 from ..attacks.running import attack_by
 from ..attacks.search import block_codes
 from ..errors import NoLaw
-from .classes import Coded
 from .stages import Step
 
 if TYPE_CHECKING:
@@ -77,17 +76,17 @@ def card_risk(risks: Risks) -> dict[str, float]:
     return {"open": max(every.values()), "sealed": hidden, "kept": hidden}
 
 
-def attacked(plans: Mapping[str, Any], masking: Masking, coded: Coded, step: Step | None = None) -> Risks:
-    """Attack a masking by all intruders, each of whom codes his records as the release does."""
-    seen, shared = coded.seen(masking), dict[Any, Any]()
+def attacked(plans: Mapping[str, Any], masking: Masking, step: Step | None = None) -> Risks:
+    """Attack a masking by all intruders, each of whom is told of in turn."""
+    shared = dict[Any, Any]()
     found: dict[str, Risk] = {}
     refused: dict[str, str] = {}
-    for number, (name, own) in enumerate(coded.attacks(plans).items(), start=1):
-        if too_many := _too_many(own, seen):
+    for number, (name, plan) in enumerate(plans.items(), start=1):
+        if too_many := _too_many(plan, masking):
             refused[name] = too_many
         else:
             try:
-                found[name] = replace(attack_by(own, seen, None, shared)[0], attack=plans[name])
+                found[name] = replace(attack_by(plan, masking, None, shared)[0], attack=plan)
             except NoLaw as error:
                 refused[name] = str(error)
         if step is not None:

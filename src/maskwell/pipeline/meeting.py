@@ -56,7 +56,7 @@ class Situation:
         plans = {name: plan for name, plan in self.intruders.items() if only is None or name in only}
         with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
-            return attacked(plans, masking, self.coded, step)
+            return attacked(plans, masking, step)
 
     def at(self, mask: Any, factor: float) -> Any:
         """Return the masks with the scale of their noise times a factor."""
@@ -175,17 +175,15 @@ def most_dangerous(case: Situation, risks: Risks, *, quick: bool = False) -> str
 
 
 def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Masking | None:
-    """Swap against an intruder who codes as the release does; advice that cannot be tried is nothing."""
+    """Swap against an intruder; advice that cannot be tried is nothing."""
     from ..protect import swap
 
-    plan, domains = case.intruders[name], None if case.plan.swap is None else case.plan.swap.domains
-    own = case.coded.attacks({name: plan})[name]
+    domains = None if case.plan.swap is None else case.plan.swap.domains
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         try:
-            swapped = swap(case.coded.seen(masking), own, tolerance, domains=domains)
+            return swap(masking, case.intruders[name], tolerance, domains=domains)
         except BadPlan:
             if case.plan.swap is not None:
                 raise
             return None
-    return case.coded.carried(masking, swapped, plan)

@@ -10,19 +10,25 @@ from .screen import attack_summary, masking_summary, short, text_table
 if TYPE_CHECKING:
     from .external import external_report
     from .internal import internal_report
-    from .summary import release_summary
+    from .summary import refusal_summary, release_summary
 
 __all__ = [
     "attack_summary",
     "external_report",
     "internal_report",
     "masking_summary",
+    "refusal_summary",
     "release_summary",
     "short",
     "text_table",
 ]
 
-_WHERE = {"external_report": "external", "internal_report": "internal", "release_summary": "summary"}
+_WHERE = {
+    "external_report": "external",
+    "internal_report": "internal",
+    "refusal_summary": "summary",
+    "release_summary": "summary",
+}
 
 
 def __getattr__(name: str) -> Any:

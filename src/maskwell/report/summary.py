@@ -21,6 +21,17 @@ def release_summary(outcome: Any) -> str:
     return "\n".join(line.rstrip() for line in _fitting(lines))
 
 
+def refusal_summary(outcome: Any) -> str:
+    """Return in short why a plan is refused, and what would change that."""
+    worst = outcome.after[worst_name(outcome)]
+    lines = [*_answer(outcome), f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
+    return "\n".join(line.rstrip() for line in [*lines, *_advice(outcome), *_written(outcome)])
+
+
+def _floor_words(outcome: Any) -> str:
+    return f"{percent(outcome.floor.rate)} have a fingerprint that no noise hides"
+
+
 def _fitting(lines: list[str]) -> list[str]:
     """Cut what does not fit on the screen from before its last three lines, which say where everything lies."""
     if len(lines) <= HEIGHT:
@@ -55,8 +66,7 @@ def _risk(outcome: Any) -> list[str]:
         rates += f"{percent(risk.rate):>9}{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     worst = after[worst_name(outcome)]
-    floor = f"{percent(outcome.floor.rate)} have a fingerprint that no noise hides"
-    return [*lines, f"  {counted(worst.targets, 'target')}; {floor}"]
+    return [*lines, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
 
 
 def _learned(outcome: Any) -> list[str]:

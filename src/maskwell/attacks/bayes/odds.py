@@ -11,6 +11,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...masking import Release
 from ...table import Floats, Table
+from ..coding import coded_in
 from ..contract import Bools, Ints, Known
 from ..pairwise import summed_logs
 from ..ranking import PAIRS_AT_ONCE, SAME_SCORE, Batch, Best, Blocks, in_runs, log_sum
@@ -254,7 +255,8 @@ def _log_moved(pairing: Pairing, release: Release, population: Table, ground: Gr
     card: NoiseCard = release.card
     assert card.swapped is not None
     wanted: Bools = np.isin(ground.blocks.released, ground.blocks.known)
-    true, theirs = block_codes(population, release.table, card.swapped.blocks)
+    within = card.swapped.blocks
+    true, theirs = block_codes(coded_in(population, card, within), release.table, within)
     sizes = np.bincount(true, minlength=int(theirs.max(initial=0)) + 1)
     out = np.full(len(release.table), -np.inf)
     for _, records, block in Blocks(true, theirs, (ground.true_order, np.arange(len(theirs)))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -75,6 +75,8 @@ class BayesIntruder(Search):
     were not released (`not_released`); to_original, over its true records. It is that of one link by itself, also
     where links are one-to-one. `Risk.belief` has the curve of thresholds, ranks, and whether his probabilities hold.
     """
+
+    needs_law: ClassVar[bool] = True
 
     fields: tuple[str, ...] | None = None
     assignment: str = "best"

@@ -1,0 +1,29 @@
+"""The whole job with its reports: what `maskwell.release` and the command line run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from .pipeline import Outcome
+from .pipeline import release as run
+from .plan import ReleasePlan
+from .report import external_report, internal_report
+
+REPORT = "report.html"
+
+
+def release(plan: ReleasePlan | str | Path, **options: Any) -> Outcome:
+    """Do all that a plan says, in order, and write the release with its reports where nothing stands against it.
+
+    Read, check, look at what no noise protects, calibrate (or take the noise as given), mask, attack by every intruder,
+    swap until the tolerance holds and attack again, compare, audit, write. Options are `seed` (for studies), `key`,
+    `despite` (a reason to write what does not pass, which goes on record), `progress` (called with stage, done and
+    total) and `passphrase` (of a card that is sealed for no recipients). What does not pass is not written, and the
+    outcome says what would.
+    """
+    return run(plan, reports=_reports, **options)
+
+
+def _reports(outcome: Outcome) -> tuple[dict[str, str], dict[str, str]]:
+    return {REPORT: external_report(outcome)}, {REPORT: internal_report(outcome)}
