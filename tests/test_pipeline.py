@@ -15,9 +15,7 @@ import maskwell as mw
 from maskwell.errors import BadInput, BadPlan, CannotWrite
 from maskwell.masking import Masking
 from maskwell.pipeline import (
-    DEMO_TOLERANCE,
     check_folders,
-    demo_job,
     inspect_file,
     mask_by_plan,
     unrelated_releases,
@@ -130,17 +128,6 @@ def test_folders_are_checked_against_the_input_and_its_schema(folder: Path) -> N
         (inner / name).rename(folder / name)
     with pytest.raises(CannotWrite, match="lies in the public one"):
         check_folders(plan_in(folder, output={"private": "out/inside"}))
-
-
-def test_the_demo_masks_the_five_amounts_and_swaps_to_the_tolerance() -> None:
-    survey = mw.datasets.housing(2000)
-    with pytest.warns(mw.MaskwellWarning, match="alone in their block"):
-        masking, before, beside = demo_job(survey, seed=1)
-    after = beside["Winkler's matcher"]
-    assert masking.card.columns == ("INCOME", "HOME_VAL", "MORTGAGE", "MAINTAIN", "TAXES")
-    assert masking.mask.r0 == 0.995
-    assert before.rate > DEMO_TOLERANCE.max_rate >= after.rate
-    assert masking.swapping.after.expected_correct == after.expected_correct
 
 
 def test_plans_of_the_documentation_are_plans() -> None:

@@ -525,15 +525,14 @@ def test_figures_and_words_hold_no_value_of_a_record(people, masking):
 
 def test_the_built_in_survey_and_the_mask_of_the_demo():
     """What the demo's noise cannot protect, counted by hand: blocks and what is missing or coded in the amounts."""
-    from maskwell.pipeline import DEMO_INTRUDER, DEMO_R0
-
+    intruder = mw.Linkage(largest_target_block=7, match_blocks=("BEDROOMS", "BATHS", "YR_BLT"))
     survey = mw.datasets.housing(4_000)
     blocks, amounts = survey.schema.with_role("block"), survey.schema.with_role("key")
-    mask = mw.CorrelatedNoise(amounts, r0=DEMO_R0)
-    everybody, targets = floor_of(mask, survey), floor_of(mask, survey, DEMO_INTRUDER)
+    mask = mw.CorrelatedNoise(amounts, r0=0.995)
+    everybody, targets = floor_of(mask, survey), floor_of(mask, survey, intruder)
     unique = alone(cells(survey, blocks, amounts))
     assert everybody.correct == len(unique)
-    small = set(DEMO_INTRUDER.target_records(survey).tolist())
+    small = set(intruder.target_records(survey).tolist())
     assert (targets.targets, targets.correct) == (len(small), len(small & unique))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mw.MaskwellWarning)

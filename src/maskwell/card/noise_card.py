@@ -155,10 +155,11 @@ class NoiseCard:
         """Build a card from plain data, refusing what this version cannot read."""
         if data.get("format") != FORMAT:
             raise BadBundle("this is not a maskwell noise card")
-        if data.get("version", 0) > VERSION:
-            raise BadBundle(
-                f"the card was written by a newer maskwell (card version {data['version']}); upgrade"
-            )
+        version = data.get("version", 0)
+        if not isinstance(version, int | float) or isinstance(version, bool):
+            raise BadBundle("the card is damaged: its version is no number")
+        if version > VERSION:
+            raise BadBundle(f"the card was written by a newer maskwell (card version {version}); upgrade")
         try:
             return cls._read(data)
         except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -21,7 +21,7 @@ Integers = npt.NDArray[np.int64]
 
 NULL = 1e-8  # of the largest eigenvalue of the data's correlations: below it columns determine one another
 MOST_GROUPS = 0.7  # of the records: groups of one record each say nothing
-ACCIDENT = 1e-4  # probability from which on group sums are taken for no accident
+ACCIDENT = 1e-4  # probability, over all sums of an audit together, below which one is taken for no accident
 
 
 def best_estimate(evidence: Evidence) -> Measured:
@@ -75,19 +75,23 @@ def _left_by_estimate(data: Floats, noise: Floats) -> tuple[Floats, float, Float
 def group_sums(evidence: Evidence) -> Measured:
     """Measure the noise in sums over groups, over what independent noise would leave there; folded: 1 is best.
 
-    Columns whose values were exchanged over the whole file keep its sums by design and are passed over.
+    Columns whose values were exchanged over the whole file keep its sums by design and are passed over. Of many sums
+    some lie far out by chance: only those count that would be no accident among so many (Bonferroni's bound).
     """
     columns = noised_columns(evidence)
     names = [name for name in columns if not getattr(law_of(evidence, name), "whole_file", False)]
-    ratios: dict[str, float] = {}
-    folded: dict[str, float] = {}
+    found: dict[str, tuple[float, float]] = {}
     for label, member in _groupings(evidence):
         for name in names:
-            found = _sum_ratio(evidence.noised(name) - expected(evidence, name), member)
-            if found is not None:
-                pair = f"{name} by {label}"
-                ratios[pair], sure = found
-                folded[pair] = min(ratios[pair], 1 / max(ratios[pair], 1e-12)) if sure else 1.0
+            step = evidence.masking.masked.schema[name].step
+            noise = evidence.noised(name) - expected(evidence, name)
+            one = _sum_ratio(noise, member, 0.0 if step is None else float(step))
+            found |= {} if one is None else {f"{name} by {label}": one}
+    ratios = {pair: ratio for pair, (ratio, _) in found.items()}
+    folded = {
+        pair: min(ratio, 1 / max(ratio, 1e-12)) if chance * len(found) < ACCIDENT else 1.0
+        for pair, (ratio, chance) in found.items()
+    }
     if not ratios:
         return Measured(NOTHING, "there is no noised number with groups of records to add it up over")
     worst = min(folded, key=lambda pair: folded[pair])
@@ -120,10 +124,12 @@ def _groupings(evidence: Evidence) -> Iterator[tuple[str, Integers]]:
         yield "all blocks", np.unique(together, return_inverse=True)[1].ravel()
 
 
-def _sum_ratio(noise: Floats, member: Integers) -> tuple[float, bool] | None:
-    """Return the mean of (sum of noise)^2 / (sum of squares) over groups, 1 in expectation, and if it is no accident.
+def _sum_ratio(noise: Floats, member: Integers, step: float) -> tuple[float, float] | None:
+    """Return the mean of (sum of noise)^2 / (sum of squares) over groups, 1 in expectation, and how probable it is
+    that chance alone leads so far away.
 
-    Squares of the noise itself stand for its variance, so that it need not be the same for all records.
+    Squares of the noise itself stand for its variance, so that it need not be the same for all records. Sums of
+    values on a unit (`step`) are zero now and then: all that is known of such a sum is that it lies within half a step.
     """
     from scipy.special import chdtr, chdtrc
 
@@ -138,8 +144,9 @@ def _sum_ratio(noise: Floats, member: Integers) -> tuple[float, bool] | None:
     if not groups or groups > MOST_GROUPS * known.sum():
         return None
     ratio = float((sums[told] ** 2 / squares[told]).mean())
-    tail = min(chdtr(groups, groups * ratio), chdtrc(groups, groups * ratio))
-    return ratio, bool(tail < ACCIDENT)
+    most = float(((np.abs(sums[told]) + step / 2) ** 2 / squares[told]).mean())
+    tail = min(chdtr(groups, groups * most), chdtrc(groups, groups * ratio))
+    return ratio, min(1.0, 2 * float(tail))
 
 
 def earlier_release(evidence: Evidence) -> Measured:

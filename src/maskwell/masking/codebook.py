@@ -28,10 +28,10 @@ def codebook(release: Release) -> str:
         lines += ["", _swapped(card.swapped)]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
-        cells = (column.name, _what(column), _codes(column), _masking(release, column))
-        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+        cells = (column.name, what_it_is(column), codes_of(column), _masking(release, column))
+        lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
-        lines += _labels(column) or _categories(release, column)
+        lines += label_lines(column) or category_lines(release, column)
     return "\n".join([*lines, *_advice(release)]) + "\n"
 
 
@@ -41,11 +41,13 @@ def _swapped(swapped: Swapped) -> str:
     return f"{100 * swapped.share:.3g}% of the records had {said} exchanged with another of {blocks}."
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Return a text as it stands in a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _what(column: Column) -> str:
+def what_it_is(column: Column) -> str:
+    """Say what a column holds: its description, kind and unit."""
     unit = "" if column.step is None else f" in steps of {float(column.step):g}"
     kind = {
         "continuous": f"number{unit}",
@@ -57,7 +59,8 @@ def _what(column: Column) -> str:
     return said + kind[column.kind]
 
 
-def _codes(column: Column) -> str:
+def codes_of(column: Column) -> str:
+    """Say which codes a column has for ends and for what is missing."""
     said = []
     if column.top is not None:
         said.append(f"{column.top:.12g}: this much or more")
@@ -67,23 +70,24 @@ def _codes(column: Column) -> str:
     return "; ".join(said)
 
 
-def _labels(column: Column) -> list[str]:
+def label_lines(column: Column) -> list[str]:
+    """List the labels of a column's codes."""
     if not column.labels:
         return []
-    rows = [f"| {_cell(code)} | {_cell(label)} |" for code, label in column.labels]
+    rows = [f"| {cell(code)} | {cell(label)} |" for code, label in column.labels]
     return ["", f"## {column.name}", "", "| code | label |", "|---|---|", *rows]
 
 
-def _categories(release: Release, column: Column) -> list[str]:
+def category_lines(release: Release, column: Column) -> list[str]:
     """List categories: as they are, or by the codes 0, 1, ... to which noise was added."""
     law = combined_of(release.card.law_of(column.name))
     if isinstance(law, Additive) and law.categories and column.kind != "category":
         names = law.categories[law.columns.index(column.name)]
-        rows = [f"| {i} | {_cell(name)} |" for i, name in enumerate(names)]
+        rows = [f"| {i} | {cell(name)} |" for i, name in enumerate(names)]
         return ["", f"## {column.name}", "", "| code before the noise | category |", "|---|---|", *rows]
     if not column.categories or "group" in column.roles:
         return []
-    return ["", f"## {column.name}", "", "Categories: " + ", ".join(map(_cell, column.categories)) + "."]
+    return ["", f"## {column.name}", "", "Categories: " + ", ".join(map(cell, column.categories)) + "."]
 
 
 def _masking(release: Release, column: Column) -> str:

@@ -10,7 +10,7 @@ from ..errors import NoLaw
 from ..laws import Additive, Classes, RankSwapped, Transition
 from ..laws.chained import combined_of
 from ..schema import Column
-from .codebook import _categories, _cell, _codes, _labels, _what
+from .codebook import category_lines, cell, codes_of, label_lines, what_it_is
 from .results import Release
 
 SEALED_FOR_RECIPIENTS = (
@@ -88,10 +88,10 @@ def closed_codebook(release: Release, *, sealed: bool) -> str:
         lines += ["", f"Some records had {', '.join(card.swapped.columns)} exchanged with another."]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
-        cells = (column.name, _what(column), _codes(column), _masking(card, column))
-        lines.append("| " + " | ".join(_cell(text) for text in cells) + " |")
+        cells = (column.name, what_it_is(column), codes_of(column), _masking(card, column))
+        lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
-        lines += _labels(column) or _categories(release, column)
+        lines += label_lines(column) or category_lines(release, column)
     return "\n".join([*lines, *(_advice(sealed) if card.columns else ())]) + "\n"
 
 

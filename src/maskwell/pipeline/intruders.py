@@ -39,6 +39,21 @@ def intruders_of(plan: ReleasePlan, table: Table) -> tuple[dict[str, Any], list[
     return default_intruders(shared), said
 
 
+def intruders_beside(plan: Linkage) -> dict[str, Any]:
+    """Return the intruders of one table: the same targets, blocks and fields for all."""
+    names = ("largest_target_block", "target_blocks", "match_blocks", "fields")
+    shared: dict[str, Any] = {name: getattr(plan, name) for name in names}
+    return {
+        "Winkler's matcher": plan,
+        "nearest record": NearestRecord(**shared),
+        "nearest, informed": NearestRecord(**shared, distance="posterior"),
+        "knows the law": BayesIntruder(**shared),
+        "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
+        "the ceiling": BayesIntruder(**shared, helpers="all"),
+        "fingerprint alone": Fingerprint(**{name: shared[name] for name in names[:-1]}),
+    }
+
+
 def default_intruders(shared: Mapping[str, Any]) -> dict[str, Any]:
     """Return those who attack where a plan names nobody: the same targets, blocks and fields for all.
 

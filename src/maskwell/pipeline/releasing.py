@@ -14,12 +14,12 @@ from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key
 from ..plan import ReleasePlan
-from . import check_folders, earlier_of, read_input, unrelated_releases
 from .classes import Coded
 from .intruders import card_risk, intruders_of
 from .judging import Judge
 from .meeting import Situation, meet
 from .outcome import Outcome
+from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .stages import Progress, Stages
 from .verdict import compared, judged
 

@@ -161,7 +161,8 @@ def _bound(mask: Any, schema: Schema) -> Any:
 
 
 def _keys(schema: Schema) -> tuple[str, ...]:
-    return tuple(name for name in schema.with_role("key") if schema[name].is_number)
+    """Return the numbers with the role key that leave: noise on what is dropped has no meaning."""
+    return tuple(name for name in schema.with_role("key") if schema[name].is_number and not schema[name].drop)
 
 
 def masks_of(given: Any, problems: list[str]) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .screen import attack_summary, masking_summary, short, text_table
+from .screen import masking_summary, short, text_table
 
 if TYPE_CHECKING:
     from .external import external_report
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from .summary import refusal_summary, release_summary
 
 __all__ = [
-    "attack_summary",
     "external_report",
     "internal_report",
     "masking_summary",

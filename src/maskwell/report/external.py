@@ -69,7 +69,7 @@ def _summary(outcome: Any) -> Html:
     )
     why = (
         f"To protect those it is about, {len(touched)} of {len(outcome.masking.release.table.names)} columns "
-        "were changed at random before the file left. "
+        "were changed before the file left. "
         if touched
         else ""
     )

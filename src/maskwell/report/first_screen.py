@@ -154,14 +154,28 @@ def learned(utility: Any) -> list[str]:
 
 
 def _headline(outcome: Any) -> tuple[str, str]:
-    """Return the figure that stands for utility: the widest interval of the named models, else IL1s."""
-    widest = [
-        (wider, name, forecast.formula)
-        for forecast in outcome.utility.forecasts
-        for name, wider in forecast.widening.items()
-        if name != "Intercept" and isfinite(wider)
+    """Return the figure that stands for utility: the widest interval of the named models, else how far values moved."""
+    if outcome.plan.card.leaves != "kept" and (widest := widest_interval(outcome.utility)):
+        wider, name, formula = widest
+        return f"{wider:+.0%}", f"the widest interval of the named models with the card ({name} in {formula})"
+    moved = 2**0.5 * outcome.utility.il1s
+    return f"{moved:.2f} sds", "is how far masked values moved on average"
+
+
+def widest_interval(utility: Any) -> tuple[float, str, str] | None:
+    """Return by how much the widest interval is wider than the original's, forecast or fitted; its name and model."""
+    forecast = {
+        (one.formula, name): wider for one in utility.forecasts for name, wider in one.widening.items()
+    }
+    fitted = {
+        (one.formula, name): wider
+        for one in utility.models
+        if one.widening
+        for name, wider in zip(one.names, one.widening, strict=True)
+    }
+    every = [
+        (wider, name, formula)
+        for (formula, name), wider in (fitted | forecast).items()
+        if name not in ("Intercept", "sigma") and isfinite(wider)
     ]
-    if widest:
-        wider, name, formula = max(widest)
-        return f"+{wider:.0%}", f"the widest interval of the named models with the card ({name} in {formula})"
-    return trimmed(outcome.utility.il1s), "mean change of a masked value, in sds times √2 (IL1s)"
+    return max(every) if every else None

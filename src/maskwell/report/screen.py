@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import wrap
 
-from ..attacks import Risk, Risks
 from ..masking import Masking
 from ..masking.codebook import describe
 from ..masking.figures import ColumnFigures, column_figures
@@ -28,40 +27,6 @@ def masking_summary(masking: Masking, release: Path, private: Path) -> str:
         lines += ["", "The noise comes from a small seed: for studies, not for release."]
     lines += ["", f"may leave:     {release}/ (data, card, schema, codebook, manifest)"]
     lines += [f"stays inside:  {private}/ (key, links, truth; readable by you alone)"]
-    return "\n".join(lines)
-
-
-def attack_summary(masking: Masking, before: Risk, beside: Risks) -> str:
-    """Return what an intruder finds before and after swapping, class by class, and others beside him after it."""
-    plan, swapping = before.attack, masking.swapping
-    (_, after), *others = beside.items()
-    blocks = ", ".join(plan.match_columns(masking.masked.schema)) or "nothing"
-    lines = [f"Winkler's intruder: {before.targets:,} targets"]
-    if plan.largest_target_block is not None:
-        small = plan.target_blocks or masking.truth.schema.with_role("block")
-        lines[0] += f", the records in blocks ({', '.join(small)}) of at most {plan.largest_target_block}"
-    lines.append(f"  he compares {', '.join(before.fields)} within blocks of {blocks}")
-    rows: list[tuple[str, ...]] = [("", "links", "correct", "links after swaps", "correct")]
-    for one, two in zip(before.classes, after.classes, strict=True):
-        counts = one.links, one.expected_correct, two.links, two.expected_correct
-        rows.append((one.name, f"{counts[0]:,}", f"{counts[1]:,.1f}", f"{counts[2]:,}", f"{counts[3]:,.1f}"))
-    lines += ["", *text_table(rows), "  correct: expected over ties, which are common", ""]
-    swaps = 0 if swapping is None else len(swapping.pairs)
-    lines.append(
-        f"  re-identified correctly: {before.rate:.1%} of the targets, after {swaps} swaps {after.rate:.1%}"
-    )
-    if swapping is not None:
-        lines.append(f"  tolerated ({swapping.tolerance}): {'met' if swapping.met else 'NOT met'}")
-    lines += ["", "  on the same release other intruders are right for"]
-    lines += [f"    {who:<26}{risk.rate:>6.1%} of the targets" for who, risk in others]
-    lines += [f"  {line}" for line in beside.on_clear()]
-    lines.append(
-        "  the ceiling: holds the card and knows every other unit; no intruder can expect to find more"
-    )
-    lines.append(
-        "  fingerprint: unique by what leaves unmasked and what is missing or coded, which no noise hides"
-    )
-    lines.append("  a tolerance holds for one intruder: believe the one who finds most")
     return "\n".join(lines)
 
 

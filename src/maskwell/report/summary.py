@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from textwrap import wrap
 from typing import Any
 
-from .first_screen import learned
+from .first_screen import learned, widest_interval
 from .wording import counted, held_names, percent, title_of, tolerance_words, worst_name
 
 WIDTH, HEIGHT = 100, 45
@@ -70,15 +69,9 @@ def _risk(outcome: Any) -> list[str]:
 
 
 def _learned(outcome: Any) -> list[str]:
-    widest = [
-        (wider, name, one.formula)
-        for one in outcome.utility.forecasts
-        for name, wider in one.widening.items()
-        if name != "Intercept" and isfinite(wider)
-    ]
     lines = ["what can be learned"]
-    if widest:
-        wider, name, formula = max(widest)
+    if widest := widest_interval(outcome.utility):
+        wider, name, formula = widest
         lines += _wrapped(
             f"with the card no interval is wider by more than {wider:.0%} ({name} in {formula})"
         )

@@ -255,12 +255,13 @@ def _columns(model: Model, table: Table) -> tuple[str, ...]:
 
 
 def _present(sides: Sides, columns: Sequence[str]) -> list[str]:
-    """Return the columns of the model and those that the card ties to them by a law or a sum."""
-    wanted = set(columns)
-    for law in sides.masking.card.laws:
+    """Return the columns of the model and those that the card ties to them by a law, a sum or an exchange."""
+    wanted, card = set(columns), sides.masking.card
+    wanted |= set(card.swapped.blocks) if card.swapped is not None else set()
+    for law in card.laws:
         if wanted & set(law.columns):
             wanted |= set(law.columns)
-    for total, parts in sides.masking.card.recomputed:
+    for total, parts in card.recomputed:
         wanted |= {name for name, _ in parts} if total in wanted else set()
     return [name for name in sides.released.names if name in wanted]
 
