@@ -277,6 +277,10 @@ CARD = NoiseCard((Additive(("A",), Normal((1.0,)), (Outlet(),)),), records=10, d
             CARD.to_json().replace('"version": 1', '"version": 2'),
             "written by a newer maskwell (card version 2); upgrade",
         ),
+        *(
+            (CARD.to_json().replace('"version": 1', f'"version": {odd}'), "damaged: its version is no number")
+            for odd in ('"1"', "null", "true", "[1]")
+        ),
         (CARD.to_json().replace("1.0", "1.1"), "its digest does not fit its content"),
         (CARD.to_json().replace('"records": 10', '"records": 11'), "its digest does not fit its content"),
         (CARD.to_json().replace('"laws"', '"lows"'), "the card is damaged: KeyError"),

@@ -110,6 +110,20 @@ def test_a_short_plan_has_all_sections() -> None:
     assert isinstance(plan, MaskPlan)
 
 
+def test_the_role_key_means_numbers_that_leave() -> None:
+    key = frozenset({"key"})
+    columns = (
+        mw.Column("INCOME", "integer", key),
+        mw.Column("PHONE", "integer", key, drop=True),
+        mw.Column("SEX", "category", key, categories=("f", "m")),
+    )
+    plan, schema = plan_of(LEAST), mw.Schema(columns)
+    assert plan.mask(schema).columns == ("INCOME",)
+    assert plan.masked(schema) == {"INCOME"}
+    with pytest.raises(BadPlan, match="no number has the role key"):
+        plan.mask(mw.Schema(columns[1:]))
+
+
 def test_every_section_is_read() -> None:
     plan = plan_of(WHOLE, Path("/survey"))
     assert plan.tolerance.tolerance == ProbH(3, 0.1)

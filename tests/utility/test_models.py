@@ -7,11 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from maskwell.attacks import NearestRecord
 from maskwell.errors import BadPlan
 from maskwell.masking import apply
 from maskwell.masks import Grouping, IndependentNoise, RankSwap, Subsample
+from maskwell.protect import swap
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+from maskwell.tolerances import SwapShare
 from maskwell.utility import Model, compare
 from maskwell.utility import regressions as room
 
@@ -48,6 +51,23 @@ def test_noise_attenuates_the_naive_slope_and_the_adjusted_one_is_right():
     verdicts = {judgement.figure: judgement.verdict for judgement in found.judgements}
     assert verdicts["y ~ x, as released"] == "poor"
     assert verdicts["y ~ x, adjusted"] != "poor"
+
+
+def test_after_a_swap_within_blocks_the_adjusted_fit_still_has_them():
+    table = table_of(600)
+    blocks = table.with_columns(
+        {"b": (replace(table.schema["b"], roles=frozenset({"block"})), *cells(table, "b"))}
+    )
+    noisy = apply(IndependentNoise(("x", "y"), variance_ratio=0.2), blocks, seed=1)
+    swapped = swap(noisy, NearestRecord(), SwapShare(0.1))
+    assert swapped.card.swapped.blocks == ("b",)
+    model = compare(swapped, models=["y ~ x"]).models[0]
+    assert not model.refused
+    assert max(map(abs, model.off_adjusted)) < 4
+
+
+def cells(table, name):
+    return table.floats(name), table.status(name)
 
 
 def test_a_limit_on_widening_is_judged_by_the_forecast():

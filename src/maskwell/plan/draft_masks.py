@@ -1,0 +1,145 @@
+"""The masks of a drafted plan: noise on amounts, and what is offered for categories that tell too many apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .deciding import Decided
+from .draft_words import comment, counted, listed, names_of, plain, quoted
+from .sections import FIFTEEN_PERCENT
+
+START = 0.5  # of each column's sd: where the search for the weakest noise begins
+STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
+SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
+
+
+def masks_section(decided: Decided) -> list[str]:
+    """Write the masks: noise on amounts, sums anew, and what to do about what leaves as it is."""
+    lines = _noise(decided) if decided.amounts else []
+    for total, parts in decided.sums:
+        shown = "{ " + ", ".join(f"{quoted(part)} = {c:.15g}" for part, c in parts) + " }"
+        lines += [
+            "",
+            f"# {plain(total)} is exactly this sum of the others, so it is computed again from the masked",
+        ]
+        lines += [
+            "# ones: noise of its own would give part of theirs away.",
+            "[[masks]]",
+            'mask = "Recompute"',
+        ]
+        lines += [f"column = {quoted(total)}", f"parts = {shown}"]
+    clear = _clear(decided)
+    return [*lines, *(["", *clear] if clear and lines else clear)]
+
+
+def _noise(decided: Decided) -> list[str]:
+    by_role = set(decided.amounts) == set(decided.keys)
+    columns = '"role: key"' if by_role else listed(decided.amounts)
+    lines = comment(
+        f"Noise with the covariance of the data on {counted(decided.amounts, 'amount')}: "
+        f"{names_of(decided.amounts)}. Correlations stay as they are, and near-copies cannot average it out."
+    )
+    lines += ["[[masks]]", 'mask = "CorrelatedNoise"']
+    lines.append(
+        f"columns = {columns}" + ("  # every number with the role key in the schema" if by_role else "")
+    )
+    lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
+    lines += [
+        '#keep = "moments"  # also keeps variances: analysts then need no correction for means and variances'
+    ]
+    skewed = _skewed(decided)
+    if skewed:
+        lines += comment(
+            f"Strongly skewed and positive: {names_of(skewed)}. Noise on the log scale suits such amounts "
+            '(proportional, never negative): give them a mask of their own, with columns = [...] and transform = "log".'
+        )
+    return lines
+
+
+def _skewed(decided: Decided) -> list[str]:
+    """Return amounts that are positive throughout and have a long upper tail."""
+    found = []
+    for name in decided.amounts:
+        values = decided.table.values([name])[:, 0]
+        values = values[~np.isnan(values)]
+        sd = values.std() if len(values) else 0.0
+        if sd > 0 and values.min() > 0 and float((((values - values.mean()) / sd) ** 3).mean()) > SKEWED:
+            found.append(name)
+    return found
+
+
+def _clear(decided: Decided) -> list[str]:
+    """Say what leaves as it is, how many that tells apart, and what would change it."""
+    names = decided.categories
+    if not names or decided.floor is None:
+        return []
+    floor = decided.floor
+    lines = comment(
+        f"These leave as they are: {names_of(names)}. An intruder who knows them relies on them: together with what is "
+        f"missing or coded they tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise "
+        "protects."
+    )
+    columns = telling(decided) or list(names[:1])
+    active = not decided.amounts
+    if active:
+        return [*lines, *_pram(list(names), active=True)]
+    remain = f"{alone_share(decided, columns):.1%} remain"
+    lines += comment(
+        f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
+        "or drop columns in the schema. Intruders can then rely on the others only: see match_blocks in [targets]."
+    )
+    lines += _pram(columns, active=False)
+    lines += comment(
+        'Other ways: classes of categories (mask = "Grouping"), or noise on ordered codes (mask = "CodeNoise").'
+    )
+    return lines
+
+
+def _pram(columns: Sequence[str], *, active: bool) -> list[str]:
+    lines = ["[[masks]]", 'mask = "Pram"', f"columns = {listed(columns)}"]
+    lines += [f"stay = {STAY}  # the chance that a category stays; else any other is equally likely"]
+    return lines if active else [f"#{line}" for line in lines]
+
+
+def telling(decided: Decided) -> list[str]:
+    """Return the categories to hide, those that tell most first, until neither the audit nor guessing objects."""
+    floor = getattr(decided.floor, "floor", None)
+    if floor is None or not floor.unique:
+        return []
+    steps = [step for step in floor.steps.to_pylist() if step["column"] in decided.categories]
+    chosen: list[str] = []
+    for step in steps:
+        chosen += [step["column"]] if step["column"] not in chosen else []
+        rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+        if (
+            alone_share(decided, chosen) <= floor_limit()
+            and guessing_share(decided, rest) <= FIFTEEN_PERCENT.max_rate / 2
+        ):
+            break
+    return chosen
+
+
+def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
+    """Return the share of records that stay alone where categories are hidden; what is missing in them still shows."""
+    from ..attacks import Fingerprint, attack
+
+    masked = (*decided.amounts, *(total for total, _ in decided.sums), *hidden)
+    return float(attack(Fingerprint(masked=masked), decided.table).rate)
+
+
+def floor_limit() -> float:
+    """Return the share of records alone with what no noise changes from which on the audit fails."""
+    from ..checks.catalogue import checks
+
+    limits = {check.name: check.limits for check in checks()}
+    return limits["fingerprint floor"].fail or 1.0
+
+
+def guessing_share(decided: Decided, blocks: Sequence[str]) -> float:
+    """Return the share of records that guessing finds among those with the same values in some columns."""
+    from ..attacks.search import block_codes
+
+    codes, _ = block_codes(decided.table, decided.table, tuple(blocks))
+    return len(np.unique(codes)) / len(codes)
