@@ -122,6 +122,8 @@ def _risk_card(outcome: Any) -> Html:
     ]
     said.append(f"Found by any of the {len(after)} intruders: {counted(after.found_by_any, 'record')}.")
     said.append(_floor(outcome.floor.rate))
+    if after.refused:
+        said.append(f"Not tried: {'; '.join(after.refused)}. Their rates are not known.")
     return _question("Who could still be found, and by whom?", percent(risk.rate), unit, *said)
 
 

@@ -65,7 +65,8 @@ def _risk(outcome: Any) -> list[str]:
         rates += f"{percent(risk.rate):>9}{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     worst = after[worst_name(outcome)]
-    return [*lines, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
+    untried = [f"  not tried: {'; '.join(after.refused)}"] if after.refused else []
+    return [*lines, *untried, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
 
 
 def _learned(outcome: Any) -> list[str]:
