@@ -52,7 +52,7 @@ def ranks_of(
     for _ in range(files):
         draw_ordinary(world)
         truth = values_of(chain, part).copy()
-        world.draw_parameters()  # the chain does not begin at the truth
+        world.begin()  # not at the truth
         apart.append(sweeps_apart(after))
         after(2 * apart[-1])
         ranks.append(sum(after(apart[-1]) < truth for _ in range(DRAWS)))

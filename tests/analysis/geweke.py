@@ -223,6 +223,19 @@ class World:
             values.cuts[:] = np.sort(ordered.CUT_SD * rng.standard_normal(len(values.cuts)))
             values.shape[0] = np.exp(prior.shape_log_sd * rng.standard_normal())
 
+    def begin(self) -> None:
+        """Begin a chain as `fit` does: near the released values, parameters dispersed around a first fit.
+
+        A draw of the prior would be a poor beginning. Now and then it has a residual sd of nearly 0, which holds the
+        unknown numbers to their line, and they hold it there, for hundreds of sweeps.
+        """
+        noise = self.chain.noise
+        for k, j in enumerate(self.plan.laid_out.numbers):
+            own = noise.is_open[noise.pattern, k] & self.plan.laid_out.limits.unknown[:, j]
+            self.chain.state[own, j] = noise.u[own, k]
+        gibbs.draw_codes(self.plan, self.chain.state, self.rng)
+        gibbs.first_fit(self.chain)
+
     def renew(self) -> None:
         """Draw the response, where it is known, and the release anew."""
         if not self.system.unknown[:, -1].any():

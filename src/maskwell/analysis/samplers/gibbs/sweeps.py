@@ -107,21 +107,26 @@ def start(plan: Plan, rng: np.random.Generator) -> Chain:
     chain = Chain(
         plan, rng, _first_state(plan, rng), noise, values, covariances, pseudo, plain_part(system, noise)
     )
-    _first_fit(chain)
+    first_fit(chain)
     return chain
 
 
 def _first_state(plan: Plan, rng: np.random.Generator) -> Floats:
-    """Return the released values, unknown categories drawn by what was released of each alone.
+    """Return the released values, unknown categories drawn by what was released of each alone."""
+    state = plan.system.state.copy()
+    draw_codes(plan, state, rng)
+    return state
+
+
+def draw_codes(plan: Plan, state: Floats, rng: np.random.Generator) -> None:
+    """Draw unknown categories by what was released of each alone.
 
     Where noise hardly leaves a category, its levels may change places without the model fitting worse. Chains that all
     began at the released codes would agree on one way and call it the answer.
     """
-    state = plan.system.state.copy()
     for j, table, _ in plan.laid_out.categories:
         rows = np.flatnonzero(plan.system.unknown[:, j])
         state[rows, j] = np.argmax(table[rows] + rng.gumbel(size=(len(rows), table.shape[1])), axis=1)
-    return state
 
 
 def plain_part(system: System, noise: Any) -> Any:
@@ -141,7 +146,7 @@ def plain_part(system: System, noise: Any) -> Any:
     return Plain(precision, noise.pattern, linear)
 
 
-def _first_fit(chain: Chain) -> None:
+def first_fit(chain: Chain) -> None:
     """Give parameters a size to start from, each chain its own by chance."""
     for part, prior in zip(chain.plan.laid_out.parts, chain.plan.priors, strict=True):
         family = part.equation.family
