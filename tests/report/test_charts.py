@@ -13,7 +13,8 @@ from maskwell.report.charts import picture
 from maskwell.report.elements import data_table
 from maskwell.report.pictures import WITHIN, dots, risk_by_intruder, share_bars
 
-HOSTILE = '<script>alert(\'x\')</script> & "q" 数 id="clip1" fill="#010101" 0.12345 ' + "x" * 20
+# long names are cut where the fonts at hand say, so that what is looked for stands first
+HOSTILE = '<script>x()</script> & "q" 数 id="clip1" fill="#010101" 0.12345 ' + "x" * 30
 
 
 def bars(width: int) -> Any:
