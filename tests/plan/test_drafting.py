@@ -53,7 +53,7 @@ def test_a_plain_file_needs_no_decision(tmp_path: Path) -> None:
     plan, schema, said = drafted(tmp_path, columns())
     assert (schema.with_role("id"), schema.with_role("block")) == (("ID",), ("REGION",))
     assert plan.tolerance.intruders == ("nearest, informed",)
-    assert plan.tolerance.to_dict()["max_rate"] == 0.15
+    assert plan.tolerance.to_dict()["max_rate"] == 0.10
     assert plan.calibrate is not None
     assert plan.swap is not None
     assert (plan.intruders, plan.card.leaves) == ((), "open")

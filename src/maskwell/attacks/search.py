@@ -28,7 +28,8 @@ class Search(Plan):
 
     `largest_target_block`: the targets are the records in blocks of at most so many, by `target_blocks` (the schema's
     block columns); without it all records are targets. `match_blocks` are the columns on which the intruder relies
-    without doubt: he compares records within them only (the schema's block columns; `()`: no blocks).
+    without doubt: he compares records within them only (the schema's block columns; `()`: no blocks). One that leaves
+    as groups, classes or with end codes is such a column too: he codes his own records in the same way.
     `direction="to_masked"`: his record looks for its masked one; "to_original": the masked for its original.
     `targets` takes some of them only: a keyed `Sample`, or the records at given `Quantiles`.
     """

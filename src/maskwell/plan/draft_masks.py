@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,10 @@ from .deciding import Decided
 from .draft_words import comment, counted, listed, names_of, plain, quoted
 from .sections import FIFTEEN_PERCENT
 
-START = 0.5  # of each column's sd: where the search for the weakest noise begins
+if TYPE_CHECKING:
+    from ..checks.findings import Limits
+
+START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
@@ -131,10 +135,22 @@ def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
 
 def floor_limit() -> float:
     """Return the share of records alone with what no noise changes from which on the audit fails."""
+    return _limits("fingerprint floor").fail or 1.0
+
+
+def drafted_rate() -> float:
+    """Return the share of records that may be found: where the audit begins to warn of informed links.
+
+    The strongest intruder finds about a third more than the one by whom noise is searched, and those farthest out are
+    found most: at the share from which on the audit fails, a release that just meets the tolerance would fail by both.
+    """
+    return _limits("informed links").warn or FIFTEEN_PERCENT.max_rate
+
+
+def _limits(check: str) -> Limits:
     from ..checks.catalogue import checks
 
-    limits = {check.name: check.limits for check in checks()}
-    return limits["fingerprint floor"].fail or 1.0
+    return next(one.limits for one in checks() if one.name == check)
 
 
 def guessing_share(decided: Decided, blocks: Sequence[str]) -> float:

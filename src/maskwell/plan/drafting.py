@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .deciding import Decided, Question
-from .draft_masks import floor_limit, guessing_share, masks_section, telling
+from .draft_masks import drafted_rate, floor_limit, guessing_share, masks_section, telling
 from .draft_words import comment, is_word, listed, names_of, quoted
 from .sections import FIFTEEN_PERCENT
 
@@ -59,7 +59,7 @@ def draft_schema(decided: Decided) -> str:
 def floor_question(decided: Decided) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
     floor, guessing = decided.floor, guessing_share(decided, decided.schema.with_role("block"))
-    if floor is None or (floor.rate <= floor_limit() and guessing <= FIFTEEN_PERCENT.max_rate):
+    if floor is None or (floor.rate <= floor_limit() and guessing <= drafted_rate()):
         return None
     columns = telling(decided)
     limit = f"{floor_limit():.0%}"
@@ -108,10 +108,12 @@ def _input(decided: Decided, places: Places, read_as: Mapping[str, str]) -> list
 
 def _tolerance(decided: Decided) -> list[str]:
     who = INFORMED if decided.amounts else LAW
-    lines = ["# At most this share of the targets may be found, by whom.", "[tolerance]"]
-    lines.append(
-        f"max_rate = {FIFTEEN_PERCENT.max_rate}  # or max_ratio, expected_h, prob_h: see docs/plan.md"
+    lines = comment(
+        "At most this share of the targets may be found, by whom. The audit fails where the strongest intruder finds "
+        f"{FIFTEEN_PERCENT.max_rate:.0%}, or half of those farthest out, and he finds more than the one named here."
     )
+    lines.append("[tolerance]")
+    lines.append(f"max_rate = {drafted_rate():.2f}  # or max_ratio, expected_h, prob_h: see docs/plan.md")
     what = (
         "knows the public card and compares all amounts at once" if decided.amounts else "weighs by the card"
     )
