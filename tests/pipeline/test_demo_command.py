@@ -66,7 +66,9 @@ def test_one_plan_is_refused_one_passes_and_a_model_is_fitted(
     ]
     assert not (folder / "refused").exists()
     assert len(list((folder / "private").glob("*/report.html"))) == 1
-    rows = re.findall(r"^ +(INCOME|MORTGAGE) +(\S+) +(\S+) +(\S+) +(\S+) to (\S+)$", said, re.MULTILINE)
+    rows = re.findall(
+        r"^ +log\((INCOME|MORTGAGE)\) +(\S+) +(\S+) +(\S+) +(\S+) to (\S+)$", said, re.MULTILINE
+    )
     assert [row[0] for row in rows] == ["INCOME", "MORTGAGE"]
     for _, original, naive, adjusted, low, high in rows:
         figures = [float(text.replace(",", "")) for text in (original, naive, adjusted, low, high)]

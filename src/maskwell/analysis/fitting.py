@@ -125,7 +125,9 @@ def fit(
     parsed, seen = read_formula(formula, release)
     left_out: tuple[str, ...] = ()
     if chosen.missing == DROP:
-        release, left_out = _complete(release, [*seen])
+        from .dropping import complete
+
+        release, left_out = complete(release, [*seen])
         parsed, seen = read_formula(formula, release)
     asked = Asked(parsed, kind, covariate_groups, errors)
     system = build(asked, release, seen)
@@ -139,20 +141,6 @@ def fit(
     if beside is not None and Diagnostics.of(beside).failing:
         notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
     return _posterior(asked, system, draws, beside, (*left_out, *notes))
-
-
-def _complete(release: Release, columns: list[str]) -> tuple[Release, tuple[str, ...]]:
-    """Return the records in which all columns are open, and what there is to say of the others."""
-    open_in_all = np.asarray(release.table.is_open(columns).all(axis=1))
-    count = int(len(open_in_all) - open_in_all.sum())
-    if not count:
-        return release, ()
-    if count == len(open_in_all):
-        raise BadPlan(
-            "no record has values in every column of the model: leave a column out, or missing='draw'"
-        )
-    said = f"{count:,} records are left out, because a value in them is missing or coded"
-    return replace(release, table=release.table.take(np.flatnonzero(open_in_all))), (said,)
 
 
 def _drawn(

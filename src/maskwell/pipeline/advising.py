@@ -221,7 +221,7 @@ def more_swaps(case: Situation, found: Met) -> list[Advice]:
     """Count the swaps that would meet the tolerance, where the plan makes none."""
     if case.plan.swap is not None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
         return []
-    against = most_dangerous(case, found.after, quick=True)
+    against = most_dangerous(case, found.after)
     swapped = None if against is None else swap_to(case, found.masking, against, case.judge.tolerance)
     if swapped is None or swapped.swapping is None:
         return []

