@@ -206,6 +206,20 @@ def test_what_is_weakly_identified_is_said():
     assert not any("larger than the signal" in note for note in quiet("y ~ x", soft).notes)
 
 
+def test_values_that_pile_up_at_a_limit_are_said():
+    rng = np.random.default_rng(2)
+    x = rng.exponential(size=300)
+    amounts = Table.from_frame(pa.table({"y": x + rng.normal(size=300), "x": x}))
+
+    def said(**limited: Any) -> list[str]:
+        masking = mw.apply(mw.IndependentNoise(("x",), variance=0.5, **limited), amounts, seed=1)
+        return [note for note in quiet("y ~ x", masking).notes if "held at the limits" in note]
+
+    (note,) = said(limits=(("x", 0.0, None),))
+    assert "of the values of 'x' were held at the limits of their noise" in note
+    assert said() == []
+
+
 def test_separation_and_single_groups_are_said():
     given = table(60)
     split = _with(given, "yes", (given.floats("x") > 0).astype(np.int64))

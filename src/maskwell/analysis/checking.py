@@ -12,6 +12,7 @@ from .system import LOGIT, ORDERED, PROBIT, Bools, Floats, System
 
 COLLINEAR = 1e-9  # of the largest singular value of columns brought to one size
 WEAK = 0.5  # reliability below which the noise is larger than the signal
+PILED_UP = 0.05  # share of the values of a column at the limits of its noise from which on it is said
 
 
 def checked(system: System, release: Release) -> tuple[str, ...]:
@@ -42,6 +43,7 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
         *_missing(system, release),
         *_separated(system, design, counted),
         *_weak(system),
+        *_piled_up(system),
     ]
     notes += count_notes(system)
     if system.noise is not None:
@@ -60,6 +62,21 @@ def columns_at_release(system: System) -> Floats:
     for k, node in enumerate(system.interest.columns):
         out[:, k] = evaluate(on_state(node, system.variables), values)
     return out
+
+
+def _piled_up(system: System) -> list[str]:
+    """Say where many noised values were held at a limit: what lies behind is taken from a normal tail."""
+    if system.noise is None:
+        return []
+    arrays, said = system.noise.arrays, []
+    tails = arrays.interval & (np.isinf(arrays.cell_lower) | np.isinf(arrays.cell_upper))
+    for name, share in zip(system.noise.names, tails.mean(axis=0), strict=True):
+        if share > PILED_UP:
+            said.append(
+                f"{share:.0%} of the values of {name!r} were held at the limits of their noise: what lies behind them "
+                "is taken from the tails of a normal law, so that the answer rests on that law where the column is skewed"
+            )
+    return said
 
 
 def _collinear(design: Floats, names: tuple[str, ...]) -> None:

@@ -3,9 +3,9 @@
 What was found on the way to the second: of the 771 homes in small blocks 81% are unique by what leaves in clear alone,
 so no noise helps before classes are coarser. What is missing or coded in an amount shows too: with all five amounts,
 6% of the records have a pattern of their own even in coarse blocks. With three amounts and without BATHS under 1% do.
-Amounts of money are skewed, so that their noise is on the log scale: on their own it would put every fifth income at the
-limit, and a model would have to guess from a normal tail what lies there. Noise that alone meets the tolerance would
-leave little to learn; moderate noise does with the homes that are still found exchanged.
+Amounts of money are skewed, so that their noise is on the log scale: on their own it would put every fifth income at
+the limit, and a model would have to guess from a normal tail what lies there. Noise that alone meets the tolerance
+would leave little to learn; moderate noise does with the homes that are still found exchanged.
 """
 
 from __future__ import annotations

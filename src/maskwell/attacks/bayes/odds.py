@@ -273,7 +273,7 @@ def _log_moved_once(
 
 
 def _is_f_moved(truth: Pairing, release: Release, population: Table, ground: Ground) -> bool:
-    """Whether all that is compared was exchanged, within the blocks of the search: its law is then that of any record."""
+    """Whether all that is compared was exchanged, within the blocks of the search: its law is that of any record."""
     card: NoiseCard = release.card
     if truth.kept or card.swapped is None:
         return False
