@@ -74,7 +74,7 @@ def _piled_up(system: System) -> list[str]:
         if share > PILED_UP:
             said.append(
                 f"{share:.0%} of the values of {name!r} were held at the limits of their noise: what lies behind them "
-                "is taken from the tails of a normal law, so that the answer rests on that law where the column is skewed"
+                "is taken from the tails of a normal law, so that the answer rests on it where the column is skewed"
             )
     return said
 
