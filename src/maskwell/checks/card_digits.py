@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from ..card import NoiseCard
 from ..errors import MaskwellError
 from ..laws import Additive, SkewedBias
 from ..laws.chained import combined_of, stages_of
+from ..masks import mask_from_dict
 from ..masks.resolve import default_unit
 from .catalogue import Measured
 from .evidence import Evidence
@@ -111,12 +112,13 @@ def _offsets(law: Additive) -> Iterator[tuple[str, float]]:
 def _of_the_plan(evidence: Evidence, figures: dict[str, float]) -> set[str]:
     """Return the figures that are the same for half of the records: nothing of the data is in them."""
     masking = evidence.masking
-    if masking.mask is None:
+    mask = mask_from_dict(masking.mask) if isinstance(masking.mask, Mapping) else masking.mask  # read from disk
+    if mask is None:
         return set()
     half = np.sort(np.random.default_rng([evidence.seed, 5]).permutation(len(masking.truth))[::2])
     half = half if len(half) <= evidence.largest else half[: evidence.largest]
     try:
-        other = dict(_figures(masking.mask.card(masking.truth.take(half))))
+        other = dict(_figures(mask.card(masking.truth.take(half))))
     except MaskwellError:
         return set()
     return {name for name, value in figures.items() if other.get(name) == value}
