@@ -93,13 +93,13 @@ def test_the_example_has_five_lines_and_runs_on_the_release(outcome: Outcome, tm
     lines = example(outcome).splitlines()
     assert len(lines) == 5
     assert lines[1] == "release = mw.read_release('release')"
-    assert lines[3] == "posterior = mw.fit('HOME_VAL ~ INCOME + TAXES', release)"
+    assert lines[3] == "posterior = mw.fit('HOME_VAL ~ INCOME + TAXES', release, missing='drop')"
     compile("\n".join(lines), "example", "exec")
 
 
 def test_the_example_names_odd_columns_as_formulas_do(build: Build, outcome: Outcome) -> None:
     without = build(models=[])
-    assert "mw.fit('INCOME ~ HOME_VAL + MORTGAGE', release)" in example(without)
+    assert "mw.fit('INCOME ~ HOME_VAL + MORTGAGE', release, missing='drop')" in example(without)
     sealed = build(card={"leaves": "sealed"})
     assert 'identity="my-identity.txt"' in example(sealed)
 

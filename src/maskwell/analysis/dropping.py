@@ -30,19 +30,21 @@ def complete(release: Release, columns: Sequence[str]) -> tuple[Release, tuple[s
         raise BadPlan(
             "no record has values in every column of the model: leave a column out, or missing='draw'"
         )
-    kept = table.take(np.flatnonzero(open_in_all))
-    schema = table.schema.changed({name: _without_ends(table, name) for name in columns})
+    kept = without_ends(table.take(np.flatnonzero(open_in_all)), table, columns)
     said = f"{count:,} records are left out, because a value in them is missing or coded"
-    left = replace(release, table=replace(kept, schema=schema))
-    return left, (said, *_chosen_by_noise(release, columns))
+    return replace(release, table=kept), (said, *_chosen_by_noise(release, columns))
 
 
-def _without_ends(table: Table, name: str) -> Column:
-    """Return a column without the codes that some of its records have."""
-    column, status = table.schema[name], table.status(name)
-    bottom = None if (status == BOTTOM_CODED).any() else column.bottom
-    top = None if (status == TOP_CODED).any() else column.top
-    return replace(column, bottom=bottom, top=top)
+def without_ends(kept: Table, table: Table, columns: Sequence[str]) -> Table:
+    """Return some records of a table, its columns without the codes at which others were left out."""
+    changed = {name: _without_ends(kept, table, name) for name in columns}
+    return replace(kept, schema=kept.schema.changed(changed))
+
+
+def _without_ends(kept: Table, table: Table, name: str) -> Column:
+    column, left, all_ = table.schema[name], kept.status(name), table.status(name)
+    gone = [bool((all_ == code).any()) and not (left == code).any() for code in (BOTTOM_CODED, TOP_CODED)]
+    return replace(column, bottom=None if gone[0] else column.bottom, top=None if gone[1] else column.top)
 
 
 def _chosen_by_noise(release: Release, columns: Sequence[str]) -> tuple[str, ...]:

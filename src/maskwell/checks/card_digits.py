@@ -112,7 +112,9 @@ def _offsets(law: Additive) -> Iterator[tuple[str, float]]:
 def _of_the_plan(evidence: Evidence, figures: dict[str, float]) -> set[str]:
     """Return the figures that are the same for half of the records: nothing of the data is in them."""
     masking = evidence.masking
-    mask = mask_from_dict(masking.mask) if isinstance(masking.mask, Mapping) else masking.mask  # read from disk
+    mask = (
+        mask_from_dict(masking.mask) if isinstance(masking.mask, Mapping) else masking.mask
+    )  # read from disk
     if mask is None:
         return set()
     half = np.sort(np.random.default_rng([evidence.seed, 5]).permutation(len(masking.truth))[::2])

@@ -16,6 +16,7 @@ from .pictures import signal_and_noise
 from .wording import counted, figure, sentence
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
+DROP = ", missing='drop'"
 SMALLEST_SHARE = 1e-9
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 
@@ -196,9 +197,13 @@ def _analysis(outcome: Any) -> Html:
         "Fit models with the card: maskwell treats the true values as unknown, and what it gives is what the original "
         "would have said, with intervals that are as wide as they must be."
     )
-    return section(
-        "analysis", "How to analyse it", paragraph(said), tag("pre", tag("code", example(outcome)))
+    dropped = (
+        "With missing='drop' records are left out in which a value of the model is missing or coded, as ordinary fits "
+        "do; without it what is not known is drawn with the rest, which takes longer."
     )
+    code = example(outcome)
+    more = [paragraph(dropped)] if DROP in code else []
+    return section("analysis", "How to analyse it", paragraph(said), tag("pre", tag("code", code)), *more)
 
 
 def example(outcome: Any) -> str:
@@ -206,6 +211,7 @@ def example(outcome: Any) -> str:
     formula, family = _model(outcome)
     identity = ', identity="my-identity.txt"' if _leaves(outcome) == SEALED else ""
     kind = "" if family == "gaussian" else f", family={family!r}"
+    kind += DROP if any(name in formula for name in outcome.masking.release.table.closed) else ""
     folder = outcome.plan.output.release.name or "release"
     return "\n".join(
         [

@@ -20,6 +20,7 @@ from ..analysis.corrections import Forecast, forecast, moment_correction, regres
 from ..analysis.corrections.ordinary import family_of, fit_ordinary
 from ..analysis.corrections.reading import Asked, arrays, read_formula
 from ..analysis.corrections.result import corrected
+from ..analysis.dropping import without_ends
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
 from ..laws import Additive
@@ -178,7 +179,8 @@ def _adjusted(sides: Sides, model: Model, seed: int) -> Estimated:
     """Fit a model to the release with its noise taken into account, the best way that does not take minutes."""
     columns, card = _columns(model, sides.released), sides.masking.card.public()
     records = _complete(sides, columns)
-    whole = Release(sides.released.select(_present(sides, columns)).take(records), card)
+    table = sides.released.select(_present(sides, columns))
+    whole = Release(without_ends(table.take(records), table, columns), card)
     try:
         return _by_moments(model, whole)
     except (BadPlan, NoLaw) as refusal:
