@@ -75,12 +75,13 @@ def compile_all() -> None:
 
 
 def _compile_planes() -> None:
-    """Compile the boxes that bound one or two coordinates."""
+    """Compile the boxes that bound one or two coordinates, and the small ones of more."""
     import numpy as np
 
-    from . import planes
+    from . import cells, planes
 
     wide = np.ones((1, 2))
+    cells.small_boxes(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
     planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))
 
 

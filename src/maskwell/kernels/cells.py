@@ -1,0 +1,109 @@
+"""Probabilities of small boxes of several coordinates under a normal law: the cells of values rounded to coarse units.
+
+Within a cell that is not much wider than the law is along each coordinate the density is smooth, and a few nodes of
+Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead is a bound on the error.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
+
+from . import announce
+
+announce(__file__)
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+LOG_2_PI = math.log(2.0 * math.pi)
+NODES = ((1.6, 3), (3.2, 5))  # widths in sds given the other coordinates, up to which so many nodes do
+MOST_POINTS = 1000  # in a cell: beyond these a lattice is as quick
+CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
+FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody weighs
+
+
+def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
+    """Fill log P and a bound on the error of P of those boxes that are small; return which are left.
+
+    The law has unit variances and `correlation`; boxes are (n, m), with infinite ends where a side is open.
+    """
+    left = np.ones(len(lower), bool)
+    size = len(correlation)
+    try:
+        root = np.linalg.cholesky(correlation)
+    except np.linalg.LinAlgError:
+        return left
+    whitening = np.linalg.inv(root)
+    sds = 1.0 / np.sqrt((whitening**2).sum(axis=0))  # of each coordinate given the others
+    with np.errstate(invalid="ignore"):
+        widest = ((upper - lower) / sds).max(axis=1)
+        possible = (upper > lower).all(axis=1)
+    constant = 0.5 * size * LOG_2_PI + float(np.log(np.diagonal(root)).sum())
+    for most, count in NODES:
+        if count**size > MOST_POINTS:
+            break
+        here = np.flatnonzero(left & possible & (widest <= most))
+        left[here] = False
+        ends = np.ascontiguousarray(lower[here]), np.ascontiguousarray(upper[here])
+        log_p[here] = _weighed(*ends, whitening, constant, count)
+        rough = _weighed(*ends, whitening, constant, count - 1)
+        p = np.exp(log_p[here])
+        error[here] = np.abs(p - np.exp(rough)) + CROSSING * p
+    return left
+
+
+def _weighed(lower: Floats, upper: Floats, whitening: Floats, constant: float, count: int) -> Floats:
+    nodes, weights = leggauss(count)
+    out = np.empty(len(lower))
+    cell_logs(lower, upper, whitening, (nodes, 0.5 * weights), out)
+    return out - constant
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def cell_logs(
+    lower: Floats, upper: Floats, whitening: Floats, rule: tuple[Floats, Floats], out: Floats
+) -> None:
+    """Fill the log of the integral of exp(-|W x|^2 / 2) over each cell, W lower triangular."""
+    nodes, weights = rule
+    size = whitening.shape[0]
+    x, turn = np.empty(size), np.zeros(size, np.int64)
+    square, weight = np.zeros(size + 1), np.ones(size + 1)
+    for i in range(len(lower)):
+        log_volume, centre = 0.0, 0.0
+        for j in range(size):
+            log_volume += math.log(upper[i, j] - lower[i, j])
+            x[j] = 0.5 * (lower[i, j] + upper[i, j])
+            y = 0.0
+            for k in range(j + 1):
+                y += whitening[j, k] * x[k]
+            centre += y * y
+        total, level = 0.0, 0
+        turn[0] = 0
+        while level >= 0 and centre < FAR:
+            if turn[level] == len(nodes):
+                level -= 1
+                if level >= 0:
+                    turn[level] += 1
+                continue
+            middle, half = (
+                0.5 * (lower[i, level] + upper[i, level]),
+                0.5 * (upper[i, level] - lower[i, level]),
+            )
+            x[level] = middle + half * nodes[turn[level]]
+            y = 0.0
+            for k in range(level + 1):
+                y += whitening[level, k] * x[k]
+            square[level + 1] = square[level] + y * y
+            weight[level + 1] = weight[level] * weights[turn[level]]
+            if level == size - 1:
+                total += float(weight[size]) * math.exp(0.5 * (centre - square[size]))
+                turn[level] += 1
+            else:
+                level += 1
+                turn[level] = 0
+        out[i] = log_volume - 0.5 * centre + (math.log(total) if centre < FAR else 0.0)
