@@ -337,3 +337,12 @@ def test_the_survey_is_brought_to_fifteen_percent():
     inside = swapping.covariances.filter(swapping.covariances["both_swapped"])
     assert inside["before"].equals(inside["after"])
     assert isinstance(inside, pa.Table)
+
+
+@pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
+def test_a_sample_of_targets_is_not_swapped_against():
+    masking = mw.apply(
+        mw.IndependentNoise(("INCOME",), variance_ratio=0.1), mw.datasets.housing(1000), seed=1
+    )
+    with pytest.raises(BadPlan, match="protects these alone"):
+        mw.swap(masking, mw.NearestRecord(targets=mw.Sample(100)), mw.MaxRate(0.1))

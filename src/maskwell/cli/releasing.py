@@ -79,7 +79,8 @@ def summary(outcome: Outcome) -> str:
     """Return an outcome as one screen of text."""
     from ..report import release_summary
 
-    return release_summary(outcome)
+    mind = "".join(f"\n  - {one}" for one in outcome.mind)
+    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "")
 
 
 def _by_passphrase(plan: Any) -> bool:

@@ -83,11 +83,16 @@ def holds_card(attack: Any) -> bool:
     return isinstance(attack, BayesIntruder) and attack.prior is None
 
 
-def card_risk(risks: Risks) -> dict[str, float]:
-    """Return the largest rate of all intruders, for a card in the open, and of those who need none, for others."""
+def card_risk(risks: Risks) -> dict[str, float | None]:
+    """Return the largest rate of all intruders, for a card in the open, and of those who need none, for others.
+
+    Nothing where nobody who needs none was tried; who looks at the fingerprint alone does not try.
+    """
     every = {name: risk.rate for name, risk in risks.items()}
-    without = [rate for name, rate in every.items() if not holds_card(risks[name].attack)]
-    hidden = max(without, default=0.0)
+    plans = {name: risks[name].attack for name in every}
+    tried = [name for name, plan in plans.items() if not holds_card(plan)]
+    able = [name for name in tried if not isinstance(plans[name], Fingerprint)]
+    hidden = max((every[name] for name in tried), default=None) if able else None
     return {"open": max(every.values()), "sealed": hidden, "kept": hidden}
 
 

@@ -150,11 +150,10 @@ def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *
     if worst is None:
         return case.attacked(swapped, "attack again")
     first = case.attacked(swapped, "attack again", (worst.name,))
-    if not everybody and not case.judge.met(first):
+    names = tuple(name for name in case.intruders if name != worst.name)
+    if not names or (not everybody and not case.judge.met(first)):
         return first
-    others = case.attacked(
-        swapped, "attack again", tuple(name for name in case.intruders if name != worst.name)
-    )
+    others = case.attacked(swapped, "attack again", names)
     found = {name: risks[name] for name in case.intruders for risks in (first, others) if name in risks}
     return Risks(found, {**first.refused, **others.refused})
 
@@ -201,7 +200,10 @@ def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Mas
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         try:
-            return swap(masking, case.intruders[name], tolerance, domains=domains)
+            attack = replace(
+                case.intruders[name], targets=None
+            )  # swaps against a sample would protect it alone
+            return swap(masking, attack, tolerance, domains=domains)
         except BadPlan:
             if case.plan.swap is not None:
                 raise

@@ -86,7 +86,7 @@ class Outcome:
     utility: Utility
     audit: Audit
     attempts: tuple[Attempt, ...]
-    card_risk: Mapping[str, float]
+    card_risk: Mapping[str, float | None]
     advice: tuple[Advice, ...] = ()
     held: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

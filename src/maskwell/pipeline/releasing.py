@@ -17,6 +17,7 @@ from ..plan import ReleasePlan
 from .classes import Coded
 from .intruders import card_risk, intruders_of
 from .judging import Judge
+from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_of, refused_before
 from .meeting import Situation, meet
 from .outcome import Outcome
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
 
 Reports = Callable[[Outcome], tuple[Mapping[str, str], Mapping[str, str]]]
-OUTCOME = "outcome.json"
 
 
 def release(
@@ -55,16 +55,29 @@ def release(
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     stages = Stages(progress)
     sealing = _checked(wanted, despite, key, seed, passphrase)
+    own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
-        case, notes = _situation(wanted, Key.from_seed(seed) if seed is not None else key, stages)
+        case, notes, mind = _situation(wanted, own, stages)
         outcome = _found(case, despite, tuple(notes))
-    mind = () if seed is not None else tuple(unrelated_releases(wanted))
-    outcome = replace(outcome, mind=mind)
+    if seed is None and (key is not None or case.table.schema.id_column is None):
+        mind = [*mind, *unrelated_releases(wanted)]
+    is_kept = (
+        own is None and wanted.output.earlier is None
+    )  # the key is ours to keep, whether this leaves or not
     if not outcome.leaves:
-        return replace(outcome, seconds=dict(stages.seconds))
+        if is_kept and case.key is not None:
+            keep_refused(outcome, case.key)
+            mind = [
+                *mind,
+                f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
+            ]
+        return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
+    outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
-        _written(outcome, reports, sealing)
+        _written(outcome, reports, sealing, refused_before(wanted.output.private) if is_kept else [])
+        if is_kept:
+            forget_refused(wanted.output.private)
     target = wanted.output
     return replace(outcome, release=target.release, private=target.private, seconds=dict(stages.seconds))
 
@@ -90,7 +103,7 @@ def _checked(
     return partial(seal, passphrase=passphrase)
 
 
-def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situation, list[str]]:
+def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situation, list[str], list[str]]:
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
@@ -104,10 +117,11 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
         judge = Judge.of(plan, intruders, coded.table)
         if not judge.held:
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
+    mind: list[str] = []
     if key is None and earlier is None:
-        key = Key.from_os()
+        key, mind = key_of(plan, table)
     case = Situation(plan, table, mask, coded, intruders, judge, key, earlier, stages)
-    return case, said
+    return case, said, mind
 
 
 def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outcome:
@@ -198,12 +212,20 @@ def _bounds(plan: ReleasePlan) -> list[Any]:
     return [Bound(one.formula, one.family, most) for one, most in bounded]
 
 
-def _written(outcome: Outcome, reports: Reports | None, sealing: Callable[[bytes], bytes] | None) -> None:
-    """Write both halves with the reports; the private one has all figures and, where there is one, the reason."""
+def _written(
+    outcome: Outcome,
+    reports: Reports | None,
+    sealing: Callable[[bytes], bytes] | None,
+    refused: list[dict[str, Any]],
+) -> None:
+    """Write both halves with the reports; the private one has all figures, the reason, and what was refused before."""
     target = outcome.plan.output
     told = replace(outcome, release=target.release, private=target.private)
     public, inside = reports(told) if reports is not None else ({}, {})
     figures = json.dumps(outcome.to_dict(), indent=1, allow_nan=False) + "\n"
+    inside = {**inside, OUTCOME: figures}
+    if refused:
+        inside[ATTEMPTS] = json.dumps(refused, indent=1) + "\n"
     outcome.masking.write(
         release=target.release,
         private=target.private,
@@ -211,7 +233,7 @@ def _written(outcome: Outcome, reports: Reports | None, sealing: Callable[[bytes
         card=outcome.plan.card.leaves,
         sealing=sealing,
         public={name: _writer(text) for name, text in public.items()},
-        inside={name: _writer(text) for name, text in {**inside, OUTCOME: figures}.items()},
+        inside={name: _writer(text) for name, text in inside.items()},
     )
 
 

@@ -50,6 +50,11 @@ def swap(
     on). A masking made elsewhere has no key: give one to order the swaps.
     """
     _check(masking, tolerance)
+    if getattr(attack, "targets", None) is not None:
+        raise BadPlan(
+            "swapping against a sample of the targets protects these alone, and the same sample would then find "
+            "nothing: leave targets out of the attack that is swapped against"
+        )
     order_key = _key(masking, key)
     risk, guess, marks, _ = attack_by(attack, masking)
     reach = reach_of(masking, attack, risk.fields)

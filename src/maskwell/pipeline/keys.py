@@ -1,0 +1,142 @@
+"""Which key draws the noise of a release: one for the same records, however often a plan is run.
+
+Noise is never drawn again until it passes. Where a plan was refused its key stays in the private folder with what was
+found, and the next run draws by it: raising the scale then makes the same noise larger. Where the same plan was
+released before, its key gives the same file again. Another plan on records that were released needs the earlier
+release by name, so that the new noise is nested in it: two independent noises on one value average out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BadInput, BadPlan
+from ..io.bundle import private_bundles, private_half
+from ..keystream import Key
+
+if TYPE_CHECKING:
+    from ..plan import ReleasePlan
+    from ..table import Table
+    from .outcome import Outcome
+
+REFUSED, KEY, ATTEMPTS = "refused", "key.hex", "attempts.json"
+OUTCOME = "outcome.json"
+
+
+def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
+    """Return the key of a run without one of its own, and what there is to say of it."""
+    private = plan.output.private
+    for half in _released(private, table):
+        if _is_same(half, plan, table):
+            said = f"this plan released these records before ({half.name}): drawn by the same key, it is the same file"
+            return _read(half / KEY), [said]
+        raise BadPlan(
+            f"the private folder holds a release of some of these records ({half.name}) by another plan: name its "
+            "public folder as earlier in [output], so that the new noise is nested in it, for two independent noises "
+            "average out; or, if it never left, take another private folder"
+        )
+    kept = private / REFUSED / KEY
+    if not kept.exists():
+        return Key.from_os(), []
+    count = len(refused_before(private))
+    runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
+    return _read(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
+
+
+def refused_before(private: Path) -> list[dict[str, Any]]:
+    """Return what was found in the runs that were refused since the last release."""
+    record = private / REFUSED / ATTEMPTS
+    if not record.exists():
+        return []
+    found: list[dict[str, Any]] = json.loads(record.read_text(encoding="utf-8"))
+    return found
+
+
+def keep_refused(outcome: Outcome, key: Key) -> None:
+    """Keep the key of a run that was refused, and put what was found on record."""
+    private = outcome.plan.output.private
+    attempts = [*refused_before(private), _figures(outcome)]
+    private.mkdir(mode=0o700, exist_ok=True)
+    folder = private / REFUSED
+    folder.mkdir(mode=0o700, exist_ok=True)
+    _write(folder / KEY, key.secret.hex() + "\n")
+    _write(folder / ATTEMPTS, json.dumps(attempts, indent=1) + "\n")
+
+
+def forget_refused(private: Path) -> None:
+    """Remove the key of refused runs once a bundle has it."""
+    folder = private / REFUSED
+    for name in (KEY, ATTEMPTS):
+        (folder / name).unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _figures(outcome: Outcome) -> dict[str, Any]:
+    masks = outcome.plan.to_dict()["masks"]
+    return {
+        "masks": masks,
+        "reasons": list(outcome.reasons),
+        "attempts": [a.to_dict() for a in outcome.attempts],
+    }
+
+
+def _write(path: Path, text: str) -> None:
+    beside = path.with_suffix(".part")
+    beside.touch(0o600)
+    beside.chmod(0o600)
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def _read(path: Path) -> Key:
+    if path.stat().st_mode & 0o077:
+        raise BadInput(f"{path} is open to others: chmod 600 it first")
+    return Key(bytes.fromhex(path.read_text(encoding="ascii")))
+
+
+def _released(private: Path, table: Table) -> list[Path]:
+    """Return the private halves that hold some of these records, by id, the newest first; studies do not count."""
+    if table.schema.id_column is None:
+        return []
+    halves = [private_half(private, name) for name in private_bundles(private)]
+    halves = [half for half in halves if not _state(half).get("seeded", True)]
+    halves.sort(key=lambda half: -int(_state(half).get("number", 0)))
+    return [half for half in halves if _shared(half, table)]
+
+
+def _state(half: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((half / "state.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _shared(half: Path, table: Table) -> bool:
+    import pyarrow.compute as pc
+
+    name, stored = table.schema.id_column, _truth(half)
+    if name is None or name not in stored.column_names:
+        return False
+    found: Any = pc.any(pc.is_in(table.array(name), value_set=stored[name].combine_chunks()))
+    return bool(found.as_py())
+
+
+def _is_same(half: Path, plan: ReleasePlan, table: Table) -> bool:
+    """Whether a bundle is of the same plan and the same data."""
+    record = half / OUTCOME
+    if not record.exists():
+        return False
+    before = json.loads(record.read_text(encoding="utf-8")).get("plan")
+    if before != json.loads(json.dumps(plan.to_dict())):
+        return False
+    stored = _truth(half)
+    return stored.column_names == list(table.names) and all(
+        stored[name].combine_chunks().equals(table.array(name)) for name in table.names
+    )
+
+
+def _truth(half: Path) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(half / "truth.parquet")
