@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -150,12 +151,19 @@ def test_a_data_file_needs_its_card(run: Any, folder: Path, stub: Stub) -> None:
     assert "name its noise card too (--card" in run("fit", "out/data.csv", FORMULA).err
 
 
-def test_a_card_of_another_file_is_told(run: Any, folder: Path, stub: Stub) -> None:
+def test_a_card_of_another_file_is_refused(run: Any, folder: Path, stub: Stub) -> None:
     text = Path("out/data.csv").read_text()
     Path("copy.csv").write_text(text + "\n")
     ran = run("fit", "copy.csv", FORMULA, "--card", "out/card.json", "--schema", "out/schema.toml")
+    assert (ran.code, stub.called) == (2, {})
+    assert ran.err.startswith("error: the card was written for another file than 'copy.csv'")
+
+
+def test_a_card_that_names_no_file_is_taken(run: Any, folder: Path, stub: Stub) -> None:
+    card = replace(mw.read_release("out").card, data_sha256="")
+    Path("card.json").write_text(card.to_json())
+    ran = run("fit", "out/data.csv", FORMULA, "--card", "card.json", "--schema", "out/schema.toml")
     assert ran.code == 0
-    assert ran.err.startswith("warning: the card was written for another file")
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,22 @@ def test_rounding_alone_leaves_doubt_where_it_is_coarse(table: Table) -> None:
             assert np.all((table.floats("a") >= limits[0][:, 0]) & (table.floats("a") <= limits[1][:, 0]))
 
 
+def test_rounding_alone_leaves_what_was_coded_beyond_its_code(table: Table) -> None:
+    top = 10.0
+    for unit, is_doubtful in ((Fraction(1, 100), False), (Fraction(2), True)):
+        law = Additive(("a",), Normal((0.0,)), (Outlet(unit),))
+        rounded = np.minimum(np.rint(table.floats("a") / float(unit)) * float(unit), top)
+        columns = Schema((Column("a", "continuous", unit=float(unit), top=top),))
+        coded_table = Table.from_frame(pa.table({"a": rounded}), columns)
+        coded = coded_table.status("a") != 0
+        limits = bounds(NoiseCard((law,)), coded_table, (Variable("a"),))
+        assert limits is not None
+        assert coded.any()
+        np.testing.assert_array_equal(limits[0][coded, 0], top)
+        assert np.isinf(limits[1][coded, 0]).all()
+        assert (limits[1][~coded, 0] <= top).all() == is_doubtful
+
+
 CATEGORIES: dict[str, Any] = {
     "code noise": (CodeNoise(("k",), 0.5), "k"),
     "code noise, rounded": (CodeNoise(("k",), (0.5, 0.2, 0.9), rounded=True), "k"),

@@ -111,5 +111,7 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
 def test_what_nobody_tried_has_no_rate(folder: Path) -> None:
     informed = {"name": "informed", "attack": "NearestRecord", "distance": "posterior"}
     elsewhere = {"release": "out-2", "private": "inside-2"}
-    assert release(plan_in(folder, intruders=[informed]), seed=1).card_risk["sealed"] is None
+    found = release(plan_in(folder, intruders=[informed]), seed=1)
+    assert found.card_risk["sealed"] is None
+    assert "sealed or kept not tried" in repr(found)
     assert release(plan_in(folder, output=elsewhere), seed=1).card_risk["sealed"] is not None

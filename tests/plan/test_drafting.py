@@ -124,6 +124,28 @@ def test_a_weight_of_few_values_stays_one(tmp_path: Path) -> None:
     assert "decide" not in said
 
 
+@pytest.mark.parametrize(("least", "said"), [(0.0, "400 zero"), (-3.0, "400 negative")])
+def test_a_weight_that_is_not_positive_is_asked(tmp_path: Path, least: float, said: str) -> None:
+    weights = np.random.default_rng(3).uniform(1, 9, N).round(4)
+    weights[::10] = np.linspace(least, least / 2, N // 10)
+    _, schema, told = drafted(tmp_path, columns(WEIGHT=weights))
+    assert schema["WEIGHT"].roles == frozenset({"key"})
+    assert (
+        f"WEIGHT: named like a survey weight, but not positive throughout ({said.replace('400', '40')})"
+        in told
+    )
+    assert "A weight? Then give every record a positive one in the file" in told
+
+
+def test_the_id_is_told(tmp_path: Path) -> None:
+    assert "id ID (new ones leave)" in drafted(tmp_path, columns())[2]
+
+
+def test_the_title_does_not_name_the_file(tmp_path: Path) -> None:
+    plan, _, _ = drafted(tmp_path, columns())
+    assert plan.report.title == "Masked microdata"
+
+
 def test_whole_numbers_with_decimals_and_gaps_are_categories(tmp_path: Path) -> None:
     union = np.where(np.arange(N) % 7 == 0, np.nan, np.arange(N) % 2)
     _, schema, _ = drafted(tmp_path, columns(UNION=union))
@@ -140,6 +162,19 @@ def test_what_no_noise_protects_is_asked_with_a_mask_to_switch_on(tmp_path: Path
     switched = tomllib.loads(f"{offered}stay = 0.8\n")
     assert switched["masks"][0]["columns"]
     assert len(plan.masks) == 1
+
+
+def test_all_that_leaves_unmasked_is_named_the_weight_too(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    income = np.where(np.arange(N) % 50 == 0, np.nan, columns()["INCOME"])
+    more = {"TRAIT": rng.integers(0, 9, N), "WEIGHT": rng.integers(1, 16, N) + 0.5, "INCOME": income}
+    _, schema, said = drafted(tmp_path, columns(**more))
+    assert schema.with_role("weight") == ("WEIGHT",)
+    named = "REGION, TRAIT, WEIGHT, and what is missing or coded in INCOME"
+    assert f"what leaves unmasked ({named}) tells" in said
+    assert "give WEIGHT fewer different values in the file" in said
+    remarks = (tmp_path / "plan.toml").read_text(encoding="utf-8").replace("\n# ", " ")
+    assert f"These leave as they are: {named}." in remarks
 
 
 def test_every_commented_section_can_be_switched_on(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from maskwell.calibration.calibrated import Calibration
 from maskwell.calibration.judging import rate_measure
 from maskwell.calibration.trials import Trial
 from maskwell.checks.findings import Audit, Finding, Limits
+from maskwell.keystream import Key
 from maskwell.pipeline import Advice, Attempt, Outcome
 from maskwell.plan import ReleasePlan
 from maskwell.report import external_report, internal_report
@@ -126,7 +128,8 @@ def parts() -> dict[str, Any]:
     mask = plan.mask(table.schema)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of so few records some are alone in their block
-        masking = mw.apply(mask, table, seed=5)
+        key = replace(Key.from_seed(5), seeded=False)  # as if from the operating system
+        masking = mw.apply(mask, table, key=key)
         before = attack(INTRUDERS, masking)
         final = mw.swap(masking, INTRUDERS["nearest record"], mw.MaxRate(0.3))
         after = attack(INTRUDERS, final)
@@ -174,6 +177,13 @@ def outcome_of(passed: bool = True, despite: str | None = None, **changes: Any) 
 def outcome() -> Outcome:
     """What passed."""
     return outcome_of()
+
+
+@pytest.fixture(scope="session")
+def seeded(outcome: Outcome) -> Outcome:
+    """What passed, its noise from a small seed."""
+    masking = outcome.masking
+    return replace(outcome, masking=replace(masking, card=replace(masking.card, seeded=True)))
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ from maskwell.report.external import example
 from maskwell.report.wording import figure, percent
 
 Build = Callable[..., Outcome]
+RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 AMOUNTS = ("INCOME", "HOME_VAL", "MORTGAGE", "MAINTAIN", "TAXES")
 
 
@@ -100,8 +101,38 @@ def test_the_example_has_five_lines_and_runs_on_the_release(outcome: Outcome, tm
 def test_the_example_names_odd_columns_as_formulas_do(build: Build, outcome: Outcome) -> None:
     without = build(models=[])
     assert "mw.fit('INCOME ~ HOME_VAL + MORTGAGE', release, missing='drop')" in example(without)
-    sealed = build(card={"leaves": "sealed"})
-    assert 'identity="my-identity.txt"' in example(sealed)
+
+
+def test_the_example_opens_a_sealed_card_as_its_recipients_can(build: Build) -> None:
+    to = build(card={"leaves": "sealed", "recipients": [RECIPIENT]})
+    assert "mw.read_release('release', identity=\"my-identity.txt\")" in example(to)
+    assert "Whoever holds an identity" in external_report(to)
+    by_passphrase = build(card={"leaves": "sealed"})
+    lines = example(by_passphrase).splitlines()
+    assert lines[0] == "from getpass import getpass"
+    assert (
+        lines[2] == "release = mw.read_release('release', passphrase=getpass(\"Passphrase of the card: \"))"
+    )
+    compile("\n".join(lines), "example", "exec")
+    page = external_report(by_passphrase)
+    assert "identity" not in page
+    assert "Whoever holds its passphrase can open it" in page
+
+
+def test_a_column_without_a_description_is_told_by_its_kind(external: str, outcome: Outcome) -> None:
+    schema = outcome.masking.release.table.schema
+    said = (
+        schema["INCOME"].description
+        or {"integer": "whole number", "continuous": "amount"}[schema["INCOME"].kind]
+    )
+    assert f'<th scope="row">INCOME</th><td>{said}</td>' in external
+    assert "<td></td>" not in external[external.index('id="done"') : external.index('id="card"')]
+
+
+@pytest.mark.parametrize("leaves", ["open", "sealed", "kept"])
+def test_a_seed_is_told_however_the_card_leaves(build: Build, seeded: Outcome, leaves: str) -> None:
+    page = external_report(build(card={"leaves": leaves}, masking=seeded.masking))
+    assert "this release is for studies, not for use." in page
 
 
 def test_what_stays_inside_is_not_named(build: Build) -> None:

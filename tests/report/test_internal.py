@@ -11,11 +11,13 @@ from typing import Any
 
 from maskwell.pipeline import Outcome
 from maskwell.report import internal_report
+from maskwell.report.at_risk import by_block
 from maskwell.report.calibration_section import calibration_section
 from maskwell.report.first_screen import first_screen
 from maskwell.report.internal import LINKS
 from maskwell.report.plan_section import advice_section, plan_text
-from maskwell.report.risk_section import risk_section
+from maskwell.report.risk_section import card_section, risk_section
+from maskwell.report.wording import KNOWS
 
 Build = Callable[..., Outcome]
 VOID = {"meta", "br", "hr", "col"}
@@ -94,6 +96,57 @@ def test_the_first_screen_answers_three_questions(outcome: Outcome) -> None:
     assert asked[0][1] == "Yes"
     assert asked[1][1] == f"{outcome.after['nearest record'].rate:.1%}"
     assert "tolerated 15%" in screen
+
+
+def test_what_comes_from_a_seed_is_for_studies_only(seeded: Outcome) -> None:
+    screen = first_screen(seeded)
+    assert "This would pass, but is for studies only." in screen
+    assert "run again without a seed to release." in screen
+    assert "This may be released." not in screen
+    assert re.search(
+        r'<h2>May this be released\?</h2><p class="figure">No</p><p class="unit">for studies only', screen
+    )
+    despite = first_screen(replace(seeded, passed=False, despite="asked for"))
+    assert "For studies only, and written despite the findings below." in despite
+
+
+def test_a_choice_of_the_card_that_nobody_tried_has_no_figure(build: Build) -> None:
+    for none in (None, float("nan")):
+        page = card_section(build(card_risk={"open": 0.325, "sealed": none, "kept": none}))
+        assert "32.5%" in page
+        assert page.count(">not tried<") == 2
+        assert "0.0%" not in page
+
+
+def test_a_card_sealed_by_a_passphrase_names_no_recipients(build: Build) -> None:
+    page = internal_report(build(card={"leaves": "sealed"}))
+    assert "The card is sealed by a passphrase." in page
+    assert "named recipients" not in page
+
+
+def test_those_found_are_counted_among_the_targets(outcome: Outcome) -> None:
+    after = outcome.after
+    sought = f"{after['nearest record'].targets:,} targets"
+    assert f"Found by any of the 3 intruders: {after.found_by_any:,} of {sought}." in first_screen(outcome)
+    one = type(after)({"nearest record": after["nearest record"]})
+    alone = replace(outcome, after=one, held=("nearest record",))
+    assert f"Found by the one intruder: {one.found_by_any:,} of {sought}." in first_screen(alone)
+
+
+def test_a_class_far_above_the_tolerance_is_told_where_the_whole_is_within_it(build: Build) -> None:
+    rate = build().after["nearest record"].rate
+    shares = by_block(build().after["nearest record"])
+    worst = max((share for share in shares if share.rate is not None), key=lambda share: share.rate or 0)
+    assert worst.rate is not None
+    assert worst.rate > 2 * rate  # the sample has such a class
+    said = f"Far above the tolerance: of targets in blocks of {worst.label} record"
+    assert said in first_screen(build(tolerance={"max_rate": rate}))
+    assert said not in first_screen(build(tolerance={"max_rate": 0.9 * rate}))
+    assert said not in first_screen(build(tolerance={"max_rate": worst.rate}))
+
+
+def test_the_ceiling_is_one_in_expectation() -> None:
+    assert "in expectation" in KNOWS["the ceiling"]
 
 
 def test_a_refusal_gives_its_reasons_and_what_would_pass(build: Build) -> None:

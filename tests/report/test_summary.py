@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from maskwell.pipeline import Advice, Outcome
-from maskwell.report import release_summary
+from maskwell.report import refusal_summary, release_summary
+from maskwell.report.plan_section import advice_section
 
 Build = Callable[..., Outcome]
 
@@ -34,6 +35,40 @@ def test_a_refusal_says_why_what_would_pass_and_that_nothing_was_written(build: 
     assert "MAY NOT BE RELEASED\n  - nearest record finds 32%" in text
     assert "what would pass\n  - more noise: r0 = 0.9" in text
     assert text.endswith("nothing was written")
+
+
+def test_what_comes_from_a_seed_is_for_studies_only(seeded: Outcome) -> None:
+    text = release_summary(seeded)
+    assert text.splitlines()[1] == (
+        "WOULD PASS, BUT IS FOR STUDIES ONLY (--seed): run again without a seed to release"
+    )
+    assert "MAY BE RELEASED" not in text
+    assert "may leave" not in text
+    assert "for studies:   out/release/ (card in the open)" in text
+    despite = replace(seeded, passed=False, despite="the board asked", reasons=("too much",))
+    assert release_summary(despite).splitlines()[1].startswith("FOR STUDIES ONLY (--seed)")
+
+
+FAILED = Advice("leave out TAXES, or group them", {"columns": "TAXES", "floor": 0.1, "rate": 0.3}, False)
+UNTRIED = Advice("leave out BATHS, or group it", {"column": "BATHS"})
+VAIN = Advice("no scale up to 16 times this one meets the tolerance", {"factor": 16.0, "rate": 0.2}, False)
+NOISE = Advice("informed links: Give more noise (calibrate finds how much), or swap the records", {})
+
+
+def test_what_was_tried_in_vain_is_marked_and_comes_last(build: Build) -> None:
+    text = release_summary(build(passed=False, advice=(FAILED, UNTRIED)))
+    changes = text[text.index("what would change it") :].splitlines()[1:3]
+    assert changes == [f"  - {UNTRIED.change}", f"  - tried, not enough by itself: {FAILED.change}"]
+    passing = replace(FAILED, passes=True)
+    text = refusal_summary(build(passed=False, advice=(FAILED, UNTRIED, passing)))
+    assert f"what would pass\n  - {FAILED.change}\n\nnothing" in text
+
+
+def test_more_noise_is_not_advised_where_it_was_tried_in_vain(build: Build) -> None:
+    assert "Give more noise" in release_summary(build(passed=False, advice=(NOISE,)))
+    both = build(passed=False, advice=(VAIN, NOISE))
+    assert f"what would change it\n  - {VAIN.change}\n\nnothing" in release_summary(both)
+    assert "Give more noise" not in advice_section(both)
 
 
 def test_a_reason_to_release_all_the_same_is_told(build: Build) -> None:

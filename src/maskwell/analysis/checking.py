@@ -133,9 +133,7 @@ def _missing(system: System, release: Release) -> list[str]:
         unknown, name = system.unknown[:, j], variable.name
         missing = unknown & system.missing[:, j] if system.missing is not None else np.zeros_like(unknown)
         coded = unknown & ~missing
-        if (
-            unknown.all() and name in release.table.schema
-        ):  # noise or classes: what they hide is said elsewhere
+        if name in release.table.schema:  # what noise, classes and coarse units hide is said elsewhere
             coded &= np.isin(release.table.status(name), (TOP_CODED, BOTTOM_CODED))
         said = [
             f"{cells.sum():,} {what} value{'s' if cells.sum() > 1 else ''} ({_share(float(cells.mean()))})"

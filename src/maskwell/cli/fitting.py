@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadPlan, CannotWrite, MaskwellError, MaskwellWarning, raise_all
+from ..errors import BadInput, BadPlan, CannotWrite, MaskwellError, raise_all
 from .reading import JsonOption, given
 from .sealing import IdentityOption, PassphraseFileOption, passphrase_for
 from .telling import said, warnings_told
@@ -206,9 +206,8 @@ def _read(path: Path, schema: Path | None, opening: Opening) -> Release:
 
 
 def _of_file(path: Path, schema: Path | None, opening: Opening) -> Release:
-    """Read a data file as a release; the card says whether it is its own."""
+    """Read a data file as a release; a card that was written for another file is refused."""
     import hashlib
-    import warnings
 
     from ..card import NoiseCard
     from ..masking import Release
@@ -220,11 +219,9 @@ def _of_file(path: Path, schema: Path | None, opening: Opening) -> Release:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if noise.data_sha256 not in ("", digest):
-        warnings.warn(
-            "the card was written for another file than this one: the figures hold only if it is a copy in another "
-            "format",
-            MaskwellWarning,
-            stacklevel=2,
+        raise BadInput(
+            f"the card was written for another file than {str(path)!r}: its hash is not that of this file; give the "
+            "data file as it was released, or the folder of the release"
         )
     return Release(table, noise)
 

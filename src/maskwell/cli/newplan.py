@@ -121,6 +121,7 @@ def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None
     """Say on one screen what will happen to which columns, and what is to be decided."""
     schema = decided.schema
     rows = {
+        "id": tuple(f"{name} (new ones leave)" for name in schema.with_role("id")),
         "masked": decided.amounts,
         "recomputed": tuple(total for total, _ in decided.sums),
         "in clear": decided.categories,

@@ -142,12 +142,13 @@ class Outcome:
             lines += ["", "what would change it", *_items([str(one) for one in self.advice])]
         lines += ["", "mind", *_items(self.mind)] if self.mind else []
         if self.release is not None:
-            lines += ["", f"may leave:     {self.release}", f"stays inside:  {self.private}"]
+            leaves = "for studies:" if self.masking.card.seeded else "may leave:"
+            lines += ["", f"{leaves:<15}{self.release}", f"stays inside:  {self.private}"]
         return lines
 
     def _head(self) -> str:
         if self.passed:
-            return "Release: passed"
+            return "Release: passed" + (", for studies only (--seed)" if self.masking.card.seeded else "")
         if self.despite is not None:
             return f"Release: NOT passed, released despite that ({self.despite})"
         return "Release: REFUSED, nothing is written"
@@ -163,8 +164,11 @@ class Outcome:
                 f"  {name:<{width}}  {risk.targets:>8,}  {before:>11}  {risk.rate:>12.1%}  {risk.baseline:>8.1%}"
             )
         refused = [f"{name}: {why}" for name, why in self.after.refused.items()]
-        open_card, hidden = self.card_risk["open"], self.card_risk["kept"]
-        card = f"largest rate with the card in the open {open_card:.1%}, sealed or kept {hidden:.1%}"
+        shown = [
+            "not tried" if rate is None else f"{rate:.1%}"
+            for rate in map(self.card_risk.get, ("open", "kept"))
+        ]
+        card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
         return ["found by", *rows, *_items(refused), f"  {card}"]
 
     def _trace_lines(self) -> list[str]:

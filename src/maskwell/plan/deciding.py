@@ -241,7 +241,7 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
 
     name = next(iter(proposal.schema.with_role("weight")), None)
     if name is None:
-        return []
+        return _unfit_weights(raw, proposal)
     share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
     if share <= TELLING_WEIGHT:
         return []
@@ -251,6 +251,24 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
     )
     otherwise = 'Needed as a weight? Then round it in the file to few values, and give it roles = ["weight"]'
     return [Answer(made, "weight", Question(name, taken, otherwise))]
+
+
+def _unfit_weights(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Ask about a column that has the name of a weight and values that no weight has."""
+    names = [one.column for one in proposal.findings if one.kind == "weight" and one.column is not None]
+    table, answers = _table(raw, proposal.schema), []
+    for column in (proposal.schema[name] for name in names):
+        if column.drop:
+            continue
+        values = table.values([column.name])[:, 0] if column.is_number else np.empty(0)
+        counts = {"zero": values == 0, "negative": values < 0, "missing or coded": np.isnan(values)}
+        found = [f"{where.sum():,} {what}" for what, where in counts.items() if where.any()]
+        why = f"but not positive throughout ({', '.join(found)})" if found else "but constant"
+        use = "masked as an amount" if "key" in column.roles else "it leaves in clear"
+        otherwise = 'A weight? Then give every record a positive one in the file, and it roles = ["weight"]'
+        question = Question(column.name, f"named like a survey weight, {why}: {use}", otherwise)
+        answers.append(Answer(column, "weight", question))
+    return answers
 
 
 # Columns that say the same.

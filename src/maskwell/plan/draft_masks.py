@@ -81,9 +81,8 @@ def _clear(decided: Decided) -> list[str]:
         return []
     floor = decided.floor
     lines = comment(
-        f"These leave as they are: {names_of(names)}. An intruder who knows them relies on them: together with what is "
-        f"missing or coded they tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise "
-        "protects."
+        f"These leave as they are: {clear_words(decided)}. An intruder who knows them relies on them: together they "
+        f"tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
     )
     columns = telling(decided) or list(names[:1])
     active = not decided.amounts
@@ -99,6 +98,17 @@ def _clear(decided: Decided) -> list[str]:
         'Other ways: classes of categories (mask = "Grouping"), or noise on ordered codes (mask = "CodeNoise").'
     )
     return lines
+
+
+def clear_words(decided: Decided) -> str:
+    """Name everything that noise does not change and that tells records apart: categories, weights, gaps and codes."""
+    floor = getattr(decided.floor, "floor", None)
+    if floor is None:
+        return names_of(decided.categories)
+    values = [name for name in decided.schema.names if name in floor.values]
+    said = [names_of(values)] if values else []
+    said += [f"what is missing or coded in {names_of(floor.patterns)}"] if floor.patterns else []
+    return ", and ".join(said)
 
 
 def _pram(columns: Sequence[str], *, active: bool) -> list[str]:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .deciding import Decided, Question
-from .draft_masks import drafted_rate, floor_limit, guessing_share, masks_section, telling
+from .draft_masks import clear_words, drafted_rate, floor_limit, guessing_share, masks_section, telling
 from .draft_words import comment, is_word, listed, names_of, quoted
 from .sections import FIFTEEN_PERCENT
 
 INFORMED, LAW = "nearest, informed", "knows the law"
 MANY = 20_000  # records
+TITLE = "Masked microdata"
 MOST_MODEL_TERMS, MOST_MODEL_LEVELS = 3, 10
 
 
@@ -41,7 +42,7 @@ def draft_plan(decided: Decided, places: Places, read_as: Mapping[str, str]) -> 
         _card,
     ]
     text = [_head(decided, places), _input(decided, places, read_as), *(part(decided) for part in parts)]
-    text += [_report(places), _output(places)]
+    text += [_report(), _output(places)]
     return "\n\n".join("\n".join(lines) for lines in text if lines) + "\n"
 
 
@@ -64,12 +65,15 @@ def floor_question(decided: Decided) -> Question | None:
     columns = telling(decided)
     limit = f"{floor_limit():.0%}"
     taken = (
-        f"what leaves unmasked ({names_of(decided.categories)}, and what is missing) tells {floor.rate:.1%} of the "
-        f"records apart, where {limit} fails the audit, and guessing among those alike finds {guessing:.1%}: "
-        "no noise changes that"
+        f"what leaves unmasked ({clear_words(decided)}) tells {floor.rate:.1%} of the records apart, "
+        f"where {limit} fails the audit, and guessing among those alike finds {guessing:.1%}: no noise changes that"
     )
     drop = f"drop {names_of(columns)} in the schema, or switch on" if columns else "see"
-    return Question(None, taken, f"Decide: {drop} the mask Pram for them in the plan, with match_blocks")
+    ways = [f"{drop} the mask Pram for them in the plan, with match_blocks"]
+    weights = decided.schema.with_role("weight")
+    if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
+        ways = [*(ways if columns else []), f"give {names_of(weights)} fewer different values in the file"]
+    return Question(None, taken, f"Decide: {', or '.join(ways)}")
 
 
 def questions_of(decided: Decided) -> list[str]:
@@ -237,10 +241,10 @@ def _card(decided: Decided) -> list[str]:
     ]
 
 
-def _report(places: Places) -> list[str]:
+def _report() -> list[str]:
     return [
         "[report]",
-        f"title = {quoted('Release of ' + places.file.rsplit('/', 1)[-1])}",
+        f"title = {quoted(TITLE)}  # recipients read it too: it need not name the file",
         '#organisation = "..."',
         '#contact = "..."',
     ]

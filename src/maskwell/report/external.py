@@ -13,10 +13,11 @@ from typing import Any
 from .charts import picture
 from .elements import Child, Html, data_table, document, listed, paragraph, section, tag
 from .pictures import signal_and_noise
-from .wording import counted, figure, sentence
+from .wording import by_passphrase, counted, figure, sentence
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
 DROP = ", missing='drop'"
+KINDS = {"integer": "whole number", "continuous": "amount", "category": "category", "text": "text"}
 SMALLEST_SHARE = 1e-9
 _PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 
@@ -104,7 +105,7 @@ def _done(outcome: Any) -> Html:
             said = ""
         if name in moved:
             said = f"{said} Of some records the value was exchanged with that of another record.".strip()
-        rows.append((name, schema[name].description, said))
+        rows.append((name, schema[name].description or KINDS[schema[name].kind], said))
     heads = ("column", "what it is", "what was done")
     table = data_table("What was done to each column", heads, rows) if rows else None
     return section("done", "What was done to the data", table, listed(_whole_file(outcome)))
@@ -129,17 +130,6 @@ def _card(outcome: Any) -> Html:
     """Return the public card as a table, or how to ask for it."""
     card, contact = outcome.masking.release.card, outcome.plan.report.contact
     ask = f"ask {contact}." if contact else "ask whoever gave you the data."
-    if _leaves(outcome) == SEALED:
-        said = (
-            "The noise card is in the release as card.json.age, sealed in the age format. Whoever holds an identity "
-            "that it was sealed for, or the passphrase, can open it; maskwell reads it where it lies."
-        )
-        return section("card", "The noise card", paragraph(said), paragraph(f"To be given access, {ask}"))
-    if _leaves(outcome) == KEPT:
-        said = "The noise card is not part of this release: the size of the noise cannot be told from these files."
-        return section(
-            "card", "The noise card", paragraph(said), paragraph(f"To analyse the data with it, {ask}")
-        )
     seeded = (
         paragraph(
             tag("strong", "The noise comes from a small seed: this release is for studies, not for use.")
@@ -147,6 +137,18 @@ def _card(outcome: Any) -> Html:
         if card.seeded
         else None
     )
+    if _leaves(outcome) == SEALED:
+        said = (
+            "The noise card is in the release as card.json.age, sealed in the age format. Whoever holds "
+            f"{'its passphrase' if by_passphrase(outcome) else 'an identity that it was sealed for'} can open it; "
+            "maskwell reads it where it lies."
+        )
+        access = paragraph(f"To be given access, {ask}")
+        return section("card", "The noise card", seeded, paragraph(said), access)
+    if _leaves(outcome) == KEPT:
+        said = "The noise card is not part of this release: the size of the noise cannot be told from these files."
+        access = paragraph(f"To analyse the data with it, {ask}")
+        return section("card", "The noise card", seeded, paragraph(said), access)
     said = "The card gives the law of the noise exactly, in the units of the data. It is card.json in the release."
     parts = [_law(law) for law in card.laws]
     return section("card", "The noise card", seeded, paragraph(said), *parts)
@@ -207,16 +209,19 @@ def _analysis(outcome: Any) -> Html:
 
 
 def example(outcome: Any) -> str:
-    """Return five lines of Python that fit one model to this release."""
+    """Return a few lines of Python that fit one model to this release."""
     formula, family = _model(outcome)
-    identity = ', identity="my-identity.txt"' if _leaves(outcome) == SEALED else ""
+    asks = by_passphrase(outcome)
+    opening = ', passphrase=getpass("Passphrase of the card: ")' if asks else ', identity="my-identity.txt"'
+    opening = opening if _leaves(outcome) == SEALED else ""
     kind = "" if family == "gaussian" else f", family={family!r}"
     kind += DROP if any(name in formula for name in outcome.masking.release.table.closed) else ""
     folder = outcome.plan.output.release.name or "release"
     return "\n".join(
         [
+            *(["from getpass import getpass"] if asks else []),
             "import maskwell as mw",
-            f"release = mw.read_release({folder!r}{identity})",
+            f"release = mw.read_release({folder!r}{opening})",
             "print(release)",
             f"posterior = mw.fit({formula!r}, release{kind})",
             "print(posterior)",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-from .at_risk import by_outlyingness
+from .at_risk import UNKNOWN, Share, by_block, by_outlyingness
 from .elements import Child, Html, joined, listed, paragraph, tag
 from .wording import (
-    LEAVES,
     counted,
     held_names,
+    is_seeded,
     knows,
+    leaves_words,
     limit_rate,
     percent,
     sentence,
@@ -22,6 +24,11 @@ from .wording import (
 )
 
 MOST_SAID = 2
+_NTH = {"1": "first", "2": "second", "3": "third"}
+FAR_ABOVE = (
+    2.0  # times the tolerance: from there on a class of targets is told of though the whole is within it
+)
+RUN_AGAIN = "Its noise comes from a small seed, which can be guessed: run again without a seed to release."
 
 
 def first_screen(outcome: Any) -> Html:
@@ -40,14 +47,19 @@ def first_screen(outcome: Any) -> Html:
 
 def _verdict(outcome: Any) -> Html:
     """Say the answer in one line, with the reasons against it, and the steward's own where it left all the same."""
+    seeded = paragraph(tag("strong", RUN_AGAIN)) if is_seeded(outcome) else None
     if outcome.passed:
         held = "The tolerance holds and no check of the audit fails."
         written = "" if outcome.release is not None else " Nothing has been written yet."
+        if seeded:
+            answer = "This would pass, but is for studies only."
+            return _box("fair", "!", answer, joined(seeded, paragraph(held + written)))
         return _box("good", "✓", "This may be released.", paragraph(held + written))
     reasons = listed(sentence(reason) for reason in outcome.reasons)
     if outcome.despite:
         why = paragraph(tag("strong", "The reason given: "), outcome.despite)
-        return _box("bad", "!", "Released despite the findings below.", joined(why, reasons))
+        answer = "For studies only, and written" if seeded else "Released"
+        return _box("bad", "!", f"{answer} despite the findings below.", joined(seeded, why, reasons))
     return _box("bad", "✕", "This may not be released as it is.", reasons)
 
 
@@ -74,11 +86,14 @@ def _release_card(outcome: Any) -> Html:
         )
     elif outcome.calibration is not None:
         said.append("The noise is the weakest that was confirmed to meet the tolerance.")
-    said.append(f"{LEAVES[outcome.plan.card.leaves]}.")
+    said.append(f"{leaves_words(outcome)}.")
     holds = "holds" if _holds(outcome) else "does not hold"
-    unit = "released all the same: " if outcome.despite else ""
+    seeded = is_seeded(outcome)
+    unit = "for studies only, made with a seed: " if seeded else ""
+    unit += "released all the same: " if outcome.despite and not seeded else ""
     unit += f"the tolerance {holds}; {len(audit.failures)} of {made} checks fail"
-    return _question("May this be released?", "Yes" if outcome.passed else "No", unit, *said)
+    answer = "Yes" if outcome.passed and not seeded else "No"
+    return _question("May this be released?", answer, unit, *said)
 
 
 def _holds(outcome: Any) -> bool:
@@ -110,21 +125,54 @@ def _risk_card(outcome: Any) -> Html:
         said.append(
             f"Tolerated: {tolerance_words(outcome)}. The figure of “{last.worst}” is {trimmed(last.figure)}."
         )
-    far = [share.rate for share in by_outlyingness(risk, outcome.masking) if share.label == "10"]
+    tenths = by_outlyingness(risk, outcome.masking)
+    far = [share.rate for share in tenths if share.label == "10"]
     said += [
         f"Of the tenth that lies farthest out he finds {percent(rate)}." for rate in far if rate is not None
     ]
+    if limit is not None and risk.rate <= limit:
+        said += _far_above(by_block(risk), tenths, FAR_ABOVE * limit)
     others = [other for other in after if other not in held_names(outcome)]
     said += [
         f"“{other}”, not held to the tolerance, finds {percent(after[other].rate)}. {knows(other, after[other])}"
         for other in sorted(others, key=lambda other: -after[other].rate)[:1]
         if after[other].rate > risk.rate
     ]
-    said.append(f"Found by any of the {len(after)} intruders: {counted(after.found_by_any, 'record')}.")
+    whom = "the one intruder" if len(after) == 1 else f"any of the {len(after)} intruders"
+    found = after.found_by_any
+    said.append(f"Found by {whom}: {found:,} of {counted(max(found, _sought(after)), 'target')}.")
     said.append(_floor(outcome.floor.rate))
     if after.refused:
         said.append(f"Not tried: {'; '.join(after.refused)}. Their rates are not known.")
     return _question("Who could still be found, and by whom?", percent(risk.rate), unit, *said)
+
+
+def _far_above(blocks: Sequence[Share], tenths: Sequence[Share], rate: float) -> list[str]:
+    """Name the class of targets that is found most where that is more than a rate, though the whole is within."""
+    named = [(f"in blocks of {_records(share.label)}", share.rate) for share in blocks]
+    named += [
+        (f"in the {_NTH.get(share.label, share.label + 'th')} tenth from the middle of the data", share.rate)
+        for share in tenths
+        if share.label not in ("10", UNKNOWN)  # the farthest has its own line
+    ]
+    above = [(found, where) for where, found in named if found is not None and found > rate]
+    if not above:
+        return []
+    found, where = max(above, key=lambda one: one[0])
+    return [f"Far above the tolerance: of targets {where} {percent(found)} are found."]
+
+
+def _records(label: str) -> str:
+    return "1 record" if label == "1" else f"{label} records"
+
+
+def _sought(after: Any) -> int:
+    """Count the targets of all intruders together: samples may differ."""
+    ids: set[Any] = set()
+    for risk in after.values():
+        ids |= set(risk.table["target_id"].to_pylist()) if risk.attack.to_masked else set()
+    most: int = max(risk.targets for risk in after.values())
+    return max(len(ids), most)
 
 
 def _floor(rate: float) -> str:

@@ -8,12 +8,12 @@ from pathlib import PurePath
 from typing import Any
 
 from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
-from .wording import counted, sentence, trimmed
+from .wording import NOT_TRIED, advice_of, counted, sentence, trimmed
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
     "The rates are about this release and these intruders. One who holds other columns, or better ones, may find more; "
-    "the ceiling bounds only those who hold the columns compared.",
+    "the ceiling bounds, in expectation, only those who hold the columns compared.",
     "To be found is to be linked. What can be learned about a group, or about someone who is not in the file, is not "
     "measured here.",
     "Other files about the same people, released elsewhere or later, are taken into account only where the plan names "
@@ -82,19 +82,20 @@ def _key(name: str) -> str:
 
 def advice_section(outcome: Any) -> Html:
     """Return which changes to the plan would pass; nothing where it passes or no advice was asked for."""
-    if not outcome.advice:
+    advice = advice_of(outcome)
+    if not advice:
         return Html("")
-    verdicts = {True: "would pass", False: "would not pass", None: "not tried"}
+    verdicts = {True: "would pass", False: "would not pass", None: NOT_TRIED}
     rows = [
         (
             sentence(one.change),
             verdicts[one.passes],
             "; ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in one.figures.items()),
         )
-        for one in outcome.advice
+        for one in advice
     ]
     table = data_table("Changes to the plan, and what they come to", ("change", "comes to", "figures"), rows)
-    title = "What would pass" if any(one.passes for one in outcome.advice) else "What would change it"
+    title = "What would pass" if any(one.passes for one in advice) else "What would change it"
     return section("advice", title, table)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 from .at_risk import Share, by_amount, by_block, by_outlyingness
@@ -10,10 +11,11 @@ from .charts import picture
 from .elements import Html, data_table, joined, listed, paragraph, part, section
 from .pictures import ASIDE, EXCEEDS, HELD, WITHIN, decile_heat, risk_by_intruder, share_bars
 from .wording import (
-    LEAVES,
+    NOT_TRIED,
     counted,
     held_names,
     knows,
+    leaves_words,
     limit_rate,
     percent,
     sentence,
@@ -185,7 +187,7 @@ def card_section(outcome: Any) -> Html:
     """Return how the card leaves, and what each choice means for risk."""
     leaves = outcome.plan.card.leaves
     lead = paragraph(
-        f"{LEAVES[leaves]}. Whoever holds the card can undo the noise in an analysis; an intruder who holds it "
+        f"{leaves_words(outcome)}. Whoever holds the card can undo the noise in an analysis; an intruder who holds it "
         "finds more. A card that is sealed or kept protects only as long as nobody passes it on.",
         kind="lead",
     )
@@ -193,7 +195,7 @@ def card_section(outcome: Any) -> Html:
         (
             f"{name} (this release)" if name == leaves else name,
             "every intruder" if name == "open" else "those who do without the card",
-            percent(rate),
+            NOT_TRIED if rate is None or not isfinite(rate) else percent(rate),
         )
         for name, rate in outcome.card_risk.items()
     ]

@@ -6,10 +6,24 @@ from textwrap import wrap
 from typing import Any
 
 from .first_screen import learned, widest_interval
-from .wording import counted, held_names, percent, title_of, tolerance_words, worst_name
+from .wording import (
+    advice_of,
+    counted,
+    held_names,
+    is_seeded,
+    noise_is_no_help,
+    percent,
+    title_of,
+    tolerance_words,
+    worst_name,
+)
 
 WIDTH, HEIGHT = 100, 45
 MOST_REASONS, MOST_ADVICE, MOST_FINDINGS, MOST_VERDICTS, MOST_INTRUDERS = 4, 3, 4, 3, 9
+
+PASSED = "MAY BE RELEASED: the tolerance holds and no check of the audit fails"
+FOR_STUDIES = "WOULD PASS, BUT IS FOR STUDIES ONLY (--seed): run again without a seed to release"
+DESPITE_SEEDED = "FOR STUDIES ONLY (--seed), WRITTEN DESPITE what follows"
 
 
 def release_summary(outcome: Any) -> str:
@@ -40,8 +54,10 @@ def _fitting(lines: list[str]) -> list[str]:
 
 def _answer(outcome: Any) -> list[str]:
     if outcome.passed:
-        return ["MAY BE RELEASED: the tolerance holds and no check of the audit fails"]
-    head = "RELEASED DESPITE what follows" if outcome.despite else "MAY NOT BE RELEASED"
+        return [FOR_STUDIES if is_seeded(outcome) else PASSED]
+    head = "MAY NOT BE RELEASED"
+    if outcome.despite:
+        head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
     lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
     shown = outcome.reasons[:MOST_REASONS]
     left = len(outcome.reasons) - len(shown)
@@ -93,20 +109,30 @@ def _audit(outcome: Any) -> list[str]:
 
 
 def _advice(outcome: Any) -> list[str]:
-    shown = [one for one in outcome.advice if one.passes] or list(outcome.advice)
+    """Show what passes; else what was not tried, then what was tried and is not enough, marked."""
+    every = advice_of(outcome)
+    shown = [one for one in every if one.passes] or sorted(every, key=_is_not_enough)
     if not shown:
         return []
     lines = ["", "what would pass" if shown[0].passes else "what would change it"]
-    return [*lines, *(line for one in shown[:MOST_ADVICE] for line in _wrapped(f"- {one.change}"))]
+    for one in shown[:MOST_ADVICE]:
+        lines += _wrapped(f"- {'tried, not enough by itself: ' if _is_not_enough(one) else ''}{one.change}")
+    return lines
+
+
+def _is_not_enough(advice: Any) -> bool:
+    """Whether a change was tried and does not pass; what says so itself is left out."""
+    return advice.passes is False and not noise_is_no_help(advice)
 
 
 def _written(outcome: Any) -> list[str]:
     if outcome.release is None:
         return ["", "nothing was written"]
     card = {"open": "card in the open", "sealed": "card sealed", "kept": "without the card"}
+    where = "for studies:" if is_seeded(outcome) else "may leave:"
     return [
         "",
-        f"may leave:     {outcome.release}/ ({card[outcome.plan.card.leaves]})",
+        f"{where:<15}{outcome.release}/ ({card[outcome.plan.card.leaves]})",
         f"stays inside:  {outcome.private}/ (key, links, truth, internal report)",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ from .screen import short
 
 if TYPE_CHECKING:
     from ..attacks.risk import Risk
+    from ..pipeline import Advice
 
 # What each intruder knows and does; those of a plan's own are told by the kind of their attack.
 KNOWS = {
@@ -18,7 +20,7 @@ KNOWS = {
     "without the card": "Weighs every released record, and must learn the noise from the release itself.",
     "knows the law": "Holds the card, and weighs every released record by the law of the noise.",
     "knows the law, one-to-one": "Holds the card, and knows that each released record belongs to one target.",
-    "the ceiling": "Holds the card and knows every other unit: nobody can expect to find more.",
+    "the ceiling": "Holds the card and knows every other unit: in expectation nobody finds more.",
     "fingerprint alone": "Looks only at what left unmasked, is missing or is coded, which no noise hides.",
 }
 KINDS = {
@@ -42,6 +44,9 @@ LEAVES = {
     "sealed": "The card is sealed for named recipients",
     "kept": "The card is kept inside",
 }
+BY_PASSPHRASE = "The card is sealed by a passphrase"
+NOT_TRIED = "not tried"
+MORE_NOISE = "Give more noise"  # as a check of the audit advises
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -69,6 +74,35 @@ def trimmed(value: float | None) -> str:
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def is_seeded(outcome: Any) -> bool:
+    """Whether the noise comes from a small seed: then the release is for studies, whatever its figures."""
+    return bool(outcome.masking.card.seeded)
+
+
+def by_passphrase(outcome: Any) -> bool:
+    """Whether the card is sealed for whoever has the passphrase, and not for named recipients."""
+    return outcome.plan.card.leaves == "sealed" and not outcome.plan.card.recipients
+
+
+def leaves_words(outcome: Any) -> str:
+    """Say how the card leaves."""
+    return BY_PASSPHRASE if by_passphrase(outcome) else LEAVES[outcome.plan.card.leaves]
+
+
+def noise_is_no_help(advice: Advice) -> bool:
+    """Whether it tells that more noise alone was tried in vain: a finding, and no change to the plan."""
+    return (
+        advice.passes is False and "factor" in advice.figures and not {"scale", "columns"} & {*advice.figures}
+    )
+
+
+def advice_of(outcome: Any) -> Sequence[Advice]:
+    """Return the advice; where more noise was tried in vain nothing that asks for it stands beside."""
+    if not any(map(noise_is_no_help, outcome.advice)):
+        return tuple(outcome.advice)
+    return tuple(one for one in outcome.advice if MORE_NOISE not in one.change)
 
 
 def knows(name: str, risk: Risk) -> str:

@@ -124,7 +124,20 @@ def _limits(law: Any, table: Table, name: str) -> tuple[Floats, Floats]:
         if column.bottom is not None and bottom is None:
             lower[status == OPEN] = column.bottom
         return _at_zero(law, table, name, lower, upper)
-    return _in_cells(outlet, table, name)
+    return _within_codes(outlet, table, name, lower, upper)
+
+
+def _within_codes(
+    outlet: Outlet, table: Table, name: str, lower: Floats, upper: Floats
+) -> tuple[Floats, Floats]:
+    """Return the cells of a column without noise; what was coded before lies beyond its code, the rest within."""
+    column, low_high, (bottom, top) = table.schema[name], _in_cells(outlet, table, name), outlet.codes
+    doubtful = (np.isfinite(low_high[0]) | np.isfinite(low_high[1])) & (table.status(name) == OPEN)
+    if column.top is not None and top is None:
+        upper[doubtful] = column.top
+    if column.bottom is not None and bottom is None:
+        lower[doubtful] = column.bottom
+    return np.maximum(lower, low_high[0]), np.minimum(upper, low_high[1])
 
 
 def _at_zero(law: Any, table: Table, name: str, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
