@@ -136,6 +136,23 @@ def test_limits_that_cut_noise_off_are_undone_by_the_estimated_distribution():
     assert abs(found.sd_ratio_corrected - 1) < 0.01 < abs(found.sd_ratio - 1)
 
 
+def limited(high):
+    held = np.random.default_rng(4).gamma(1.5, 20, 5_000)
+    table = Table.from_frame(pa.table({"money": held}), Schema((Column("money", "continuous", KEY),)))
+    mask = IndependentNoise(("money",), variance_ratio=0.2, limits=(("money", None, high),))
+    return compare(apply(mask, table, seed=1))
+
+
+def test_a_correction_that_leans_on_many_values_at_a_limit_says_so():
+    """Limits that cut true values off: nothing tells how far beyond they lay, so that the sd is far too small."""
+    found = limited(40.0)
+    (note,) = [note for note in found.notes if "stand at a limit" in note]
+    assert note.startswith("money: ")
+    assert found["money"].notes == (note,)
+    assert found["money"].sd_ratio_corrected < 0.8
+    assert not any("stand at a limit" in note for note in limited(150.0).notes)
+
+
 def test_noise_too_small_for_a_grid_is_taken_off_as_if_there_were_no_limit():
     held = np.random.default_rng(4).integers(1, 100_000, 2_000)
     column = Column("money", "integer", KEY, bottom=0, top=100_000)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from maskwell.analysis.corrections import Forecast
 from maskwell.attacks import NearestRecord
 from maskwell.errors import BadPlan
 from maskwell.masking import apply
@@ -15,7 +16,7 @@ from maskwell.protect import swap
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.tolerances import SwapShare
-from maskwell.utility import Model, compare
+from maskwell.utility import Model, ModelUtility, compare, verdicts
 from maskwell.utility import regressions as room
 
 KEY = frozenset({"key"})
@@ -76,6 +77,21 @@ def test_a_limit_on_widening_is_judged_by_the_forecast():
     judged = [judgement for judgement in found.judgements if "widening" in judgement.figure]
     assert [judgement.verdict for judgement in judged] == ["poor", "good"]
     assert judged[0].value == pytest.approx(found.forecasts[0].widening["x"], abs=1e-9)
+
+
+@pytest.mark.parametrize(("limit", "verdict"), [(0.319, "good"), (0.3, "poor"), (None, "told")])
+def test_intercept_and_sigma_do_not_count_as_widening(limit, verdict):
+    """As in bounds: else a release that calibration made for a bound is judged poor."""
+    wider = {"Intercept": 0.324, "x": 0.308, "sigma": 0.5}
+    model = ModelUtility("y ~ x", "gaussian", names=tuple(wider), at_most_wider=limit)
+    (judged,) = verdicts._of_widening(model, Forecast("y ~ x", "gaussian", widening=wider))
+    assert (judged.where, judged.value, judged.verdict) == ("x", 0.308, verdict)
+
+
+def test_the_intercept_counts_where_a_model_has_nothing_else():
+    masking = apply(IndependentNoise(("y",), variance_ratio=0.5), table_of(500), seed=1)
+    found = compare(masking, models=["y ~ 1"])
+    assert [one.where for one in found.judgements if "widening" in one.figure] == ["Intercept"]
 
 
 def test_limits_that_cut_little_of_the_noise_off_are_ignored_and_that_is_said():

@@ -8,6 +8,7 @@ from maskwell.masking import apply
 from maskwell.masks import IndependentNoise, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+from maskwell.utility import compare
 from maskwell.utility import propensity as room
 from maskwell.utility.propensity import propensity
 from maskwell.utility.sides import Sides
@@ -45,6 +46,18 @@ def test_two_samples_drawn_apart_have_twice_the_expected_pmse():
         found.append(((chances - 0.5) ** 2).mean() / (4 * 0.5**3 / 800))
     error = np.std(found) / np.sqrt(len(found))
     assert abs(np.mean(found) - 2) < 4 * error + 0.05
+
+
+def test_the_verdict_says_what_two_samples_would_give():
+    """That two samples have 1 / (1 - c) times the expected pMSE is tested above."""
+    whole = compare(apply(IndependentNoise(NAMES, variance_ratio=0.3), table_of(600), seed=1))
+    (told,) = [one for one in whole.judgements if one.figure == "propensity score"]
+    assert "records drawn from a law fitted to the true ones" in told.said
+    assert "two independent samples of one law give about 2.0" in told.said
+    assert "fresh" not in told.sentence
+    part = propensity(Sides(apply(Subsample(fraction=0.25), table_of(4_000), seed=1)))
+    share = 1 - 4_000 / part.records
+    assert part.two_samples == pytest.approx(1 / (1 - share))
 
 
 def test_little_noise_is_less_than_fresh_records_and_much_noise_is_more():

@@ -226,7 +226,7 @@ def _whole(utility: Any) -> Html:
     figures: Mapping[str, str] = {
         "IL1s: mean change of a masked value, in sds times √2": trimmed(utility.il1s),
         "pMSE: how well a model tells released records from original ones": trimmed(propensity.pmse),
-        "pMSE that fresh records of the same law would give": trimmed(propensity.expected),
+        "pMSE expected of records drawn from a law fitted to the true ones": trimmed(propensity.expected),
         "pMSE over that": trimmed(propensity.ratio),
     }
     return part(

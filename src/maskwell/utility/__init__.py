@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .comparing import compare
     from .models import Model, ModelUtility
-    from .results import ColumnUtility, CorrelationUtility, GroupUtility, Propensity, Utility
+    from .results import (
+        AssociationUtility,
+        ColumnUtility,
+        CorrelationUtility,
+        GroupUtility,
+        Propensity,
+        Utility,
+    )
     from .verdicts import Judgement
 
 __all__ = [
+    "AssociationUtility",
     "ColumnUtility",
     "CorrelationUtility",
     "GroupUtility",

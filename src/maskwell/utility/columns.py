@@ -20,6 +20,7 @@ from .sides import Sides
 SINGULAR = (
     1e-3  # a table of changes with a smaller singular value undoes them with errors a thousand times as large
 )
+MANY = 0.05  # share of values at a limit beyond which a correction is told with a reservation
 
 
 def column_utilities(sides: Sides, known: dict[str, Undoing]) -> tuple[ColumnUtility, ...]:
@@ -58,6 +59,18 @@ def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
         hellinger=0.0 if same else hellinger(ordered, ordered_after),
         corrected_by=undoing.by,
         why_not=why,
+        notes=_leaning(name, undoing),
+    )
+
+
+def _leaning(name: str, undoing: Undoing) -> tuple[str, ...]:
+    """Say so where a correction leans on many values that limits cut off."""
+    if undoing.why_not or undoing.at_limit <= MANY:
+        return ()
+    return (
+        f"{name}: {undoing.at_limit:.1%} of the released values stand at a limit, which does not tell what they were; "
+        "the corrected mean, sd and correlations lean on them and can be far off, above all where true values lie "
+        "beyond the limit",
     )
 
 
@@ -84,12 +97,12 @@ def _changed(column: Column, sides: Sides) -> float:
     """Return the share of the records, open on both sides, that have another value."""
     if column.name not in sides.touched:
         return 0.0
-    x, z = _comparable(column, sides)[0][sides.rows], sides.after(column.name)
+    x, z = comparable(column, sides)[0][sides.rows], sides.after(column.name)
     both = ~np.isnan(x) & ~np.isnan(z)
     return float((x[both] != z[both]).mean()) if both.any() else float("nan")
 
 
-def _comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
+def comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
     """Return the true values in the terms of the release (its classes, its categories), and whether that can be."""
     before, after = sides.truth.schema[column.name], column
     x = sides.before(column.name)
@@ -111,13 +124,13 @@ def _comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
 
 
 def _category(column: Column, sides: Sides) -> ColumnUtility:
-    x, comparable = _comparable(column, sides)
+    x, is_comparable = comparable(column, sides)
     z, count = sides.after(column.name), len(column.categories)
     shares = _shares(x, sides.weights, count)
     after = _shares(z, sides.weights_after, count)
     corrected, by, why = _undone(column, sides, after)
-    notes = () if comparable else ("the true categories have no counterpart in all released ones",)
-    if comparable and sides.truth.schema[column.name].kind != "category":
+    notes = () if is_comparable else ("the true categories have no counterpart in all released ones",)
+    if is_comparable and sides.truth.schema[column.name].kind != "category":
         notes = ("a number released in classes: shares of the classes are compared",)
     return ColumnUtility(
         **_common(column, sides),

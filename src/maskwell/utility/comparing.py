@@ -11,6 +11,7 @@ from ..calibration.losses import il1s
 from ..errors import BadPlan
 from ..masking import Masking
 from ..schema import OPEN
+from .associations import associations
 from .columns import column_utilities
 from .correcting import Undoing, corrected_correlations, undoings
 from .domains import domain_means
@@ -18,7 +19,7 @@ from .models import Model
 from .moments import pairwise_moments
 from .propensity import propensity
 from .regressions import check_models, forecasts, model_utilities
-from .results import CorrelationUtility, Utility
+from .results import ColumnUtility, CorrelationUtility, Utility
 from .sides import Sides
 from .verdicts import judged
 
@@ -26,7 +27,7 @@ from .verdicts import judged
 def compare(
     masking: Masking, *, models: Sequence[Any] = (), groups: Sequence[str] | None = None, seed: int = 0
 ) -> Utility:
-    """Compare a release with the truth it was made of: distributions, correlations, sub-domains, models.
+    """Compare a release with the truth it was made of: distributions, correlations, means by category and more.
 
     `models` are formulas, or `Model`s with a family and a limit on how much wider their intervals may be; `groups`
     names the columns whose levels are sub-domains (else the schema's groups, else its blocks). Figures are weighted by
@@ -43,11 +44,12 @@ def compare(
     known = undoings(sides)
     domains = domain_means(sides, groups)
     lost, why = _lost(masking)
+    columns = column_utilities(sides, known)
     found = Utility(
         records=len(sides.truth),
         released=len(sides.released),
         weighted=sides.weights is not None,
-        columns=column_utilities(sides, known),
+        columns=columns,
         correlations=_correlations(sides, known),
         groups=domains.groups,
         group_count=domains.count,
@@ -58,9 +60,15 @@ def compare(
         models=model_utilities(sides, chosen, seed),
         forecasts=forecasts(sides, chosen, seed),
         judgements=(),
-        notes=(*domains.notes, *why, *_notes(sides)),
+        notes=(*domains.notes, *why, *_notes(sides), *_reservations(columns)),
+        associations=associations(sides),
     )
     return judged(found)
+
+
+def _reservations(columns: Sequence[ColumnUtility]) -> list[str]:
+    """Return what the corrected figures of numbers are to be read with."""
+    return [note for column in columns if column.is_number for note in column.notes]
 
 
 def _lost(masking: Masking) -> tuple[float, tuple[str, ...]]:
@@ -79,11 +87,10 @@ def _correlations(sides: Sides, known: dict[str, Undoing]) -> CorrelationUtility
     same = not sides.touched & set(names) and not sides.subsampled
     after = before if same else pairwise_moments(names, sides.after, sides.weights_after, centres)
     corrected = corrected_correlations(sides, known, after, names)
-    notes = [f"{name}: {known[name].why_not}" for name in names if known[name].why_not]
-    matrices = before.correlations, after.correlations, corrected
+    matrices = before.correlations, after.correlations, corrected.correlations
     pairs = after.records[np.triu_indices(len(names), 1)]
     return CorrelationUtility(
-        names, *matrices, int(pairs[pairs > 1].min(initial=len(sides.truth))), tuple(notes)
+        names, *matrices, int(pairs[pairs > 1].min(initial=len(sides.truth))), corrected.notes
     )
 
 

@@ -3,13 +3,16 @@
 Noise that is added and not cut off has a known mean and covariance: both are taken off the released moments (Kim 1986;
 Fuller 1987), exactly but for chance. Noise that was clamped, is on the log scale or depends on the value has no such
 moments: there the distribution of the true values is estimated by the EM algorithm from that of the released ones and
-the law (`unmixing`), and the correlation follows by how much of a column's variance its released values keep.
+the law (`unmixing`). Covariances of the true values are those of the released ones less what the noise that two columns
+share adds to them (`shared_noise`), over how much of each column its released values keep.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import permutations
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from ..laws.chained import combined_of
 from ..schema import OPEN
 from ..table import Floats, Table
 from .moments import Moments, correlations
+from .shared_noise import SharedNoise, mean_factor, shared_noise, totals_turn
 from .sides import Sides
 from .unmixing import Unmixed, unmix
 
@@ -34,8 +38,9 @@ NO_CARD = "the card does not say how it was changed"
 class Undoing:
     """How one column is corrected: true = (released - offset) / slope, less noise; `keeps` is the attenuation.
 
-    `keeps` is cov(released, true) / variance of the true values where limits cut the noise off, else 1. `variance` is
-    that of the noise on the true scale, `bias_sd` its growth with the value.
+    `keeps` is cov(released, true) / variance of the true values where the distribution is estimated: a known factor
+    where no limit cut the noise off. `variance` is that of the noise on the true scale, `bias_sd` its growth with the
+    value, `at_limit` the share of released values that stand at a limit and that the correction leans on.
     """
 
     by: str
@@ -44,7 +49,7 @@ class Undoing:
     variance: float = 0.0
     bias_sd: float = 0.0
     keeps: float = 1.0
-    unclamped: float = 1.0
+    at_limit: float = 0.0
     estimated: Unmixed | None = None
     why_not: str = ""
 
@@ -76,7 +81,7 @@ def undoings(sides: Sides) -> dict[str, Undoing]:
     for name in totals:
         if name in sides.numbers:
             found[name] = _total(totals[name], found)
-    noise = noise_covariances(sides, found, sides.numbers)
+    noise = _plain_covariances(sides, found)
     for i, name in enumerate(sides.numbers):
         if name in totals and found[name].by == EXACT:
             found[name] = replace(found[name], variance=float(noise[i, i]))
@@ -125,14 +130,16 @@ def _estimated(name: str, law: Any, sides: Sides, why: str) -> Undoing:
     found = unmix(law, j, values[is_open], None if weights is None else weights[is_open])
     if found is None:
         return _slight(law, j, values, why)
-    clamped = np.zeros(int(is_open.sum()), bool)
-    for limit in (outlet.low, outlet.high):
-        if limit is not None:
-            clamped |= values[is_open] == limit
-    noise = float(law.noise.covariance[j, j]) if isinstance(law, Additive) else 0.0
-    return Undoing(
-        ESTIMATED, variance=noise, keeps=found.keeps, unclamped=1 - float(clamped.mean()), estimated=found
-    )
+    at_limit = _at_limit(outlet, values[is_open])
+    factor = mean_factor(law, j) if isinstance(law, Additive) and not at_limit else float("nan")
+    keeps = factor if isfinite(factor) else found.keeps
+    return Undoing(ESTIMATED, keeps=keeps, at_limit=at_limit, estimated=found)
+
+
+def _at_limit(outlet: Any, values: Floats) -> float:
+    """Return the share of released values that stand at a limit of their noise."""
+    limits = [limit for limit in (outlet.low, outlet.high) if limit is not None]
+    return float(np.isin(values, limits).mean()) if limits and len(values) else 0.0
 
 
 def _slight(law: Any, j: int, values: Floats, why: str) -> Undoing:
@@ -159,52 +166,66 @@ def _total(parts: Sequence[tuple[str, float]], known: Mapping[str, Undoing]) -> 
     return Undoing(EXACT, used[0][0].slope, offset)  # its variance follows from the covariances of the parts
 
 
-def noise_covariances(sides: Sides, known: Mapping[str, Undoing], names: Sequence[str]) -> Floats:
-    """Return the covariance of the noise of each pair of columns, on the scale of the true values.
-
-    The part that depends on the value is not in it: it has no covariance and is added for each column alone.
-    """
-    card, place = sides.masking.card, {name: i for i, name in enumerate(names)}
-    base = np.diag([known[name].variance for name in names])
-    for law in map(combined_of, card.laws):
-        if not isinstance(law, Additive):
-            continue
-        covariance = law.noise.covariance
-        for a, first in enumerate(law.columns):
-            for b, second in enumerate(law.columns):
-                if a != b and first in place and second in place:
-                    base[place[first], place[second]] = covariance[a, b] / law.slope**2
-    turn = np.eye(len(names))
-    for total, parts in card.recomputed:
-        if total in place and all(name in place for name, _ in parts):
-            turn[place[total]] = sum(c * turn[place[name]] for name, c in parts)
+def _plain_covariances(sides: Sides, known: Mapping[str, Undoing]) -> Floats:
+    """Return the covariances of noise that moments correct, on the scale of the true values, of totals too."""
+    names = sides.numbers
+    place = {name: i for i, name in enumerate(names) if known[name].by == EXACT}
+    base = np.diag([known[name].variance if name in place else 0.0 for name in names])
+    for law in map(combined_of, sides.masking.card.laws):
+        here = [j for j, name in enumerate(law.columns) if name in place]
+        for a, b in permutations(here if isinstance(law, Additive) else (), 2):
+            at = place[law.columns[a]], place[law.columns[b]]
+            base[at] = law.noise.covariance[a, b] / law.slope**2
+    turn = totals_turn(sides, names)
     return np.asarray(turn @ base @ turn.T)
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Correlations with the noise taken out, not a number for pairs that the card does not allow it for, and why."""
+
+    correlations: Floats
+    notes: tuple[str, ...] = ()
 
 
 def corrected_correlations(
     sides: Sides, known: Mapping[str, Undoing], moments: Moments, names: Sequence[str]
-) -> Floats:
-    """Return correlations with the noise taken out, not a number for pairs that the card does not allow it for."""
-    noise, width = noise_covariances(sides, known, names), len(names)
-    slopes = np.array([known[name].slope for name in names])
-    keeps = np.array([known[name].keeps for name in names])
-    whole = np.array([known[name].unclamped for name in names])
-    covariances = moments.covariances / np.outer(slopes, slopes) - noise * np.outer(whole, whole)
-    covariances = covariances / np.outer(keeps, keeps)
-    variances = np.empty((width, width))
-    for i, name in enumerate(names):
-        for j in range(width):
-            variances[i, j] = _true_variance(known[name], moments, i, j, noise[i, i])
-    for i, name in enumerate(names):
-        covariances[i, i] = variances[i, i]
-        if known[name].why_not:
-            variances[i] = np.nan
+) -> Corrected:
+    """Return correlations with the noise taken out: that of each column, and what two columns share of it."""
+    shared = _shared(sides, known, moments, names)
+    keeps = np.array([known[name].slope * known[name].keeps for name in names])
+    covariances = (moments.covariances - shared.covariances) / np.outer(keeps, keeps)
+    variances = np.array(
+        [
+            [_true_variance(known[name], moments, i, j) for j in range(len(names))]
+            for i, name in enumerate(names)
+        ]
+    ).reshape(len(names), len(names))
+    np.fill_diagonal(covariances, np.diag(variances))
     found = correlations(covariances, variances)
     found[_moved_apart(sides, names)] = np.nan
-    return np.asarray(np.where(np.abs(found) > 1.5, np.nan, np.clip(found, -1.0, 1.0)))
+    found = np.asarray(np.where(np.abs(found) > 1.5, np.nan, np.clip(found, -1.0, 1.0)))
+    notes = [f"{name}: {known[name].why_not}" for name in names if known[name].why_not]
+    pairs = {
+        pair: why for pair, why in shared.why_not.items() if not any(known[name].why_not for name in pair)
+    }
+    return Corrected(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
 
 
-def _true_variance(undoing: Undoing, moments: Moments, i: int, j: int, noise: float) -> float:
+def _shared(
+    sides: Sides, known: Mapping[str, Undoing], moments: Moments, names: Sequence[str]
+) -> SharedNoise:
+    """Return what the noise adds to the released covariances; totals have their own variance from their parts."""
+    at_limit = {name: known[name].at_limit for name in names}
+    plain = [known[name] if known[name].by == EXACT else Undoing(NOTHING) for name in names]
+    totals = dict(sides.masking.card.recomputed)
+    own = [
+        0.0 if name in totals else one.variance * one.slope**2 for name, one in zip(names, plain, strict=True)
+    ]
+    return shared_noise(sides, at_limit, np.array(own), moments, names)
+
+
+def _true_variance(undoing: Undoing, moments: Moments, i: int, j: int) -> float:
     """Return the variance of the true values of column i over the records where column j is open too."""
     if undoing.why_not:
         return float("nan")
@@ -214,7 +235,7 @@ def _true_variance(undoing: Undoing, moments: Moments, i: int, j: int, noise: fl
         return here * undoing.estimated.variance / float(moments.variances[i, i])
     mean = (float(moments.means[i, j]) - undoing.offset) / undoing.slope
     here = here / undoing.slope**2
-    return here - replace(undoing, variance=noise).noise(mean, here)
+    return here - undoing.noise(mean, here)
 
 
 def _moved_apart(sides: Sides, names: Sequence[str]) -> Any:

@@ -2,12 +2,12 @@
 
 Both files are stacked and a logistic model of "is a released record" is fitted: all columns, squares and products of
 the numbers, indicators of closed values and of categories. The mean squared difference of its chances from the share c
-of released records is the pMSE (Woo, Reiter, Oganian and Karr 2009). Where the released records are fresh ones of the
-same law, it has the mean (k - 1)(1 - c)^2 c / N and the sd sqrt(2 (k - 1)) (1 - c)^2 c / N, k the parameters and N all
-records (Snoke, Raab, Nowok, Dibben and Slavkovic 2018): only the released ones vary there, drawn from a law that was
-fitted to the true ones; two samples drawn apart have 1 / (1 - c) times as much. Masked records are the same people as
-the true ones, so that differences cancel which fresh ones would have: without any mask the ratio is 0, not 1, and a
-ratio below 1 says that the mask moves less than drawing other people would.
+of released records is the pMSE (Woo, Reiter, Oganian and Karr 2009). Where the released records are drawn from a law
+that was fitted to the true ones, it has the mean (k - 1)(1 - c)^2 c / N and the sd sqrt(2 (k - 1)) (1 - c)^2 c / N, k
+the parameters and N all records (Snoke, Raab, Nowok, Dibben and Slavkovic 2018): only the released ones vary there. Two
+independent samples of one law have 1 / (1 - c) times as much, which is 2 where both have the same size. Masked records
+are the same people as the true ones, so that differences cancel which those of other people would have: without any
+mask the ratio is 0, not 1, and a ratio below 1 / (1 - c) says that the mask moves less than taking other people would.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parame
 
 
 def propensity(sides: Sides, seed: int = 0) -> Propensity:
-    """Fit the model and return its pMSE beside what fresh records of the same law would give."""
+    """Fit the model and return its pMSE beside that of records drawn from a law fitted to the true ones."""
     first, second = _sampled(sides, seed)
     design = _design(sides, first, second)
     released = np.append(np.zeros(len(first)), np.ones(len(second)))
@@ -53,6 +53,7 @@ def propensity(sides: Sides, seed: int = 0) -> Propensity:
         parameters=parameters,
         records=count,
         sampled=sampled,
+        two_samples=1 / (1 - share),
     )
 
 

@@ -220,13 +220,52 @@ class GroupUtility:
 
 
 @dataclass(frozen=True, slots=True)
+class AssociationUtility:
+    """A number by a category, one of the two masked: the level of the category whose mean moved most beyond chance.
+
+    `records` are the fewer of the level's open records before and after, `sd` that of the number in the truth.
+    `explained` and `explained_after` are the shares of the number's variance that lie between the levels (eta squared).
+    """
+
+    category: str
+    column: str
+    level: str
+    records: int
+    mean: float
+    mean_after: float
+    sd: float
+    explained: float
+    explained_after: float
+
+    @property
+    def shift(self) -> float:
+        """By how many sds of the number the mean of the level moved."""
+        return (self.mean_after - self.mean) / self.sd if self.sd > 0 else NONE
+
+    @property
+    def chance(self) -> float:
+        """A standard error of such a mean, in sds of the number."""
+        return float(max(self.records, 1) ** -0.5)
+
+    @property
+    def beyond_chance(self) -> float:
+        """By how much more than a standard error the mean moved, in sds."""
+        return abs(self.shift) - self.chance
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return flat({**asdict(self), "shift": self.shift})
+
+
+@dataclass(frozen=True, slots=True)
 class Propensity:
     """Whether a logistic model can tell released records from true ones.
 
     `pmse` is the mean squared difference of the estimated chance that a record is a released one from the share of
-    those, `expected` and `sd` what fresh records of the same law would give (Snoke, Raab, Nowok, Dibben and Slavkovic
-    2018), `ratio` = pmse / expected, `standardised` = (pmse - expected) / sd. `parameters` are those of the model,
-    `sampled` how many records of each file it saw where not all.
+    those, `expected` and `sd` what records drawn from a law fitted to the true ones would give (Snoke, Raab, Nowok,
+    Dibben and Slavkovic 2018), `ratio` = pmse / expected, `standardised` = (pmse - expected) / sd, `two_samples` the
+    ratio that two independent samples of one law have on average. `parameters` are those of the model, `sampled` how
+    many records of each file it saw where not all.
     """
 
     pmse: float
@@ -236,15 +275,16 @@ class Propensity:
     records: int
     sampled: int | None = None
     notes: tuple[str, ...] = ()
+    two_samples: float = 2.0
 
     @property
     def ratio(self) -> float:
-        """The pMSE over what fresh records would give: 1 where nothing tells the two files apart."""
+        """The pMSE over that of records drawn from a law fitted to the true ones; 0 for the true records themselves."""
         return self.pmse / self.expected if self.expected > 0 else NONE
 
     @property
     def standardised(self) -> float:
-        """The pMSE less what fresh records would give, in sds."""
+        """The pMSE less that of records drawn from a law fitted to the true ones, in sds."""
         return (self.pmse - self.expected) / self.sd if self.sd > 0 else NONE
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,8 +297,8 @@ class Utility:
     """What a release still tells, beside the truth. It stays with the steward; `to_dict` holds figures only.
 
     `groups` has at most `domains.LISTED` sub-domains, those with the least overlap first where there are more;
-    `group_count`, `group_overlap` (the mean) and `group_poor` (the share below 0.5) are over all. `judgements` say
-    what each figure comes to, `verdicts` the same in sentences.
+    `group_count`, `group_overlap` (the mean) and `group_poor` (the share below 0.5) are over all. `associations` are of
+    numbers with categories. `judgements` say what each figure comes to, `verdicts` the same in sentences.
     """
 
     records: int
@@ -276,6 +316,7 @@ class Utility:
     forecasts: tuple[Forecast, ...]
     judgements: tuple[Judgement, ...]
     notes: tuple[str, ...] = ()
+    associations: tuple[AssociationUtility, ...] = ()
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -297,7 +338,7 @@ class Utility:
         """Return all figures as plain data."""
         names = ("records", "released", "weighted", "group_count", "group_overlap", "group_poor", "il1s")
         out: dict[str, Any] = {name: getattr(self, name) for name in names}
-        for name in ("columns", "groups", "models", "forecasts", "judgements"):
+        for name in ("columns", "associations", "groups", "models", "forecasts", "judgements"):
             out[name] = [part.to_dict() for part in getattr(self, name)]
         out["correlations"] = self.correlations.to_dict()
         out["propensity"] = self.propensity.to_dict()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ..analysis.corrections import Forecast
     from .models import ModelUtility
-    from .results import ColumnUtility, CorrelationUtility, Utility
+    from .results import AssociationUtility, ColumnUtility, CorrelationUtility, Utility
 
 GOOD, FAIR, POOR, NONE, INFORMATION = "good", "fair", "poor", "unknown", "told"
 
@@ -76,6 +76,13 @@ RULES = {
         "at most 2% of the records in another category on balance",
         "tables of shares then hold to 2 points",
     ),
+    "associations": Rule(
+        0.1,
+        0.2,
+        "no mean of a number in a category off by more than {limit:.2f} of the number's sds",
+        "a difference of 0.2 sds between groups is called small (Cohen 1988), and this is half of it, with a standard "
+        "error of such a mean for what chance leaves",
+    ),
     "correlations": Rule(
         0.05,
         0.1,
@@ -103,10 +110,10 @@ RULES = {
     "pMSE": Rule(
         3.0,
         10.0,
-        "a ratio of at most 3 to what fresh records would give",
-        "the limits of Raab, Nowok and Dibben (2021) for synthetic data. Masked records are the same people, not fresh "
-        "ones, so that a ratio near 1 is easily reached and only a large one speaks: it says that released values must "
-        "not be taken for true ones without the card, not that they are of no use",
+        "a ratio of at most 3 to records drawn from a law that was fitted to the true ones",
+        "the limits of Raab, Nowok and Dibben (2021) for synthetic data. Masked records are the same people, so that a "
+        "ratio near 0 is easily reached and only a large one speaks: it says that released values must not be taken "
+        "for true ones without the card, not that they are of no use",
     ),
     "model, as released": Rule(
         2.0,
@@ -157,6 +164,7 @@ def judged(found: Utility) -> Utility:
         *_of_numbers(numbers),
         *_of_categories(categories),
         *_of_correlations(found),
+        *_of_associations(found.associations),
         *_of_groups(found),
         *_of_whole(found),
     ]
@@ -276,6 +284,21 @@ def _correctable(correlations: CorrelationUtility, name: str) -> bool:
     return sum(map(isfinite, row)) > 1
 
 
+def _of_associations(associations: Sequence[AssociationUtility]) -> list[Judgement]:
+    """Judge the means of numbers by category by the one that moved most beyond chance."""
+    known = [one for one in associations if isfinite(one.shift)]
+    if not known:
+        return []
+    worst = max(known, key=attrgetter("beyond_chance"))
+    where = f"{worst.column} where {worst.category} is {worst.level}"
+    said = (
+        f"The mean of {where} moved by {abs(worst.shift):.2f} sds; of all variance of {worst.column}, "
+        f"{worst.category} explains {worst.explained:.1%} in the truth and {worst.explained_after:.1%} as released"
+    )
+    figure = "means by category as released"
+    return [_judgement("associations", figure, abs(worst.shift), where, said, worst.chance)]
+
+
 def _of_groups(found: Utility) -> list[Judgement]:
     if not found.group_count:
         return []
@@ -299,7 +322,9 @@ def _of_whole(found: Utility) -> list[Judgement]:
     if isfinite(ratio):
         said = (
             f"A logistic model with {found.propensity.parameters} parameters tells released from true records with a "
-            f"pMSE {ratio:.1f} times that of fresh records ({found.propensity.standardised:+.1f} sds)"
+            f"pMSE {ratio:.1f} times the mean of records drawn from a law fitted to the true ones "
+            f"({found.propensity.standardised:+.1f} sds); two independent samples of one law give about "
+            f"{found.propensity.two_samples:.1f}, the true records themselves 0"
         )
         out.append(_judgement("pMSE", "propensity score", ratio, "", said))
     return out
@@ -327,6 +352,7 @@ def _of_widening(model: ModelUtility, ahead: Forecast) -> list[Judgement]:
     if not told:
         told, source = dict(zip(model.names, model.widening, strict=False)), "came out"
     known = [(wider, name) for name, wider in told.items() if not isnan(wider) and name != "sigma"]
+    known = [(wider, name) for wider, name in known if name != "Intercept"] or known  # as bounds count it
     if not known:
         return []
     wider, where = max(known)
