@@ -189,7 +189,77 @@ def test_short_numbers_are_not_searched_for() -> None:
         Schema((Column("ID", "text", role("id")), Column("A", "continuous"), Column("B", "continuous"))),
     )
     masking = apply(IndependentNoise(("A",), variance_ratio=0.5), table, key=KEY)
-    assert made("known strings", masking).figures["ids"] == 0
+    found = made("known strings", masking)
+    assert found.figures["ids"] == 0
+    assert "ids of 1 to 3 characters are too short to be searched for" in found.said
+
+
+def noted(ids: list[str], notes: list[str], codes: list[str] | None = None) -> Masking:
+    """A release with a text and a category in clear."""
+    records = len(ids)
+    codes = ["north"] * records if codes is None else codes
+    columns = (
+        Column("ID", "text", role("id")),
+        Column("NOTE", "text"),
+        Column("CODE", "category", categories=tuple(sorted(set(codes)))),
+        Column("A", "continuous", role("key"), unit=1),
+    )
+    rng = np.random.default_rng(3)
+    amount = np.rint(50_000 + 9_000 * rng.standard_normal(records))
+    frame_of = pa.table({"ID": ids, "NOTE": notes, "CODE": codes, "A": amount})
+    return apply(
+        IndependentNoise(("A",), variance_ratio=0.5), Table.from_frame(frame_of, Schema(columns)), key=KEY
+    )
+
+
+SHORT_IDS = {
+    "nine digits": [f"{100_000_000 + 7 * i}" for i in range(RECORDS)],
+    "drawn digits": [f"{i}" for i in np.random.default_rng(8).permutation(900_000)[:RECORDS] + 100_000],
+    "a letter": [f"K{i:05d}" for i in range(RECORDS)],
+    "a sign": [f"{i:03d}-{i % 7}b" for i in range(RECORDS)],
+}
+
+
+@pytest.mark.parametrize("kind", SHORT_IDS)
+def test_short_ids_inside_a_text_are_found(kind: str) -> None:
+    ids = SHORT_IDS[kind]
+    notes = ["nothing to say of 1234567 and 765432.25"] * RECORDS
+    assert made("known strings", noted(ids, notes)).verdict == "pass"
+    notes[3], notes[9] = f"see also {ids[17]}.", f"brother of id_{ids[25]}, moved"
+    if kind == "a sign":
+        notes[9] = f"brother of ({ids[25]})"
+    found = made("known strings", noted(ids, notes))
+    assert (found.verdict, found.figure) == ("fail", 2)
+    assert found.figures["ids"] == 2
+
+
+def test_a_short_id_in_the_codebook_is_found(tmp_path: Path) -> None:
+    ids = SHORT_IDS["nine digits"]
+    masking = noted(ids, ["nothing"] * RECORDS)
+    masking.release.write(tmp_path / "out", format="csv")
+    assert made("known strings", masking, tmp_path / "out").figure == 0
+    with (tmp_path / "out" / "codebook.md").open("a") as file:
+        file.write(f"Checked with {ids[5]} by telephone.\n")
+    assert made("known strings", masking, tmp_path / "out").figure == 1
+
+
+def test_short_ids_that_numbers_and_codes_repeat_by_chance_are_no_finding() -> None:
+    rng = np.random.default_rng(9)
+    ids = [
+        str(i) for i in range(40_000, 40_000 + 50 * RECORDS, 50)
+    ]  # amounts, codes and limits are like them
+    codes = [str(code) for code in rng.integers(400, 600, RECORDS) * 100]
+    notes = [f"room {number}" for number in rng.integers(10_000, 99_999, RECORDS)]
+    found = made("known strings", noted(ids, notes, codes))
+    assert found.verdict == "pass"
+    assert "passed over" in found.said
+
+
+def test_short_ids_of_letters_alone_are_not_searched_for_and_it_is_said() -> None:
+    letters = "abcdefghij"
+    ids = [f"{letters[i // 100]}{letters[i // 10 % 10]}{letters[i % 10]}xx" for i in range(RECORDS)]
+    found = made("known strings", noted(ids, ["nothing"] * RECORDS))
+    assert "ids of 5 characters without a digit" in found.said
 
 
 def test_many_strings_are_searched_at_once() -> None:

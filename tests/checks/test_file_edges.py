@@ -62,6 +62,36 @@ def test_a_clamp_that_the_card_does_not_tell_is_a_spike() -> None:
     assert clamped.figure == pytest.approx(share, abs=0.005)
 
 
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("escaped", [1, 3])
+def test_a_clamp_that_a_few_records_escaped_is_a_spike(side: int, escaped: int) -> None:
+    truth = one(incomes())
+    rng = np.random.default_rng(2)
+    noised = np.rint(truth.floats("AMOUNT") + 150 * rng.standard_normal(RECORDS))
+    limit = 1_000 + side * 600
+    clamped = np.where(side * (noised - limit) > 0, limit, noised)
+    share = float((clamped == limit).mean())
+    clamped[:escaped] = limit + side * np.arange(50, 50 + escaped)
+    found = made("spikes", foreign(truth, clamped))
+    assert (found.verdict, found.where) == ("fail", "AMOUNT")
+    assert found.figure == pytest.approx(share, abs=0.005)
+
+
+@pytest.mark.parametrize("sd", [3, 30, 300])
+@pytest.mark.parametrize("step", [1, 50])
+def test_values_that_are_frequent_by_chance_or_in_the_truth_are_no_spikes(sd: int, step: int) -> None:
+    rng = np.random.default_rng(sd)
+    for values in (
+        rng.normal(1_000, sd, RECORDS),
+        rng.lognormal(4, 1, RECORDS),
+        rng.poisson(2, RECORDS) * 1.0,
+    ):
+        heaped = np.where(rng.random(RECORDS) < 0.3, 100 * np.rint(values / 100), values)
+        truth = one(np.rint(heaped))
+        released = step * np.rint((truth.floats("AMOUNT") + rng.normal(0, sd / 2, RECORDS)) / step)
+        assert made("spikes", foreign(truth, released)).verdict == "pass"
+
+
 def test_a_card_with_another_law_does_not_explain_a_spike() -> None:
     truth = one(incomes())
     masking = apply(IndependentNoise(("AMOUNT", "OTHER"), variance_ratio=0.25), truth, key=KEY)

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Quantiles, attack
+from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Quantiles, Sample, attack
 from maskwell.attacks.risk import Risks
 from maskwell.card import NoiseCard
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.checks.linked import is_informed
+from maskwell.checks.linked import FEW_OUTER, is_informed
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import CorrelatedNoise, IndependentNoise, RankSwap
@@ -225,3 +225,60 @@ def test_outer_links_are_counted_among_the_targets_of_an_attack_already_made() -
     anew = attack(replace(plan, targets=Quantiles(outer, columns=AMOUNTS)), masking)
     assert found.figure == pytest.approx(anew.rate, abs=0.02)
     assert found.sampled is None
+
+
+def in_places(truth: Table) -> Table:
+    """Add a block of ten places, which leaves in clear."""
+    names = tuple(f"place {i}" for i in range(10))
+    column = Column("PLACE", "category", frozenset({"block"}), categories=names)
+    chosen = np.random.default_rng(14).choice(names, len(truth))
+    data = truth.data.append_column("PLACE", pa.array(chosen))
+    return replace(truth, schema=Schema((*truth.schema.columns, column)), data=data)
+
+
+WEAK = {
+    "one field of four": NearestRecord(distance="posterior", fields=("A",)),
+    "one field, by the law": BayesIntruder(fields=("A",)),
+    "the record at the centre": NearestRecord(distance="posterior", targets=Quantiles((0.01,))),
+    "ten targets": NearestRecord(distance="posterior", targets=Sample(10)),
+    "no blocks": NearestRecord(distance="posterior", match_blocks=()),
+    "a threshold": BayesIntruder(threshold=0.99),
+    "weights": NearestRecord(shrink="matrix", weights={"B": 0.0, "C": 0.0, "D": 0.0}),
+}
+
+
+@pytest.mark.parametrize("weak", WEAK)
+def test_an_intruder_whom_the_plan_holds_back_does_not_blind_the_audit(weak: str) -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.35), in_places(normal(900)), key=KEY)
+    given = Risks({weak: attack(WEAK[weak], masking)})
+    for check in ("informed links", "outer links"):
+        anew, found = made(check, masking), made(check, masking, given)
+        assert found.figure == anew.figure, check
+        assert found.where == anew.where != weak
+
+
+SOUND = {
+    "all fields named": NearestRecord(distance="posterior", fields=AMOUNTS),
+    "many targets": NearestRecord(distance="posterior", targets=Sample(500)),
+    "small blocks": NearestRecord(distance="posterior", largest_target_block=75),
+    "its block named": NearestRecord(distance="posterior", match_blocks=("PLACE",)),
+}
+
+
+@pytest.mark.parametrize("sound", SOUND)
+def test_an_intruder_whom_nothing_holds_back_is_taken_over(sound: str) -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.35), in_places(normal(800)), key=KEY)
+    risk = attack(SOUND[sound], masking)
+    found = made(
+        "informed links", masking, Risks({sound: risk, "weak": attack(WEAK["ten targets"], masking)})
+    )
+    assert (found.figure, found.where, set(found.figures)) == (risk.rate, sound, {sound})
+
+
+def test_a_handful_of_outer_records_warns_and_does_not_fail() -> None:
+    mask = CorrelatedNoise(AMOUNTS, sd_ratio=0.05)  # nearly everybody is found
+    few, enough = (made("outer links", apply(mask, normal(n), key=KEY)) for n in (60, 20 * FEW_OUTER))
+    assert few.figure > few.limits.fail  # type: ignore[operator]
+    assert (few.verdict, enough.verdict) == ("warn", "fail")
+    assert "3 records are too few to fail" in few.said
+    assert "too few" not in enough.said

@@ -30,6 +30,11 @@ def _gauss():
     return np.array([random.gauss(0, 1) for _ in range(3 * N)]).reshape(3, N).T
 
 
+def _gauss_by_record(draw=random.gauss):
+    random.seed(42)
+    return np.array([[draw(0, 1) for _ in AMOUNTS] for _ in range(N)])
+
+
 PLANTS = {
     "default_rng by record": lambda: _by_record(np.random.default_rng(42)),
     "default_rng by column": lambda: _by_column(np.random.default_rng(1999)),
@@ -40,6 +45,8 @@ PLANTS = {
     "legacy by record": lambda: _by_record(np.random.RandomState(12345)),
     "legacy by column": lambda: _by_column(np.random.RandomState(0)),
     "Python": _gauss,
+    "Python by record": _gauss_by_record,
+    "Python uniform by record": lambda: _gauss_by_record(lambda low, high: random.uniform(-1.7, 1.7)),
     "R by column": lambda: seeds.r_normals(np.array([123]), 3 * N).reshape(3, N).T,
     "R uniform": lambda: seeds.r_uniforms(np.array([20250101]), 3 * N).reshape(3, N).T * 3.4,
     "in the released order": lambda: _by_record(np.random.default_rng(2024))[np.argsort(SHUFFLED)],

@@ -57,6 +57,69 @@ def test_a_total_in_clear_takes_noise_away_and_one_computed_anew_does_not():
     assert (one.verdict, one.figure) == (PASS, pytest.approx(1.0))
 
 
+def _with_each(truth, ratio=0.5):
+    """Noise of its own for every number."""
+    e = noise(len(truth), len(truth.names))
+    return {
+        name: np.rint(truth.floats(name) + ratio * truth.floats(name).std() * e[:, j])
+        for j, name in enumerate(truth.names)
+    }
+
+
+@pytest.mark.parametrize(("wrong", "verdict"), [(0.03, FAIL), (0.08, FAIL), (0.5, PASS)])
+def test_a_total_that_a_few_records_break_takes_noise_away(wrong, verdict):
+    truth = _parts(3)
+    rng = np.random.default_rng(17)
+    total = truth.floats("total") + np.where(
+        rng.random(len(truth)) < wrong, rng.integers(50, 9_000, len(truth)), 0
+    )
+    columns = {name: truth.floats(name).astype(int) for name in truth.names} | {"total": total.astype(int)}
+    one = finding(released(_numbers(columns), _with_each(_numbers(columns))), "identities")
+    assert one.verdict == verdict
+    if verdict == FAIL:
+        assert one.figures["total"] == pytest.approx(0.5, abs=0.06)
+        assert f"in {1 - wrong:.0%}"[:5] in one.said
+        assert "of the records" in one.said
+
+
+def test_a_rounded_mean_takes_noise_away():
+    rng = np.random.default_rng(19)
+    first, second, third = rng.integers(0, 10_000, (3, 2_000))
+    mean = np.rint((first + second) / 2).astype(int)
+    truth = _numbers({"first": first, "second": second, "third": third, "mean": mean})
+    one = finding(released(truth, _with_each(truth)), "identities")
+    assert (one.verdict, one.where) == (FAIL, "mean")
+    assert "third" not in one.figures
+    assert "mean = 0.5 x first + 0.5 x second" in one.said or "2 x mean" in one.said
+    assert "up to rounding" in one.said
+
+
+def test_units_may_differ():
+    """A sum of amounts in cents, written in whole units."""
+    rng = np.random.default_rng(29)
+    first, second = np.round(rng.random((2, 2_000)) * 900, 2)
+    values = {"first": first, "second": second, "sum": np.rint(first + second)}
+    units = {"first": 0.01, "second": 0.01, "sum": 1}
+    columns = tuple(Column(name, "continuous", frozenset({"key"}), unit=unit) for name, unit in units.items())
+    truth = Table.from_frame(pa.table(values), Schema(columns))
+    one = finding(released(truth, _with_each(truth)), "identities")
+    assert one.verdict == FAIL
+    assert "sum = first + second (in 100.0% of the records up to rounding)" in one.said
+
+
+def test_small_counts_and_many_zeros_are_no_identities():
+    rng = np.random.default_rng(23)
+    n = 2_000
+    counts = {f"count {k}": rng.integers(0, 4, n) for k in range(3)}
+    rare = {f"rare {k}": np.where(rng.random(n) < 0.04, rng.integers(100, 9_999, n), 0) for k in range(3)}
+    usual = {
+        f"usual {k}": np.where(rng.random(n) < 0.04, rng.integers(100, 9_999, n), 500 * (k + 1))
+        for k in range(2)
+    }
+    truth = _numbers({**counts, **rare, **usual})
+    assert finding(released(truth, _with_each(truth)), "identities").figure == 1.0
+
+
 def test_a_file_without_identities_passes():
     truth = true_file()
     assert finding(released(truth, with_noise(truth)), "identities").figure == 1.0
@@ -98,6 +161,40 @@ def test_many_categories_do_not_explain_by_being_many():
     one = finding(released(table, values), "predictable from unmasked")
     assert one.verdict == PASS
     assert one.figure < 0.1
+
+
+def _paid(n=6_000, third=False):
+    """Pay by a table of occupation and grade (and shift) that no sum of two effects gives."""
+    rng = np.random.default_rng(31)
+    codes = {
+        "occupation": rng.integers(0, 10, n),
+        "grade": rng.integers(0, 6, n),
+        "sex": rng.integers(0, 2, n),
+    }
+    table = rng.integers(20_000, 90_000, (10, 6, 2))
+    pay = table[codes["occupation"], codes["grade"], codes["sex"] if third else 0] + rng.integers(
+        -500, 501, n
+    )
+    labels = {name: np.array([f"{name} {code}" for code in values]) for name, values in codes.items()}
+    return _numbers({"pay": pay, **labels}, tuple(labels))
+
+
+@pytest.mark.parametrize("third", [False, True])
+def test_the_cells_of_several_categories_predict_what_each_alone_does_not(third):
+    truth = _paid(third=third)
+    values = {"pay": np.rint(truth.floats("pay") + 20_000 * noise(len(truth), 1)[:, 0])}
+    one = finding(released(truth, values), "predictable from unmasked")
+    assert (one.verdict, one.where) == (FAIL, "pay")
+    assert one.figure > 0.99
+    assert "occupation x grade" in one.said
+
+
+def test_a_cell_for_nearly_every_record_explains_nothing():
+    rng = np.random.default_rng(6)
+    columns = {f"c{k}": rng.choice([f"{i:02d}" for i in range(25)], 600) for k in range(5)}
+    table = _numbers({"pay": rng.integers(0, 9_999, 600), **columns}, tuple(columns))
+    values = {"pay": np.rint(table.floats("pay") + 3_000 * noise(600, 1)[:, 0])}
+    assert finding(released(table, values), "predictable from unmasked").figure < 0.05
 
 
 def _correlated(width, correlation, n=4000):

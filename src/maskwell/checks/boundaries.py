@@ -22,6 +22,8 @@ LEAST = 20  # zeros, or values of the rarer sign, from which on a share says som
 LEAST_SPIKE = 5  # records on one value
 SEEN = 0.001  # of the values: a smaller pile, which the card explains, is not worth a word
 BEYOND_CHANCE = 4.0  # standard errors
+OUTER = 0.1  # of the values on either side, among which a pile is looked for
+NO_ACCIDENT = 1e-6  # probability that one of thousands of values is as frequent by chance
 DRAWN = 20_000  # values that are drawn again, at least
 SPARED = 0.05  # of the noise of a typical value: with less than that a zero has next to none
 REDRAWN = Key.from_seed(72_057)  # of noise that the card's law would draw, to compare with: any would do
@@ -102,20 +104,58 @@ def _spike(evidence: Evidence, name: str) -> tuple[float, float]:
     """Return the largest mass on an end of a column beyond what is expected there, and beyond the truth alone."""
     z, x, again = evidence.released(name), evidence.true(name), redrawn(evidence, name)
     z, x = z[~np.isnan(z)], x[~np.isnan(x)]
-    again = None if again is None else again[~np.isnan(again)]
+    again = None if again is None or np.isnan(again).all() else again[~np.isnan(again)]
     if len(z) < LEAST or not len(x):
         return 0.0, 0.0
     worst, largest = 0.0, 0.0
     for end, inner in _ends(z):
         here = float((z == end).mean())
         own, neighbour = float((x == end).mean()), float((z == inner).mean())
-        law = 0.0 if again is None or not len(again) else float((again == end).mean())
-        expected = max(own, neighbour, law)
-        error = _chance(expected, len(z), len(x) if again is None else len(again))
+        law = 0.0 if again is None else float((again == end).mean())
         largest = max(largest, here - max(own, neighbour))
-        if here * len(z) >= LEAST_SPIKE and here - expected > BEYOND_CHANCE * error:
-            worst = max(worst, here - expected)
-    return worst, max(largest, 0.0)
+        worst = max(
+            worst, _excess(here, max(own, neighbour, law), len(z), len(x if again is None else again))
+        )
+    return max(worst, *(_pile(z, x, again, side) for side in (-1, 1))), max(largest, 0.0)
+
+
+def _excess(here: float, expected: float, count: int, other: int) -> float:
+    """Return a share beyond the expected one, 0 where chance explains it or few records lie there."""
+    sure = here - expected > BEYOND_CHANCE * _chance(expected, count, other)
+    return here - expected if sure and here * count >= LEAST_SPIKE else 0.0
+
+
+def _pile(z: Floats, x: Floats, again: Floats | None, side: int) -> float:
+    """Return the mass on one value of the outer tenth beyond the truth, the law and every other value out there.
+
+    A clamp that a few records escaped leaves its pile beside the end. Of many values some are frequent by chance, and
+    so the pile must be one that no chance gives.
+    """
+    from scipy.special import pdtrc
+
+    values, counts = np.unique(z, return_counts=True)
+    shares = counts / len(z)
+    by_truth = _shares_at(values, x)
+    by_law = np.zeros(len(values)) if again is None else _shares_at(values, again)
+    beyond = shares - np.maximum(by_truth, by_law)
+    edge, centre = np.quantile(z, [0.5 + side * (0.5 - OUTER), 0.5])
+    outer = np.flatnonzero((side * (values - edge) >= 0) & (side * (values - centre) > 0))
+    if not len(outer):
+        return 0.0
+    order = outer[np.argsort(-beyond[outer], kind="stable")]
+    top = int(order[0])
+    beside = [i for i in (top - 1, top + 1, *order[1:2].tolist()) if 0 <= i < len(values)]
+    expected = float(max(by_truth[top], by_law[top], *shares[beside])) if beside else 1.0
+    if pdtrc(counts[top] - 1, expected * len(z)) > NO_ACCIDENT:
+        return 0.0
+    return _excess(float(shares[top]), expected, len(z), len(x if again is None else again))
+
+
+def _shares_at(values: Floats, others: Floats) -> Floats:
+    """Return the share that each of some sorted values has among others."""
+    there, counts = np.unique(others, return_counts=True)
+    places = np.minimum(np.searchsorted(there, values), len(there) - 1)
+    return np.where(there[places] == values, counts[places] / len(others), 0.0)
 
 
 def _chance(share: float, count: int, other: int) -> float:

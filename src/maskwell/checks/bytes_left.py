@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +20,7 @@ from ..table import Table, coded_values
 from .catalogue import Measured
 from .evidence import Evidence
 from .searching import found_in
+from .short_strings import Sought, found_words, words_of
 
 LONG_TEXT, LONG_NUMBER = 8, 10  # letters, or digits, from which on a string is not found by chance
 OWN_TEXTS = 0.5  # of the records: a dropped column with more different texts names people
@@ -30,28 +32,39 @@ KEY, IDS, GROUPS, DROPPED, LABELS = (
     "dropped texts",
     "suppressed labels",
 )
+NAMING = (IDS, GROUPS, DROPPED)
 
 
 def known_strings(evidence: Evidence) -> Measured:
     """Count ids, group labels, dropped texts and keys of the truth that stand in a public file."""
-    wanted, found = _wanted(evidence), _searched(evidence)
-    counts = {kind: float(len(found[kind])) for kind in (KEY, IDS, GROUPS, DROPPED)}
-    searched = {kind: len(wanted[kind]) for kind in counts}
-    total = sum(counts.values())
-    looked = ", ".join(f"{count:,} {kind}" for kind, count in searched.items() if count)
+    wanted, short, found = _wanted(evidence), _short(evidence), _searched(evidence)
+    words, passed_over = _found_words(evidence)
+    counts = {kind: float(len(found[kind]) + len(words.get(kind, ()))) for kind in (KEY, *NAMING)}
+    searched = {
+        kind: len(wanted[kind]) + len(short[kind].words) if kind in short else len(wanted[kind])
+        for kind in counts
+    }
+    total, looked = sum(counts.values()), {kind: count for kind, count in searched.items() if count}
+    unsearched = [said for kind in NAMING for said in short[kind].said(kind)]
+    if passed_over:
+        unsearched.append(
+            f"{passed_over:,} short ones are words that chance gives as often, and were passed over"
+        )
     if total:
         named = ", ".join(
             f"{int(count):,} of {searched[kind]:,} {kind}" for kind, count in counts.items() if count
         )
-        said = f"the bytes of the public files hold {named}: whoever knows one of them has the record"
-        return Measured(total, said, ", ".join(kind for kind, count in counts.items() if count), counts)
-    if not looked:
-        return Measured(
-            float("nan"),
-            f"no id, group label or key is long enough ({LONG_TEXT} letters, {LONG_NUMBER} digits) to be told from "
-            "chance in the bytes",
-        )
-    return Measured(0.0, f"none of {looked} stands in the bytes of a public file", figures=counts)
+        said = f"the public files hold {named}: whoever knows one of them has the record"
+    elif looked:
+        named = ", ".join(f"{count:,} {kind}" for kind, count in looked.items())
+        said = f"none of {named} stands in the bytes of a public file"
+        if any(short[kind].words for kind in NAMING):
+            said += f" (below {LONG_TEXT} letters, {LONG_NUMBER} digits: as a word of texts, categories and documents)"
+    else:
+        said = "there is no id, group label or key that can be told from chance in the files"
+    where = ", ".join(kind for kind, count in counts.items() if count)
+    figure = total if looked else float("nan")
+    return Measured(figure, "; ".join([said, *unsearched]), where, counts)
 
 
 def labels_left(evidence: Evidence) -> Measured:
@@ -114,14 +127,31 @@ def _searched(evidence: Evidence) -> dict[str, set[bytes]]:
 def _search(evidence: Evidence) -> dict[str, set[bytes]]:
     wanted = _wanted(evidence)
     every = set().union(*wanted.values())
-    if evidence.folder is not None:
-        found = _found(evidence.folder, every)
-    else:
-        with TemporaryDirectory() as folder:
-            place = Path(folder) / "release"
-            evidence.masking.release.write(place)
-            found = _found(place, every)
+    with _written(evidence) as folder:
+        found = _found(folder, every)
+        if any(short.words for short in _short(evidence).values()):
+            evidence.once("words", lambda: words_of(evidence.masking.release.table, folder))
     return {kind: strings & found for kind, strings in wanted.items()}
+
+
+def _found_words(evidence: Evidence) -> tuple[dict[str, set[str]], int]:
+    """Return the short strings that stand among the words of the release, and how many of them are left to chance."""
+    _searched(evidence)
+    words = evidence.once("words", set[str])
+    each = {kind: found_words(short.words, words) for kind, short in _short(evidence).items()}
+    return {kind: found for kind, (found, _) in each.items()}, sum(count for _, count in each.values())
+
+
+@contextmanager
+def _written(evidence: Evidence) -> Iterator[Path]:
+    """Give the folder of the public half, written for the time being where it is not yet."""
+    if evidence.folder is not None:
+        yield evidence.folder
+        return
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "release"
+        evidence.masking.release.write(place)
+        yield place
 
 
 def _found(folder: Path, wanted: set[bytes]) -> set[bytes]:
@@ -183,17 +213,37 @@ def _wanted(evidence: Evidence) -> dict[str, set[bytes]]:
 
 def _collected(evidence: Evidence) -> dict[str, set[bytes]]:
     truth, released = evidence.masking.truth, evidence.masking.release.table
-    legitimate = _legitimate(released)
+    suppressed = set(_suppressed(truth, released, evidence)) - _legitimate(released)
+    naming = {kind: _encoded(filter(_is_long, texts)) for kind, texts in _naming(evidence).items()}
+    return {KEY: _keys(evidence), **naming, LABELS: _encoded(filter(_is_long, suppressed))}
+
+
+def _short(evidence: Evidence) -> dict[str, Sought]:
+    """Return the strings that are too short to be searched for in the bytes, by kind."""
+
+    def made() -> dict[str, Sought]:
+        return {
+            kind: Sought.of({text for text in texts if not _is_long(text)})
+            for kind, texts in _naming(evidence).items()
+        }
+
+    return evidence.once("short strings", made)
+
+
+def _naming(evidence: Evidence) -> dict[str, set[str]]:
+    """Return the ids, group labels and dropped texts of the truth, each string once."""
+    return evidence.once(
+        "naming strings", lambda: _named(evidence.masking.truth, evidence.masking.release.table)
+    )
+
+
+def _named(truth: Table, released: Table) -> dict[str, set[str]]:
+    ids = set() if truth.ids is None else _said(truth.ids.to_pylist())
     groups = [_values(truth, name) for name in truth.schema.with_role("group")]
     dropped = [_values(truth, c.name) for c in truth.schema.columns if c.drop and _names_people(c, truth)]
-    ids = set() if truth.ids is None else _long(truth.ids.to_pylist())
-    return {
-        KEY: _keys(evidence),
-        IDS: ids,
-        GROUPS: _long(text for texts in groups for text in texts) - legitimate - ids,
-        DROPPED: _long(text for texts in dropped for text in texts) - legitimate - ids,
-        LABELS: _long(_suppressed(truth, released, evidence)) - legitimate,
-    }
+    others = [_said(text for texts in some for text in texts) for some in (groups, dropped)]
+    rest = [texts - _legitimate(released) - ids for texts in others]
+    return dict(zip(NAMING, (ids, *rest), strict=True))
 
 
 def _values(table: Table, name: str) -> list[Any]:
@@ -207,10 +257,17 @@ def _names_people(column: Column, truth: Table) -> bool:
     return column.kind == "text" and len(_values(truth, column.name)) > OWN_TEXTS * len(truth)
 
 
-def _long(texts: Any) -> set[bytes]:
-    """Return texts that are long enough; digits must be more of them, because files are full of digits."""
-    said = (str(text) for text in texts if text is not None)
-    return {text.encode() for text in said if len(text) >= (LONG_NUMBER if text.isdigit() else LONG_TEXT)}
+def _said(values: Iterable[Any]) -> set[str]:
+    return {str(value) for value in values if value is not None}
+
+
+def _is_long(text: str) -> bool:
+    """Whether a text is not found by chance; digits must be more of them, because files are full of digits."""
+    return len(text) >= (LONG_NUMBER if text.isdigit() else LONG_TEXT)
+
+
+def _encoded(texts: Iterable[str]) -> set[bytes]:
+    return {text.encode() for text in texts}
 
 
 def _keys(evidence: Evidence) -> set[bytes]:
@@ -220,14 +277,14 @@ def _keys(evidence: Evidence) -> set[bytes]:
     return {secret, secret.hex().encode(), secret.hex().upper().encode(), base64.b64encode(secret)}
 
 
-def _legitimate(released: Table) -> set[bytes]:
+def _legitimate(released: Table) -> set[str]:
     """Return what the release may say: names, descriptions, categories and labels, and texts of columns in clear."""
     said: set[str] = set(released.names)
     for column in released.schema.columns:
         said |= {column.description, *column.categories, *(label for _, label in column.labels)}
         if column.kind == "text" and not column.roles & {"id", "group"}:
             said |= {str(value) for value in _values(released, column.name) if value is not None}
-    return {text.encode() for text in said}
+    return said
 
 
 def _suppressed(truth: Table, released: Table, evidence: Evidence) -> Iterator[str]:

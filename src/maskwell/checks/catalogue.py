@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from .evidence import Evidence
-from .findings import Finding, Limits
+from .findings import FAIL, WARN, Finding, Limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,11 @@ class Check:
         """Make the check and judge its figure."""
         own = self.limits if limits is None else limits
         found = self.measure(evidence)
+        verdict = own.verdict(found.figure) if found.verdict is None else found.verdict
         return Finding(
             self.name,
             found.figure,
-            own.verdict(found.figure) if found.verdict is None else found.verdict,
+            WARN if verdict == FAIL and not found.may_fail else verdict,
             own,
             found.where,
             found.said,
@@ -43,6 +44,7 @@ class Measured:
     """A figure (the worst of `figures`; not a number where there is nothing to check) and what it means here.
 
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
+    Where not `may_fail`, because too little was seen, it warns at most.
     """
 
     figure: float
@@ -51,6 +53,7 @@ class Measured:
     figures: Mapping[str, float] = field(default_factory=dict)
     sampled: int | None = None
     verdict: str | None = None
+    may_fail: bool = True
 
 
 def checks() -> tuple[Check, ...]:

@@ -70,7 +70,10 @@ CHECKS = (
     ),
     Check(
         "known strings",
-        Limits(fail=0.0, reason="strings this long do not occur by chance"),
+        Limits(
+            fail=0.0,
+            reason="what is counted does not occur by chance: long strings, and short words beyond what chance gives",
+        ),
         "Find how they came into the file, and write it anew without them.",
         known_strings,
     ),

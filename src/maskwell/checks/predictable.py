@@ -25,7 +25,7 @@ from .seeds import BY_RECORD, GENERATORS, common_seeds
 FIRST, MORE = 60, 4  # records on which all seeds are tried: so many, and more for each column
 THEN = 1_000  # records on which the most promising are tried again, and after them all
 PROMISING = 20
-WIDEST, LONGEST, MOST = 8, 16, 40  # columns taken together, filled record by record, looked at
+WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed
 FEWEST = 40
 
@@ -111,7 +111,7 @@ def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[Gu
     spans, known = _side_by_side(orders, first)
     starts = np.cumsum([0, *(one.span.shape[1] for one in orders)])[:-1]
     for label, draw in GENERATORS.items():
-        across = width if label in BY_RECORD and width <= LONGEST else 1
+        across = width if width <= BY_RECORD.get(label, 0) else 1
         drawn = draw(seeds, first * across)
         for stride, offset in {(1, 0), *((across, k) for k in range(min(across, WIDEST)))}:
             draws = np.ascontiguousarray(drawn[:, offset::stride][:, :first])

@@ -1,4 +1,4 @@
-"""Checks of columns against one another: order, exact identities, clear columns that tell, columns said twice."""
+"""Checks of columns against one another: order, identities, columns said twice."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
 from .findings import PASS
+from .near_identities import NearIdentity, near_identities
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import covariance, errors, noised_columns
 
 TOLD = 0.5  # correlations between columns from which on they are listed
-FOLDS = 4
-MOST_LEVELS, FEWEST_IN_LEVEL = 60, 5  # categories of a clear column that predict, and the records they need
 
 
 def order_of_truth(evidence: Evidence) -> Measured:
@@ -113,7 +112,7 @@ def _correlation(first: Floats, second: Floats) -> float:
 
 
 def identities(evidence: Evidence) -> Measured:
-    """Measure the noise left once exact linear identities of the truth are used to filter it."""
+    """Measure the noise left once linear identities of nearly all true records are used to filter it."""
     from ..io.identities import find_identities
     from ..masking.totals import amounts
 
@@ -123,10 +122,12 @@ def identities(evidence: Evidence) -> Measured:
     if len(names) < 2 or not noisy:
         return Measured(NOTHING, "an identity needs two numbers that are released, one of them noised")
     x = np.column_stack([evidence.true(name)[sample] for name in names])
-    found = [one for one in find_identities(x, names) if {one.total, *dict(one.parts)} & set(noisy)]
+    every = near_identities(x, names, find_identities(x, names))
+    found = [one for one in every if {one.identity.total, *dict(one.identity.parts)} & set(noisy)]
     if not found:
         return Measured(
-            1.0, "no exact identity between the released columns holds in the truth: nothing averages out"
+            1.0,
+            "no identity between the released columns holds in nearly all true records: nothing averages out",
         )
     z = np.column_stack([evidence.noised(name)[sample] for name in names])
     left = _filtered(z - x, names, found)
@@ -142,100 +143,40 @@ def identities(evidence: Evidence) -> Measured:
     return Measured(left[worst], said, worst, left, evidence.looked_at(sample))
 
 
-def _filtered(noise: Floats, names: list[str], found: list[Any]) -> dict[str, float]:
+def _filtered(noise: Floats, names: list[str], found: list[NearIdentity]) -> dict[str, float]:
     """Return the share of each member's noise variance left by generalised least squares under the identities.
 
-    With A x = 0 in the truth and noise of covariance V, x is estimated by z - V A' (A V A')^+ A z.
+    With A x = 0 in the truth, up to rounding of variance R, and noise of covariance V, x is estimated by
+    z - V A' (A V A' + R)^+ A z.
     """
-    members = [n for n in names if any(n == one.total or n in dict(one.parts) for one in found)]
+    rules, members = _rules(found, names)
     inside = noise[:, [names.index(name) for name in members]]
     inside = inside[~np.isnan(inside).any(axis=1)]
     if len(inside) < FEWEST + 10 * len(members):
         return {}
-    rules = np.zeros((len(found), len(members)))
-    for row, one in zip(rules, found, strict=True):
-        row[members.index(one.total)] = -1.0
-        for part, coefficient in one.parts:
-            row[members.index(part)] = coefficient
     v = inside.T @ inside / len(inside)
     sds = np.sqrt(np.diag(v))
     scale = np.where(sds > 0, sds, 1.0)
     v, rules = v / np.outer(scale, scale), rules * scale
-    rules /= np.maximum(np.linalg.norm(rules, axis=1, keepdims=True), 1e-300)
-    gain = v @ rules.T @ np.linalg.pinv(rules @ v @ rules.T, rcond=1e-9, hermitian=True) @ rules @ v
+    sizes = np.maximum(np.linalg.norm(rules, axis=1), 1e-300)
+    rules /= sizes[:, None]
+    rounding = np.diag((np.array([one.slack for one in found]) / sizes) ** 2)
+    seen = np.linalg.pinv(rules @ v @ rules.T + rounding, rcond=1e-9, hermitian=True)
+    gain = v @ rules.T @ seen @ rules @ v
     left = np.clip(1 - np.diag(gain) / np.where(sds > 0, np.diag(v), 1.0), 0.0, 1.0)
     return {name: float(share) for name, share, sd in zip(members, left, sds, strict=True) if sd > 0}
 
 
-def predictable_from_clear(evidence: Evidence) -> Measured:
-    """Measure how well columns that leave in clear predict the true values of masked ones, on records held out."""
-    clear, sample = [*_predictors(evidence)], evidence.sample(purpose=(5,))
-    if not clear or not evidence.numbers:
-        return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
-    simple = np.hstack([_features(evidence, name, sample, False) for name in clear])
-    bent = np.hstack([_features(evidence, name, sample, True) for name in clear])
-    designs = [simple, bent] if bent.shape[1] > simple.shape[1] else [simple]
-    found = {}
-    for name in evidence.numbers:
-        x = evidence.true(name)[sample]
-        known = ~np.isnan(x)
-        if known.sum() >= FEWEST * FOLDS and np.ptp(x[known]) > 0:
-            found[name] = max(0.0, *(_held_out(design[known], x[known]) for design in designs))
-    if not found:
-        return Measured(NOTHING, "too few open values to predict masked numbers from clear columns")
-    worst = max(found, key=lambda name: found[name])
-    said = (
-        f"columns in clear explain {found[worst]:.0%} of the variance of the true {worst} on records held out: noise "
-        "cannot hide that part of it"
-    )
-    return Measured(found[worst], said, worst, found, evidence.looked_at(sample))
-
-
-def _predictors(evidence: Evidence) -> Iterator[str]:
-    schema = evidence.masking.masked.schema
-    for name in evidence.clear:
-        if schema[name].kind != "text" and "group" not in schema[name].roles:
-            yield name
-
-
-def _features(evidence: Evidence, name: str, sample: Any, bent: bool) -> Floats:
-    """Return what a clear column predicts with: its value (and its square and logarithm), or its larger categories."""
-    values = evidence.released(name)[sample]
-    known = ~np.isnan(values)
-    closed = [] if known.all() else [(~known).astype(np.float64)]
-    if evidence.masking.masked.schema[name].kind == "category":
-        levels, counts = np.unique(values[known], return_counts=True)
-        large = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
-        large = large[np.sort(-counts)[: len(large)] <= -FEWEST_IN_LEVEL]
-        dummies = [(values == level).astype(np.float64) for level in large[1:]]
-        return _stacked([*dummies, *closed], len(values))
-    centre = values[known].mean() if known.any() else 0.0
-    spread = values[known].std() if known.any() else 0.0
-    if not spread > 0:
-        return _stacked(closed, len(values))
-    scaled = np.where(known, (values - centre) / spread, 0.0)
-    further = [scaled**2, np.sign(scaled) * np.log1p(np.abs(scaled))] if bent else []
-    return _stacked([scaled, *further, *closed], len(values))
-
-
-def _stacked(columns: list[Floats], count: int) -> Floats:
-    return np.column_stack(columns) if columns else np.empty((count, 0))
-
-
-def _held_out(design: Floats, x: Floats) -> float:
-    """Return the share of the variance explained on folds that the fit did not see; a slight ridge steadies it."""
-    design = np.column_stack([np.ones(len(x)), design])
-    x = (x - x.mean()) / x.std()
-    fold = np.arange(len(x)) % FOLDS  # records stand in the truth's order: each fold has some of every part
-    parts = [(design[fold == k], x[fold == k]) for k in range(FOLDS)]
-    grams = [d.T @ d for d, _ in parts]
-    sums = [d.T @ y for d, y in parts]
-    ridge = 1e-6 * len(x) * np.eye(design.shape[1])
-    lost = 0.0
-    for k, (d, y) in enumerate(parts):
-        solved = np.linalg.solve(sum(grams) - grams[k] + ridge, sum(sums) - sums[k])
-        lost += float(((y - d @ solved) ** 2).sum())
-    return 1 - lost / len(x)
+def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[str]]:
+    """Write identities as rows A with A x = 0, and name the columns that take part in them."""
+    each = [one.identity for one in found]
+    members = [n for n in names if any(n == one.total or n in dict(one.parts) for one in each)]
+    rules = np.zeros((len(each), len(members)))
+    for row, one in zip(rules, each, strict=True):
+        row[members.index(one.total)] = -1.0
+        for part, coefficient in one.parts:
+            row[members.index(part)] = coefficient
+    return rules, members
 
 
 def near_duplicates(evidence: Evidence) -> Measured:
