@@ -34,7 +34,7 @@ def test_a_refusal_says_why_what_would_pass_and_that_nothing_was_written(build: 
     text = release_summary(build(passed=False))
     assert "MAY NOT BE RELEASED\n  - nearest record finds 32%" in text
     assert "what would pass\n  - more noise: r0 = 0.9" in text
-    assert text.endswith("nothing was written")
+    assert text.endswith("nothing was released")
 
 
 def test_what_comes_from_a_seed_is_for_studies_only(seeded: Outcome) -> None:
@@ -103,5 +103,5 @@ def test_it_fits_one_screen_however_much_there_is(build: Build, passed: bool) ->
     assert lines[-1] == (
         "stays inside:  out/private/ (key, links, truth, internal report)"
         if passed
-        else "nothing was written"
+        else "nothing was released"
     )

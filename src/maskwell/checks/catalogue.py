@@ -26,10 +26,12 @@ class Check:
         own = self.limits if limits is None else limits
         found = self.measure(evidence)
         verdict = own.verdict(found.figure) if found.verdict is None else found.verdict
+        if found.surely is not None and verdict == FAIL and own.verdict(found.surely) != FAIL:
+            verdict = WARN
         return Finding(
             self.name,
             found.figure,
-            WARN if verdict == FAIL and not found.may_fail else verdict,
+            verdict,
             own,
             found.where,
             found.said,
@@ -44,7 +46,7 @@ class Measured:
     """A figure (the worst of `figures`; not a number where there is nothing to check) and what it means here.
 
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
-    Where not `may_fail`, because too little was seen, it warns at most.
+    Where little was seen, `surely` is what the figure is at least: it fails where that does, and else warns at most.
     """
 
     figure: float
@@ -53,7 +55,7 @@ class Measured:
     figures: Mapping[str, float] = field(default_factory=dict)
     sampled: int | None = None
     verdict: str | None = None
-    may_fail: bool = True
+    surely: float | None = None
 
 
 def checks() -> tuple[Check, ...]:

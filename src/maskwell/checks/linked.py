@@ -92,10 +92,10 @@ def outer_links(evidence: Evidence) -> Measured:
         f"correctly (95% interval {low:.1%} to {high:.1%}){times}: who stands out is found first"
     )
     if is_few := count < FEW_OUTER:
-        said += f"; {count} records are too few to fail ({FEW_OUTER} are enough)"
+        said += f"; {count} records are few, so that it fails only where the whole interval does"
     outer = int(OUTER_SHARE * evidence.records)
     sampled = count if count < outer else None
-    return Measured(rate, said, name, {name: rate}, sampled, may_fail=not is_few)
+    return Measured(rate, said, name, {name: rate}, sampled, surely=low if is_few else None)
 
 
 def links_of(evidence: Evidence) -> Links:

@@ -61,7 +61,9 @@ def _released(plan: Path, seed: int | None) -> Outcome:
 def _in_short(outcome: Outcome) -> list[str]:
     from ..report import refusal_summary
 
-    return refusal_summary(outcome).splitlines() if not outcome.passed else summary(outcome).splitlines()
+    if outcome.passed:
+        return summary(outcome).splitlines()
+    return [*refusal_summary(outcome).splitlines(), *(f"  - {one}" for one in outcome.mind)]
 
 
 def _reports(outcome: Outcome) -> str:

@@ -151,7 +151,7 @@ class Outcome:
             return "Release: passed" + (", for studies only (--seed)" if self.masking.card.seeded else "")
         if self.despite is not None:
             return f"Release: NOT passed, released despite that ({self.despite})"
-        return "Release: REFUSED, nothing is written"
+        return "Release: REFUSED, nothing is released"
 
     def _risk_lines(self) -> list[str]:
         width = max(len(name) for name in self.after)

@@ -127,7 +127,7 @@ def _is_not_enough(advice: Any) -> bool:
 
 def _written(outcome: Any) -> list[str]:
     if outcome.release is None:
-        return ["", "nothing was written"]
+        return ["", "nothing was released"]
     card = {"open": "card in the open", "sealed": "card sealed", "kept": "without the card"}
     where = "for studies:" if is_seeded(outcome) else "may leave:"
     return [
