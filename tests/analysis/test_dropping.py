@@ -94,3 +94,14 @@ def test_where_noise_decides_who_is_coded_it_is_said():
     mask = Chain((IndependentNoise(("x",), variance=0.3), Coding(("x",), top=1.0)))
     found = fit("y ~ x", apply(mask, table, seed=1).release, missing="drop", seed=2, draws=50, naive=False)
     assert "noise decided which records are coded in 'x'" in repr(found).replace("\n    ", " ")
+
+
+def test_what_lies_below_every_logarithm_is_refused_unless_it_is_left_out():
+    rng = np.random.default_rng(5)
+    x = np.maximum(np.exp(rng.normal(size=400)) - 0.3, 0.0)
+    schema = Schema((Column("y", "continuous"), Column("x", "continuous", bottom=0.0)))
+    table = Table.from_frame(pa.table({"y": x + rng.normal(size=400), "x": x}), schema)
+    release = apply(IndependentNoise(("x",), variance_ratio=0.2, transform="log"), table, seed=1).release
+    with pytest.raises(BadPlan, match="values of 'x' are coded at the bottom"):
+        fit("y ~ log(x)", release, seed=1, draws=20)
+    assert fit("y ~ log(x)", release, missing="drop", seed=1, draws=50, naive=False).records < 400

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import maskwell as mw
 from maskwell.analysis.corrections import Forecast
 from maskwell.attacks import NearestRecord
 from maskwell.errors import BadPlan
@@ -151,3 +152,22 @@ def test_models_come_as_texts_mappings_and_plans():
         Model.of({"formla": "y ~ x"})
     with pytest.raises(BadPlan, match="from 0 on"):
         Model("y ~ x", at_most_wider=-1)
+
+
+@pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
+def test_a_gap_that_another_record_brought_is_left_out() -> None:
+    """Swaps move statuses: a record that carries another's code has no value on the log scale."""
+    survey = mw.datasets.housing(4000)
+    noise = mw.IndependentNoise(("INCOME", "HOME_VAL", "MORTGAGE"), variance_ratio=0.3, transform="log")
+    masking = mw.swap(
+        mw.apply(noise, survey, seed=1), mw.NearestRecord(match_blocks=("REGION",)), mw.SwapShare(0.1)
+    )
+    model = "log(HOME_VAL) ~ log(INCOME) + log(MORTGAGE)"
+    (found,) = mw.compare(masking, models=[model]).models
+    columns = ("HOME_VAL", "INCOME", "MORTGAGE")
+    both = [table.is_open(columns).all(axis=1) for table in (masking.truth, masking.masked)]
+    assert (both[0] & ~both[1]).any()
+    assert not found.refused
+    assert found.adjusted_records <= int((both[0] & both[1]).sum())
+    sigma = found.adjusted[found.names.index("sigma")]
+    assert 0.3 < sigma < 0.9

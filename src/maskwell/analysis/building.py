@@ -143,6 +143,8 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
     covariates = _covariates(variables, unknown, groups if asked.covariate_groups else [], factors)
     limits = bounds(release.card, release.table, variables, erring=asked.measurement_error)
     lower, upper = (None, None) if limits is None else limits
+    if upper is not None:
+        _check_logarithms(upper, variables)
     numbers = [j for j, v in enumerate(variables) if not v.is_category and unknown[:, j].any()]
     noise = counts = None
     if asked.family in (POISSON, NEGATIVE_BINOMIAL) and unknown[:, -1].any():
@@ -168,6 +170,16 @@ def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
         counted=None if counted.all() else counted,
         missing=np.stack([sides[name].missing for name in order], axis=1),
     )
+
+
+def _check_logarithms(upper: Floats, variables: Sequence[Variable]) -> None:
+    """Refuse values that are known to lie where they have no logarithm, on whose scale the column is."""
+    for variable, ends in zip(variables, upper.T, strict=True):
+        if (count := int(np.isneginf(ends).sum())) > 0:
+            raise BadPlan(
+                f"{count:,} values of {variable.name!r} are coded at the bottom, at or below what has a logarithm, and "
+                "its noise is on the log scale: leave these records out (missing='drop')"
+            )
 
 
 def _reread(sides: dict[str, Seen], asked: Asked, release: Release) -> dict[str, Seen]:

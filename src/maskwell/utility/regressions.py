@@ -34,6 +34,7 @@ from .sides import Sides
 from .summed import with_totals
 
 FITTED = 1_500  # records of a sampled fit: some seconds
+LOST = 1.2  # R-hat from which on chains of a fit tell nothing
 MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignored
 SLIGHT = (
     0.01  # share at a limit times the noise's share of the variance: the attenuation is off by less than this
@@ -234,6 +235,8 @@ def _drawn(model: Model, release: Release, seed: int) -> Estimated:
             model.formula, release, family=model.family, naive=False, seed=seed, progress=False,
             chains=CHAINS, draws=DRAWS, warmup=WARMUP,
         )  # fmt: skip
+    if float(np.nanmax(found.diagnostics.r_hat)) > LOST:
+        raise BadPlan("the chains of the adjusted fit did not agree: fit(...) with more draws tells more")
     rows = list(found.summary())
     notes = (
         [] if found.converged else ["the draws of the adjusted fit are few: its last digits are uncertain"]
@@ -269,10 +272,17 @@ def _present(sides: Sides, columns: Sequence[str]) -> list[str]:
 
 
 def _complete(sides: Sides, columns: Sequence[str]) -> Integers:
-    """Return the released records that the truth has open in all columns of a model, whatever became of them."""
+    """Return the released records that the truth has open in all columns of a model.
+
+    What became of them under noise does not matter, but those that carry another record's gap or code are left out.
+    """
+    swapped = sides.masking.card.swapped
+    moved = () if swapped is None else swapped.columns
     is_open = np.ones(len(sides.released), bool)
     for name in columns:
         is_open &= sides.truth.status(name)[sides.rows] == OPEN
+        if name in moved:
+            is_open &= sides.released.status(name) == OPEN
     return np.flatnonzero(is_open)
 
 

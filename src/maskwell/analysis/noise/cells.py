@@ -90,7 +90,7 @@ def bounds(
             continue
         low, high = _limits(law_of(card, variable.name), table, variable.name)
         lower[:, v], upper[:, v] = _on_scale(low, variable.log_shift), _on_scale(high, variable.log_shift)
-    found = np.isfinite(lower).any() or np.isfinite(upper).any()
+    found = (lower > -np.inf).any() or (upper < np.inf).any()
     return (lower, upper) if found else None
 
 
