@@ -229,3 +229,35 @@ def test_a_card_is_sealed_as_the_plan_says(folder: Path) -> None:
     names = {path.name for path in (folder / "out").iterdir()}
     assert "card.json.age" in names
     assert "card.json" not in names
+
+
+def test_a_bound_on_intervals_is_judged_with_swaps_and_where_nothing_can_be_forecast(folder: Path) -> None:
+    models = [{"formula": "Y ~ X", "at_most_wider": 9.0}]
+    swapped = release(plan_in(folder, NOISE | {"r0": 0.75}, models=models, swap={}), seed=3)
+    assert swapped.swapping is not None
+    assert swapped.swapping.swaps > 0
+    assert not any("cannot be forecast" in reason for reason in swapped.reasons)
+    logs = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 2.0, "transform": "log"}
+    models = [{"formula": "log(Y) ~ log(X)", "at_most_wider": 0.01}]
+    elsewhere = {"release": "out-2", "private": "inside-2"}
+    found = release(plan_in(folder, logs, models=models, output=elsewhere), seed=3)
+    assert any("the interval of log(X) widens by" in reason for reason in found.reasons)
+
+
+def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_against(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    columns = {"X": np.exp(rng.normal(0, 1.3, 600)).round(2), "Y": rng.normal(50, 9, 600).round(1)}
+    schema = Schema(tuple(Column(name, "continuous", frozenset({"key"}), unit=0.01) for name in columns))
+    mw.write(Table.from_frame(pa.table(columns), schema), tmp_path / "homes.csv")
+    (tmp_path / "homes.toml").write_text(schema.to_toml())
+    noise = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 0.03}
+    said = " ".join(map(str, release(plan_in(tmp_path, noise), seed=1).advice))
+    assert (
+        'noise on the log scale (transform = "log") or a top code for the most skewed columns: X (7.' in said
+    )
+    light, against = noise | {"variance_ratio": 0.015}, {"max_rate": 0.9, "intruders": ["nearest"]}
+    found = release(plan_in(tmp_path, light, tolerance=against), seed=1)
+    assert any(
+        one.change.startswith("informed links: hold the tolerance against 'informed' too")
+        for one in found.advice
+    )

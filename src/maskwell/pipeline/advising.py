@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ..attacks import BayesIntruder, Risk, Risks
 from ..attacks.fingerprint import floor_of
@@ -12,6 +14,7 @@ from ..attacks.floor import HIDDEN, remedy
 from ..attacks.surviving import PATTERN
 from ..calibration.scaling import has_scale, scale_words
 from ..errors import BadPlan, MaskwellError, MaskwellWarning, NoLaw
+from ..laws.chained import combined_of
 from ..masking import Masking
 from ..table import Table
 from ..tolerances import MaxRate, Ratio
@@ -21,6 +24,12 @@ from .outcome import Advice
 from .stages import Stages
 from .verdict import Verdict, judged
 
+if TYPE_CHECKING:
+    from ..checks.findings import Finding
+
+INFORMED, OUTER = "informed links", "outer links"  # checks of the audit
+PATTERN_ALONE = ("fingerprint alone",)
+SKEWED = 2.0
 LARGEST_FACTOR = 16.0
 HALVINGS = 3
 MOST_COLUMNS = 4
@@ -39,14 +48,46 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
             step(2)
             advice += more_swaps(case, found)
         step(3)
-        advice += [
-            Advice(
-                f"{one.check}: {one.remedy.rstrip('.')}",
-                {"figure": _number(one.figure), "fails_from": one.limits.fail},
-            )
-            for one in verdict.audit.failures
-        ]
+        advice += [_remedied(case, found, one) for one in verdict.audit.failures]
     return tuple(advice)
+
+
+def _remedied(case: Situation, found: Met, failure: Finding) -> Advice:
+    """Say what helps against a leak that the audit found, with names and figures of this file where there are any."""
+    figures: dict[str, Any] = {"figure": _number(failure.figure), "fails_from": failure.limits.fail}
+    change = failure.remedy.rstrip(".")
+    if failure.check == INFORMED and failure.where in case.intruders and case.judge.met(found.after):
+        held = [*case.judge.held, *({failure.where} - {*case.judge.held})]
+        named = ", ".join(f'"{name}"' for name in held if name not in PATTERN_ALONE)
+        who = f"{failure.where!r} too, who finds {failure.figure:.1%}"
+        change = f"hold the tolerance against {who}: intruders = [{named}]"
+        if failure.where in case.judge.held:
+            change = f"a tolerance below {failure.limits.fail:.0%}, from which on the audit fails"
+    elif failure.check == OUTER and (skewed := _skewed(case, found)):
+        listed = ", ".join(f"{name} ({figure:.1f})" for name, figure in skewed.items())
+        change = (
+            f'noise on the log scale (transform = "log") or a top code for the most skewed columns: {listed}'
+        )
+        figures["skewness"] = skewed
+    return Advice(f"{failure.check}: {change}", figures)
+
+
+def _skewed(case: Situation, found: Met) -> dict[str, float]:
+    """Return the masked amounts whose noise is on their own scale and that have long tails, with their skewness."""
+    measured = {}
+    for law in map(combined_of, found.masking.card.laws):
+        for j, name in enumerate(law.columns):
+            outlets = getattr(law, "outlets", ())
+            if not outlets or outlets[j].log_shift is not None or not case.table.schema[name].is_number:
+                continue
+            values = case.table.floats(name)
+            values = values[~np.isnan(values)]
+            if len(values) > 2 and values.std() > 0:
+                measured[name] = float(((values - values.mean()) ** 3).mean() / values.std() ** 3)
+    tails = sorted(
+        ((name, figure) for name, figure in measured.items() if abs(figure) > SKEWED), key=lambda x: -x[1]
+    )
+    return dict(tails[:MOST_COLUMNS])
 
 
 def _number(figure: float) -> float | None:

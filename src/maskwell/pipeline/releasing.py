@@ -136,7 +136,7 @@ def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outco
     masking = found.masking
     with case.stages.stage("compare"):
         utility = compared(case.plan, masking)
-    verdict = judged(case, masking, found.after)
+    verdict = judged(case, masking, found.after, utility)
     unmet = [] if calibration is None or calibration.met else [_unmet(calibration)]
     reasons = verdict.reasons if verdict.passed else (*unmet, *verdict.reasons)
     outcome = Outcome(

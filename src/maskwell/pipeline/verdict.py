@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,15 @@ from ..errors import MaskwellError, MaskwellWarning
 
 if TYPE_CHECKING:
     from ..attacks import Risks
+    from ..card import NoiseCard
     from ..checks import Audit
     from ..masking import Masking
     from ..plan import ModelPlan, ReleasePlan
+    from ..utility import ModelUtility, Utility
     from .meeting import Situation
 
-INTERCEPT = "Intercept"
+INTERCEPT, SIGMA = "Intercept", "sigma"
+SLIGHT = 0.02  # share of records that were exchanged up to which a forecast leaves it out of account
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,12 @@ class Verdict:
         return not self.reasons
 
 
-def judged(case: Situation, masking: Masking, risks: Risks) -> Verdict:
-    """Judge a masking by everything that the plan asks."""
+def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | None = None) -> Verdict:
+    """Judge a masking by everything that the plan asks; where intervals cannot be forecast, by those compared."""
     with case.stages.stage("audit"):
         found = audited(case, masking, risks)
-    wider = [said for model in case.plan.models if (said := too_wide(model, masking))]
+    measured = () if utility is None else utility.models
+    wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
     return Verdict((*case.judge.reasons(risks), *wider, *failed), found)
 
@@ -52,11 +57,11 @@ def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:
         return audit(masking, limits=own.limits, risks=risks, earlier=earlier, largest=own.largest)
 
 
-def too_wide(model: ModelPlan, masking: Masking) -> str:
-    """Say where the intervals of a model are forecast to widen by more than the plan allows."""
+def too_wide(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:
+    """Say where the intervals of a model widen by more than the plan allows: by forecast, else as measured."""
     if model.at_most_wider is None:
         return ""
-    wider = widening(model, masking)
+    wider = widening(model, masking) or next((_widest(one) for one in measured if _is_of(one, model)), None)
     if wider is None:
         return f"{model.formula}: by how much its intervals widen cannot be forecast, so the bound is not known to hold"
     name, share = wider
@@ -74,10 +79,30 @@ def widening(model: ModelPlan, masking: Masking) -> tuple[str, float] | None:
     from ..analysis import forecast
 
     try:
-        found = forecast(model.formula, masking.truth, masking.card, family=model.family)
+        found = forecast(model.formula, masking.truth, _unswapped(masking.card), family=model.family)
     except MaskwellError:
         return None
-    slopes = {name: share for name, share in found.widening.items() if name != INTERCEPT} or found.widening
+    return _largest(found.widening)
+
+
+def _unswapped(card: NoiseCard) -> NoiseCard:
+    """Return a card as if nothing had been exchanged, where that is so little that intervals do not show it."""
+    swapped = card.swapped
+    return card if swapped is None or swapped.share > SLIGHT else replace(card, swapped=None)
+
+
+def _is_of(found: ModelUtility, model: ModelPlan) -> bool:
+    return (found.formula, found.family) == (model.formula, model.family)
+
+
+def _widest(found: ModelUtility) -> tuple[str, float] | None:
+    """Return the coefficient whose interval came out widest beside the original's, in this draw of the noise."""
+    pairs = zip(found.names, found.widening, strict=False)
+    return _largest({name: share for name, share in pairs if name != SIGMA and isfinite(share)})
+
+
+def _largest(shares: Mapping[str, float]) -> tuple[str, float] | None:
+    slopes = {name: share for name, share in shares.items() if name != INTERCEPT} or dict(shares)
     return max(slopes.items(), key=lambda one: one[1]) if slopes else None
 
 
