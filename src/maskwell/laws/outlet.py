@@ -80,7 +80,10 @@ class Outlet:
 
     def enter(self, x: Floats) -> Floats:
         """Transform true values to the scale on which noise is added."""
-        return x if self.log_shift is None else np.asarray(np.log(x + self.log_shift))
+        if self.log_shift is None:
+            return x
+        with np.errstate(divide="ignore"):  # a released value may be rounded to where the logarithm ends
+            return np.asarray(np.log(x + self.log_shift))
 
     def leave(self, noised: Floats, x: Floats) -> Floats:
         """Back-transform, keep within the limits and on the unit, and step off values that are codes."""

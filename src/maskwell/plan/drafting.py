@@ -84,7 +84,7 @@ def questions_of(decided: Decided) -> list[str]:
 
 def _head(decided: Decided, places: Places) -> list[str]:
     ready = (
-        "It can be run as it is:"
+        "It can be run as it is; whether it passes, the attacks and the audit will say:"
         if floor_question(decided) is None
         else "Decide what is asked below, then run"
     )
