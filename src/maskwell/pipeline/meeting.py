@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..attacks import Fingerprint, NearestRecord, Risks
+from ..attacks import BayesIntruder, Fingerprint, NearestRecord, Risks
 from ..calibration.scaling import has_scale, scaled, writable
 from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 12
 RAISED = 0.05  # by which share the scale is raised; twice that the second time, and so on
 MOST_ROUNDS = 4  # of swaps, each to a tighter tolerance
+LEFT_TO_OTHERS = 0.75  # of the tolerance, for a nearest record where a Bayesian intruder finds too much too
 FURTHER = 1.2  # times what is still too much: a swap against one intruder helps a little less against another
 
 
@@ -159,11 +160,19 @@ def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *
 
 
 def _limit(case: Situation, risks: Risks, against: str) -> Any:
-    """Return the tolerance for whom is swapped against: in proportion, where another finds more than he does."""
+    """Return the tolerance for whom is swapped against: tighter, where another finds too much as well.
+
+    By as much as the other finds more, and by what a swap against the one leaves the other: who weighs all records
+    still finds a third more of those that are left than the nearest record does (measured on the survey).
+    """
     tolerance, worst = case.judge.tolerance, case.judge.worst(risks)
     if not isinstance(tolerance, MaxRate) or worst is None or not worst.figure:
         return tolerance
-    return MaxRate(tolerance.max_rate * min(risks[against].rate / worst.figure, 1.0))
+    others = [one for one in case.judge.standings(risks) if one.name != against and not one.met]
+    left = (
+        LEFT_TO_OTHERS if any(isinstance(case.intruders[one.name], BayesIntruder) for one in others) else 1.0
+    )
+    return MaxRate(tolerance.max_rate * left * min(risks[against].rate / worst.figure, 1.0))
 
 
 def _tighter(limit: Any, worst: Standing) -> Any:
