@@ -115,3 +115,12 @@ def test_what_nobody_tried_has_no_rate(folder: Path) -> None:
     assert found.card_risk["sealed"] is None
     assert "sealed or kept not tried" in repr(found)
     assert release(plan_in(folder, output=elsewhere), seed=1).card_risk["sealed"] is not None
+
+
+def test_a_release_does_not_overwrite_the_one_it_is_nested_in(folder: Path) -> None:
+    release(plan_in(folder, HEAVY), seed=1)
+    before = bytes_of(folder)
+    again = {"release": "out", "private": "inside", "earlier": "out"}
+    with pytest.raises(BadPlan, match="would overwrite the earlier one"):
+        release(plan_in(folder, HEAVY, output=again), seed=1)
+    assert bytes_of(folder) == before

@@ -41,6 +41,11 @@ def check_folders(plan: MaskPlan) -> None:
     """Refuse, before any work, folders that cannot be written or that would overwrite the input."""
     inputs = [path for path in (plan.input.file, plan.input.schema) if path is not None]
     check_halves(plan.output.release, plan.output.private, inputs)
+    earlier = plan.output.earlier
+    if earlier is not None and earlier.resolve() == plan.output.release.resolve():
+        raise BadPlan(
+            "[output]: the release would overwrite the earlier one in which it is nested: give it a folder of its own"
+        )
 
 
 def mask_by_plan(plan: MaskPlan, *, seed: int | None = None, progress: Progress | None = None) -> Masking:
