@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 SURVEY, SCHEMA, FEWER_COLUMNS = "survey.csv", "survey.schema.toml", "survey.fewer.schema.toml"
 REFUSED, PASSING = "plan.refused.toml", "plan.toml"
+AMOUNTS = ("HOME_VAL", "INCOME", "MORTGAGE")
 MODEL = "log(HOME_VAL) ~ log(INCOME) + log(MORTGAGE)"
 DRAWS, WARMUP = 1000, 150  # of each of four chains: they agree, in seconds
 LEFT_OUT = ("BATHS", "MAINTAIN", "TAXES")
@@ -132,7 +133,8 @@ class Recipient:
 
 def recipients_fit(release: str | Path, survey: Table, *, seed: int | None = None) -> Recipient:
     """Fit the demo's model to a written release as a recipient would, and to the survey, which only we have."""
-    from ..analysis import fit
+    from ..analysis import fit, moment_correction
+    from ..analysis.dropping import complete
     from ..card import NoiseCard
     from ..masking import Release, read_release
 
@@ -140,13 +142,13 @@ def recipients_fit(release: str | Path, survey: Table, *, seed: int | None = Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # `warning` has it
         found = fit(MODEL, read_release(release), seed=seed, **options)
-        original = fit(MODEL, Release(survey, NoiseCard()), seed=seed, **options).summary()
+        original = moment_correction(MODEL, complete(Release(survey, NoiseCard()), AMOUNTS)[0])
     rows = [row for row in found.summary() if row.name != "sigma"]
     return Recipient(
         MODEL,
         found.records,
         tuple(row.name for row in rows),
-        tuple(original[row.name].estimate for row in rows),
+        tuple(float(original[row.name]) for row in rows),
         tuple(row.naive for row in rows),
         tuple(row.estimate for row in rows),
         tuple((row.low, row.high) for row in rows),
