@@ -12,8 +12,9 @@ import typer
 from typer.testing import CliRunner
 
 import maskwell as mw
-from maskwell.cli.releasing import Told, read_key, release
+from maskwell.cli.releasing import Told, release
 from maskwell.errors import BadInput
+from maskwell.pipeline.keys import read_key
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import BadInput, BadPlan
+from ..errors import BadPlan
 from .reading import JsonOption
 from .telling import said
 
@@ -18,12 +18,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from ..keystream import Key
     from ..pipeline import Outcome
 
 NO = 1  # exit code: the answer is no
 LONG = 5.0  # seconds from which on the time left is told
-LOOSE = 0o077
 
 
 def release(
@@ -56,6 +54,7 @@ def release(
 
     - `maskwell release plan.toml --json > figures.json`
     """
+    from ..pipeline.keys import read_key
     from ..plan import ReleasePlan
     from ..releasing import release as run
 
@@ -97,22 +96,6 @@ def _passphrase(file: Path | None) -> str:
             "the card is sealed by a passphrase: give --passphrase-file, or name recipients in [card]"
         )
     return str(typer.prompt("Passphrase of the card", hide_input=True, confirmation_prompt=True))
-
-
-def read_key(file: Path) -> Key:
-    """Read a key as the private half of a release has it: 64 hexadecimal digits, in a file closed to others."""
-    from ..keystream import Key
-
-    try:
-        mode, text = file.stat().st_mode, file.read_text(encoding="ascii").strip()
-        secret = bytes.fromhex(text)
-    except OSError as error:
-        raise BadInput(f"the key file {str(file)!r} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise BadInput(f"the key file {str(file)!r} holds no key: 64 hexadecimal digits") from None
-    if mode & LOOSE:
-        raise BadInput(f"the key file {str(file)!r} is open to others: chmod 600 it first")
-    return Key(secret)
 
 
 class Told:

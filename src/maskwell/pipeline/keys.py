@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 REFUSED, KEY, ATTEMPTS = "refused", "key.hex", "attempts.json"
 OUTCOME = "outcome.json"
+LOOSE = 0o077
 
 
 def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
@@ -31,7 +32,7 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
     for half in _released(private, table):
         if _is_same(half, plan, table):
             said = f"this plan released these records before ({half.name}): drawn by the same key, it is the same file"
-            return _read(half / KEY), [said]
+            return read_key(half / KEY), [said]
         raise BadPlan(
             f"the private folder holds a release of some of these records ({half.name}) by another plan: name its "
             "public folder as earlier in [output], so that the new noise is nested in it, for two independent noises "
@@ -42,7 +43,7 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
         return Key.from_os(), []
     count = len(refused_before(private))
     runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
-    return _read(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
+    return read_key(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
 
 
 def refused_before(private: Path) -> list[dict[str, Any]]:
@@ -91,10 +92,18 @@ def _write(path: Path, text: str) -> None:
     beside.replace(path)
 
 
-def _read(path: Path) -> Key:
-    if path.stat().st_mode & 0o077:
-        raise BadInput(f"{path} is open to others: chmod 600 it first")
-    return Key(bytes.fromhex(path.read_text(encoding="ascii")))
+def read_key(file: Path) -> Key:
+    """Read a key as the private half of a release has it: 64 hexadecimal digits, in a file closed to others."""
+    try:
+        mode, text = file.stat().st_mode, file.read_text(encoding="ascii").strip()
+        secret = bytes.fromhex(text)
+    except OSError as error:
+        raise BadInput(f"the key file {str(file)!r} cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise BadInput(f"the key file {str(file)!r} holds no key: 64 hexadecimal digits") from None
+    if mode & LOOSE:
+        raise BadInput(f"the key file {str(file)!r} is open to others: chmod 600 it first")
+    return Key(secret)
 
 
 def _released(private: Path, table: Table) -> list[Path]:
