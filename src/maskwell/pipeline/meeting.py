@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 12
 RAISED = 0.05  # by which share the scale is raised; twice that the second time, and so on
 MOST_ROUNDS = 4  # of swaps, each to a tighter tolerance
-LEFT_TO_OTHERS = 0.75  # of the tolerance, for a nearest record where a Bayesian intruder finds too much too
+LEFT_TO_OTHERS = 0.65  # of the tolerance, for a nearest record where a Bayesian intruder finds too much too
 FURTHER = 1.2  # times what is still too much: a swap against one intruder helps a little less against another
 
 
@@ -163,7 +163,7 @@ def _limit(case: Situation, risks: Risks, against: str) -> Any:
     """Return the tolerance for whom is swapped against: tighter, where another finds too much as well.
 
     By as much as the other finds more, and by what a swap against the one leaves the other: who weighs all records
-    still finds a third more of those that are left than the nearest record does (measured on the survey).
+    still finds up to half more of those that are left than the nearest record does (measured on the survey).
     """
     tolerance, worst = case.judge.tolerance, case.judge.worst(risks)
     if not isinstance(tolerance, MaxRate) or worst is None or not worst.figure:
