@@ -33,6 +33,10 @@ class BadPlan(MaskwellError):
     """The plan (mask, schema or plan file) contradicts itself or the data."""
 
 
+class HopelessSwap(BadPlan):
+    """No exchange of these columns can meet the tolerance."""
+
+
 class NoLaw(MaskwellError):
     """The release has no noise law, so nothing can be computed from one."""
 

@@ -347,7 +347,7 @@ def test_intruders_side_by_side_answer_as_they_do_alone(make_people):
     """What they share is computed once, and changes nothing: also with swaps, priors and errors among them."""
     noisy = masked(mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.3), make_people(90))
     where = {"match_blocks": ("REGION",), "fields": ("INCOME", "TAX")}
-    swapped = mw.swap(noisy, mw.NearestRecord(**where), mw.MaxRate(0.3))
+    swapped = mw.swap(noisy, mw.NearestRecord(**where), mw.SwapShare(0.5))
     assert swapped.swapping is not None
     plans = {
         "told": mw.BayesIntruder(**where),

@@ -19,11 +19,13 @@ def swapped() -> mw.Masking:
     rng = np.random.default_rng(4)
     columns = {"x": rng.normal(50, 9, 240).round(1), "y": rng.normal(20, 5, 240).round(1)}
     columns["r"] = rng.choice(["n", "s", "w"], 240)
+    columns["said"] = rng.choice(["yes", "no"], 240)
     schema = Schema(
         (
             Column("x", "continuous", KEY, unit=0.1),
             Column("y", "continuous", KEY, unit=0.1),
             Column("r", "category", BLOCK, categories=("n", "s", "w")),
+            Column("said", "category", categories=("yes", "no")),
         )
     )
     noise = mw.IndependentNoise(("x", "y"), variance_ratio=0.1)

@@ -347,8 +347,9 @@ def test_fingerprints_can_be_swapped_away(masking):
     plan = mw.Fingerprint(columns=(*VALUES, *AMOUNTS), match_blocks=("REGION",))
     before = mw.attack(plan, masking)
     assert before.fields == ("SEX", "EDU", *AMOUNTS)
-    after = mw.attack(plan, mw.swap(masking, plan, mw.MaxRate(before.rate / 2)))
-    assert after.expected_correct <= before.expected_correct / 2
+    after = mw.attack(plan, mw.swap(masking, plan, mw.SwapShare(0.5)))
+    assert after.his_record.expected_correct <= before.expected_correct / 2
+    assert after.expected_correct == after.his_values.expected_correct == before.expected_correct
 
 
 def test_partners_have_another_fingerprint_the_likest_first(people, masking):

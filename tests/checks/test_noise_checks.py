@@ -274,7 +274,7 @@ def test_swapped_records_are_judged_by_the_noise_before_the_exchange():
     masking = apply(
         mw.IndependentNoise(AMOUNTS, variance_ratio=0.09), true_file(600), key=Key(bytes(range(32)))
     )
-    swapped = mw.swap(masking, mw.NearestRecord(fields=AMOUNTS), mw.MaxRate(0.02))
+    swapped = mw.swap(masking, mw.NearestRecord(fields=AMOUNTS), mw.SwapShare(0.5))
     assert swapped.swapping.swaps > 20
     for check in ("affine noise", "best estimate", "cells left true"):
         assert finding(swapped, check).figure == finding(masking, check).figure

@@ -26,7 +26,7 @@ def masking(people):
 
 @pytest.fixture(scope="module")
 def swapped(masking):
-    return mw.swap(masking, PLAN, mw.MaxRate(0.2), domains="EDU")
+    return mw.swap(masking, PLAN, mw.SwapShare(0.7), domains="EDU")
 
 
 def test_a_swapped_masking_comes_back_from_disk(swapped, tmp_path):

@@ -19,6 +19,7 @@ from maskwell.table import Table
 KEY = Key(bytes(range(32)))
 NOISE = {"mask": "CorrelatedNoise", "columns": ["X", "Y"], "r0": 0.5}
 LIGHT = NOISE | {"r0": 0.9}
+EXCHANGED = {"exempt_values": "the intruder holds X and Y; what he is after is SAID"}
 INTRUDERS = [
     {"name": "nearest", "attack": "NearestRecord"},
     {"name": "informed", "attack": "NearestRecord", "distance": "posterior"},
@@ -26,7 +27,7 @@ INTRUDERS = [
 
 
 def homes(records: int = 400) -> Table:
-    """Records with two correlated amounts in two regions, of four kinds."""
+    """Records with two correlated amounts in two regions, of four kinds, and an answer that nobody outside knows."""
     rng = np.random.default_rng(5)
     x, y = rng.multivariate_normal([500, 900], [[10_000, 4_000], [4_000, 40_000]], records).round().T
     columns = {
@@ -35,6 +36,7 @@ def homes(records: int = 400) -> Table:
         "KIND": rng.choice(["a", "b", "c", "d"], records),
         "X": x,
         "Y": y,
+        "SAID": rng.choice(["yes", "no"], records),
     }
     schema = Schema(
         (
@@ -43,6 +45,7 @@ def homes(records: int = 400) -> Table:
             Column("KIND", "category", frozenset({"block"}), categories=("a", "b", "c", "d")),
             Column("X", "continuous", frozenset({"key"}), unit=1),
             Column("Y", "continuous", frozenset({"key"}), unit=1),
+            Column("SAID", "category", categories=("yes", "no")),
         ),
         series="homes",
     )

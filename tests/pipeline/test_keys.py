@@ -14,7 +14,7 @@ from maskwell.errors import BadInput, BadPlan
 from maskwell.keystream import Key
 from maskwell.pipeline import release
 
-from .homes import LIGHT, NOISE, bytes_of, folder, homes, plan_in
+from .homes import EXCHANGED, LIGHT, NOISE, bytes_of, folder, homes, plan_in
 
 __all__ = ["folder"]
 
@@ -100,7 +100,7 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
         "distance": "posterior",
         "targets": {"sample": 60},
     }
-    plan = plan_in(folder, NOISE | {"r0": 0.75}, intruders=[informed], swap={})
+    plan = plan_in(folder, NOISE | {"r0": 0.75}, intruders=[informed], swap=EXCHANGED)
     found = release(plan, seed=3)
     assert found.swapping is not None
     everybody = mw.attack(mw.NearestRecord(distance="posterior"), found.masking)

@@ -23,8 +23,10 @@ SMALL = Schema(
         Column("BLOCK", "category", frozenset({"block"}), categories=tuple("abcd")),
         Column("A", "continuous", frozenset({"key"})),
         Column("B", "continuous", frozenset({"key"})),
+        Column("ANSWER", "text"),
     )
 )
+KNOWN = Column("INCOME", "continuous", frozenset({"key"}), unit=0.01, top=90_000, missing=(-9,))
 
 
 def quietly(work: Callable[[], Any]) -> Any:
@@ -44,6 +46,7 @@ def masked(make_people) -> Any:
 
     def make(mask: Any = None, records: int = 240, order: Any = None, seed: int = 5) -> mw.Masking:
         people = make_people(records)
+        people = replace(people, schema=people.schema.changed({"INCOME": KNOWN}))
         table = people if order is None else people.take(order)
         return quietly(lambda: mw.apply(mask or mw.CorrelatedNoise(FIELDS, sd_ratio=0.1), table, seed=seed))
 
@@ -61,7 +64,15 @@ def small() -> Any:
 
     def make(blocks: str, a: list[float], b: list[float]) -> mw.Masking:
         ids = [f"p{i}" for i in range(len(blocks))]
-        data = pa.table({"ID": ids, "BLOCK": list(blocks), "A": a, "B": b})
+        data = pa.table(
+            {
+                "ID": ids,
+                "BLOCK": list(blocks),
+                "A": a,
+                "B": b,
+                "ANSWER": [f"answer {i}" for i in range(len(blocks))],
+            }
+        )
         mask = mw.IndependentNoise(("A", "B"), variance_ratio=1e-12)
         return quietly(lambda: mw.apply(mask, mw.Table.from_frame(data, SMALL), seed=2))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,8 @@ from maskwell.keystream import Key
 from maskwell.masking.swapping import exchange
 from maskwell.protect.directed import fewest
 
+swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
+
 TOLERANCES = [mw.MaxRate(0.15), mw.MaxRate(0.4), mw.Ratio(2.0), mw.SwapShare(0.25)]
 
 
@@ -28,7 +31,7 @@ def rows(table, names, records=slice(None)) -> list[tuple]:
 
 @pytest.fixture(scope="module", params=TOLERANCES, ids=str)
 def swapped(request, masking, linkage) -> mw.Masking:
-    return mw.swap(masking, linkage, request.param)
+    return swap(masking, linkage, request.param)
 
 
 def test_the_tolerance_holds_after_the_swaps(swapped, linkage):
@@ -132,7 +135,7 @@ def test_what_was_done_is_said_without_values(swapped):
 
 def test_the_same_swaps_whatever_the_order_of_the_file(masked, masking, linkage):
     order = np.random.default_rng(3).permutation(240)
-    one, other = (mw.swap(each, linkage, mw.MaxRate(0.3)) for each in (masking, masked(order=order)))
+    one, other = (swap(each, linkage, mw.MaxRate(0.3)) for each in (masking, masked(order=order)))
     assert np.array_equal(one.swapping.pairs, order[other.swapping.pairs])
     assert one.release.table == other.release.table
     assert one.release.card == other.release.card
@@ -141,7 +144,7 @@ def test_the_same_swaps_whatever_the_order_of_the_file(masked, masking, linkage)
 
 def test_the_same_inputs_give_the_same_bytes(masking, linkage, tmp_path):
     for name in ("one", "two"):
-        mw.swap(masking, linkage, mw.Ratio(2.0)).release.write(tmp_path / name)
+        swap(masking, linkage, mw.Ratio(2.0)).release.write(tmp_path / name)
     files = [
         sorted(p for p in (tmp_path / name).iterdir() if p.name != "manifest.json") for name in ("one", "two")
     ]
@@ -149,19 +152,19 @@ def test_the_same_inputs_give_the_same_bytes(masking, linkage, tmp_path):
 
 
 def test_a_swapped_masking_is_shuffled_anew(masking, linkage):
-    swapped = mw.swap(masking, linkage, mw.SwapShare(0.1))
+    swapped = swap(masking, linkage, mw.SwapShare(0.1))
     assert not np.array_equal(swapped.order, masking.order)
     assert set(swapped.release.table.ids.to_pylist()).isdisjoint(masking.release.table.ids.to_pylist())
 
 
 def test_no_swap_where_the_tolerance_holds(masking, linkage):
-    same = mw.swap(masking, linkage, mw.MaxRate(1.0))
+    same = swap(masking, linkage, mw.MaxRate(1.0))
     assert same.card.swapped is None
     assert same.release.table == masking.release.table
     assert same.notes == masking.notes
     assert (same.swapping.swaps, same.swapping.met, len(same.swapping.trace)) == (0, True, 1)
     assert "no record was exchanged" in repr(same.swapping)
-    again = mw.swap(same, linkage, mw.MaxRate(0.3))
+    again = swap(same, linkage, mw.MaxRate(0.3))
     assert again.swapping.swaps > 0
 
 
@@ -169,7 +172,7 @@ def test_what_cannot_be_reached_is_done_as_far_as_possible_and_said(small):
     masking = small("aabbbc", [100.0, 200.0, 1.0, 2.0, 3.0, 50.0], [10.0, 20.0, 1.0, 2.0, 3.0, 5.0])
     said = "at most 0 of the targets linked correctly is not reached: after all 2 possible swaps 2.0 of 6 targets"
     with pytest.warns(MaskwellWarning, match=said):
-        swapped = mw.swap(masking, mw.Linkage(weights=mw.Fixed()), mw.MaxRate(0.0))
+        swapped = swap(masking, mw.Linkage(weights=mw.Fixed()), mw.MaxRate(0.0))
     swapping = swapped.swapping
     assert (swapping.met, swapping.swaps, swapping.trace[-1].swaps) == (False, 2, 2)
     assert len(swapping.stuck) == sum(swapping.reasons.values()) == 2
@@ -181,7 +184,7 @@ def test_a_share_of_one_need_not_protect_everybody(small):
     masking = small("aaa", [100.0, 200.0, 300.0], [10.0, 20.0, 30.0])
     plan = mw.Linkage(weights=mw.Fixed())
     with pytest.warns(MaskwellWarning, match="1 record at risk has no partner"):
-        swapped = mw.swap(masking, plan, mw.SwapShare(1.0))
+        swapped = swap(masking, plan, mw.SwapShare(1.0))
     assert (swapped.swapping.at_risk, swapped.swapping.swaps, swapped.swapping.met) == (3, 1, False)
     assert swapped.swapping.after.expected_correct == 1
     assert any("could not be exchanged" in note for note in swapped.notes)
@@ -189,7 +192,7 @@ def test_a_share_of_one_need_not_protect_everybody(small):
 
 def test_mutual_seconds_do_not_swap_back(small):
     masking = small("aabb", [100.0, 200.0, 1.0, 2.0], [10.0, 20.0, 1.0, 2.0])
-    swapped = mw.swap(masking, mw.Linkage(weights=mw.Fixed()), mw.SwapShare(1.0))
+    swapped = swap(masking, mw.Linkage(weights=mw.Fixed()), mw.SwapShare(1.0))
     assert (swapped.swapping.at_risk, swapped.swapping.swaps, swapped.swapping.met) == (4, 2, True)
     assert swapped.swapping.after.expected_correct == 0
 
@@ -198,14 +201,14 @@ def test_only_released_records_are_swapped(masked, linkage):
     masking = masked(
         mw.Chain([mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.1), mw.Subsample(0.6)])
     )
-    swapped = mw.swap(masking, linkage, mw.MaxRate(0.1))
+    swapped = swap(masking, linkage, mw.MaxRate(0.1))
     swapping = swapped.swapping
     assert np.isin(swapping.pairs, masking.kept).all()
     assert swapping.released == len(masking.kept) < 240
     assert swapping.share == swapping.records / len(masking.kept)
     assert sum(
         row["records"]
-        for row in mw.swap(masking, linkage, mw.MaxRate(0.1), domains="EDU").swapping.domains.to_pylist()
+        for row in swap(masking, linkage, mw.MaxRate(0.1), domains="EDU").swapping.domains.to_pylist()
         if row["column"] == "AGE"
     ) == len(masking.kept)
 
@@ -225,7 +228,7 @@ def test_only_released_records_are_swapped(masked, linkage):
 def test_every_way_of_linking_can_be_swapped_against(masking, linkage, options):
     plan = replace(linkage, **options)
     before = mw.attack(plan, masking)
-    swapped = mw.swap(masking, plan, mw.MaxRate(0.8 * before.rate))
+    swapped = swap(masking, plan, mw.MaxRate(0.8 * before.rate))
     assert swapped.swapping.met
     assert mw.attack(plan, swapped).expected_correct == swapped.swapping.after.expected_correct
     assert swapped.card.swapped.blocks == (plan.match_blocks or ())
@@ -234,19 +237,24 @@ def test_every_way_of_linking_can_be_swapped_against(masking, linkage, options):
 @pytest.mark.parametrize("name", [name for name in ("NearestRecord", "BayesIntruder") if name in mw.ATTACKS])
 def test_other_intruders_can_be_swapped_against(masking, name):
     plan = mw.ATTACKS[name](fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"))
-    swapped = mw.swap(masking, plan, mw.MaxRate(0.7 * mw.attack(plan, masking).rate))
+    swapped = swap(masking, plan, mw.MaxRate(0.7 * mw.attack(plan, masking).rate))
     assert swapped.swapping.met
     assert mw.attack(plan, swapped).expected_correct == swapped.swapping.after.expected_correct
 
 
 def test_any_plan_that_ranks_partners_will_do(masking, closest):
-    swapped = mw.swap(masking, closest, mw.MaxRate(0.5 * mw.attack(closest, masking).rate))
+    before = mw.attack(closest, masking).rate
+    swapped = mw.swap(masking, closest, mw.SwapShare(0.5))
     assert swapped.swapping.met
+    assert swapped.swapping.his_record.rate < 0.6 * before
+    assert swapped.swapping.his_values.rate == pytest.approx(before)
     assert swapped.swapping.fields == ("TAX",)
     assert swapped.swapping.columns == ("INCOME", "TAX", "AGE")
     assert swapped.swapping.widened == ("INCOME", "AGE")
     assert swapped.card.swapped.blocks == ()
-    assert any("because masked together or adding up: INCOME, AGE" in note for note in swapped.notes)
+    assert any(
+        "because masked together, adding up or their classes: INCOME, AGE" in note for note in swapped.notes
+    )
 
 
 def test_a_masking_made_elsewhere_needs_a_key(masking, linkage):
@@ -254,8 +262,8 @@ def test_a_masking_made_elsewhere_needs_a_key(masking, linkage):
         masking.truth, masking.release.table, masking.links, card=masking.release.card
     )
     with pytest.raises(BadPlan, match=r"give key=Key\.from_os\(\)"):
-        mw.swap(there, linkage, mw.MaxRate(0.15))
-    swapped = mw.swap(there, linkage, mw.MaxRate(0.15), key=Key.from_os())
+        swap(there, linkage, mw.MaxRate(0.15))
+    swapped = swap(there, linkage, mw.MaxRate(0.15), key=Key.from_os())
     assert swapped.swapping.met
     assert mw.attack(linkage, swapped).expected_correct == swapped.swapping.after.expected_correct
     assert swapped.release.table.ids.equals(there.release.table.ids)
@@ -270,7 +278,7 @@ def test_a_masking_made_elsewhere_needs_a_key(masking, linkage):
 def test_a_masking_read_back_can_be_swapped(masking, linkage, tmp_path):
     masking.write(release=tmp_path / "release", private=tmp_path / "private")
     back = mw.Masking.read(release=tmp_path / "release", private=tmp_path / "private")
-    one, other = (mw.swap(each, linkage, mw.MaxRate(0.2)) for each in (masking, back))
+    one, other = (swap(each, linkage, mw.MaxRate(0.2)) for each in (masking, back))
     assert np.array_equal(one.swapping.pairs, other.swapping.pairs)
     assert one.release.table == other.release.table
 
@@ -278,15 +286,15 @@ def test_a_masking_read_back_can_be_swapped(masking, linkage, tmp_path):
 @pytest.mark.parametrize(
     ("work", "said"),
     [
-        (lambda m, a: mw.swap(m.release, a, mw.MaxRate(0.1)), "swap needs a Masking, not a Release"),
-        (lambda m, a: mw.swap(m, a, 0.15), "a float is no tolerance"),
-        (lambda m, a: mw.swap(m, "Linkage", mw.MaxRate(0.1)), "a str is no attack"),
-        (lambda m, a: mw.swap(m, a, mw.MaxRate(0.1), key=Key.from_seed(1)), "leave key out"),
-        (lambda m, a: mw.swap(mw.swap(m, a, mw.MaxRate(0.3)), a, mw.MaxRate(0.1)), "exchanged already"),
-        (lambda m, a: mw.swap(m, a, mw.MaxRate(0.1), domains=("REGIN",)), "did you mean 'REGION'"),
-        (lambda m, a: mw.swap(m, a, mw.MaxRate(0.1), domains=("AGE",)), "'AGE' is swapped"),
+        (lambda m, a: swap(m.release, a, mw.MaxRate(0.1)), "swap needs a Masking, not a Release"),
+        (lambda m, a: swap(m, a, 0.15), "a float is no tolerance"),
+        (lambda m, a: swap(m, "Linkage", mw.MaxRate(0.1)), "a str is no attack"),
+        (lambda m, a: swap(m, a, mw.MaxRate(0.1), key=Key.from_seed(1)), "leave key out"),
+        (lambda m, a: swap(swap(m, a, mw.MaxRate(0.3)), a, mw.MaxRate(0.1)), "exchanged already"),
+        (lambda m, a: swap(m, a, mw.MaxRate(0.1), domains=("REGIN",)), "did you mean 'REGION'"),
+        (lambda m, a: swap(m, a, mw.MaxRate(0.1), domains=("AGE",)), "'AGE' is swapped"),
         (
-            lambda m, a: mw.apply(m.mask, m.truth, earlier=mw.swap(m, a, mw.MaxRate(0.3))),
+            lambda m, a: mw.apply(m.mask, m.truth, earlier=swap(m, a, mw.MaxRate(0.3))),
             "were swapped between",
         ),
     ],
@@ -325,7 +333,7 @@ def test_the_survey_is_brought_to_fifteen_percent():
     keys = survey.schema.with_role("key")
     plan = mw.Linkage(largest_target_block=7, match_blocks=("BEDROOMS", "BATHS", "YR_BLT"))
     masking = mw.apply(mw.CorrelatedNoise(keys, sd_ratio=0.0709), survey, seed=1)
-    swapped = mw.swap(masking, plan, mw.MaxRate(0.15))
+    swapped = swap(masking, plan, mw.MaxRate(0.15))
     swapping = swapped.swapping
     assert swapping.met
     assert swapping.after.rate <= 0.15
@@ -345,4 +353,4 @@ def test_a_sample_of_targets_is_not_swapped_against():
         mw.IndependentNoise(("INCOME",), variance_ratio=0.1), mw.datasets.housing(1000), seed=1
     )
     with pytest.raises(BadPlan, match="protects these alone"):
-        mw.swap(masking, mw.NearestRecord(targets=mw.Sample(100)), mw.MaxRate(0.1))
+        swap(masking, mw.NearestRecord(targets=mw.Sample(100)), mw.MaxRate(0.1))

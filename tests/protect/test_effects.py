@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,12 @@ import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.protect.effects import domain_means
 
+swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
+
 
 @pytest.fixture(scope="module")
 def swapped(masking, linkage):
-    return mw.swap(masking, linkage, mw.MaxRate(0.2), domains=("EDU", ("HH", "SEX")))
+    return swap(masking, linkage, mw.MaxRate(0.2), domains=("EDU", ("HH", "SEX")))
 
 
 def test_means_of_sub_domains_are_those_of_numpy(swapped, masking):
@@ -42,7 +46,7 @@ def test_domains_can_be_crossed(swapped, masking):
 
 
 def test_blocks_that_are_matched_on_keep_their_means(masking, linkage):
-    by_block = mw.swap(masking, linkage, mw.MaxRate(0.2), domains=("REGION", "SEX", ("REGION", "SEX")))
+    by_block = swap(masking, linkage, mw.MaxRate(0.2), domains=("REGION", "SEX", ("REGION", "SEX")))
     for row in by_block.swapping.domains.to_pylist():
         assert row["mean_after"] == pytest.approx(row["mean_before"], rel=1e-12)
         assert row["open_after"] == row["open_before"]
@@ -50,8 +54,8 @@ def test_blocks_that_are_matched_on_keep_their_means(masking, linkage):
 
 def test_other_blocks_are_the_domains_unless_told(masking, linkage):
     free = mw.Linkage(fields=linkage.fields, match_blocks=("SEX",), weights=mw.Fixed())
-    assert set(mw.swap(masking, free, mw.MaxRate(0.3)).swapping.domains["domain"].to_pylist()) == {"REGION"}
-    assert len(mw.swap(masking, linkage, mw.MaxRate(0.3)).swapping.domains) == 0
+    assert set(swap(masking, free, mw.MaxRate(0.3)).swapping.domains["domain"].to_pylist()) == {"REGION"}
+    assert len(swap(masking, linkage, mw.MaxRate(0.3)).swapping.domains) == 0
 
 
 def test_covariances_are_those_of_numpy(swapped, masking):
@@ -81,7 +85,7 @@ def test_the_largest_changes_are_named_by_column(swapped):
 @pytest.mark.parametrize("domains", [3, [3], [()], [("EDU", 3)], ["EDU", ()], [None], [[["EDU"]]]], ids=repr)
 def test_domains_that_are_no_names_are_refused_in_one_sentence(masking, linkage, domains):
     with pytest.raises(BadPlan, match="domains are names of columns"):
-        mw.swap(masking, linkage, mw.MaxRate(0.2), domains=domains)
+        swap(masking, linkage, mw.MaxRate(0.2), domains=domains)
 
 
 def test_a_constant_column_has_no_shift(masking):

@@ -61,7 +61,7 @@ def test_after_a_swap_within_blocks_the_adjusted_fit_still_has_them():
         {"b": (replace(table.schema["b"], roles=frozenset({"block"})), *cells(table, "b"))}
     )
     noisy = apply(IndependentNoise(("x", "y"), variance_ratio=0.2), blocks, seed=1)
-    swapped = swap(noisy, NearestRecord(), SwapShare(0.1))
+    swapped = swap(noisy, NearestRecord(), SwapShare(0.1), columns="x")
     assert swapped.card.swapped.blocks == ("b",)
     model = compare(swapped, models=["y ~ x"]).models[0]
     assert not model.refused

@@ -55,7 +55,9 @@ class Risk:
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
     are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
     what no noise protects; `belief` is what the Bayesian intruder thinks of his links, `assumed` what he compared and
-    took for granted. `records` counts those of the truth; `interval` has the rate among all of them where the targets
+    took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
+    the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
+    `records` counts those of the truth; `interval` has the rate among all of them where the targets
     are a sample.
     """
 
@@ -78,6 +80,16 @@ class Risk:
     assumed: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
     notes: tuple[str, ...] = ()
+    by: str = ""
+    exempt: str | None = None
+    his_record: Risk | None = field(default=None, repr=False, compare=False)
+    his_values: Risk | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def counted(self) -> tuple[Risk, ...]:
+        """The attacks that a tolerance is held against: this one, or after a swap his record and his values."""
+        sides = (self.his_record, None if self.exempt else self.his_values)
+        return tuple(one for one in sides if one is not None) or (self,)
 
     @property
     def rate(self) -> float:
@@ -146,6 +158,11 @@ class Risk:
             out["patterns"] = self.patterns.to_pylist()
         if self.interval is not None:
             out["interval"] = list(self.interval)
+        for name, side in (("his_record", self.his_record), ("his_values", self.his_values)):
+            if side is not None:
+                out[name] = {"rate": side.rate, "expected_correct": side.expected_correct, "by": side.by}
+        if self.exempt is not None:
+            out["exempt"] = self.exempt
         for name in ("h", "floor", "belief", "assumed"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name).to_dict()
@@ -169,6 +186,7 @@ class Risk:
             lines.append(
                 f"  the targets are a sample: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
             )
+        lines += self._side_lines()
         lines += [] if self.assumed is None else self.assumed.lines()
         if self.classes:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
@@ -182,6 +200,15 @@ class Risk:
             for line in wrap(note, 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, "", *notes] if notes else lines
+
+    def _side_lines(self) -> list[str]:
+        """Say what is found of the record and of the exchanged values, where records exchanged any."""
+        if self.his_record is None or self.his_values is None:
+            return []
+        sides = {"his record": self.his_record, "his exchanged values": self.his_values}
+        said = "; ".join(f"{name} {one.rate:.1%} (by {one.by})" for name, one in sides.items())
+        end = "the larger counts" if self.exempt is None else f"the values do not count: {self.exempt}"
+        return wrap(f"{said}; {end}", 100, initial_indent="  ", subsequent_indent="    ")
 
     def _fit_lines(self) -> list[str]:
         if self.fit is None:
@@ -268,8 +295,22 @@ class Risks(Mapping[str, Risk]):
         for name, reason in self.refused.items():
             whose.setdefault(reason, []).append(name)
         lines += [f"{'; '.join(names)}: {reason}" for reason, names in whose.items()]
-        lines += [*self.on_fields(), *self.on_clear(), *self.on_limits()]
+        lines += [*self.on_sides(), *self.on_fields(), *self.on_clear(), *self.on_limits()]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
+
+    def on_sides(self) -> list[str]:
+        """Set beside each other what is found of the record and of the exchanged values, where any were."""
+        rows = [
+            f"{name} {risk.his_record.rate:.1%} / {risk.his_values.rate:.1%}"
+            for name, risk in self.items()
+            if risk.his_record is not None and risk.his_values is not None
+        ]
+        if not rows:
+            return []
+        reason = next((risk.exempt for risk in self._risks.values() if risk.exempt), None)
+        end = "" if reason is None else f" (the values do not count: {reason})"
+        text = f"his record / his exchanged values{end}: {'; '.join(rows)}"
+        return wrap(text, 100, subsequent_indent="  ")
 
     def on_fields(self) -> list[str]:
         """Name the fields compared, each list once."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import of_one_length, to_numpy
+from ..card import Swapped
 from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, in_blocks, words
 from ..masking.results import Masking, Release, record_blocks
@@ -44,14 +45,79 @@ def attack_by(
     attacked: Masking | Table,
     targets: Table | None = None,
     shared: dict[Any, Any] | None = None,
-) -> tuple[Risk, Guess, Marks, Ints]:
-    """Return what an intruder achieves, his answer, its marks, and the numbers of his records in the truth.
+) -> Found:
+    """Return what an intruder achieves, with his answer, its marks, and the numbers of his records in the truth.
 
-    `shared` is what intruders of one attack have computed already.
+    `shared` is what intruders of one attack have computed already. Where records exchanged values, he is after the
+    target's record and after the target's values, and the worse counts.
     """
-    from .scoring import score
+    masking, shared = _checked(plan, attacked), {} if shared is None else shared
+    if masking.exchange is None:
+        return answer_of(plan, masking, targets, shared).found()
+    from .donors import attack_exchanged
 
-    whole, shared = _checked(plan, attacked), {} if shared is None else shared
+    return attack_exchanged(plan, masking, targets, shared)
+
+
+class Found(NamedTuple):
+    """What an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
+
+    risk: Risk
+    guess: Guess
+    marks: Marks
+    numbers: Ints
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An intruder's answer on a masking as he sees it, before it is marked.
+
+    `known` are his records, `numbers` theirs in the truth (-1: not in it), `chosen` those that are judged (None: all).
+    """
+
+    plan: Any
+    guess: Guess
+    known: Table
+    numbers: Ints
+    chosen: Ints | None
+    masking: Masking
+    notes: tuple[str, ...]
+
+    def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> Found:
+        """Mark the answer by who owns each released row: its record, or the record that it has its values from.
+
+        `swapped` names the columns that the row does not have from its owner.
+        """
+        from .scoring import score
+
+        guess, marks, masking = self._marked(owners)
+        if swapped is not None:
+            card = replace(masking.release.card, swapped=swapped)
+            masking = replace(masking, given=(Release(masking.release.table, card), masking.order))
+        count = len(self.known) if self.chosen is None else len(self.chosen)
+        risk = score(self.plan, guess, marks, (self.known, masking.release.table), count)
+        risk = replace(risk, records=len(masking.truth), notes=(*self.notes, *risk.notes))
+        if hasattr(self.plan, "assessed"):
+            risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
+        return Found(risk, guess, marks, self.numbers)
+
+    def correct(self, owners: Ints | None = None) -> float:
+        """Return how many of the links that he stands by are right, ties shared."""
+        guess, marks, _ = self._marked(owners)
+        return float(marks.share[guess.claimed].sum())
+
+    def _marked(self, owners: Ints | None) -> tuple[Guess, Marks, Masking]:
+        masking, guess = self.masking, self.guess
+        if owners is not None:
+            masking = replace(masking, given=(masking.release, owners))
+        if self.chosen is not None:
+            searching = self.numbers if guess.to_masked else masking.order
+            guess = guess.only(np.isin(searching[guess.searcher], self.chosen))
+        return guess, mark(guess, self.numbers, masking.order), masking
+
+
+def answer_of(plan: Any, whole: Masking, targets: Table | None, shared: dict[Any, Any]) -> Answer:
+    """Let an intruder answer, without any link."""
     seen = seen_by(plan, whole, shared)
     masking = seen.masking
     plan, said = _in_clear_blocks(plan, masking)
@@ -63,17 +129,9 @@ def attack_by(
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
     known = Known(table, masking.truth, numbers, sought, as_true, shared)
     guess = plan.guess(known, masking.release, order_of(masking))
-    if chosen is not None:
-        guess = guess.only(np.isin((numbers if guess.to_masked else masking.order)[guess.searcher], chosen))
-    marks = mark(guess, numbers, masking.order)
-    count = len(table) if chosen is None else len(chosen)
-    risk = score(plan, guess, marks, (table, masking.release.table), count)
     said += _on_presence(numbers if chosen is None else chosen, masking)
     said += other_units(targets, whole.truth) if targets is not None else []
-    risk = replace(risk, records=len(masking.truth), notes=(*said, *risk.notes))
-    if hasattr(plan, "assessed"):
-        risk = plan.assessed(risk, Marked(guess, marks, table, numbers, masking))
-    return risk, guess, marks, numbers
+    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said))
 
 
 def _with_error(table: Table, plan: Any, masking: Masking) -> Table:

@@ -22,7 +22,7 @@ from .past import Past, Revisions
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .swapping import Swapping
+    from .swapping import Exchange, Swapping
 
 Integers = npt.NDArray[np.int64]
 
@@ -62,7 +62,7 @@ class Masking:
     `masked` holds the masked values in the order of `truth`; `kept` the records that a subsample releases.
     `number` counts the releases of a series, `revisions` has the tags that changed and new cells draw their noise
     from, `past` remembers the cells, laws and sums of earlier releases that are not in this one. `swapping` says what
-    `swap` exchanged: `masked` has the values as they were exchanged, links follow the record.
+    `swap` did, `exchange` whose values stand where: `masked` has them as they were exchanged, links follow the record.
     """
 
     truth: Table = field(repr=False)
@@ -77,6 +77,7 @@ class Masking:
     notes: tuple[str, ...] = field(default=(), repr=False)
     given: tuple[Release, Integers] | None = field(default=None, repr=False)
     swapping: Swapping | None = field(default=None, repr=False)
+    exchange: Exchange | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         columns = ", ".join(self.card.masked) or "none"
@@ -92,9 +93,9 @@ class Masking:
         """The masked values, in the order of `truth`, as they were before any exchange."""
         from .swapping import exchange
 
-        if self.swapping is None or not self.swapping.swaps:
+        if self.exchange is None:
             return self.masked
-        return exchange(self.masked, self.swapping.columns, self.swapping.pairs)
+        return exchange(self.masked, self.exchange.columns, self.exchange.pairs)
 
     @cached_property
     def order(self) -> Integers:
@@ -102,6 +103,12 @@ class Masking:
         from .leaving import released_order
 
         return self.given[1] if self.given is not None else released_order(self)
+
+    def donors(self, column: str) -> Integers:
+        """For each released record the number, in the truth, of the one whose value it carries in a column."""
+        if self.exchange is None or column not in self.exchange.columns:
+            return self.order
+        return self.exchange.donors(self.order)
 
     @cached_property
     def release(self) -> Release:

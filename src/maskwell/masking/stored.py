@@ -291,6 +291,7 @@ def read_masking(public: Path, private: Path) -> Masking:
         release = replace(release, card=NoiseCard.read(folder / RELEASE_CARD))
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
     truth, masked = (_stored(folder, name) for name in ("truth", "masked"))
+    swapping = _read_swapping(folder / SWAPPING)
     return Masking(
         truth,
         masked,
@@ -303,7 +304,8 @@ def read_masking(public: Path, private: Path) -> Masking:
         kept=None if state["kept"] is None else np.array(state["kept"], np.int64),
         notes=tuple(state["notes"]),
         given=(release, _order(folder, truth, release.table)),
-        swapping=_read_swapping(folder / SWAPPING),
+        swapping=swapping,
+        exchange=None if swapping is None else swapping.exchange,
     )
 
 

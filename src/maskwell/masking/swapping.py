@@ -24,6 +24,8 @@ Integers = npt.NDArray[np.int64]
 BOTH_TELL = (
     "the release as it was before the swaps must not leave as well: the two together show who was exchanged"
 )
+LISTS = ("columns", "fields", "blocks", "rest")
+MOMENTS = ("before", "after", "his_record", "his_values")
 INFINITIES = {"Infinity": math.inf, "-Infinity": -math.inf}  # as text: JSON has no such numbers
 COVARIANCES = {
     "column": "string",
@@ -68,6 +70,26 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """Who carries whose values: `pairs` of record numbers of the truth whose values in `columns` were exchanged.
+
+    Within blocks of `blocks`. `exempt` is the steward's reason not to count who finds the exchanged values again (the
+    record is then what was not exchanged); nothing where both count.
+    """
+
+    columns: tuple[str, ...]
+    blocks: tuple[str, ...]
+    pairs: Integers = field(repr=False, compare=False)
+    exempt: str | None = None
+
+    def donors(self, records: Integers) -> Integers:
+        """Return for each of some records of the truth the one whose values stand in the exchanged columns."""
+        donor = np.arange(max(int(part.max(initial=-1)) for part in (records, self.pairs)) + 1)
+        donor[self.pairs[:, 0]], donor[self.pairs[:, 1]] = self.pairs[:, 1], self.pairs[:, 0]
+        return np.asarray(donor[records])
+
+
+@dataclass(frozen=True, slots=True)
 class Tried:
     """One attack on a masking with so many swaps, and whether the tolerance held."""
 
@@ -95,7 +117,9 @@ class Swapping:
 
     `pairs` has two record numbers of the truth, from 0, for each swap: the record at risk and its partner. `at_risk`
     counts the records that the intruder linked correctly, or had among the tied best; `needed` is Moore's number,
-    which supposes that each swap turns one link. `trace` has every attack that was made, in order. `covariances` and
+    which supposes that each swap turns one link. `after` is the worse of `his_record` (he finds the row whose `rest`,
+    what stayed in it, is his target's) and `his_values` (the row that carries the target's exchanged values), unless
+    the steward exempted the latter: `exempt` is the reason. `trace` has every attack that was made, in order. `covariances` and
     `domains` compare the masked values before and after the exchange: pairwise covariances (sds over all open values
     times the correlation where both are open) of swapped columns, and means by sub-domain.
     """
@@ -111,11 +135,20 @@ class Swapping:
     met: bool
     before: Standing
     after: Standing
+    his_record: Standing
+    his_values: Standing
+    rest: tuple[str, ...]
     pairs: Integers = field(repr=False, compare=False)
+    exempt: str | None = None
     stuck: tuple[Stuck, ...] = field(default=(), repr=False)
     trace: tuple[Tried, ...] = field(default=(), repr=False)
     covariances: pa.Table | None = field(default=None, repr=False, compare=False)
     domains: pa.Table | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """Who carries whose values; nothing where nobody was exchanged."""
+        return Exchange(self.columns, self.blocks, self.pairs, self.exempt) if self.swaps else None
 
     @property
     def swaps(self) -> int:
@@ -145,12 +178,12 @@ class Swapping:
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: no record, no pair."""
         out: dict[str, Any] = {"attack": dict(self.attack), "tolerance": self.tolerance.to_dict()}
-        for name in ("columns", "fields", "blocks"):
+        for name in LISTS:
             out[name] = list(getattr(self, name))
         for name in ("released", "at_risk", "needed", "swaps", "records", "share", "met"):
             out[name] = getattr(self, name)
-        out["stuck"] = self.reasons
-        for name in ("before", "after"):
+        out["stuck"], out["exempt"] = self.reasons, self.exempt
+        for name in MOMENTS:
             moment: Standing = getattr(self, name)
             out[name] = asdict(moment) | {"rate": moment.rate}
         out["trace"] = [asdict(one) for one in self.trace]
@@ -179,6 +212,16 @@ class Swapping:
             f"{', '.join(self.columns)} of {self.swaps:,} pair{'s' if self.swaps > 1 else ''}"
         )
 
+    def two_rates(self) -> str:
+        """Say what the two rates mean, and which of them the tolerance was held against."""
+        said = (
+            f"his record: the row in which {', '.join(self.rest)} is the target's; "
+            "his values: the row that carries the exchanged ones"
+        )
+        if self.exempt is None:
+            return f"{said}; the larger counts"
+        return f"{said}, which does not count: {self.exempt}"
+
     def __repr__(self) -> str:
         return "\n".join(self._lines())
 
@@ -191,9 +234,12 @@ class Swapping:
             ("links claimed", *(f"{one.claims:,}" for one in moments)),
             ("correct, ties shared", *(f"{one.expected_correct:,.1f}" for one in moments)),
             ("rate", *(f"{one.rate:.1%}" for one in moments)),
+            ("  his record", "", f"{self.his_record.rate:.1%}"),
+            ("  his values", "", f"{self.his_values.rate:.1%}"),
         ]
         lines += ["", f"  {'':<22}{'before':>10}{'after':>10}"]
         lines += [f"  {name:<22}{before:>10}{after:>10}" for name, before, after in rows]
+        lines += _wrapped(self.two_rates())
         what = "asked for" if isinstance(self.tolerance, SwapShare) else "needed if each turns one link"
         lines += ["", *_wrapped(f"at risk {self.at_risk:,}; swaps {what} {self.needed:,}")]
         if self.stuck:
@@ -209,10 +255,10 @@ class Swapping:
 
     def to_json(self) -> str:
         """Write everything, pairs too: for the private half. A figure that there is not (NaN) is null."""
-        out = {name: getattr(self, name) for name in ("columns", "fields", "blocks", "released", "at_risk")}
+        out = {name: getattr(self, name) for name in (*LISTS, "released", "at_risk", "exempt")}
         out |= {"needed": self.needed, "met": self.met, "attack": dict(self.attack)}
         out |= {"tolerance": self.tolerance.to_dict(), "pairs": self.pairs.tolist()}
-        out |= {"before": asdict(self.before), "after": asdict(self.after)}
+        out |= {name: asdict(getattr(self, name)) for name in MOMENTS}
         out |= {name: [asdict(one) for one in getattr(self, name)] for name in ("stuck", "trace")}
         for name in ("covariances", "domains"):
             table = getattr(self, name)
@@ -223,12 +269,12 @@ class Swapping:
     def from_json(cls, text: str) -> Swapping:
         """Read what `to_json` wrote."""
         data: dict[str, Any] = json.loads(text)
-        for name in ("columns", "fields", "blocks"):
+        for name in LISTS:
             data[name] = tuple(data[name])
         data["attack"] = _as_given(data["attack"])
         data["tolerance"] = tolerance_from_dict(data["tolerance"])
         data["pairs"] = np.array(data["pairs"], np.int64).reshape(-1, 2)
-        data |= {name: Standing(**data[name]) for name in ("before", "after")}
+        data |= {name: Standing(**data[name]) for name in MOMENTS}
         data["stuck"] = tuple(Stuck(**one) for one in data["stuck"])
         data["trace"] = tuple(Tried(**one) for one in data["trace"])
         for name, kinds in (("covariances", COVARIANCES), ("domains", DOMAINS)):
@@ -285,6 +331,20 @@ def exchange(table: Table, columns: Sequence[str], pairs: Integers) -> Table:
         data = data.set_column(data.schema.get_field_index(name), name, moved.array(name))
     stay = {name: status for name, status in table.closed.items() if name not in names}
     return replace(table, data=data, closed={**stay, **moved.closed})
+
+
+def rest_columns(table: Table, columns: Sequence[str], blocks: Sequence[str]) -> tuple[str, ...]:
+    """Return what stays in a released row when some columns are exchanged inside blocks: all that leaves and differs.
+
+    Blocks, the id and what is the same for all records of each block go with the block, so that exchanging the
+    columns does not part them from it.
+    """
+    from ..card import block_numbers
+
+    fixed = {*columns, *blocks}
+    others = [c.name for c in table.schema.columns if c.name not in fixed and "id" not in c.roles]
+    count = int(block_numbers(table, blocks).max(initial=-1)) + 1
+    return tuple(n for n in others if int(block_numbers(table, [*blocks, n]).max(initial=-1)) + 1 > count)
 
 
 def _largest(table: Any, change: Any, names: tuple[str, ...]) -> tuple[float, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks import Fingerprint, Risks
+from ..attacks import Fingerprint, Risk, Risks
 from ..calibration.judging import ALL, WORST_DECILE, check_has_h, counted, measure_of
 
 if TYPE_CHECKING:
@@ -54,9 +54,14 @@ class Judge:
         return tuple(sorted(found, key=lambda one: -one.excess))
 
     def _standing(self, name: str, risks: Risks) -> Standing:
+        """Judge one intruder by the worse of what a tolerance counts: after a swap his record and his values."""
+        found = [self._one(name, risk) for risk in risks[name].counted]
+        return max(found, key=lambda one: one.excess)
+
+    def _one(self, name: str, risk: Risk) -> Standing:
         measure = measure_of(self.tolerance)
-        check_has_h(name, risks[name], measure)
-        counts = counted(risks[name], self.truth, self.over)
+        check_has_h(name, risk, measure)
+        counts = counted(risk, self.truth, self.over)
         top, bottom = measure.parts(counts)
         excess = float(measure.excess(np.asarray(top), np.asarray(bottom)))
         figure = top / bottom if bottom else float("inf") if top else 0.0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Fingerprint, NearestRecord, Risks
 from ..calibration.scaling import has_scale, scaled, writable
-from ..errors import BadPlan, MaskwellWarning
+from ..errors import BadPlan, HopelessSwap, MaskwellWarning
 from ..keystream import Key
 from ..masking import Masking, apply
 from ..tolerances import MaxRate, Ratio
@@ -74,6 +74,7 @@ class Met:
     after: Risks
     attempts: tuple[Attempt, ...]
     mask: Any
+    hopeless: str = ""  # why no exchange of records can meet the tolerance, where that is so
 
 
 def meet(case: Situation, mask: Any) -> Met:
@@ -130,8 +131,11 @@ def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
     limit = _limit(case, found.before, against)
     worst = next((one for one in case.judge.standings(found.before) if one.name != against), None)
     for turn in range(MOST_ROUNDS):
-        with case.stages.stage("swap"):
-            swapped = swap_to(case, found.masking, against, limit)
+        try:
+            with case.stages.stage("swap"):
+                swapped = swap_to(case, found.masking, against, limit)
+        except HopelessSwap as refusal:
+            return best if turn else replace(found, hopeless=f"no exchange helps: {refusal.problems[0]}")
         if swapped is None:
             return best
         done = swapped.swapping is None or not swapped.swapping.met or turn == MOST_ROUNDS - 1
@@ -205,14 +209,19 @@ def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Mas
     """Swap against an intruder; advice that cannot be tried is nothing."""
     from ..protect import swap
 
-    domains = None if case.plan.swap is None else case.plan.swap.domains
+    own = case.plan.swap
+    options = (
+        {}
+        if own is None
+        else {"domains": own.domains, "columns": own.columns, "exempt_values": own.exempt_values}
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         try:
             attack = replace(
                 case.intruders[name], targets=None
             )  # swaps against a sample would protect it alone
-            return swap(masking, attack, tolerance, domains=domains)
+            return swap(masking, attack, tolerance, **options)
         except BadPlan:
             if case.plan.swap is not None:
                 raise

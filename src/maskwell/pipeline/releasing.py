@@ -138,7 +138,8 @@ def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outco
         utility = compared(case.plan, masking)
     verdict = judged(case, masking, found.after, utility)
     unmet = [] if calibration is None or calibration.met else [_unmet(calibration)]
-    reasons = verdict.reasons if verdict.passed else (*unmet, *verdict.reasons)
+    hopeless = (found.hopeless,) if found.hopeless else ()
+    reasons = verdict.reasons if verdict.passed else (*unmet, *verdict.reasons, *hopeless)
     outcome = Outcome(
         plan=case.plan,
         passed=verdict.passed,

@@ -78,9 +78,15 @@ class CalibratePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapPlan:
-    """Against whom records are exchanged (the one of the tolerance who finds most), and what is then compared."""
+    """Against whom records are exchanged (the one of the tolerance who finds most), in which columns (all he compares).
+
+    `exempt_values` is the reason, which goes on record, why it does not count that he finds the exchanged values again;
+    `domains` are compared afterwards.
+    """
 
     intruder: str | None = None
+    columns: tuple[str, ...] | None = None
+    exempt_values: str | None = None
     domains: tuple[str | tuple[str, ...], ...] | None = None
 
 

@@ -2,7 +2,9 @@
 
 Where we differ from Moore's description: a record moves at most once (his software swaps mutual second-bests back), a
 partner that the intruder would claim as well is passed over (such a swap changes nothing), coded and missing values
-move as they are, and the number of swaps is found by attacking again instead of being trusted.
+move as they are, and the number of swaps is found by attacking again instead of being trusted. He counts who finds the
+record, which is what was not exchanged; we count also who finds the row that now carries a target's values, unless the
+steward says why that does not matter (`exempt_values`).
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from ..attacks.donors import EXCHANGED, REST, found_by_part
 from ..attacks.risk import Risk
 from ..attacks.running import attack_by
 from ..card import Swapped
-from ..errors import BadPlan, MaskwellWarning
+from ..errors import BadPlan, HopelessSwap, MaskwellWarning, raise_all
 from ..keystream import Key
+from ..laws.unknowns import of_columns
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
-from ..masking.swapping import BOTH_TELL, Standing, Tried, exchange
+from ..masking.swapping import BOTH_TELL, Exchange, Standing, Tried, exchange
 from ..tolerances import SWAPPED_TO, SwapShare
 from .effects import Domain, asked_domains, covariances, domain_means
 from .reach import Reach, reach_of
@@ -33,18 +37,29 @@ def swap(
     attack: Any,
     tolerance: Any,
     *,
+    columns: Sequence[str] | str | None = None,
+    exempt_values: str | None = None,
     domains: Sequence[Domain] | str | None = None,
     key: Key | None = None,
 ) -> Masking:
     """Exchange records that an intruder links correctly until he links no more than tolerated.
 
-    In an order that the key decides, each correctly linked record exchanges the columns that the intruder compares,
-    values and statuses together, with the most similar record of its block that he would not claim for it; no record
-    moves twice. The result has the fewest swaps along that order that meet the tolerance (one less does not, by
+    In an order that the key decides, each correctly linked record exchanges the columns that the intruder compares (or
+    `columns`, some of them), values and statuses together, with the most similar record of its block that he would not
+    claim for it; no record moves twice.
+
+    A row then carries the exchanged values of one record and the rest of another. The tolerance is held against the
+    larger of two rates: of targets whose record he finds (the row with the rest of their values), and of targets whose
+    exchanged values he finds, each by his best guess. What he finds by the exchanged columns alone no swap changes:
+    where that is too much already, `HopelessSwap` says so. `exempt_values` is a reason, which goes on record, not to
+    count it: allowed where the intruder knows every exchanged column anyway, none is sensitive, and the rest has a
+    column that he does not know. Where nothing is left in the row, a swap would only rename rows and is refused.
+
+    The result has the fewest swaps along that order that meet the tolerance (one less does not, by
     attacks made again on the exchanged file, ties shared), or with a `SwapShare` so many. Where even all of them do not
     meet it, the result has all, and a warning says so. Its `swapping` tells what was done; it stays inside.
 
-    Columns masked together, and totals with their parts, move together. Means and covariances among the columns
+    Columns whose noise is correlated, totals with their parts, and classes of an amount that moves, move together. Means and covariances among the columns
     that move are exactly kept. Covariances with others and means of sub-domains are not: `swapping` has both, the
     latter for `domains` (columns, or tuples of columns to be crossed; the schema's block columns that are not matched
     on). A masking made elsewhere has no key: give one to order the swaps.
@@ -57,10 +72,12 @@ def swap(
         )
     order_key = _key(masking, key)
     risk, guess, marks, _ = attack_by(attack, masking)
-    reach = reach_of(masking, attack, risk.fields)
+    reach = reach_of(masking, attack, risk.fields, columns)
+    _check_exempt(exempt_values, masking, reach)
     wanted = asked_domains(domains, masking.masked, reach)
     walk = walk_along(masking, guess, marks, reach.blocks, order_key)
-    job = _Job(masking, attack, tolerance, risk, reach, walk, order_key)
+    job = _Job(masking, attack, tolerance, risk, reach, walk, order_key, exempt_values)
+    _check_hope(job)
     trial, trace = _found(job)
     swapping = _recorded(job, trial, trace, wanted)
     if not swapping.met:
@@ -84,6 +101,60 @@ def _check(masking: Any, tolerance: Any) -> None:
         )
 
 
+def _check_exempt(reason: str | None, masking: Masking, reach: Reach) -> None:
+    """Refuse to leave the exchanged values out of account where finding them would tell the intruder something."""
+    if reason is None:
+        return
+    problems = [] if str(reason).strip() else ["exempt_values needs a reason: it goes on record"]
+    unknown = [name for name in reach.columns if name not in reach.fields]
+    problems += [
+        f"exempt_values: column {name!r} is exchanged and the intruder does not know it, so that it would tell him "
+        "something: count both rates"
+        for name in unknown
+    ]
+    sensitive = [name for name in reach.columns if "sensitive" in masking.truth.schema[name].roles]
+    problems += [
+        f"exempt_values: column {name!r} is sensitive and exchanged: leave it in the row, or count both rates"
+        for name in sensitive
+    ]
+    if not set(reach.rest) - set(reach.fields):
+        problems.append(
+            "exempt_values: the intruder knows all that stays in the row, so that the exchanged values are what he "
+            "is after: count both rates"
+        )
+    raise_all(problems, BadPlan)
+
+
+def _check_hope(job: _Job) -> None:
+    """Refuse what no exchange can reach: too many found by the columns that move alone, or by the rest alone."""
+    if isinstance(job.tolerance, SwapShare) or job.judged(0, job.masking, job.risk).met:
+        return
+    moved, rest = ", ".join(job.reach.columns), ", ".join(job.reach.rest)
+    sides = {} if job.exempt else {EXCHANGED: (moved, "exchange fewer columns, so that these tell less")}
+    sides[REST] = rest, "exchange some of these columns as well"
+    for by, (names, remedy) in sides.items():
+        part = found_by_part(job.attack, job.masking, job.reach.columns, by)
+        if part is None or job.tolerance.met(part.expected_correct, part.expected_incorrect, part.targets):
+            continue
+        raise HopelessSwap(
+            f"by {names} alone {part.rate:.1%} of {part.targets:,} targets are found, which no exchange of {moved} "
+            f"changes, and tolerated is {job.tolerance}: {remedy}, or give more noise"
+            + (_on_exemption(job) if by == EXCHANGED else "")
+        )
+
+
+def _on_exemption(job: _Job) -> str:
+    """Say that the exchanged values could be exempted, where they could."""
+    try:
+        _check_exempt("asked", job.masking, job.reach)
+    except BadPlan:
+        return ""
+    return (
+        "; or say in exempt_values why it does not matter that the values are found, which the intruder knows, where "
+        f"{', '.join(sorted(set(job.reach.rest) - set(job.reach.fields)))} is another's"
+    )
+
+
 def _key(masking: Masking, key: Key | None) -> Key:
     if masking.key is not None:
         if key is not None and key != masking.key:
@@ -105,6 +176,8 @@ class _Trial:
     masking: Masking
     standing: Standing
     met: bool
+    his_record: Standing
+    his_values: Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +191,7 @@ class _Job:
     reach: Reach
     walk: Walk
     key: Key
+    exempt: str | None = None
 
     @property
     def needed(self) -> int:
@@ -147,8 +221,12 @@ class _Job:
         if isinstance(self.tolerance, SwapShare):
             met = swaps >= self.needed or (swaps == len(self.walk.pairs) and not self.walk.stuck)
         else:
-            met = self.tolerance.met(risk.expected_correct, risk.expected_incorrect, risk.targets)
-        return _Trial(swaps, masking, _standing(risk), met)
+            met = all(
+                self.tolerance.met(one.expected_correct, one.expected_incorrect, one.targets)
+                for one in risk.counted
+            )
+        sides = (_standing(one or risk) for one in (risk.his_record, risk.his_values))
+        return _Trial(swaps, masking, _standing(risk), met, *sides)
 
     def _exchanged(self, pairs: Integers) -> Masking:
         """Return the masking as it leaves with these pairs exchanged."""
@@ -156,8 +234,10 @@ class _Job:
         share = float(f"{2 * len(pairs) / len(held.order):.2g}")
         seeded = held.card.seeded or self.key.seeded
         swapped = Swapped(share, columns, self.reach.blocks)
-        card = replace(held.card, swapped=swapped, seeded=seeded, data_sha256="")
+        laws = tuple(part for law in held.card.laws for part in _parted(law, columns))
+        card = replace(held.card, laws=laws, swapped=swapped, seeded=seeded, data_sha256="")
         masked = exchange(held.masked, columns, pairs)
+        held = replace(held, exchange=Exchange(columns, self.reach.blocks, pairs, self.exempt))
         if held.given is None:
             return replace(held, masked=masked, card=card)
         release, order = held.given
@@ -167,6 +247,14 @@ class _Job:
         place[order] = np.arange(len(order))
         table = exchange(release.table, columns, place[pairs])
         return replace(held, masked=masked, card=card, given=(Release(table, card), order))
+
+
+def _parted(law: Any, columns: tuple[str, ...]) -> list[Any]:
+    """Return a law as one of the columns that move and one of those that stay, where it speaks of both."""
+    sides = [
+        [j for j, name in enumerate(law.columns) if (name in columns) == moved] for moved in (True, False)
+    ]
+    return [of_columns(law, side) for side in sides] if all(sides) else [law]
 
 
 def _standing(risk: Risk) -> Standing:
@@ -231,6 +319,10 @@ def _recorded(
         met=trial.met,
         before=_standing(job.risk),
         after=trial.standing,
+        his_record=trial.his_record,
+        his_values=trial.his_values,
+        rest=reach.rest,
+        exempt=job.exempt,
         pairs=walk.pairs[: trial.swaps],
         stuck=tuple(one for one in walk.stuck if everybody or one.after < trial.swaps),
         trace=trace,
@@ -258,11 +350,13 @@ def _notes(swapping: Swapping) -> list[str]:
         swapping.said(),
         f"swapped against {swapping.attack.get('attack', 'an attack')} ({swapping.tolerance}): "
         f"{before.expected_correct:,.1f} correct links before, {after.expected_correct:,.1f} after, ties shared",
+        f"after it {swapping.his_record.rate:.1%} have their record found and {swapping.his_values.rate:.1%} their "
+        f"exchanged values; {swapping.two_rates()}",
         BOTH_TELL,
     ]
     if swapping.widened:
         notes.append(
-            f"exchanged beside the compared fields, because masked together or adding up: {', '.join(swapping.widened)}"
+            f"exchanged beside the compared fields, because masked together, adding up or their classes: {', '.join(swapping.widened)}"
         )
     if swapping.stuck:
         why = ", ".join(f"{count:,} {reason}" for reason, count in swapping.reasons.items())

@@ -1,52 +1,107 @@
-"""Which columns a swap moves, and within which blocks."""
+"""Which columns a swap moves, within which blocks, and what it would part them from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import BadPlan, raise_all
+import numpy as np
+
+from ..card import block_numbers
+from ..errors import BadPlan, nearest, raise_all
+from ..laws import Additive
+from ..laws.unknowns import is_independent
 from ..masking import Masking
+from ..masking.swapping import rest_columns
 from ..masking.totals import amounts, exact_identities
+from ..table import Table
+
+FEWEST_RECORDS = 5  # of a class: a class of one or two records lies at an amount's end by mere chance
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The `fields` that the intruder compares, the `columns` that move with them, and the blocks he searches in."""
+    """The `fields` that the intruder compares, the `columns` that move, the blocks he searches in, and the `rest`.
+
+    The rest is what stays in the row: all that leaves and is neither block, id, moved nor the same inside blocks.
+    """
 
     fields: tuple[str, ...]
     columns: tuple[str, ...]
     blocks: tuple[str, ...]
+    rest: tuple[str, ...]
 
 
-def reach_of(masking: Masking, attack: Any, fields: tuple[str, ...]) -> Reach:
-    """Widen the fields of an attack to columns that must move together, and name the blocks it searches in.
+def reach_of(
+    masking: Masking, attack: Any, fields: tuple[str, ...], columns: Sequence[str] | str | None = None
+) -> Reach:
+    """Widen the columns to exchange (the fields of an attack) to those that must move together; name blocks and rest.
 
-    An attack names its blocks by `match_columns(schema)`; one that does not searches the whole file.
+    An attack names its blocks by `match_columns(schema)`; one that does not searches the whole file. A swap that would
+    part the columns from nothing only renames rows, and is refused.
     """
-    schema = masking.release.table.schema
+    table = masking.release.table
+    schema = table.schema
     if not fields:
         raise BadPlan(f"{type(attack).__name__} names no fields that it compares, so nothing can be swapped")
-    raise_all(schema.missing_columns(fields), BadPlan)
-    bound = [name for name in fields if schema[name].roles & {"id", "group"}]
+    asked = _asked(fields, columns)
+    raise_all(schema.missing_columns(asked), BadPlan)
+    bound = [name for name in asked if schema[name].roles & {"id", "group"}]
     raise_all((f"column {name!r} says whose record it is and cannot be swapped" for name in bound), BadPlan)
-    moving = _widened(set(fields), _together(masking))
-    columns = tuple(name for name in masking.masked.schema.names if name in moving)
     blocks = tuple(attack.match_columns(schema)) if hasattr(attack, "match_columns") else ()
-    return Reach(tuple(fields), columns, blocks)
+    groups = _together(masking)
+    moving = _with_classes(_widened(set(asked), groups), masking, blocks)
+    moved = tuple(name for name in masking.masked.schema.names if name in moving)
+    rest = rest_columns(table, moved, blocks)
+    if not rest:
+        raise BadPlan(_renames(moved, blocks, groups))
+    return Reach(tuple(fields), moved, blocks, rest)
+
+
+def _asked(fields: tuple[str, ...], columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return the compared columns that are to be exchanged."""
+    if columns is None:
+        return fields
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    strange = [
+        f"column {name!r} is not compared by the intruder{nearest(str(name), fields)}: exchange some of "
+        f"{', '.join(fields)}"
+        for name in names
+        if name not in fields
+    ]
+    raise_all(strange if names else ["name at least one column to exchange"], BadPlan)
+    return names
+
+
+def _renames(moved: tuple[str, ...], blocks: tuple[str, ...], groups: list[set[str]]) -> str:
+    """Say that a swap would only rename rows, and what to do instead."""
+    within = f" inside {', '.join(blocks)}" if blocks else ""
+    parts = {frozenset(_widened({name}, groups)) for name in moved}
+    said = (
+        f"nothing else leaves in a row than what would be exchanged ({', '.join(moved)}{within}) and what the whole "
+        "block shares, so that a swap only renames rows: "
+    )
+    if len(parts) > 1:
+        return f"{said}exchange some of the columns and leave the others in the row (columns=...), or give more noise"
+    return f"{said}give more noise, or mask these columns separately and exchange some of them"
 
 
 def _together(masking: Masking) -> list[set[str]]:
-    """Return the groups of columns that no swap may part: one law, or one sum."""
+    """Return the groups of columns that no swap may part: one law that is not a product, or one sum."""
     card, table = masking.card, masking.release.table
-    groups = [set(law.columns) for law in card.laws]
+    groups = [set(law.columns) for law in card.laws if not is_product(law)]
     groups += [{total, *dict(parts)} for total, parts in card.recomputed]
     names = amounts(table)
     if len(names) >= 3:
         found = exact_identities(table, names)
         groups += [{one.total, *(part for part, _ in one.parts)} for one in found]
     return groups
+
+
+def is_product(law: Any) -> bool:
+    """Whether the noise of a law's columns is independent from column to column, so that some of them may move."""
+    return isinstance(law, Additive) and is_independent(law.noise)
 
 
 def _widened(names: set[str], groups: Iterable[set[str]]) -> set[str]:
@@ -56,3 +111,34 @@ def _widened(names: set[str], groups: Iterable[set[str]]) -> set[str]:
         names = names.union(*touched)
         waiting = [group for group in waiting if not group & names]
     return names
+
+
+def _with_classes(moving: set[str], masking: Masking, blocks: tuple[str, ...]) -> set[str]:
+    """Add the columns that are classes of an amount that moves: left behind, they would show who was exchanged."""
+    truth, released = masking.truth, masking.release.table
+    others = [
+        column.name
+        for column in released.schema.columns
+        if column.name not in moving
+        and column.name not in blocks
+        and column.name in truth.schema
+        and not column.roles & {"id", "group", "weight"}
+    ]
+    numbers = [name for name in moving if name in truth.schema and truth.schema[name].is_number]
+    return moving | {other for other in others if any(_are_classes(truth, other, name) for name in numbers)}
+
+
+def _are_classes(truth: Table, other: str, amount: str) -> bool:
+    """Whether each value of a column is an interval of an amount: sorted by it, every value comes in one run."""
+    values = truth.floats(amount)
+    known = ~np.isnan(values)
+    codes = block_numbers(truth, [other])[known]
+    sizes = np.unique(codes, return_counts=True)[1]
+    count = len(sizes)
+    if count < 2 or sizes.min() < FEWEST_RECORDS:
+        return False
+    order = np.lexsort((codes, values[known]))
+    is_single = len(np.unique(np.column_stack([values[known], codes]), axis=0)) == len(
+        np.unique(values[known])
+    )
+    return bool(is_single and 1 + int(np.count_nonzero(np.diff(codes[order]))) == count)

@@ -29,6 +29,7 @@ def kim_winkler(
     r0: float | None = None,
     epsilon: float | None = 0.01,
     columns: Sequence[str] | str | None = None,
+    exempt_values: str | None = None,
     domains: Sequence[Domain] | str | None = None,
     key: Key | None = None,
     seed: int | None = None,
@@ -37,13 +38,15 @@ def kim_winkler(
 
     The noise is as strong as is tolerable (`r0`, the lowest non-distortion factor; None: no limit) or as is useful
     (beyond the critical noise more saves at most `epsilon` of the targets; None: no limit), whichever is less. Then
-    `swap` makes as few swaps as the tolerance needs. `columns` are noised (the number fields of the attack).
+    `swap` makes as few swaps as the tolerance needs. `columns` are noised (the number fields of the attack). Moore and
+    Winkler count who finds the record, which is what was not exchanged: say so in `exempt_values` (see `swap`), or the
+    swaps cannot help.
     """
     names = _columns(table, attack) if columns is None else _named(columns)
     size, said = _noise(table, attack, names, r0, epsilon)
     masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
     masking = replace(masking, notes=(*masking.notes, said))
-    return swap(masking, attack, tolerance, domains=domains)
+    return swap(masking, attack, tolerance, exempt_values=exempt_values, domains=domains)
 
 
 def _noise(

@@ -1,0 +1,201 @@
+"""Attacks on a release whose records exchanged values: "his record" and "his values" are two questions.
+
+After a swap a released row carries, in the exchanged columns E, the values of a donor, and in the rest R (all else that
+leaves) those of its own record. Who finds the row whose R is his target's has found his *record*; who finds the row
+whose E is his target's has found his *values*. They are two attacks, each with the best of several guesses:
+
+- by R alone, and by E alone: no swap changes what the one finds of the record and the other of the values;
+- by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
+  row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)].
+
+One guess marked twice would understate both: where R is drowned in noise, who goes by both misses the values that E
+alone gives away. A tolerance is held against the larger of the two rates, unless the steward exempted the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from ..card import NoiseCard, Swapped
+from ..errors import MaskwellError
+from ..masking.results import Masking, Release
+from ..masking.swapping import Exchange, rest_columns
+from ..masking.withheld import is_withheld
+from .contract import Ints
+from .running import Answer, Found, answer_of
+
+if TYPE_CHECKING:
+    from ..table import Table
+    from .risk import Risk
+
+BOTH, REST, EXCHANGED = "both", "the rest of the row", "the exchanged columns"
+FROM_DONORS = "both, from where the exchanged columns stand"
+LISTS = ("fields", "match_blocks", "columns", "masked")  # options of plans that name columns
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What of a release an intruder goes by: a masking with these columns alone, and his plan for them."""
+
+    by: str
+    plan: Any
+    masking: Masking
+
+
+def attack_exchanged(plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any]) -> Found:
+    """Attack a release with exchanged records for his record and for his values; return the worse of the two.
+
+    The `Risk` has both, `his_record` and `his_values`. Where the values are exempt it is that of the record.
+    """
+    exchange = masking.exchange
+    assert exchange is not None
+    answers = _answers(plan, masking, targets, shared)
+    donors = exchange.donors(masking.order)
+    rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
+    record = _best(answers, (BOTH, EXCHANGED, REST), None, _foreign(exchange, masking, exchange.columns))
+    values = _best(answers, (FROM_DONORS, BOTH, EXCHANGED, REST), donors, _foreign(exchange, masking, rest))
+    chosen = record if is_exempt(exchange, record.risk) or record.risk.rate >= values.risk.rate else values
+    sides = {"his_record": record.risk, "his_values": values.risk}
+    exempt = exchange.exempt if is_exempt(exchange, record.risk) else None
+    return chosen._replace(risk=replace(chosen.risk, attack=plan, exempt=exempt, **sides))
+
+
+def is_exempt(exchange: Exchange, risk: Risk) -> bool:
+    """Whether finding the exchanged values does not count: by the plan, and where this intruder knows them anyway."""
+    return exchange.exempt is not None and (not risk.fields or set(exchange.columns) <= set(risk.fields))
+
+
+def found_by_part(plan: Any, masking: Masking, columns: tuple[str, ...], by: str) -> Risk | None:
+    """Return what an intruder finds by the columns that a swap would move, or by the rest, alone.
+
+    No swap changes that. Nothing where he cannot work by them.
+    """
+    blocks = tuple(plan.match_columns(masking.release.table.schema)) if hasattr(plan, "match_columns") else ()
+    view = _part(plan, masking, columns, blocks, by)
+    try:
+        return None if view is None else answer_of(view.plan, view.masking, None, {}).found().risk
+    except MaskwellError:
+        return None
+
+
+def _answers(plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any]) -> dict[str, Answer]:
+    """Let the intruder answer by both, by the exchanged columns, and by the rest, as far as he can work by each."""
+    whole = replace(masking, exchange=None, given=(masking.release, masking.order))
+    answers = {BOTH: answer_of(plan, whole, targets, shared)}
+    for view in _views(plan, masking, answers[BOTH]):
+        own = shared.setdefault(("view", view.by), {})
+        try:
+            answers[view.by] = answer_of(view.plan, view.masking, targets, own)
+        except MaskwellError:  # by these columns alone he has no field to compare, or no law to go by
+            continue
+    return answers
+
+
+def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
+    """Return the other ways to look at the release."""
+    exchange = masking.exchange
+    assert exchange is not None
+    compared = set(whole.guess.figures.get("fields", ()))
+    rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
+    compares_both = not compared or not compared.isdisjoint(rest)
+    informed = getattr(plan, "needs_law", False)
+    if compares_both or informed:
+        parts = [EXCHANGED] if getattr(plan, "swapped", True) else []  # a fingerprint may leave them out
+        for by in [*parts, REST] if compares_both else parts:
+            if view := _part(plan, masking, exchange.columns, exchange.blocks, by):
+                yield view
+    if informed and compares_both and (view := _from_donors(plan, masking, rest)):
+        yield view
+
+
+def _part(
+    plan: Any, masking: Masking, columns: tuple[str, ...], blocks: tuple[str, ...], by: str
+) -> View | None:
+    """Look at the exchanged columns alone, or at the rest alone, within the blocks of the swap."""
+    table = masking.release.table
+    left_out = columns if by == REST else rest_columns(table, columns, blocks)
+    names = [name for name in table.names if name not in left_out]
+    own = _restricted(plan, names)
+    if own is None:
+        return None
+    cards = [_card_on(card, names) for card in (masking.card, masking.release.card)]
+    if not cards[1].laws and hasattr(own, "masked") and own.masked is None:
+        own = replace(own, masked=())
+    given = Release(table.select(names), cards[1]), masking.order
+    return View(by, own, replace(masking, card=cards[0], given=given, exchange=None))
+
+
+def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> View | None:
+    """Look at all columns from where the exchanged ones stand: to them it is the rest that comes from another."""
+    exchange, card = masking.exchange, masking.release.card
+    assert exchange is not None
+    if card.swapped is None or is_withheld(card):
+        return None
+    blocks = tuple(
+        name for name in masking.release.table.schema.with_role("block") if name in exchange.blocks
+    )
+    own = replace(plan, match_blocks=blocks if plan.match_blocks is None else exchange.blocks)
+    swapped = replace(card.swapped, columns=rest)
+    cards = [replace(one, swapped=swapped) for one in (masking.card, card)]
+    given = Release(masking.release.table, cards[1]), masking.order
+    return View(FROM_DONORS, own, replace(masking, card=cards[0], given=given, exchange=None))
+
+
+def _restricted(plan: Any, names: Iterable[str]) -> Any:
+    """Return a plan that speaks of some columns only; nothing where it would compare none."""
+    there, changes = set(names), dict[str, Any]()
+    options = {option.name for option in fields(plan)} if hasattr(plan, "__dataclass_fields__") else set()
+    for name in options & set(LISTS):
+        given = getattr(plan, name)
+        if given is not None:
+            changes[name] = tuple(one for one in given if one in there)
+            if not changes[name] and name in ("fields", "columns"):
+                return None
+    if "rules" in options:
+        changes["rules"] = tuple((name, rule) for name, rule in plan.rules if name in there)
+    if "weights" in options:
+        changes["weights"] = _weights_on(plan, there)
+    return replace(plan, **changes)
+
+
+def _weights_on(plan: Any, there: set[str]) -> Any:
+    """Return the weights of the fields that are left."""
+    weights, at = plan.weights, [i for i, name in enumerate(plan.fields or ()) if name in there]
+    if isinstance(weights, tuple) and weights and isinstance(weights[0][0], str):
+        return tuple(pair for pair in weights if pair[0] in there) or None
+    if isinstance(weights, tuple) and weights:
+        return tuple(tuple(weights[i][j] for j in at) for i in at)
+    if hasattr(weights, "u") and isinstance(weights.u, tuple | list) and at:
+        return replace(weights, m=_some(weights.m, at), u=_some(weights.u, at))
+    return weights
+
+
+def _some(given: Any, at: list[int]) -> Any:
+    return tuple(given[i] for i in at) if isinstance(given, tuple | list) else given
+
+
+def _card_on(card: NoiseCard, names: Iterable[str]) -> NoiseCard:
+    """Return what a card says of some columns, none of which came from elsewhere."""
+    there = set(names)
+    laws = tuple(law for law in card.laws if set(law.columns) <= there)
+    sums = tuple(one for one in card.recomputed if {one[0], *dict(one[1])} <= there)
+    return card if is_withheld(card) else replace(card, laws=laws, recomputed=sums, swapped=None)
+
+
+def _best(
+    answers: Mapping[str, Answer], wanted: Iterable[str], owners: Ints | None, foreign: Swapped
+) -> Found:
+    """Mark the answers by whose rows, or by whose values, they found, and return the best."""
+    able = [by for by in wanted if by in answers]
+    best = max(able, key=lambda by: answers[by].correct(owners))
+    found = answers[best].found(owners, foreign)
+    return found._replace(risk=replace(found.risk, by=BOTH if best == FROM_DONORS else best))
+
+
+def _foreign(exchange: Exchange, masking: Masking, columns: tuple[str, ...]) -> Swapped:
+    """Say which columns a row does not have from the one who owns it in the question asked."""
+    told = masking.release.card.swapped
+    share = exchange.pairs.size / len(masking.order) if told is None else told.share
+    return Swapped(share, columns, exchange.blocks)
