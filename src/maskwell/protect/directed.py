@@ -46,7 +46,7 @@ def swap(
 
     In an order that the key decides, each correctly linked record exchanges the columns that the intruder compares (or
     `columns`, some of them), values and statuses together, with the most similar record of its block that he would not
-    claim for it; no record moves twice.
+    claim for it (where some columns are exchanged: with any such record); no record moves twice.
 
     A row then carries the exchanged values of one record and the rest of another. The tolerance is held against the
     larger of two rates: of targets whose record he finds (the row with the rest of their values), and of targets whose
@@ -59,10 +59,11 @@ def swap(
     attacks made again on the exchanged file, ties shared), or with a `SwapShare` so many. Where even all of them do not
     meet it, the result has all, and a warning says so. Its `swapping` tells what was done; it stays inside.
 
-    Columns whose noise is correlated, totals with their parts, and classes of an amount that moves, move together. Means and covariances among the columns
-    that move are exactly kept. Covariances with others and means of sub-domains are not: `swapping` has both, the
-    latter for `domains` (columns, or tuples of columns to be crossed; the schema's block columns that are not matched
-    on). A masking made elsewhere has no key: give one to order the swaps.
+    Columns whose noise is correlated, totals with their parts, and classes of an amount that moves, move together.
+    Means and covariances among the columns that move are exactly kept. Covariances with others and means of
+    sub-domains are not: `swapping` has both, the latter for `domains` (columns, or tuples of columns to be crossed;
+    the schema's block columns that are not matched on). A masking made elsewhere has no key: give one to order the
+    swaps.
     """
     _check(masking, tolerance)
     if getattr(attack, "targets", None) is not None:
@@ -75,7 +76,8 @@ def swap(
     reach = reach_of(masking, attack, risk.fields, columns)
     _check_exempt(exempt_values, masking, reach)
     wanted = asked_domains(domains, masking.masked, reach)
-    walk = walk_along(masking, guess, marks, reach.blocks, order_key)
+    some = not set(reach.fields) <= set(reach.columns)
+    walk = walk_along(masking, guess, marks, reach.blocks, order_key, at_random=some)
     job = _Job(masking, attack, tolerance, risk, reach, walk, order_key, exempt_values)
     _check_hope(job)
     trial, trace = _found(job)
@@ -356,7 +358,8 @@ def _notes(swapping: Swapping) -> list[str]:
     ]
     if swapping.widened:
         notes.append(
-            f"exchanged beside the compared fields, because masked together, adding up or their classes: {', '.join(swapping.widened)}"
+            f"exchanged beside the compared fields, because masked together, adding up or their classes: "
+            f"{', '.join(swapping.widened)}"
         )
     if swapping.stuck:
         why = ", ".join(f"{count:,} {reason}" for reason, count in swapping.reasons.items())

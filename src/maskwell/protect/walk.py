@@ -33,13 +33,26 @@ class Walk:
     stuck: tuple[Stuck, ...]
 
 
-def walk_along(masking: Masking, guess: Guess, marks: Marks, blocks: tuple[str, ...], key: Key) -> Walk:
+def walk_along(
+    masking: Masking,
+    guess: Guess,
+    marks: Marks,
+    blocks: tuple[str, ...],
+    key: Key,
+    *,
+    at_random: bool = False,
+) -> Walk:
     """Give each record at risk the most similar partner that has not moved, in the order of the key.
+
+    Where a part of the compared columns is exchanged, the partner is any (`at_random`, by the key): with one that is
+    like it in these columns too, the row would be found by the others all the same. The mixture on the card, a share of
+    values from anywhere in the block, is then exact.
 
     At risk is a record whose true link the intruder claims, or has among the tied best of a link he claims. One that
     moved as another's partner is not moved again.
     """
-    known, places, shares = _at_risk(masking, guess, marks, key)
+    rank = _ranks(masking, key)
+    known, places, shares = _at_risk(masking, guess, marks, rank)
     sizes = _block_sizes(masking, blocks)
     moved, danger = np.zeros(len(masking.order), bool), np.zeros(len(masking.order))
     danger[places] = shares
@@ -49,6 +62,8 @@ def walk_along(masking: Masking, guess: Guess, marks: Marks, blocks: tuple[str, 
             continue
         partners = guess.partners(int(mine))
         partners = partners[partners != place]
+        if at_random:
+            partners = partners[np.argsort((rank[partners] - rank[place]) % len(rank), kind="stable")]
         free = partners[~moved[partners]]
         if len(free):
             pairs.append((place, free[0]))
@@ -60,17 +75,24 @@ def walk_along(masking: Masking, guess: Guess, marks: Marks, blocks: tuple[str, 
     return Walk(len(known), masking.order[swaps], danger[swaps].sum(axis=1), tuple(stuck))
 
 
-def _at_risk(masking: Masking, guess: Guess, marks: Marks, key: Key) -> tuple[Integers, Integers, Floats]:
+def _ranks(masking: Masking, key: Key) -> Integers:
+    """Return the place of each released record in an order that the key decides."""
+    stream = Stream(key, masking.truth.schema.series, "directed swapping", masking.blocks)
+    rank = np.empty(len(masking.truth), np.int64)
+    rank[stream.order("", "swap")] = np.arange(len(rank))
+    return np.asarray(rank[masking.order])
+
+
+def _at_risk(
+    masking: Masking, guess: Guess, marks: Marks, rank: Integers
+) -> tuple[Integers, Integers, Floats]:
     """Return the intruder's and the released number of each record at risk, in the order of the key, and how right
     his link is.
     """
     rows = np.flatnonzero(guess.claimed & (marks.share > 0))
     both = guess.searcher[rows], marks.counterpart[rows]
     known, places = both if guess.to_masked else both[::-1]
-    stream = Stream(key, masking.truth.schema.series, "directed swapping", masking.blocks)
-    rank = np.empty(len(masking.truth), np.int64)
-    rank[stream.order("", "swap")] = np.arange(len(rank))
-    order = np.argsort(rank[masking.order[places]], kind="stable")
+    order = np.argsort(rank[places], kind="stable")
     return known[order], places[order], marks.share[rows][order]
 
 

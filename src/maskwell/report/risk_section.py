@@ -24,6 +24,8 @@ from .wording import (
     worst_name,
 )
 
+SIDES = ("his record", "his exchanged values")
+
 
 def risk_section(outcome: Any) -> Html:
     """Return what each intruder finds before and after the swaps, beside the tolerance."""
@@ -33,7 +35,15 @@ def risk_section(outcome: Any) -> Html:
     said = "Bars: the share of the targets found in the release"
     said += "; ticks: before records were exchanged" if swapped else ""
     said += f". Tolerated: {tolerance_words(outcome)}."
-    heads = ("intruder", "targets", "found before swaps", "found in the release", "by guessing", "held to it")
+    heads = (
+        "intruder",
+        "targets",
+        "found before swaps",
+        "found in the release",
+        *SIDES,
+        "by guessing",
+        "held to it",
+    )
     table = data_table(
         "What each intruder finds",
         heads,
@@ -43,6 +53,7 @@ def risk_section(outcome: Any) -> Html:
                 row["targets"],
                 percent(row["before"]),
                 percent(row["after"]),
+                *row["sides"],
                 row["guess"],
                 row["kind"],
             )
@@ -81,6 +92,7 @@ def _intruder(outcome: Any, name: str) -> dict[str, Any]:
         "kind": ASIDE if not held else HELD if limit is None else EXCEEDS if exceeds else WITHIN,
         "targets": f"{after.targets:,}",
         "guess": percent(after.baseline),
+        "sides": [percent((side or after).rate) for side in (after.his_record, after.his_values)],
     }
 
 
@@ -97,6 +109,10 @@ def _swaps(outcome: Any) -> Html:
         sentence(swapping.said()),
         f"Of {counted(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell from "
         f"{before.expected_correct:,.1f} to {after.expected_correct:,.1f}.",
+        sentence(
+            f"{percent(swapping.his_record.rate)} have their record found and "
+            f"{percent(swapping.his_values.rate)} their exchanged values; {swapping.two_rates()}"
+        ),
     ]
     if swapping.stuck:
         why = ", ".join(f"{count:,} {reason}" for reason, count in swapping.reasons.items())

@@ -72,15 +72,22 @@ def _risk(outcome: Any) -> list[str]:
     shown = list(after)[:MOST_INTRUDERS]
     width = min(max(len(name) for name in shown), 40)
     lines = _wrapped(f"who could be found (tolerated: {tolerance_words(outcome)})", "")
-    heads = f"{'before swaps':>14}{'after':>9}" if swapped else f"{'found':>9}"
+    heads = f"{'before swaps':>14}{'his record':>12}{'his values':>12}" if swapped else f"{'found':>9}"
     lines.append(f"  {'':<{width}}{heads}{'guessing':>10}")
     for name in shown:
         risk, before = after[name], outcome.before.get(name, after[name])
         rates = f"{percent(before.rate):>14}" if swapped else ""
         mark = "" if name in held else "   not held to it"
-        rates += f"{percent(risk.rate):>9}{percent(risk.baseline):>10}"
+        if swapped:
+            rates += (
+                f"{percent((risk.his_record or risk).rate):>12}{percent((risk.his_values or risk).rate):>12}"
+            )
+        else:
+            rates += f"{percent(risk.rate):>9}"
+        rates += f"{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     worst = after[worst_name(outcome)]
+    lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
     untried = [f"  not tried: {'; '.join(after.refused)}"] if after.refused else []
     return [*lines, *untried, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
 
