@@ -106,7 +106,8 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
         for by in [*parts, REST] if compares_both else parts:
             if view := _part(plan, masking, exchange.columns, exchange.blocks, by):
                 yield view
-    if informed and compares_both and (view := _from_donors(plan, masking, rest)):
+    told = informed and getattr(plan, "prior", None) is None  # who has no card does not know the share
+    if told and compares_both and (view := _from_donors(plan, masking, rest)):
         yield view
 
 
