@@ -55,7 +55,7 @@ def test_a_plain_file_needs_no_decision(tmp_path: Path) -> None:
     assert plan.tolerance.intruders == ("nearest, informed",)
     assert plan.tolerance.to_dict()["max_rate"] == 0.10
     assert plan.calibrate is not None
-    assert plan.swap is not None
+    assert plan.swap is None
     assert (plan.intruders, plan.card.leaves) == ((), "open")
     assert "decide" not in said
     assert "masked INCOME TAXES" in said
@@ -110,12 +110,12 @@ def test_codes_are_taken_for_codes_and_asked(tmp_path: Path) -> None:
     assert "Amounts? Then take missing = [-9] out of the schema." in said
 
 
-def test_a_weight_that_identifies_is_masked_and_asked(tmp_path: Path) -> None:
+def test_a_weight_that_identifies_is_dropped_and_asked(tmp_path: Path) -> None:
     weights = np.random.default_rng(3).uniform(1, 9, N).round(4)
-    _, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
-    assert schema.with_role("weight") == ()
-    assert "WEIGHT" in schema.with_role("key")
-    assert "WEIGHT: named like a survey weight, but alone tells" in said
+    plan, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
+    assert schema["WEIGHT"].drop
+    assert plan.masked(schema) == {"INCOME", "TAXES"}
+    assert "WEIGHT: named like a survey weight, alone tells 100% of the records apart: dropped" in said
 
 
 def test_a_weight_of_few_values_stays_one(tmp_path: Path) -> None:
@@ -124,16 +124,14 @@ def test_a_weight_of_few_values_stays_one(tmp_path: Path) -> None:
     assert "decide" not in said
 
 
-@pytest.mark.parametrize(("least", "said"), [(0.0, "400 zero"), (-3.0, "400 negative")])
-def test_a_weight_that_is_not_positive_is_asked(tmp_path: Path, least: float, said: str) -> None:
+@pytest.mark.parametrize("least", [0.0, -3.0])
+def test_a_weight_that_is_not_positive_is_dropped_and_asked(tmp_path: Path, least: float) -> None:
     weights = np.random.default_rng(3).uniform(1, 9, N).round(4)
     weights[::10] = np.linspace(least, least / 2, N // 10)
-    _, schema, told = drafted(tmp_path, columns(WEIGHT=weights))
-    assert schema["WEIGHT"].roles == frozenset({"key"})
-    assert (
-        f"WEIGHT: named like a survey weight, but not positive throughout ({said.replace('400', '40')})"
-        in told
-    )
+    plan, schema, told = drafted(tmp_path, columns(WEIGHT=weights))
+    assert schema["WEIGHT"].drop
+    assert "WEIGHT" not in plan.masked(schema)
+    assert "WEIGHT: named like a survey weight, but missing or not positive in places: dropped" in told
     assert "A weight? Then give every record a positive one in the file" in told
 
 

@@ -13,6 +13,7 @@ from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
     from ..checks.findings import Limits
+    from ..table import Floats
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
@@ -39,39 +40,89 @@ def masks_section(decided: Decided) -> list[str]:
 
 
 def _noise(decided: Decided) -> list[str]:
-    by_role = set(decided.amounts) == set(decided.keys)
-    columns = '"role: key"' if by_role else listed(decided.amounts)
+    """Write correlated noise on all amounts, or on several sets of them where one covariance cannot be had."""
+    sets = _sets(decided)
+    by_role = len(sets) == 1 and set(decided.amounts) == set(decided.keys)
     lines = comment(
         f"Noise with the covariance of the data on {counted(decided.amounts, 'amount')}: "
         f"{names_of(decided.amounts)}. Correlations stay as they are, and near-copies cannot average it out."
     )
-    lines += ["[[masks]]", 'mask = "CorrelatedNoise"']
-    lines.append(
-        f"columns = {columns}" + ("  # every number with the role key in the schema" if by_role else "")
-    )
-    lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
+    if len(sets) > 1:
+        lines += comment(
+            f"In {len(sets)} masks: too few records have all of them for one covariance. Between two masks noise is "
+            "independent, so that correlations between their amounts shrink."
+        )
+    for i, columns in enumerate(sets):
+        shown = '"role: key"  # every number with the role key in the schema' if by_role else listed(columns)
+        lines += [*([""] if i else []), "[[masks]]", 'mask = "CorrelatedNoise"', f"columns = {shown}"]
+        lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
     lines += [
         '#keep = "moments"  # also keeps variances: analysts then need no correction for means and variances'
     ]
+    return [*lines, *_on_logs(decided)]
+
+
+def _sets(decided: Decided) -> list[tuple[str, ...]]:
+    """Part the amounts into sets that have a covariance: those with most values first, each in the first that fits."""
+    if _has_covariance(decided, decided.amounts):
+        return [decided.amounts]
+    often = sorted(decided.amounts, key=lambda name: int(np.count_nonzero(decided.table.status(name))))
+    sets: list[tuple[str, ...]] = []
+    for name in often:
+        place = next((i for i, one in enumerate(sets) if _has_covariance(decided, (*one, name))), None)
+        if place is None:
+            sets.append((name,))
+        else:
+            sets[place] = (*sets[place], name)
+    return [tuple(name for name in decided.amounts if name in one) for one in sets]
+
+
+def _has_covariance(decided: Decided, columns: tuple[str, ...]) -> bool:
+    from ..errors import BadPlan
+    from ..masks import CorrelatedNoise
+
+    try:
+        CorrelatedNoise(columns, sd_ratio=START).card(decided.table)
+    except BadPlan:
+        return False
+    return True
+
+
+def _on_logs(decided: Decided) -> list[str]:
+    """Name the amounts that noise on the log scale suits, with the shift that zeros need."""
     skewed = _skewed(decided)
-    if skewed:
+    plain = [name for name, values in skewed.items() if values.min() > 0]
+    shifted = [name for name in skewed if name not in plain]
+    lines = []
+    if plain:
         lines += comment(
-            f"Strongly skewed and positive: {names_of(skewed)}. Noise on the log scale suits such amounts "
+            f"Strongly skewed and positive: {names_of(plain)}. Noise on the log scale suits such amounts "
             '(proportional, never negative): give them a mask of their own, with columns = [...] and transform = "log".'
+        )
+    if shifted:
+        shift = min(_shift(skewed[name]) for name in shifted)
+        lines += comment(
+            f"Strongly skewed, with zeros: {names_of(shifted)}. Noise on the log scale needs a shift there, of the "
+            f'size of small amounts: a mask of their own, with transform = "log" and shift = {shift:g}.'
         )
     return lines
 
 
-def _skewed(decided: Decided) -> list[str]:
-    """Return amounts that are positive throughout and have a long upper tail."""
-    found = []
+def _skewed(decided: Decided) -> dict[str, Floats]:
+    """Return amounts that are never negative and have a long upper tail, with their values."""
+    found = {}
     for name in decided.amounts:
         values = decided.table.values([name])[:, 0]
         values = values[~np.isnan(values)]
         sd = values.std() if len(values) else 0.0
-        if sd > 0 and values.min() > 0 and float((((values - values.mean()) / sd) ** 3).mean()) > SKEWED:
-            found.append(name)
+        if sd > 0 and values.min() >= 0 and float((((values - values.mean()) / sd) ** 3).mean()) > SKEWED:
+            found[name] = values
     return found
+
+
+def _shift(values: Floats) -> float:
+    """Return a power of ten about a tenth of the median positive amount."""
+    return float(10.0 ** np.floor(np.log10(np.median(values[values > 0]) / 10)))
 
 
 def _clear(decided: Decided) -> list[str]:
@@ -120,19 +171,32 @@ def _pram(columns: Sequence[str], *, active: bool) -> list[str]:
 def telling(decided: Decided) -> list[str]:
     """Return the categories to hide, those that tell most first, until neither the audit nor guessing objects."""
     floor = getattr(decided.floor, "floor", None)
-    if floor is None or not floor.unique:
+    if floor is None:
         return []
-    steps = [step for step in floor.steps.to_pylist() if step["column"] in decided.categories]
+    steps = [step["column"] for step in floor.steps.to_pylist()] if floor.unique else []
+    waiting = list(dict.fromkeys(name for name in steps if name in decided.categories))
     chosen: list[str] = []
-    for step in steps:
-        chosen += [step["column"]] if step["column"] not in chosen else []
-        rest = [name for name in decided.schema.with_role("block") if name not in chosen]
-        if (
-            alone_share(decided, chosen) <= floor_limit()
-            and guessing_share(decided, rest) <= FIFTEEN_PERCENT.max_rate / 2
-        ):
+    while not _is_hidden(decided, chosen):
+        if not waiting:
+            waiting = _coarsest(decided, chosen)
+        if not waiting:
             break
+        chosen.append(waiting.pop(0))
     return chosen
+
+
+def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
+    """Whether few enough are alone, and found by guessing, once some categories are hidden."""
+    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    guessed = guessing_share(decided, rest)
+    limit = drafted_rate() if not chosen else FIFTEEN_PERCENT.max_rate / 2
+    return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
+
+
+def _coarsest(decided: Decided, chosen: Sequence[str]) -> list[str]:
+    """Return the block without which guessing finds least."""
+    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    return sorted(rest, key=lambda name: guessing_share(decided, [one for one in rest if one != name]))[:1]
 
 
 def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
