@@ -445,7 +445,7 @@ def test_values_that_repeat_in_runs_are_taken_for_groups(make, rng):
     values = runs(rng, make(rng))
     proposal = proposed(x=values, y=spread(rng, 0, 9000, len(values)))
     assert (proposal.schema["x"].roles, proposal.schema["x"].drop) == ({"group"}, True)
-    assert "each in one run of records" in finding(proposal, "group").text
+    assert "equal values stand in runs" in finding(proposal, "group").text
 
 
 @pytest.mark.parametrize("name", ["age", "wage", "year", "INCOME_1999"])

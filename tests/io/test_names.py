@@ -15,6 +15,10 @@ from maskwell.io.names import (
 )
 
 
+def names(listed: str) -> list[str]:
+    return listed.split()
+
+
 def test_words_are_parted_by_signs_digits_and_camel_case() -> None:
     assert words_of("ori_hid") == ("ori", "hid")
     assert words_of("Ketchup.hid") == ("ketchup", "hid")

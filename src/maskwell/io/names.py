@@ -34,6 +34,10 @@ _NOUN = re.compile(
     "family|school|schule|class|teacher|prof|professor|firm|company|employer|plant|establishment|betrieb|hospital|"
     "provider|village|cluster|psu|segment|litter|brood|tree|rat|pig|cow|dog|mom|couple|store|farm"
 )
+_UNIT = re.compile(
+    "person|individual|respondent|participant|subject|patient|worker|employee|hh|household|haushalt|firm|company|"
+    "employer|plant|establishment|betrieb|enterprise"
+)
 _SERIAL = re.compile(_NUMBER_WORD)  # at the end of a name whose every record has its own value: an id
 _RECORD = re.compile("person|case|record|row|obs|observation|index|line")
 _PERSONAL = re.compile(
@@ -70,7 +74,7 @@ _CODE_REST = re.compile(
 )
 
 _AMOUNT = re.compile(
-    "age|agec?|year|years|yr|yrs|income|inc|wage|wages|salary|pay|earn|earnings|price|cost|costs|value|amount|tax|taxes|"
+    "age|agec?|bwt|bwght|lwt|year|years|yr|yrs|income|inc|wage|wages|salary|pay|earn|earnings|price|cost|costs|value|amount|tax|taxes|"
     "rate|ratio|pct|percent|perc|share|size|hours|hrs|weeks?|days?|months?|time|date|exp|exper|experience|tenure|score|"
     "test|math|height|ht|pop|population|sales|revenue|profits?|count|total|sum|mean|avg|average|density|temp|"
     "temperature|distance|area|rooms|quantity|volume|debt|balance|rent|expend|expenditure|savings|births|deaths|period|"
@@ -81,6 +85,7 @@ _AMOUNT = re.compile(
 
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name in lower case: camel case, digits and signs part them."""
+    name = re.sub(r"(?<![A-Za-z])ID(?=[a-z])", "ID ", name)
     apart = re.sub(r"(?<=[^\W\d_A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]{2})", " ", name)
     return tuple(re.findall(r"[^\W\d_]+", apart.lower()))
 
@@ -108,6 +113,12 @@ def says_group(name: str) -> bool:
     """Whether a name is that of something that has several records: school, firm, household, student."""
     words = words_of(name)
     return len(words) == 1 and _NOUN.fullmatch(words[0]) is not None
+
+
+def says_unit(name: str) -> bool:
+    """Whether a name is that of a unit of observation, of which even a few values tell who it is: firm, subject."""
+    words = words_of(name)
+    return len(words) == 1 and _UNIT.fullmatch(words[0]) is not None
 
 
 def says_record(name: str) -> bool:

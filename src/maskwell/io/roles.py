@@ -21,6 +21,7 @@ from .names import (
     says_personal,
     says_record,
     says_size,
+    says_unit,
     says_weight,
 )
 from .profile import MOST_NUMBER_CATEGORIES, Facts
@@ -30,9 +31,11 @@ FEWEST_RUNS, LEAST_RUN = (
     10,
     1.25,
 )  # different values, and records to each: one person in a household is no run
+LONGEST_RUN = 0.2  # share of records: a longer one is a frequent amount in a sorted file
 BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
+FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
 FEW_REPEATS = 0.05  # share of records: an id that so few repeat is an id with faults, not a group
-BODY_CORRELATION = 0.3  # with a height, from which on a weight is that of a body
+BODY_CORRELATION = 0.3  # of ranks with those of a height, from which on a weight is that of a body
 THREE_ANSWERS = (
     "Records that belong together (a household, an employer, a school, a person over time)? Then "
     'roles = ["group"] with drop = true. The id of each record? Then roles = ["id"]. An amount? Then '
@@ -54,7 +57,8 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
 def _is_nominal(draft: Draft) -> bool:
     """Whether the values can be names of something: text, or whole numbers without codes among them."""
     facts = draft.facts
-    is_name = facts.shape == "text" or (facts.unit == 1.0 and not facts.literals)
+    numbered = facts.unit == 1.0 or (says_group(facts.name) and facts.unit is not None and in_runs(facts))
+    is_name = facts.shape == "text" or (numbered and not facts.literals)
     return is_name and not draft.column.drop and not draft.column.roles and facts.distinct > 1
 
 
@@ -80,16 +84,17 @@ def _with_group(draft: Draft) -> Draft:
     if not _is_nominal(draft) or repeats <= 0:
         return draft
     few, named = facts.distinct <= MOST_NUMBER_CATEGORIES, says_id(facts.name, facts.label)
-    if few and draft.column.kind == "category":
+    is_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
+    if few and draft.column.kind == "category" and not is_unit:
         text = "named like an id, with few values: taken for a category"
         is_asked = named and facts.distinct > 2
         return draft.asked("named-id", text, otherwise=THREE_ANSWERS) if is_asked else draft
     if repeats < FEW_REPEATS * facts.records and named:
         return draft  # an id with faults
-    why = _group_reason(facts, named)
+    why = "named like a group of records" if is_unit else _group_reason(facts, named)
     if not why:
         return draft
-    text = f"{facts.distinct:,} different values that repeat, {why}: taken for a group, and dropped"
+    text = f"{why}, with values that repeat: taken for a group, and dropped"
     bare = replace(draft, findings=())
     return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset({"group"}), drop=True)
 
@@ -103,13 +108,13 @@ def _group_reason(facts: Facts, named: bool) -> str:
     if says_amount(facts.name) or says_code(facts.name, facts.label) or says_weight(facts.name, facts.label):
         return ""
     if in_runs(facts):
-        return "each in one run of records"
+        return "equal values stand in runs"
     if (
         facts.shape == "number"
         and facts.present >= LEAST_RUN * facts.distinct
         and has_label_digits(facts.support)
     ):
-        return "made like identifiers"
+        return "numbers made like identifiers"
     return ""
 
 
@@ -124,7 +129,8 @@ def in_runs(facts: Facts) -> bool:
     ):
         return False
     runs = 1 + int(np.count_nonzero(np.diff(codes)))
-    return runs <= (1 + BROKEN_RUNS) * facts.distinct
+    is_long = int(np.bincount(codes).max()) > LONGEST_RUN * len(codes)
+    return runs <= (1 + BROKEN_RUNS) * facts.distinct and not is_long
 
 
 # The id.
@@ -182,7 +188,7 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
 
 def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
     """Give the first fit weight its role; others are dropped, as noise on a weight would be a fault."""
-    found, out = False, []
+    found, out = "", list[Draft]()
     for draft in drafts:
         why = _weight_reason(draft, drafts)
         if not why or draft.facts.distinct < 2:
@@ -191,10 +197,11 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
             text = f"{why}, but missing or not positive in places: dropped, as no weight gets noise"
             out.append(draft.asked("weight", text, otherwise=f"{_A_WEIGHT}. {AN_AMOUNT}", drop=True))
         elif found:
-            text = f"{why}, beside another: dropped, as one weight leaves at most, and none gets noise"
-            out.append(draft.asked("weight", text, otherwise=AN_AMOUNT, drop=True))
+            text = f"{why}, beside {found}: dropped, as one weight leaves at most, and none gets noise"
+            own = f'The one to use? Then roles = ["weight"] without drop, and drop {found}'
+            out.append(draft.asked("weight", text, otherwise=f"{own}. {AN_AMOUNT}", drop=True))
         else:
-            found = True
+            found = draft.column.name
             text = f"{why}, and positive: taken for a survey weight"
             out.append(draft.asked("weight", text, otherwise=AN_AMOUNT, roles=frozenset({"weight"})))
     return out
@@ -238,8 +245,8 @@ def _is_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
         if own is None or other.facts.numbers is None or not says_size(other.facts.name):
             continue
         both = ~(np.isnan(own) | np.isnan(other.facts.numbers))
-        x, y = own[both], other.facts.numbers[both]
-        if len(x) > 2 and x.std() > 0 and y.std() > 0 and np.corrcoef(x, y)[0, 1] > BODY_CORRELATION:
+        ranks = [np.argsort(np.argsort(values[both])) for values in (own, other.facts.numbers)]
+        if np.count_nonzero(both) > 2 and np.corrcoef(*ranks)[0, 1] > BODY_CORRELATION:
             return True
     return False
 

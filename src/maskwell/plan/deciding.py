@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear
+from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear, stand_together
 
 if TYPE_CHECKING:
     from ..attacks import Risk
@@ -30,6 +30,7 @@ Sum = tuple[str, tuple[tuple[str, float], ...]]
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
 TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
+MOST_TOGETHER = 0.01  # share of groups: so few add nothing to a rate
 MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
 NEIGHBOURS = 5
 RARE = 5  # records
@@ -134,7 +135,7 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     answers = _without_dependents(_table(raw, proposal.schema), proposal, sums)
     proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
-    questions += [*_on_top_codes(proposal), *_on_zeros(proposal)]
+    questions += [*_on_top_codes(proposal), *_on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
     return _completed(raw, proposal, sums, questions)
 
 
@@ -186,8 +187,9 @@ def _on_dropped(proposal: Proposal) -> list[Question]:
         found = proposal.of(column.name)
         if not column.drop or any(finding.kind == "all-missing" for finding in found):
             continue
-        otherwise = next((one.otherwise for one in found if one.otherwise), "")
-        why = "; ".join(re.split("[:;]", finding.text)[0] for finding in found)
+        asked = [one for one in found if one.otherwise] or list(found)
+        otherwise = asked[0].otherwise if asked else ""
+        why = "; ".join(re.split("[:;]", finding.text)[0] for finding in asked)
         what = "taken for a group, and dropped" if "group" in column.roles else "dropped"
         wanted = "Wanted in the release? Then describe it in the schema and take drop out"
         questions.append(Question(column.name, f"{why}: {what}", otherwise or wanted))
@@ -346,6 +348,31 @@ def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
             made = replace(column, drop=True, roles=frozenset())
             answers.append(Answer(made, "shared", Question(column.name, taken, otherwise)))
     return answers
+
+
+def _on_groups(table: Table) -> list[Question]:
+    """Ask about what leaves and puts the members of a dropped group together again."""
+    from ..attacks.search import block_codes
+
+    questions = []
+    clear = [
+        c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
+    ]
+    for group in (c.name for c in table.schema.columns if "group" in c.roles and c.drop):
+        codes = _group_codes(table, group)
+        shared = [n for n in clear if is_shared(codes, block_codes(table, table, (n,))[0].astype(float))]
+        if not shared:
+            continue
+        groups, together = stand_together(codes, block_codes(table, table, shared)[0])
+        if together > MOST_TOGETHER * groups:
+            taken = (
+                f"{', '.join(shared)}: the same for all records of one {group}, and put {together:,} of {groups:,} "
+                "such groups together again although it is dropped, which no figure about single records judges"
+            )
+            questions.append(
+                Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
+            )
+    return questions
 
 
 def _group_codes(table: Table, name: str) -> Any:

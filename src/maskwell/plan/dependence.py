@@ -18,6 +18,7 @@ Ints = npt.NDArray[np.int64]
 FEWEST_VALUES = 20  # different values: fewer are in order by chance too often
 MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
 MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
+MOST_OTHERS = 2  # groups with the same values beside which one still stands out: one guess of three is right
 LEAST_SHARING = (
     0.5  # share of records in groups of two and more, for these to say that a column is the group's
 )
@@ -84,3 +85,16 @@ def is_shared(groups: Ints, values: Floats) -> bool:
     return bool(
         np.array_equal(lows, highs) and together >= LEAST_SHARING * len(values) and np.ptp(values) > 0
     )
+
+
+def stand_together(groups: Ints, shared: Ints) -> tuple[int, int]:
+    """Count the groups of two and more records, and those that values shared by their members put together again.
+
+    `shared` numbers the combinations of such values: a group stands together where few other groups have its own.
+    """
+    known = groups >= 0
+    numbers, first, sizes = np.unique(groups[known], return_index=True, return_counts=True)
+    combination = np.unique(shared[known][first], return_inverse=True)[1]
+    few = np.bincount(combination)[combination] <= 1 + MOST_OTHERS
+    several = sizes > 1
+    return int(np.count_nonzero(several)) if len(numbers) else 0, int(np.count_nonzero(several & few))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .deciding import Decided, Question
 from .draft_masks import clear_words, drafted_rate, floor_limit, guessing_share, masks_section, telling
@@ -88,9 +88,15 @@ def floor_question(decided: Decided) -> Question | None:
 
 
 def questions_of(decided: Decided) -> list[str]:
-    """Return what a person should decide, in words."""
+    """Return what a person should decide, in words; columns of which the same is asked stand together."""
     floor = floor_question(decided)
-    return [str(question) for question in (*decided.questions, *([floor] if floor else ()))]
+    alike: dict[tuple[str, str], list[Question]] = {}
+    for question in (*decided.questions, *([floor] if floor else ())):
+        alike.setdefault((question.taken, question.otherwise), []).append(question)
+    return [
+        str(replace(some[0], column=", ".join(one.column for one in some if one.column) or None))
+        for some in alike.values()
+    ]
 
 
 def _head(decided: Decided, places: Places) -> list[str]:
