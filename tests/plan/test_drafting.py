@@ -118,10 +118,11 @@ def test_a_weight_that_identifies_is_dropped_and_asked(tmp_path: Path) -> None:
     assert "WEIGHT: named like a survey weight, alone tells 100% of the records apart: dropped" in said
 
 
-def test_a_weight_of_few_values_stays_one(tmp_path: Path) -> None:
-    _, schema, said = drafted(tmp_path, columns(WEIGHT=np.arange(N) % 4 + 1.5))
+def test_a_weight_of_few_values_stays_one_and_is_asked(tmp_path: Path) -> None:
+    plan, schema, said = drafted(tmp_path, columns(WEIGHT=np.arange(N) % 4 + 1.5))
     assert schema.with_role("weight") == ("WEIGHT",)
-    assert "decide" not in said
+    assert "WEIGHT" not in plan.masked(schema)
+    assert "WEIGHT: named like a survey weight: taken for one, to leave as it is." in said
 
 
 @pytest.mark.parametrize("least", [0.0, -3.0])

@@ -36,10 +36,12 @@ _NOUN = re.compile(
 )
 _UNIT = re.compile(
     "person|individual|respondent|participant|subject|patient|worker|employee|hh|household|haushalt|firm|company|"
-    "employer|plant|establishment|betrieb|enterprise"
+    "employer|plant|establishment|betrieb|enterprise|rat|pig|cow|dog|tree"
 )
 _SERIAL = re.compile(_NUMBER_WORD)  # at the end of a name whose every record has its own value: an id
-_RECORD = re.compile("person|case|record|row|obs|observation|index|line")
+_RECORD = re.compile(
+    "person|case|record|row|obs|observation|index|line|child|kid|woman|mother|member|client|worker|district|county|town"
+)
 _PERSONAL = re.compile(
     "firstname|lastname|surname|forename|fullname|nachname|vorname|address|street|email|phone|telephone"
 )
@@ -74,7 +76,7 @@ _CODE_REST = re.compile(
 )
 
 _AMOUNT = re.compile(
-    "age|agec?|bwt|bwght|lwt|year|years|yr|yrs|income|inc|wage|wages|salary|pay|earn|earnings|price|cost|costs|value|amount|tax|taxes|"
+    "[a-z]{0,2}age|agec|bwt|bwght|lwt|year|years|yr|yrs|income|inc|wage|wages|salary|pay|earn|earnings|price|cost|costs|value|amount|tax|taxes|"
     "rate|ratio|pct|percent|perc|share|size|hours|hrs|weeks?|days?|months?|time|date|exp|exper|experience|tenure|score|"
     "test|math|height|ht|pop|population|sales|revenue|profits?|count|total|sum|mean|avg|average|density|temp|"
     "temperature|distance|area|rooms|quantity|volume|debt|balance|rent|expend|expenditure|savings|births|deaths|period|"

@@ -147,10 +147,11 @@ def _id_score(draft: Draft) -> int:
         or not (is_text or facts.whole)
     ):
         return 0
-    named = says_record(facts.name) or says_group(facts.name) or says_id("", facts.label)
+    named = says_record(facts.name) or says_id("", facts.label)
+    grouped = says_group(facts.name)  # the only member of each group
     in_sequence = facts.shape == "number" and facts.support[-1] - facts.support[0] == facts.records - 1
     coded = facts.shape == "number" and says_code(facts.name, facts.label)
-    return 4 * named + 2 * in_sequence + (is_text or coded)
+    return 6 * named + 3 * grouped + 2 * in_sequence + (is_text or coded)
 
 
 def _with_id(draft: Draft, score: int, best: bool) -> Draft:

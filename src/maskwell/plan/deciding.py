@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,11 +75,31 @@ class Decided:
     sums: tuple[Sum, ...] = ()
     questions: tuple[Question, ...] = ()
     floor: Risk | None = field(default=None, compare=False)
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def schema(self) -> Schema:
         """The decided schema."""
         return self.proposal.schema
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what is known by a name, made at the first asking."""
+        if name not in self.known:
+            self.known[name] = make()
+        return self.known[name]
+
+    def codes(self, name: str) -> Any:
+        """Return the values of a column as numbers from 0 on; a missing value is one too."""
+        from ..attacks.search import block_codes
+
+        return self.once(f"codes of {name}", lambda: block_codes(self.table, self.table, (name,))[0])
+
+    def block_count(self, columns: Iterable[str]) -> int:
+        """Return how many combinations of some columns' values occur."""
+        from ..attacks.search import joint_codes
+
+        parts = [(self.codes(name), int(self.codes(name).max(initial=0)) + 1) for name in columns]
+        return int(joint_codes(parts, len(self.table)).max(initial=-1)) + 1
 
     @property
     def amounts(self) -> tuple[str, ...]:
@@ -100,18 +120,14 @@ class Decided:
     @property
     def rest(self) -> tuple[str, ...]:
         """What an exchange of the amounts inside blocks would part them from: all else that differs there."""
-        from ..attacks.search import block_codes
-
         blocks, moved = self.schema.with_role("block"), {*self.amounts, *(total for total, _ in self.sums)}
         fixed = moved | set(blocks)
         others = [
             c.name for c in self.schema.columns if not c.drop and c.name not in fixed and "id" not in c.roles
         ]
 
-        def count(columns: tuple[str, ...]) -> int:
-            return len(np.unique(block_codes(self.table, self.table, columns)[0]))
-
-        return tuple(name for name in others if count((*blocks, name)) > count(blocks))
+        count = self.block_count(blocks)
+        return tuple(name for name in others if self.block_count((*blocks, name)) > count)
 
 
 def decide(raw: Raw, proposal: Proposal) -> Decided:
@@ -151,7 +167,8 @@ def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: I
 
     table = _table(raw, proposal.schema)
     decided = Decided(proposal, table, sums, tuple(questions))
-    if not decided.amounts and not decided.categories:
+    several = [name for name in decided.categories if len(decided.schema[name].categories) > 1]
+    if not decided.amounts and not several:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
     masked = (*decided.amounts, *(total for total, _ in sums))
     return replace(decided, floor=attack(Fingerprint(masked=masked), table))
@@ -302,9 +319,11 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
     if name is None:
         return []
     share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
-    if share <= TELLING_WEIGHT:
-        return []
     why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
+    if share <= TELLING_WEIGHT:
+        taken = f"{why}: taken for one, to leave as it is"
+        question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
+        return [Answer(proposal.schema[name], "weight", question)]
     taken = f"{why}, alone tells {share:.0%} of the records apart: dropped, as no weight gets noise"
     otherwise = (
         "Needed as a weight? Then round it in the file to few values and take drop out. "

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
+SLIGHTLY = 0.05  # how far below 0 an eigenvalue of pairwise correlations may lie, to be repaired without harm
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
@@ -64,17 +65,39 @@ def _noise(decided: Decided) -> list[str]:
 
 def _sets(decided: Decided) -> list[tuple[str, ...]]:
     """Part the amounts into sets that have a covariance: those with most values first, each in the first that fits."""
-    if _has_covariance(decided, decided.amounts):
+    has_gaps = bool(decided.table.closed.keys() & set(decided.amounts))
+    is_long = (
+        len(decided.table) > 2 * len(decided.amounts) + 2
+    )  # a full file of so many records has a covariance
+    if (is_long and not has_gaps) or _has_covariance(decided, decided.amounts):
         return [decided.amounts]
-    often = sorted(decided.amounts, key=lambda name: int(np.count_nonzero(decided.table.status(name))))
-    sets: list[tuple[str, ...]] = []
-    for name in often:
-        place = next((i for i, one in enumerate(sets) if _has_covariance(decided, (*one, name))), None)
+    from ..io.identities import pairwise_correlations
+
+    values = decided.table.values(list(decided.amounts))
+    correlations = np.nan_to_num(pairwise_correlations(values))
+    np.fill_diagonal(correlations, 1.0)
+    sets: list[list[int]] = []
+    for i in np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist():
+        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > -SLIGHTLY)
+        place = next(fits, None)
         if place is None:
-            sets.append((name,))
+            sets.append([i])
         else:
-            sets[place] = (*sets[place], name)
-    return [tuple(name for name in decided.amounts if name in one) for one in sets]
+            place.append(i)
+    named = [tuple(decided.amounts[i] for i in sorted(one)) for one in sets]
+    return [part for one in named for part in _parted(decided, one)]
+
+
+def _least_eigenvalue(correlations: Floats, chosen: list[int]) -> float:
+    return float(np.linalg.eigvalsh(correlations[np.ix_(chosen, chosen)])[0])
+
+
+def _parted(decided: Decided, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Halve a set until each part has a covariance."""
+    if len(columns) == 1 or _has_covariance(decided, columns):
+        return [columns]
+    half = len(columns) // 2
+    return [*_parted(decided, columns[:half]), *_parted(decided, columns[half:])]
 
 
 def _has_covariance(decided: Decided, columns: tuple[str, ...]) -> bool:
@@ -138,7 +161,8 @@ def _clear(decided: Decided) -> list[str]:
     columns = telling(decided) or list(names[:1])
     active = not decided.amounts
     if active:
-        return [*lines, *_pram(list(names), active=True)]
+        several = [name for name in names if len(decided.schema[name].categories) > 1]
+        return [*lines, *_pram(several, active=True)]
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
@@ -170,19 +194,22 @@ def _pram(columns: Sequence[str], *, active: bool) -> list[str]:
 
 def telling(decided: Decided) -> list[str]:
     """Return the categories to hide, those that tell most first, until neither the audit nor guessing objects."""
+    return list(decided.once("telling", lambda: _telling(decided)))
+
+
+def _telling(decided: Decided) -> list[str]:
     floor = getattr(decided.floor, "floor", None)
-    if floor is None:
+    if floor is None or _is_hidden(decided, []):
         return []
     steps = [step["column"] for step in floor.steps.to_pylist()] if floor.unique else []
-    waiting = list(dict.fromkeys(name for name in steps if name in decided.categories))
-    chosen: list[str] = []
-    while not _is_hidden(decided, chosen):
-        if not waiting:
-            waiting = _coarsest(decided, chosen)
-        if not waiting:
-            break
-        chosen.append(waiting.pop(0))
-    return chosen
+    order = list(dict.fromkeys(name for name in steps if name in decided.categories))
+    while (rest := _coarsest(decided, order)) is not None:
+        order.append(rest)
+    few, enough = 1, len(order)  # what is hidden beside tells nobody more, so that halving finds the fewest
+    while few < enough:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if _is_hidden(decided, order[:middle]) else (middle + 1, enough)
+    return order[:enough]
 
 
 def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
@@ -193,10 +220,11 @@ def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
     return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
 
 
-def _coarsest(decided: Decided, chosen: Sequence[str]) -> list[str]:
+def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
     """Return the block without which guessing finds least."""
     rest = [name for name in decided.schema.with_role("block") if name not in chosen]
-    return sorted(rest, key=lambda name: guessing_share(decided, [one for one in rest if one != name]))[:1]
+    shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in rest}
+    return min(rest, key=lambda name: shares[name], default=None)
 
 
 def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
@@ -228,8 +256,5 @@ def _limits(check: str) -> Limits:
 
 
 def guessing_share(decided: Decided, blocks: Sequence[str]) -> float:
-    """Return the share of records that guessing finds among those with the same values in some columns."""
-    from ..attacks.search import block_codes
-
-    codes, _ = block_codes(decided.table, decided.table, tuple(blocks))
-    return len(np.unique(codes)) / len(codes)
+    """Return the share of records that guessing finds among those with the same values in some columns that leave."""
+    return decided.block_count(blocks) / len(decided.table)
