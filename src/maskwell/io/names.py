@@ -52,7 +52,7 @@ _SURVEY = (
 )
 _WEIGHT = re.compile(
     rf"({_SURVEY})?(wt|wts|weight|weights|wgt|wgts|wght|wghts)"
-    r"|(?!(b|l|birth|body|low|lo|over|under|dry|wet|net|gross|light|heavy)w)[a-z]{2,6}(weights?|wgh?ts?)"
+    r"|(?!lw|[a-z]*(b|birth|body|low|over|under|dry|wet|net|gross|light|heavy)w)[a-z]{2,6}(weights?|wgh?ts?)"
     r"|wt(finl|final|supp|mec|int|pf|saf|ssf)[a-z]*|gewicht\w*|gew|[a-z]{0,3}hrf|hochrechnung\w*"
     r"|pond(er\w*)?|poids|peso|facexp|fexp|expfactor|fpc|inclprob|selprob|fpw"
 )
@@ -66,7 +66,7 @@ _SIZE = re.compile("height|hgt|ht|stature|bmi|waist")
 _CODE = re.compile(
     "occ|occp|occup|occupation|occupations|isco|soc|beruf|profession|job|jobcode|industry|nace|naics|sic|isic|noga|scian|"
     "sector|branch|fip|fips|statefips?|countyfips|zip|zipcode|postcode|postal|plz|nuts|lau|ags|gemeinde|kreis|bundesland|"
-    "county|state|province|region|district|distr|commune|municipality|town|city|puma|msa|smsa|metro|cbsa|csa|tract|"
+    "county|state|stateabb|statename|abbr|province|region|district|distr|commune|municipality|town|city|puma|msa|smsa|metro|cbsa|csa|tract|"
     "country|nation|nationality|citizenship|birthplace|bpl|language|religion|ethnicity|race|icd|drg|stratum|strata|"
     "precinct|borough|inst|instit|institution|site|center|centre|major|cip|commodity|neighborhood|neighbourhood|"
     "department|diagnosis|[a-z]*code|[a-z]*cod|ccode|product|brand|species"

@@ -105,7 +105,8 @@ def _group_reason(facts: Facts, named: bool) -> str:
         return "named like an id"
     if says_group(facts.name) and facts.distinct > MOST_NUMBER_CATEGORIES:
         return "named like a group of records"
-    if says_amount(facts.name) or says_code(facts.name, facts.label) or says_weight(facts.name, facts.label):
+    is_code = says_code(facts.name, facts.label) and facts.distinct <= MOST_BLOCK_VALUES
+    if says_amount(facts.name) or is_code or says_weight(facts.name, facts.label):
         return ""
     if in_runs(facts):
         return "equal values stand in runs"
