@@ -453,6 +453,12 @@ def test_amounts_in_a_sorted_file_are_no_groups(name, rng):
     assert proposed(**{name: runs(rng, np.arange(1900, 1990))}).schema[name].roles == {"key"}
 
 
+def test_persons_in_waves_are_taken_for_groups(rng):
+    proposal = proposed(x=np.tile(rng.permutation(9000)[:120], 4), y=spread(rng, 0, 9000, 480))
+    assert (proposal.schema["x"].roles, proposal.schema["x"].drop) == ({"group"}, True)
+    assert "each value as often as any other" in finding(proposal, "group").text
+
+
 def test_values_that_come_again_are_no_groups(rng):
     values = runs(rng, np.arange(90))
     assert proposed(x=rng.permutation(values)).schema["x"].roles == {"key"}

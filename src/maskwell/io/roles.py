@@ -32,6 +32,7 @@ FEWEST_RUNS, LEAST_RUN = (
     1.25,
 )  # different values, and records to each: one person in a household is no run
 LONGEST_RUN = 0.2  # share of records: a longer one is a frequent amount in a sorted file
+BALANCED = 0.95  # share of values that occur as often as most do
 BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
 FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
 FEW_REPEATS = 0.05  # share of records: an id that so few repeat is an id with faults, not a group
@@ -132,6 +133,14 @@ def in_runs(facts: Facts) -> bool:
     runs = 1 + int(np.count_nonzero(np.diff(codes)))
     is_long = int(np.bincount(codes).max()) > LONGEST_RUN * len(codes)
     return runs <= (1 + BROKEN_RUNS) * facts.distinct and not is_long
+
+
+def is_balanced(facts: Facts) -> bool:
+    """Whether nearly all values occur equally often, twice or more, as persons do in a panel of waves."""
+    codes = facts.category_codes
+    counts = np.bincount(codes[codes >= 0])
+    usual = int(np.bincount(counts).argmax())
+    return facts.distinct > MOST_NUMBER_CATEGORIES and usual >= 2 and np.mean(counts == usual) >= BALANCED
 
 
 # The id.
