@@ -31,7 +31,8 @@ FEWEST_RUNS, LEAST_RUN = (
     10,
     1.25,
 )  # different values, and records to each: one person in a household is no run
-LONGEST_RUN = 0.2  # share of records: a longer one is a frequent amount in a sorted file
+LONGEST_RUN = 0.35  # share of records: a longer one is a frequent amount in a sorted file
+MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by design
 BALANCED = 0.95  # share of values that occur as often as most do
 BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
 FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
@@ -111,6 +112,8 @@ def _group_reason(facts: Facts, named: bool) -> str:
         return ""
     if in_runs(facts):
         return "equal values stand in runs"
+    if is_balanced(facts):
+        return "each value as often as any other"
     if (
         facts.shape == "number"
         and facts.present >= LEAST_RUN * facts.distinct
@@ -140,7 +143,9 @@ def is_balanced(facts: Facts) -> bool:
     codes = facts.category_codes
     counts = np.bincount(codes[codes >= 0])
     usual = int(np.bincount(counts).argmax())
-    return facts.distinct > MOST_NUMBER_CATEGORIES and usual >= 2 and np.mean(counts == usual) >= BALANCED
+    return (
+        facts.distinct > MOST_NUMBER_CATEGORIES and usual >= 2 and bool(np.mean(counts == usual) >= BALANCED)
+    )
 
 
 # The id.
