@@ -143,9 +143,8 @@ def is_balanced(facts: Facts) -> bool:
     codes = facts.category_codes
     counts = np.bincount(codes[codes >= 0])
     usual = int(np.bincount(counts).argmax())
-    return (
-        facts.distinct > MOST_NUMBER_CATEGORIES and usual >= 2 and bool(np.mean(counts == usual) >= BALANCED)
-    )
+    is_even = bool(np.mean(counts == usual) >= BALANCED)
+    return facts.distinct > MOST_NUMBER_CATEGORIES and 2 <= usual <= MOST_WAVES and is_even
 
 
 # The id.
