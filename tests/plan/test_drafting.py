@@ -303,6 +303,10 @@ def test_a_swap_is_offered_only_where_something_stays_in_the_row(tmp_path: Path)
     text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
     assert "\n#[swap]\n" in text
     assert "what stays in the row (WEIGHT)" in text.replace("\n# ", " ")
+    switched = text.replace("#[swap]", "[swap]").replace("#exempt_values", "exempt_values")
+    plan = ReleasePlan.from_dict(tomllib.loads(switched), tmp_path)
+    assert plan.swap is not None
+    assert plan.swap.exempt_values == "..."
 
 
 def test_log_noise_is_named_with_the_shift_that_zeros_need(tmp_path: Path) -> None:

@@ -168,6 +168,13 @@ def _swap(decided: Decided) -> list[str]:
             "so that exchanging the amounts would only give the records other ids: whoever was found would be found "
             "again. Where this very draw of the noise exceeds the tolerance, its scale is raised."
         )
+    if decided.sums:
+        totals = names_of([total for total, _ in decided.sums])
+        return comment(
+            f"No swap is proposed. {totals} would move with the amounts and are not among what an intruder is taken to "
+            "know, so that finding his amounts again would tell him something. Where this very draw of the noise exceeds "
+            "the tolerance, its scale is raised."
+        )
     lines = comment(
         f"A swap would part the amounts of those who were found from what stays in the row ({names_of(decided.rest)}). "
         "It makes nobody's amounts harder to find, so that it helps only where finding these alone does no harm: say "
