@@ -172,7 +172,7 @@ def _swap(decided: Decided) -> list[str]:
         totals = names_of([total for total, _ in decided.sums])
         return comment(
             f"No swap is proposed. {totals} would move with the amounts and are not among what an intruder is taken to "
-            "know, so that finding his amounts again would tell him something. Where this very draw of the noise exceeds "
+            "know, so that finding his amounts again would tell him something. Where this very draw exceeds "
             "the tolerance, its scale is raised."
         )
     lines = comment(
