@@ -245,6 +245,15 @@ def test_employees_of_employers(tmp_path: Path) -> None:
     assert "bottom code" not in said
 
 
+def test_what_categories_determine_together_is_dropped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    region, year = rng.integers(1, 6, N), rng.integers(1, 4, N)
+    rate = rng.uniform(3, 12, (6, 4)).round(2)[region, year]
+    _, schema, said = drafted(tmp_path, columns(REGION=region, YEAR=year, RATE=rate))
+    assert schema["RATE"].drop
+    assert "RATE: the same for all records alike in REGION, YEAR: dropped" in said
+
+
 def test_the_summary_names_every_column(tmp_path: Path) -> None:
     data = employees() | {"constant": np.ones(len(employees()["unit"]), int)}
     _, _, said = drafted(tmp_path, data)

@@ -53,7 +53,8 @@ _SURVEY = (
 _WEIGHT = re.compile(
     rf"({_SURVEY})?(wt|wts|weight|weights|wgt|wgts|wght|wghts)"
     r"|(?!lw|[a-z]*(b|birth|body|low|over|under|dry|wet|net|gross|light|heavy)w)[a-z]{2,6}(weights?|wgh?ts?)"
-    r"|wt(finl|final|supp|mec|int|pf|saf|ssf)[a-z]*|gewicht\w*|gew|[a-z]{0,3}hrf|hochrechnung\w*"
+    r"|[hp]?wt(?!loss|lost|gain|kg|lb|chg|diff)[a-z]{2,7}|[hp]?wgtp|w(cal|final|fin|base|post|norm|samp|sample|pers|hh|rake)"
+    r"|(expansion|grossing)factor|factorexpansion|gewicht\w*|gew|[a-z]{0,3}hrf|hochrechnung\w*"
     r"|pond(er\w*)?|poids|peso|facexp|fexp|expfactor|fpc|inclprob|selprob|fpw"
 )
 _BODY = re.compile(
@@ -144,7 +145,8 @@ def says_weight(name: str, label: str = "") -> bool:
         return False
     labelled = re.search(r"\b(weight(s|ing)?|expansion factor|grossing)\b", said) is not None
     alone = name.casefold() in ("w", "prob")  # w1, w2, ... are any variables
-    return labelled or alone or any(_WEIGHT.fullmatch(word) for word in words)
+    joined = ["".join(pair) for pair in pairwise(words)]
+    return labelled or alone or any(_WEIGHT.fullmatch(word) for word in (*words, *joined))
 
 
 def says_size(name: str) -> bool:

@@ -152,7 +152,14 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
     questions += [*_on_top_codes(proposal), *_on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
-    return _completed(raw, proposal, sums, questions)
+    return _completed(raw, proposal, sums, _still_open(questions, proposal.schema))
+
+
+def _still_open(questions: list[Question], schema: Schema) -> list[Question]:
+    """Leave out what was asked of a column before it was dropped."""
+    last = {question.column: question for question in questions}
+    dropped = {column.name for column in schema.columns if column.drop}
+    return [one for one in questions if one.column not in dropped or one is last[one.column]]
 
 
 def decided_by(raw: Raw, schema: Schema) -> Decided:
@@ -351,18 +358,21 @@ def _without_many(raw: Raw, proposal: Proposal) -> list[Answer]:
 
 def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
     """Drop amounts that are the same for all records of a group or a category: noise on each would average out."""
+    from ..attacks.search import block_codes
+
     table, schema = _table(raw, proposal.schema), proposal.schema
     by = [c.name for c in schema.columns if "group" in c.roles or (c.kind == "category" and not c.drop)]
     used = [c for c in schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
-    codes = {name: _group_codes(table, name) for name in by}
+    codes = {f"with one {name}": _group_codes(table, name) for name in by}
+    clear = tuple(name for name in by if not schema[name].drop)
+    if len(clear) > 1:
+        codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
     answers = []
     for column in used:
         values = table.values([column.name])[:, 0]
-        of = next((name for name in by if is_shared(codes[name], values)), None)
+        of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
         if of is not None:
-            taken = (
-                f"the same for all records with one {of}: dropped, as the mean over them undoes noise on each"
-            )
+            taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
             made = replace(column, drop=True, roles=frozenset())
             answers.append(Answer(made, "shared", Question(column.name, taken, otherwise)))
