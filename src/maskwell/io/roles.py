@@ -250,7 +250,7 @@ def _is_scaled(facts: Facts) -> bool:
         return False
     step = facts.unit or 1e-6
     mean = float(facts.support @ facts.counts) / facts.records
-    return abs(mean - 1) <= 4 * step / np.sqrt(12 * facts.records)
+    return bool(abs(mean - 1) <= 4 * step / np.sqrt(12 * facts.records))
 
 
 def _is_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
@@ -260,8 +260,10 @@ def _is_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
         if own is None or other.facts.numbers is None or not says_size(other.facts.name):
             continue
         both = ~(np.isnan(own) | np.isnan(other.facts.numbers))
-        ranks = [np.argsort(np.argsort(values[both])) for values in (own, other.facts.numbers)]
-        if np.count_nonzero(both) > 2 and np.corrcoef(*ranks)[0, 1] > BODY_CORRELATION:
+        first, second = (
+            np.argsort(np.argsort(values[both])).astype(float) for values in (own, other.facts.numbers)
+        )
+        if np.count_nonzero(both) > 2 and np.corrcoef(first, second)[0, 1] > BODY_CORRELATION:
             return True
     return False
 

@@ -18,10 +18,10 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear, stand_together
+from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 
 if TYPE_CHECKING:
     from ..attacks import Risk
-    from ..io.drafts import Finding
     from ..io.inspect import Proposal
     from ..io.raw import Raw
     from ..table import Table
@@ -37,29 +37,6 @@ RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
 KEPT_ROLES = frozenset({"id", "group", "weight"})
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a person must decide: about which column, what was taken for granted, and what to write otherwise."""
-
-    column: str | None
-    taken: str
-    otherwise: str
-
-    def __str__(self) -> str:
-        head = f"{self.column}: " if self.column is not None else ""
-        return f"{head}{self.taken}. {self.otherwise}."
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles."""
-
-    column: Column
-    kind: str
-    question: Question
-    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +118,7 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         _without_shared,
         _without_copies,
     )
-    questions = [*_on_dropped(proposal), *_on_names(proposal)]
+    questions = [*on_dropped(proposal), *on_names(proposal)]
     for step in steps:
         answers = step(raw, proposal)
         proposal = _changed(proposal, answers)
@@ -151,15 +128,8 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     answers = _without_dependents(_table(raw, proposal.schema), proposal, sums)
     proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
-    questions += [*_on_top_codes(proposal), *_on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
-    return _completed(raw, proposal, sums, _still_open(questions, proposal.schema))
-
-
-def _still_open(questions: list[Question], schema: Schema) -> list[Question]:
-    """Leave out what was asked of a column before it was dropped."""
-    last = {question.column: question for question in questions}
-    dropped = {column.name for column in schema.columns if column.drop}
-    return [one for one in questions if one.column not in dropped or one is last[one.column]]
+    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
+    return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
 
 
 def decided_by(raw: Raw, schema: Schema) -> Decided:
@@ -202,61 +172,6 @@ def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
 
 
 # What each column is.
-
-
-def _on_dropped(proposal: Proposal) -> list[Question]:
-    """Ask about the columns that inspect proposes to drop; nothing is lost where there is no value at all."""
-    questions = []
-    for column in proposal.schema.columns:
-        found = proposal.of(column.name)
-        if not column.drop or any(finding.kind == "all-missing" for finding in found):
-            continue
-        asked = [one for one in found if one.otherwise] or list(found)
-        otherwise = asked[0].otherwise if asked else ""
-        why = "; ".join(re.split("[:;]", finding.text)[0] for finding in asked)
-        what = "taken for a group, and dropped" if "group" in column.roles else "dropped"
-        wanted = "Wanted in the release? Then describe it in the schema and take drop out"
-        questions.append(Question(column.name, f"{why}: {what}", otherwise or wanted))
-    return questions
-
-
-def _on_names(proposal: Proposal) -> list[Question]:
-    """Ask about categories that are named like ids."""
-    found = [one for one in proposal.findings if one.kind == "named-id" and one.column is not None]
-    return [Question(one.column, one.text, one.otherwise) for one in found]
-
-
-def _on_zeros(proposal: Proposal) -> list[Question]:
-    """Ask, once for all columns, whether many zeros are amounts."""
-    names = [one.column for one in _piled_up(proposal, "zeros") if one.column is not None]
-    if not names:
-        return []
-    taken = f"{', '.join(names)}: many records have 0: real zeros? Taken for such, and masked like any other value"
-    otherwise = (
-        "If 0 says that nothing is known, add missing = [0] in the schema, so that it leaves as a code"
-    )
-    return [Question(None, taken, otherwise)]
-
-
-def _on_top_codes(proposal: Proposal) -> list[Question]:
-    """Ask, once for all columns, about amounts that pile up at the largest."""
-    found = _piled_up(proposal, "pile-up")
-    names = [one.column for one in found if one.suggestion.startswith("top") and one.column is not None]
-    if not names:
-        return []
-    taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
-    return [
-        Question(None, taken, "A top code? Then switch on top in the schema, so that it leaves as a code")
-    ]
-
-
-def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
-    """Return the findings of a kind about amounts that leave."""
-    found = [one for one in proposal.findings if one.kind == kind and one.column is not None]
-    columns = {column.name: column for column in proposal.schema.columns}
-    return [
-        one for one in found if columns[one.column or ""].is_number and not columns[one.column or ""].drop
-    ]
 
 
 def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:

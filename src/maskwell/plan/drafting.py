@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from .deciding import Decided, Question
+from .deciding import Decided
 from .draft_masks import clear_words, drafted_rate, floor_limit, guessing_share, masks_section, telling
 from .draft_words import comment, is_word, listed, names_of, quoted
+from .questions import Question
 from .sections import FIFTEEN_PERCENT
 
 INFORMED, LAW = "nearest, informed", "knows the law"
