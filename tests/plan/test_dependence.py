@@ -40,6 +40,15 @@ def test_one_to_one_out_of_order_is_no_function() -> None:
     assert not is_function(codes[x], RNG.permutation(codes)[x])
 
 
+def test_long_files_are_judged_by_all_records() -> None:
+    x = RNG.normal(size=50_000)
+    assert is_function(x, np.exp(x))
+    assert not is_function(x, np.where(np.arange(50_000) % 3 == 1, RNG.normal(size=50_000), np.exp(x)))
+    group = np.repeat(np.arange(25_000), 2)
+    assert is_shared(group, x[group])
+    assert not is_shared(group, np.where(np.arange(50_000) == 49_999, 9.0, x[group]))
+
+
 def test_what_others_determine() -> None:
     values = RNG.normal(size=(400, 4))
     values[:, 3] = values[:, 0] - 2 * values[:, 1]

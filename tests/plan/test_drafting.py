@@ -136,6 +136,13 @@ def test_a_weight_that_is_not_positive_is_dropped_and_asked(tmp_path: Path, leas
     assert "A weight? Then give every record a positive one in the file" in told
 
 
+def test_an_id_by_its_values_alone_is_asked_about(tmp_path: Path) -> None:
+    data = {("V1" if name == "ID" else name): values for name, values in columns().items()}
+    _, schema, said = drafted(tmp_path, data)
+    assert schema.id_column == "V1"
+    assert "V1: every record has its own value: taken for the id, which is replaced by new ones." in said
+
+
 def test_the_id_is_told(tmp_path: Path) -> None:
     assert "id ID (new ones leave)" in drafted(tmp_path, columns())[2]
 

@@ -27,6 +27,7 @@ from .names import (
 from .profile import MOST_NUMBER_CATEGORIES, Facts
 
 MOST_BLOCK_VALUES = 60
+NAMED = 7  # more than all else that speaks for an id
 FEWEST_RUNS, LEAST_RUN = (
     10,
     1.25,
@@ -164,18 +165,20 @@ def _id_score(draft: Draft) -> int:
     named = says_record(facts.name) or says_id("", facts.label)
     grouped = says_group(facts.name)  # the only member of each group
     in_sequence = facts.shape == "number" and facts.support[-1] - facts.support[0] == facts.records - 1
+    in_sequence = in_sequence and not says_amount(facts.name)
     coded = facts.shape == "number" and says_code(facts.name, facts.label)
-    return 6 * named + 3 * grouped + 2 * in_sequence + (is_text or coded)
+    return NAMED * named + 3 * grouped + 2 * in_sequence + (is_text or coded)
 
 
 def _with_id(draft: Draft, score: int, best: bool) -> Draft:
     facts, bare = draft.facts, replace(draft, findings=())
     if best:
-        return bare.as_text("id", "every record has its own value: the id?", roles=frozenset({"id"}))
+        otherwise = "" if score >= NAMED else THREE_ANSWERS
+        text = "every record has its own value: the id?"
+        return bare.as_text("id", text, otherwise=otherwise, roles=frozenset({"id"}))
     if score:
-        return bare.as_text(
-            "id", "every record has its own value, as an id has: dropped, as proposed?", drop=True
-        )
+        text = "every record has its own value, as an id has: dropped, as proposed?"
+        return bare.as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
         other = facts.records - facts.distinct
         text = f"named like an id, but some records repeat a value or have none ({other:,}): dropped; correct it?"
@@ -192,8 +195,8 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
         return draft
     what = "every record has its own value, as an identifier has"
     if has_id:
-        text = f"{what}: dropped, as proposed? Else, an amount, make it kind integer and mask it"
-        return replace(draft, findings=()).as_text("id", text, drop=True)
+        text = f"{what}: dropped, as proposed?"
+        return replace(draft, findings=()).as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
     text = f"{what}: is it one? Then drop = true or role id; else it leaves in clear unless masked"
     return draft.asked("id", text, "drop = true")
 

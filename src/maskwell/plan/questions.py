@@ -53,9 +53,15 @@ def on_dropped(proposal: Proposal) -> list[Question]:
 
 
 def on_names(proposal: Proposal) -> list[Question]:
-    """Ask about categories that are named like ids."""
-    found = [one for one in proposal.findings if one.kind == "named-id" and one.column is not None]
-    return [Question(one.column, one.text, one.otherwise) for one in found]
+    """Ask about categories that are named like ids, and about an id that is one by its values alone."""
+    questions = [
+        Question(one.column, one.text, one.otherwise) for one in proposal.findings if one.kind == "named-id"
+    ]
+    for column in (column for column in proposal.schema.columns if "id" in column.roles):
+        unsure = [one for one in proposal.of(column.name) if one.kind == "id" and one.otherwise]
+        taken = "every record has its own value: taken for the id, which is replaced by new ones"
+        questions += [Question(column.name, taken, one.otherwise) for one in unsure]
+    return questions
 
 
 def on_zeros(proposal: Proposal) -> list[Question]:
