@@ -168,7 +168,7 @@ class Schema:
     @property
     def id_column(self) -> str | None:
         """The name of the id column, if there is one."""
-        return next(iter(self.with_role("id")), None)
+        return next(iter(self.with_role("id", dropped=True)), None)
 
     def __contains__(self, name: object) -> bool:
         return name in self._index
@@ -178,9 +178,9 @@ class Schema:
             raise BadPlan(f"there is no column {name!r}{nearest(name, self.names)}")
         return self.columns[self._index[name]]
 
-    def with_role(self, role: str) -> tuple[str, ...]:
-        """Return the names of the columns that have a role."""
-        return tuple(column.name for column in self.columns if role in column.roles)
+    def with_role(self, role: str, *, dropped: bool = False) -> tuple[str, ...]:
+        """Return the names of the columns that have a role and leave; with `dropped` of those that stay inside too."""
+        return tuple(c.name for c in self.columns if role in c.roles and (dropped or not c.drop))
 
     def changed(self, changes: Mapping[str, Column]) -> Schema:
         """Return the schema with some columns described anew."""

@@ -305,9 +305,15 @@ def test_a_pile_up_at_the_top_is_offered_and_not_applied(rng):
     assert finding(proposal, "pile-up").text.startswith(f"{share:.1%} of the values")
 
 
-def test_zeros_pile_up_at_the_bottom(rng):
+def test_zeros_are_asked_about_as_zeros(rng):
     proposal = proposed(x=planted(spread(rng, 100, 9000), 0, 3))
-    assert finding(proposal, "pile-up").suggestion == "bottom = 0"
+    assert "real zeros?" in finding(proposal, "zeros").text
+    assert proposal.questions()["x"] == ("real zeros?",)
+
+
+def test_a_pile_up_at_another_end_is_a_bottom_code(rng):
+    proposal = proposed(x=planted(spread(rng, 1000, 9000), 1000, 4))
+    assert finding(proposal, "pile-up").suggestion == "bottom = 1000"
 
 
 def test_a_pile_up_is_seen_beside_a_code(rng):
@@ -408,10 +414,98 @@ def test_amounts_do_not_look_like_identifiers(make, rng):
 
 
 @pytest.mark.parametrize("name", ["HHID", "household", "school_nr", "schoolId", "cluster"])
-def test_groups(name, rng):
+def test_groups_are_dropped_and_asked_about(name, rng):
     proposal = proposed(**{name: spread(rng, 1000, 1100)})
-    assert proposal.schema[name] == Column(name, "text", frozenset({"group"}))
+    assert proposal.schema[name] == Column(name, "text", frozenset({"group"}), drop=True)
     assert kinds(proposal, name) == ["group"]
+    assert proposal.questions()[name] == ("dropped until a schema decides (the id of a group?)",)
+
+
+def test_a_group_is_asked_about_with_three_answers(rng):
+    otherwise = finding(proposed(hid=spread(rng, 1000, 1100)), "group").otherwise
+    answers = ('roles = ["id"]', 'roles = ["group"] with drop = true', 'roles = ["key"]')
+    assert all(answer in otherwise for answer in answers)
+
+
+def runs(rng: np.random.Generator, names: np.ndarray) -> np.ndarray:
+    """Each name in one run of one to five records, as the members of a household stand in a file."""
+    return np.repeat(names, rng.integers(1, 6, len(names)))
+
+
+RUNS = {
+    "in order": lambda rng: np.arange(90),
+    "in order, with gaps": lambda rng: np.cumsum(rng.integers(1, 40, 90)),
+    "in any order": lambda rng: rng.permutation(9000)[:90],
+    "of text": lambda rng: np.array([f"h{i}" for i in rng.permutation(90)]),
+}
+
+
+@pytest.mark.parametrize("make", RUNS.values(), ids=list(RUNS))
+def test_values_that_repeat_in_runs_are_taken_for_groups(make, rng):
+    values = runs(rng, make(rng))
+    proposal = proposed(x=values, y=spread(rng, 0, 9000, len(values)))
+    assert (proposal.schema["x"].roles, proposal.schema["x"].drop) == ({"group"}, True)
+    assert "equal values stand in runs" in finding(proposal, "group").text
+
+
+@pytest.mark.parametrize("name", ["age", "wage", "year", "INCOME_1999"])
+def test_amounts_in_a_sorted_file_are_no_groups(name, rng):
+    assert proposed(**{name: runs(rng, np.arange(1900, 1990))}).schema[name].roles == {"key"}
+
+
+def test_persons_in_waves_are_taken_for_groups(rng):
+    proposal = proposed(x=np.tile(rng.permutation(9000)[:120], 4), y=spread(rng, 0, 9000, 480))
+    assert (proposal.schema["x"].roles, proposal.schema["x"].drop) == ({"group"}, True)
+    assert "each value as often as any other" in finding(proposal, "group").text
+
+
+def test_values_that_come_again_are_no_groups(rng):
+    values = runs(rng, np.arange(90))
+    assert proposed(x=rng.permutation(values)).schema["x"].roles == {"key"}
+
+
+def test_long_numbers_that_repeat_are_taken_for_groups(rng):
+    proposal = proposed(x=rng.choice(rng.integers(10**7, 10**8, 90), RECORDS))
+    assert (proposal.schema["x"].roles, proposal.schema["x"].drop) == ({"group"}, True)
+
+
+def test_an_id_of_few_values_stays_a_category_and_is_asked(rng):
+    proposal = proposed(store_id=spread(rng, 1, 6))
+    assert proposal.schema["store_id"].roles == {"block"}
+    assert proposal.questions()["store_id"] == ("an id, a group or a category?",)
+
+
+def test_names_of_persons_are_dropped(rng):
+    names = rng.choice([f"name {chr(97 + i % 26)}{i}" for i in range(80)], RECORDS)
+    assert proposed(last_name=names).schema["last_name"].drop
+    assert proposed(sort=names).schema["sort"].kind == "category"
+
+
+def test_labels_say_what_names_do_not(rng):
+    raw = pa.table(
+        {
+            "v1": texts(spread(rng, 1, 150)),
+            "v2": texts(spread(rng, 100, 9000)),
+            "v3": texts(spread(rng, 1, 90)),
+        }
+    )
+    labels = {"v1": "Household number", "v2": "Final person weight", "v3": "Occupation code (ISCO)"}
+    schema = propose(raw, labels=labels).schema
+    assert (schema["v1"].roles, schema["v1"].drop) == ({"group"}, True)
+    assert schema["v2"].roles == {"weight"}
+    assert schema["v3"].kind == "category"
+
+
+@pytest.mark.parametrize("name", ["occupation", "occ1990", "ISCO", "industry_code", "countyfips", "district"])
+def test_numbers_named_like_codes_are_categories(name, rng):
+    values = rng.choice(rng.permutation(900)[:50], RECORDS)
+    assert proposed(**{name: values}).schema[name].kind == "category"
+
+
+@pytest.mark.parametrize("name", ["occupation_prestige", "county_income", "state_pop", "regional_rate"])
+def test_amounts_of_places_and_occupations_are_amounts(name, rng):
+    values = rng.choice(rng.permutation(900)[:50], RECORDS)
+    assert proposed(**{name: values}).schema[name].roles == {"key"}
 
 
 @pytest.mark.parametrize("name", ["HHINCOME", "household_size", "school_years"])
@@ -423,7 +517,7 @@ def test_amounts_of_groups_are_no_groups(name, rng):
 def test_weights(name, rng):
     proposal = proposed(**{name: spread(rng, 100, 9000), "other_weight": spread(rng, 100, 9000)})
     assert proposal.schema.with_role("weight") == (name,)
-    assert proposal.schema["other_weight"].roles == {"key"}
+    assert proposal.schema["other_weight"] == Column("other_weight", "integer", drop=True)
 
 
 def test_a_weight_of_few_values_is_still_a_number():
@@ -436,8 +530,21 @@ def test_a_weight_must_be_positive(rng, bad):
     values = spread(rng, 100, 9000).astype(object)
     values[9] = bad
     proposal = proposed(weight=values)
-    assert proposal.schema["weight"].roles == {"key"}
+    assert proposal.schema["weight"] == Column("weight", "integer", drop=True)
     assert "weight" in kinds(proposal, "weight")
+
+
+def test_a_mean_of_one_makes_a_weight(rng):
+    values = rng.lognormal(0, 0.5, RECORDS)
+    assert proposed(x=values / values.mean()).schema["x"].roles == {"weight"}
+    assert proposed(x=values / values.mean() * 1.001).schema["x"].roles == {"key"}
+
+
+def test_the_weight_of_bodies_is_an_amount(rng):
+    height = rng.normal(170, 10, RECORDS).round()
+    weight = (height - 100 + rng.normal(0, 8, RECORDS)).round()
+    assert proposed(height=height, weight=weight).schema["weight"].roles == {"key"}
+    assert proposed(height=height, weight=rng.permutation(weight)).schema["weight"].roles == {"weight"}
 
 
 def test_a_respondent_is_no_weight(rng):
@@ -617,7 +724,6 @@ def test_every_suggestion_can_be_switched_on_where_it_stands(survey):
         if line != 'missing = ["refused"]'
     ]
     columns = tomllib.loads("\n".join(lines))["columns"]
-    assert columns["b"]["bottom"] == 0
     assert columns["income"]["missing"] == [-9]
     assert columns["class"]["missing"] == ["9"]
     assert Schema.from_toml("\n".join(lines)).names == proposal.schema.names
@@ -646,8 +752,14 @@ def test_the_summary_names_roles_and_findings(survey):
     assert shown.startswith("400 records x 13 columns")
     assert "  id       ID\n" in shown
     assert "  weight   weight\n" in shown
-    assert "  dropped  born mixed empty\n" in shown
+    assert "  dropped  hh (group) born mixed empty\n" in shown
     assert "refused" in shown
+
+
+def test_the_summary_names_every_column(rng):
+    wide = pa.table({f"a long name of column {i}": texts(spread(rng, 0, 9000)) for i in range(200)})
+    shown = " ".join(propose(wide).summary().split())
+    assert all(name in shown for name in wide.column_names)
 
 
 def test_no_value_is_shown_but_codes():

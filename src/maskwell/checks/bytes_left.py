@@ -239,7 +239,7 @@ def _naming(evidence: Evidence) -> dict[str, set[str]]:
 
 def _named(truth: Table, released: Table) -> dict[str, set[str]]:
     ids = set() if truth.ids is None else _said(truth.ids.to_pylist())
-    groups = [_values(truth, name) for name in truth.schema.with_role("group")]
+    groups = [_values(truth, name) for name in truth.schema.with_role("group", dropped=True)]
     dropped = [_values(truth, c.name) for c in truth.schema.columns if c.drop and _names_people(c, truth)]
     others = [_said(text for texts in some for text in texts) for some in (groups, dropped)]
     rest = [texts - _legitimate(released) - ids for texts in others]

@@ -118,20 +118,13 @@ def _write_all(texts: dict[Path, str]) -> None:
 
 
 def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None) -> None:
-    """Say on one screen what will happen to which columns, and what is to be decided."""
-    schema = decided.schema
-    rows = {
-        "id": tuple(f"{name} (new ones leave)" for name in schema.with_role("id")),
-        "masked": decided.amounts,
-        "recomputed": tuple(total for total, _ in decided.sums),
-        "in clear": decided.categories,
-        "weight": schema.with_role("weight"),
-        "dropped": tuple(column.name for column in schema.columns if column.drop),
-    }
+    """Say what will happen to which columns, every one of them, and what is to be decided."""
     lines = [f"{len(decided.table):,} records"]
-    for what, names in rows.items():
+    for what, names in _fates(decided).items():
         if names:
-            lines += wrap(f"  {what:<11} {' '.join(names)}", 100, subsequent_indent=" " * 14)
+            lines += wrap(
+                f"  {what:<11} {' '.join(names)}", 100, subsequent_indent=" " * 14, break_on_hyphens=False
+            )
     if decided.floor is not None:
         lines.append(f"  {decided.floor.rate:.1%} of the records are alone with what leaves in clear")
     if asked:
@@ -141,3 +134,25 @@ def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None
     written = f"{target}" if drafted is None else f"{drafted} and {target}"
     lines.append(f"written: {written}; read them, then run: maskwell release {target}")
     typer.echo("\n".join(lines))
+
+
+def _fates(decided: Decided) -> dict[str, list[str]]:
+    """Return what happens to the columns: each is named once."""
+    masked, sums = set(decided.amounts), {total for total, _ in decided.sums}
+    fates: dict[str, list[str]] = {
+        what: [] for what in ("id", "masked", "recomputed", "in clear", "weight", "group", "dropped")
+    }
+    for column in decided.schema.columns:
+        name = column.name
+        if column.drop:
+            what, name = "dropped", f"{name} (group)" if "group" in column.roles else name
+        elif "id" in column.roles:
+            what, name = "id", f"{name} (new ones leave)"
+        elif column.name in masked:
+            what = "masked"
+        elif column.name in sums:
+            what = "recomputed"
+        else:
+            what = next((role for role in ("weight", "group") if role in column.roles), "in clear")
+        fates[what].append(name)
+    return fates

@@ -104,7 +104,8 @@ def proposal_of(raw: Raw) -> Proposal:
     from .hints import as_categories, without_codes
     from .inspect import propose
 
-    proposal = propose(without_codes(raw), decimal=raw.decimal)
+    labels = {name: hint.description for name, hint in raw.hints.items()}
+    proposal = propose(without_codes(raw), decimal=raw.decimal, labels=labels)
     return replace(proposal, schema=as_categories(proposal.schema, raw))
 
 

@@ -18,12 +18,22 @@ _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something the steward should know or decide; `suggestion` is a line of the schema that may be switched on."""
+    """Something the steward should know or decide.
+
+    `suggestion` is a line of the schema that may be switched on; `otherwise` says what to write where the answer that
+    was taken is wrong.
+    """
 
     column: str | None
     kind: str
     text: str
     suggestion: str = ""
+    otherwise: str = ""
+
+    @property
+    def said(self) -> str:
+        """The whole remark."""
+        return f"{self.text}. {self.otherwise}" if self.otherwise else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +45,9 @@ class Draft:
     findings: tuple[Finding, ...] = ()
     spikes: tuple[float, ...] = ()
 
-    def asked(self, what: str, text: str, suggestion: str = "", **changes: Any) -> Draft:
+    def asked(self, what: str, text: str, suggestion: str = "", otherwise: str = "", **changes: Any) -> Draft:
         """Add a finding, and change the column with it."""
-        finding = Finding(self.column.name, what, text, suggestion)
+        finding = Finding(self.column.name, what, text, suggestion, otherwise)
         return replace(self, column=replace(self.column, **changes), findings=(*self.findings, finding))
 
     def as_text(self, what: str, text: str, **changes: Any) -> Draft:
@@ -118,13 +128,20 @@ def _in_excess(counts: Counts, i: int, times: float = 5) -> bool:
 
 
 def with_pile_ups(draft: Draft) -> Draft:
-    """Ask whether a pile-up at an end is a top or bottom code."""
+    """Ask whether a pile-up at an end is a top or bottom code; of one at 0, whether these are real zeros."""
     kept = ~np.isin(draft.facts.support, draft.spikes)
     support, counts = draft.facts.support[kept], draft.facts.counts[kept]
     if len(support) <= 10:
         return draft
     for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
-        if _in_excess(counts, i % len(counts)):
+        if _in_excess(counts, i % len(counts)) and support[i] == 0:
+            share = share_of(int(counts[i]), draft.facts)
+            text = (
+                f"{share} of the values are 0: real zeros? Then nothing is to do, noise hides who has none; "
+                "if 0 says that there is no value, add missing = [0]"
+            )
+            draft = draft.asked("zeros", text)
+        elif _in_excess(counts, i % len(counts)):
             share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
             draft = draft.asked("pile-up", text, f"{what} = {value}")
@@ -171,6 +188,13 @@ def is_labelled(draft: Draft) -> bool:
         return False
     often = np.unique(np.diff(values), return_counts=True)[1].max()
     return bool(2 * often >= len(values)) or _has_fixed_length(values)
+
+
+def has_label_digits(values: Floats) -> bool:
+    """Whether different numbers are made like labels: as many digits each, and not rounded as amounts are."""
+    if len(values) < 20 or values[0] < 0 or not _has_fixed_length(values):
+        return False
+    return bool(np.count_nonzero(values % 10 == 0) < 0.2 * len(values))  # a tenth in numbers given out evenly
 
 
 def _has_fixed_length(values: Floats) -> bool:

@@ -12,6 +12,7 @@ from ..schema import FIRST_MISSING_CODE, MISSING, Column, Schema
 from ..table import Table
 from .numbers import Array, codes_text
 from .raw import Hint, Raw
+from .roles import MOST_BLOCK_VALUES
 from .texts import Unreadable, as_text, in_order
 
 if TYPE_CHECKING:
@@ -86,12 +87,17 @@ def as_categories(schema: Schema, raw: Raw) -> Schema:
         column = schema[name]
         used = _used(raw.data.column(name)) - set(codes_text(hint.missing)) if hint.labels else set()
         if column.is_number and not column.roles & {"id", "weight"} and used and used <= set(hint.labels):
+            few = len(used) <= MOST_BLOCK_VALUES
+            amount = (
+                frozenset({"block"}) if few else frozenset[str]()
+            )  # what a key becomes: nobody masks it by noise
             changes[name] = Column(
                 name,
                 "category",
-                column.roles,
+                amount if "key" in column.roles else column.roles,
                 categories=tuple(in_order(used)),
                 description=column.description,
+                drop=column.drop,
             )
     return schema.changed(changes)
 

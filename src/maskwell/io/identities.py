@@ -81,14 +81,14 @@ def near_duplicates(
     All pairs are screened on a sample, the likely ones judged on all records.
     """
     values = _finite(values)
-    screened = np.abs(_correlations(_thinned(values, 4 * CHUNK)))
+    screened = np.abs(pairwise_correlations(_thinned(values, 4 * CHUNK)))
     modes = _modes(values)
     shares = _equal_shares(values, modes)
     found = []
     for i, j in combinations(range(len(names)), 2):
         if screened[i, j] > threshold - 0.01 or shares[i, j] > LEAST_EQUAL_SHARE - 0.05:
             first, second = values[:, i], values[:, j]
-            correlation = float(_correlations(values[:, [i, j]])[0, 1])
+            correlation = float(pairwise_correlations(values[:, [i, j]])[0, 1])
             share = _equal_share(first, second, modes[i], modes[j])
             if abs(correlation) > threshold or share >= LEAST_EQUAL_SHARE:
                 exact = _equal(first, second)
@@ -207,7 +207,7 @@ def _equal(first: Floats, second: Floats) -> bool:
     return int(np.count_nonzero(known)) >= FEWEST_RECORDS
 
 
-def _correlations(values: Floats) -> Floats:
+def pairwise_correlations(values: Floats) -> Floats:
     """Correlations over the records where both are open; NaN where a column is constant or records are few."""
     columns = values.shape[1]
     count, total, square, cross = np.zeros((4, columns, columns))
@@ -241,7 +241,7 @@ def _subsets(data: _Data) -> list[tuple[int, ...]]:
     if not np.isnan(data.x).any():
         return [tuple(range(columns))]
     thinned = _thinned(data.x, POOL)
-    seen, likeness = ~np.isnan(thinned), np.nan_to_num(np.abs(_correlations(thinned)))
+    seen, likeness = ~np.isnan(thinned), np.nan_to_num(np.abs(pairwise_correlations(thinned)))
     found = {
         _open_together(seen, j, likeness[j], max(data.enough, int(share * np.count_nonzero(seen[:, j]))))
         for j in range(columns)

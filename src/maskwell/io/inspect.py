@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,43 +12,39 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .drafts import Draft, Finding, is_labelled, with_literals, with_pile_ups, with_spikes, with_unit
+from .drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
+from .names import says_amount, says_code, says_weight
 from .profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
+from .roles import with_roles
 from .texts import booleans_mixed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-MOST_BLOCK_VALUES = 60
-
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
-_ID_WORD = "id|ids|idnum|idno|idnr|ident|identifier|uuid|guid|serial|caseno"
-_NUMBER_WORD = "nr|no|num|number|key|seq"
-_ID_NAME = re.compile(
-    rf"(.*[^a-z])?({_ID_WORD})([^a-z].*)?|(.*[^a-z])?({_NUMBER_WORD})|(person|case|record|row)"
-    rf"|(p|pers|person|case|rec|record|resp|respondent|pat|patient|subject|member|client)({_ID_WORD}|{_NUMBER_WORD})"
-)
 _QUESTIONS = {
     "spike": "codes for no value among its values?",
     "code": "words for no value among its categories?",
     "unit": "a coarser unit?",
     "identity": "recomputed from others?",
+    "zeros": "real zeros?",
+    "named-id": "an id, a group or a category?",
 }
+_ALWAYS_ASKED = ("identity", "zeros", "named-id")  # without a line of the schema to switch on
 _DROPPED = {
     "all-missing": "no value at all",
     "nested": "lists or records",
     "date": "dates or times",
     "boolean": "yes and no in several spellings",
     "id": "an identifier?",
+    "group": "the id of a group?",
+    "weight": "a weight?",
     "text": "text that cannot be masked",
     "thousands": "numbers with thousands separators",
 }
-_GROUP = "hh|hhold|household|haushalt|school|schule|cluster|psu|family|class|hospital|firm|village|segment"
-_GROUP_NAME = re.compile(rf"((id|nr|no)_?)?({_GROUP})_?({_ID_WORD}|{_NUMBER_WORD}|code)?")
-_WEIGHT_NAME = re.compile(r".*(weight|wgt|gewicht).*|(.*[^a-z])?(wt|pond[a-z]*)([^a-z].*)?")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,14 +76,15 @@ class Proposal:
             return "" if "id" in column.roles else "an identifier?"
         if finding.kind == "pile-up":
             return f"a {finding.suggestion.split(' ')[0]} code?"
-        return _QUESTIONS.get(finding.kind, "") if finding.kind == "identity" or finding.suggestion else ""
+        is_asked = finding.kind in _ALWAYS_ASKED or finding.suggestion
+        return _QUESTIONS.get(finding.kind, "") if is_asked else ""
 
     def to_toml(self) -> str:
         """Write the schema with the findings above their columns and the suggestions as lines commented out."""
-        notes = {name: [f"{f.kind}: {f.text}" for f in self.of(name)] for name in self.schema.names}
+        notes = {name: [f"{f.kind}: {f.said}" for f in self.of(name)] for name in self.schema.names}
         blocks = self.schema.to_toml(notes).rstrip("\n").split("\n\n")
         head = ["# A proposal by maskwell inspect: check every line, the roles above all."]
-        head += [f"# {finding.kind}: {finding.text}" for finding in self.of(None)]
+        head += [f"# {finding.kind}: {finding.said}" for finding in self.of(None)]
         blocks[0] = "\n".join([*head, blocks[0]])
         for i, name in enumerate(self.schema.names, 1):
             blocks[i] += "".join(
@@ -97,16 +93,14 @@ class Proposal:
         return "\n\n".join(blocks) + "\n"
 
     def summary(self, lines: int = 40) -> str:
-        """Return one screen of text: the proposed roles, then the findings as far as they fit."""
+        """Return one screen of text: the proposed role of every column, then the findings as far as they fit."""
         out = [f"{self.records:,} records x {len(self.schema.columns)} columns; proposed, for you to check:"]
         for role, names in self._roles():
-            out += textwrap.wrap(
-                f"  {role:<8} {' '.join(names)}", 100, subsequent_indent=" " * 11, max_lines=3
-            )
+            out += textwrap.wrap(f"  {role:<8} {' '.join(names)}", 100, subsequent_indent=" " * 11)
         out.append(f"{len(self.findings)} findings:" if self.findings else "nothing to ask")
         for i, finding in enumerate(self.findings):
             said = textwrap.wrap(
-                f"  {finding.column or 'file'}: {finding.text}", 100, subsequent_indent="      "
+                f"  {finding.column or 'file'}: {finding.said}", 100, subsequent_indent="      "
             )
             if len(out) + len(said) >= lines:
                 return "\n".join([*out, f"  and {len(self.findings) - i} more: see the proposed schema"])
@@ -117,16 +111,24 @@ class Proposal:
         shown = [
             (role, list(self.schema.with_role(role))) for role in ("id", "group", "weight", "block", "key")
         ]
-        shown.append(("no role", [c.name for c in self.schema.columns if not c.roles and not c.drop]))
-        shown.append(("dropped", [c.name for c in self.schema.columns if c.drop]))
+        named = {name for _, names in shown for name in names}
+        shown.append(("other", [c.name for c in self.schema.columns if c.name not in named and not c.drop]))
+        shown.append(("dropped", [_with_reason(c) for c in self.schema.columns if c.drop]))
         return [(role, names) for role, names in shown if names]
 
     def __repr__(self) -> str:
         return self.summary()
 
 
-def propose(raw: pa.Table, *, decimal: str = ".") -> Proposal:
+def _with_reason(column: Column) -> str:
+    """Name a dropped column, with the role for which it is kept inside."""
+    return f"{column.name} ({', '.join(sorted(column.roles))})" if column.roles else column.name
+
+
+def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | None = None) -> Proposal:
     """Propose a schema for a table whose columns are all text (a CSV file) or have the types of their source.
+
+    `labels` are what the file says of its columns in words.
 
     Types are decided over whole columns. Whole numbers are a category when they have at most 20 different
     values and these are at most 5% of the records; text is one unless most values differ. Nothing that a
@@ -135,8 +137,9 @@ def propose(raw: pa.Table, *, decimal: str = ".") -> Proposal:
     if not raw.num_columns or not raw.num_rows:
         raise BadInput("the file has no records" if raw.num_columns else "the file has no columns")
     names = raw.column_names
-    drafts = [_describe(facts_of(name, raw.column(i), decimal)) for i, name in enumerate(names)]
-    drafts = _with_roles(drafts)
+    said = labels or {}
+    facts = [facts_of(name, raw.column(i), decimal) for i, name in enumerate(names)]
+    drafts = with_roles([_describe(replace(one, label=said.get(one.name, ""))) for one in facts])
     schema = Schema(tuple(draft.column for draft in drafts))
     found = [finding for draft in drafts for finding in draft.findings]
     return Proposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
@@ -219,113 +222,19 @@ def _describe_number(draft: Draft) -> Draft:
     if facts.whole and np.array_equal(facts.support, [0.0, 1.0]):
         return _with_absent_labels(_category(draft).asked("boolean", "0 and 1: a category"))
     few = len(facts.support) <= min(MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE * facts.records)
-    if facts.whole and few and not _WEIGHT_NAME.fullmatch(facts.lower_name):
+    if facts.whole and few and not says_weight(facts.name, facts.label):
         text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
+        return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
+    if facts.unit == 1.0 and _are_codes(facts):
+        text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
     return with_unit(with_pile_ups(with_spikes(with_literals(draft))))
 
 
-# What each column is for.
-
-
-def _with_roles(drafts: list[Draft]) -> list[Draft]:
-    drafts = [_with_group(draft) for draft in drafts]
-    scores = [_id_score(draft) for draft in drafts]
-    best = int(np.argmax(scores)) if any(scores) else None
-    drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
-    drafts = [_with_label(draft, best is not None) for draft in drafts]
-    weights = [i for i, draft in enumerate(drafts) if _may_be_weight(draft)]
-    return [_with_weight(d) if weights[:1] == [i] else _with_use(d) for i, d in enumerate(drafts)]
-
-
-def _is_nominal(draft: Draft) -> bool:
-    """Whether the values can be names of something: text, or whole numbers without codes among them."""
-    facts = draft.facts
-    is_name = facts.shape == "text" or (facts.whole and not facts.literals)
-    return is_name and not draft.column.drop and not draft.column.roles and facts.distinct > 1
-
-
-def _with_group(draft: Draft) -> Draft:
-    facts = draft.facts
-    repeated = MOST_NUMBER_CATEGORIES < facts.distinct < facts.present
-    if not (_is_nominal(draft) and repeated and _GROUP_NAME.fullmatch(facts.lower_name)):
-        return draft
-    text = f"{facts.distinct:,} different values that repeat: records that belong together? If not, drop it"
-    return replace(draft, findings=()).as_text("group", text, roles=frozenset({"group"}))
-
-
-def _id_score(draft: Draft) -> int:
-    """Zero unless every record has its own value; numbers need a name or a sequence to be more than amounts."""
-    facts = draft.facts
-    if not _is_nominal(draft) or facts.distinct < facts.records or facts.is_float:
-        return 0
-    named = bool(_ID_NAME.fullmatch(facts.lower_name) or _GROUP_NAME.fullmatch(facts.lower_name))
-    in_sequence = facts.shape == "number" and facts.support[-1] - facts.support[0] == facts.records - 1
-    return 4 * named + 2 * in_sequence + (facts.shape == "text")
-
-
-def _with_id(draft: Draft, score: int, best: bool) -> Draft:
-    facts, bare = draft.facts, replace(draft, findings=())
-    if best:
-        return bare.as_text("id", "every record has its own value: the id?", roles=frozenset({"id"}))
-    if score:
-        return bare.as_text(
-            "id", "every record has its own value, as an id has: dropped, as proposed?", drop=True
-        )
-    named = re.fullmatch(rf"(.*[^a-z]|case|person|patient)?({_ID_WORD})", facts.lower_name)
-    if named and _is_nominal(draft) and 2 * facts.distinct > facts.records:
-        other = facts.records - facts.distinct
-        text = f"named like an id, but some records repeat a value or have none ({other:,}): correct it?"
-        return bare.as_text("id", text, drop=True)
-    return draft
-
-
-def _with_label(draft: Draft, has_id: bool) -> Draft:
-    """Ask about numbers that look like identifiers; beside an id they are proposed to be dropped."""
-    column = draft.column
-    if column.drop or column.roles or not column.is_number or _may_be_weight(draft) or not is_labelled(draft):
-        return draft
-    what = "every record has its own value, as an identifier has"
-    if has_id:
-        text = f"{what}: dropped, as proposed? Else, an amount, make it kind integer and mask it"
-        return replace(draft, findings=()).as_text("id", text, drop=True)
-    text = f"{what}: is it one? Then drop = true or role id; else it leaves in clear unless masked"
-    return draft.asked("id", text, "drop = true")
-
-
-def _may_be_weight(draft: Draft) -> bool:
-    return draft.column.is_number and bool(_WEIGHT_NAME.fullmatch(draft.facts.lower_name))
-
-
-def _with_weight(draft: Draft) -> Draft:
-    facts = draft.facts
-    if facts.missing or facts.literals or facts.distinct < 2 or facts.support[0] <= 0:
-        text = "named like a survey weight, but constant, or missing or not positive in places: a weight?"
-        return _with_use(draft.asked("weight", text))
-    text = "positive and named like a survey weight: is it one? Else make its role key"
-    return draft.asked("weight", text, roles=frozenset({"weight"}))
-
-
-def _with_use(draft: Draft) -> Draft:
-    facts, column = draft.facts, draft.column
-    is_open = any(finding.kind == "id" for finding in draft.findings)
-    if (
-        is_open
-        or column.drop
-        or column.roles
-        or (facts.distinct + len(facts.literals) <= 1 and column.kind != "text")
-    ):
-        return draft
-    if column.kind == "text":
-        at = f" (record {facts.stray:,} is the first that is no number)" if facts.stray else ""
-        text = f"text that cannot be masked{at}: dropped, as proposed?"
-        return draft.asked("text", text, drop=True)
-    if column.is_number:
-        return replace(draft, column=replace(column, roles=frozenset({"key"})))
-    if len(column.categories) <= MOST_BLOCK_VALUES:
-        return replace(draft, column=replace(column, roles=frozenset({"block"})))
-    text = f"{len(column.categories)} categories are too many for a block: group them?"
-    return draft.asked("category", text)
+def _are_codes(facts: Facts) -> bool:
+    """Whether whole numbers are named or labelled as codes (of occupations, of places) and repeat as such do."""
+    named = says_code(facts.name, facts.label) and not says_amount(facts.name)
+    return named and bool(facts.texts) and not facts.literals and 2 * facts.distinct <= facts.present
 
 
 # What columns say of one another.

@@ -57,16 +57,12 @@ class Facts:
     literals: tuple[str, ...] = ()
     stray: int | None = None  # the first record whose value does not fit the others
     grouped: bool = False  # numbers with thousands separators
+    label: str = ""  # what the file says of the column in words
 
     @property
     def present(self) -> int:
         """How many records have a value."""
         return self.records - self.missing
-
-    @property
-    def lower_name(self) -> str:
-        """The name in lower case with camel case taken apart, for hints in names."""
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", self.name).lower()
 
     @property
     def category_codes(self) -> npt.NDArray[np.integer]:
@@ -133,7 +129,7 @@ def _number_facts(name: str, array: Any, source: Any, **more: Any) -> Facts:
         "whole": unit == 1.0
         and not (types.is_large_string(source.type) and _matches(source, "[.,eE]").any()),
         "is_float": types.is_floating(source.type),
-        "texts": _words(source) if len(support) <= MOST_NUMBER_CATEGORIES else (),
+        "texts": _words(source) if len(support) <= MOST_TEXT_CATEGORIES and unit == 1.0 else (),
         "stray": int(np.argmax(infinite)) + 1 if infinite.any() else None,
     }
     return Facts(

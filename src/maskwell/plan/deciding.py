@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,48 +17,26 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
+from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear, stand_together
+from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..io.inspect import Proposal
     from ..io.raw import Raw
-    from ..table import Floats, Table
+    from ..table import Table
 
 Sum = tuple[str, tuple[tuple[str, float], ...]]
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
 TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
-FEWEST_VALUES, MOST_STRAYS = 20, 0.01  # for two columns to be the same by their ranks
+MOST_TOGETHER = 0.01  # share of groups: so few add nothing to a rate
 MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
 NEIGHBOURS = 5
 RARE = 5  # records
-MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
 KEPT_ROLES = frozenset({"id", "group", "weight"})
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What a person must decide: about which column, what was taken for granted, and what to write otherwise."""
-
-    column: str | None
-    taken: str
-    otherwise: str
-
-    def __str__(self) -> str:
-        head = f"{self.column}: " if self.column is not None else ""
-        return f"{head}{self.taken}. {self.otherwise}."
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles."""
-
-    column: Column
-    kind: str
-    question: Question
-    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +52,31 @@ class Decided:
     sums: tuple[Sum, ...] = ()
     questions: tuple[Question, ...] = ()
     floor: Risk | None = field(default=None, compare=False)
+    known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def schema(self) -> Schema:
         """The decided schema."""
         return self.proposal.schema
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what is known by a name, made at the first asking."""
+        if name not in self.known:
+            self.known[name] = make()
+        return self.known[name]
+
+    def codes(self, name: str) -> Any:
+        """Return the values of a column as numbers from 0 on; a missing value is one too."""
+        from ..attacks.search import block_codes
+
+        return self.once(f"codes of {name}", lambda: block_codes(self.table, self.table, (name,))[0])
+
+    def block_count(self, columns: Iterable[str]) -> int:
+        """Return how many combinations of some columns' values occur."""
+        from ..attacks.search import joint_codes
+
+        parts = [(self.codes(name), int(self.codes(name).max(initial=0)) + 1) for name in columns]
+        return int(joint_codes(parts, len(self.table)).max(initial=-1)) + 1
 
     @property
     def amounts(self) -> tuple[str, ...]:
@@ -89,19 +87,38 @@ class Decided:
     @property
     def keys(self) -> tuple[str, ...]:
         """The numbers of role key that leave."""
-        names = self.schema.with_role("key")
-        return tuple(name for name in names if self.schema[name].is_number and not self.schema[name].drop)
+        return tuple(name for name in self.schema.with_role("key") if self.schema[name].is_number)
 
     @property
     def categories(self) -> tuple[str, ...]:
         """The category columns that leave."""
         return tuple(c.name for c in self.schema.columns if c.kind == "category" and not c.drop)
 
+    @property
+    def rest(self) -> tuple[str, ...]:
+        """What an exchange of the amounts inside blocks would part them from: all else that differs there."""
+        blocks, moved = self.schema.with_role("block"), {*self.amounts, *(total for total, _ in self.sums)}
+        fixed = moved | set(blocks)
+        others = [
+            c.name for c in self.schema.columns if not c.drop and c.name not in fixed and "id" not in c.roles
+        ]
+
+        count = self.block_count(blocks)
+        return tuple(name for name in others if self.block_count((*blocks, name)) > count)
+
 
 def decide(raw: Raw, proposal: Proposal) -> Decided:
     """Answer what a proposal leaves open."""
-    steps = (_as_categories, _with_codes, _without_ids, _weighed, _without_copies)
-    questions = [*_on_dropped(proposal), *_on_top_codes(proposal)]
+    steps = (
+        _as_categories,
+        _with_codes,
+        _without_ids,
+        _weighed,
+        _without_many,
+        _without_shared,
+        _without_copies,
+    )
+    questions = [*on_dropped(proposal), *on_names(proposal)]
     for step in steps:
         answers = step(raw, proposal)
         proposal = _changed(proposal, answers)
@@ -109,8 +126,10 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     sums = _sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
     answers = _without_dependents(_table(raw, proposal.schema), proposal, sums)
+    proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
-    return _completed(raw, _changed(proposal, answers), sums, questions)
+    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
+    return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
 
 
 def decided_by(raw: Raw, schema: Schema) -> Decided:
@@ -125,7 +144,8 @@ def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: I
 
     table = _table(raw, proposal.schema)
     decided = Decided(proposal, table, sums, tuple(questions))
-    if not decided.amounts and not decided.categories:
+    several = [name for name in decided.categories if len(decided.schema[name].categories) > 1]
+    if not decided.amounts and not several:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
     masked = (*decided.amounts, *(total for total, _ in sums))
     return replace(decided, floor=attack(Fingerprint(masked=masked), table))
@@ -154,33 +174,6 @@ def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
 # What each column is.
 
 
-def _on_dropped(proposal: Proposal) -> list[Question]:
-    """Ask about the columns that inspect proposes to drop; nothing is lost where there is no value at all."""
-    questions = []
-    for column in proposal.schema.columns:
-        kinds = {finding.kind for finding in proposal.of(column.name)}
-        if column.drop and "all-missing" not in kinds:
-            why = "; ".join(re.split("[:;]", finding.text)[0] for finding in proposal.of(column.name))
-            otherwise = "Wanted in the release? Then describe it in the schema and take drop out"
-            questions.append(Question(column.name, f"{why}: dropped", otherwise))
-    return questions
-
-
-def _on_top_codes(proposal: Proposal) -> list[Question]:
-    """Ask, once for all columns, about amounts that pile up at the largest."""
-    names = [
-        finding.column
-        for finding in proposal.findings
-        if finding.kind == "pile-up" and finding.suggestion.startswith("top") and finding.column is not None
-    ]
-    if not names:
-        return []
-    taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
-    return [
-        Question(None, taken, "A top code? Then switch on top in the schema, so that it leaves as a code")
-    ]
-
-
 def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:
     """Take few short whole numbers that are written with decimals for codes, as those without are."""
     from ..io.texts import as_text, in_order
@@ -207,6 +200,8 @@ def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
         column = proposal.schema[finding.column] if finding.column is not None else None
         if column is None or finding.kind != "spike" or not column.is_number or column.drop:
             continue
+        if "weight" in column.roles:
+            continue  # a code is no weight, and few weights lie far from the rest
         codes = [float(code) for code in tomllib.loads(finding.suggestion)["missing"]]
         shown = ", ".join(f"{code:.15g}" for code in codes)
         values = _table(raw, proposal.schema).values([column.name])
@@ -228,7 +223,10 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
     answers = []
     for name, asked in proposal.questions().items():
         if "an identifier?" in asked:
-            otherwise = 'An amount? Then take drop out of the schema and give it roles = ["key"]'
+            otherwise = (
+                'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
+                'roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
+            )
             taken = "every record has its own value, as an identifier has: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(Answer(made, "id", Question(name, taken, otherwise)))
@@ -236,42 +234,95 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
 
 
 def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
-    """Mask a weight like an amount where it would tell the records apart: weights are never masked by noise."""
+    """Drop a weight that would tell the records apart: weights are never masked by noise."""
     from ..attacks import Fingerprint, attack
 
     name = next(iter(proposal.schema.with_role("weight")), None)
     if name is None:
-        return _unfit_weights(raw, proposal)
-    share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
-    if share <= TELLING_WEIGHT:
         return []
-    made = replace(proposal.schema[name], roles=frozenset({"key"}))
-    taken = (
-        f"named like a survey weight, but alone tells {share:.0%} of the records apart: masked as an amount"
+    share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
+    why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
+    if share <= TELLING_WEIGHT:
+        taken = f"{why}: taken for one, to leave as it is"
+        question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
+        return [Answer(proposal.schema[name], "weight", question)]
+    taken = f"{why}, alone tells {share:.0%} of the records apart: dropped, as no weight gets noise"
+    otherwise = (
+        "Needed as a weight? Then round it in the file to few values and take drop out. "
+        'An amount? Then roles = ["key"], without drop'
     )
-    otherwise = 'Needed as a weight? Then round it in the file to few values, and give it roles = ["weight"]'
+    made = replace(proposal.schema[name], drop=True)
     return [Answer(made, "weight", Question(name, taken, otherwise))]
 
 
-def _unfit_weights(raw: Raw, proposal: Proposal) -> list[Answer]:
-    """Ask about a column that has the name of a weight and values that no weight has."""
-    names = [one.column for one in proposal.findings if one.kind == "weight" and one.column is not None]
-    table, answers = _table(raw, proposal.schema), []
-    for column in (proposal.schema[name] for name in names):
-        if column.drop:
-            continue
-        values = table.values([column.name])[:, 0] if column.is_number else np.empty(0)
-        counts = {"zero": values == 0, "negative": values < 0, "missing or coded": np.isnan(values)}
-        found = [f"{where.sum():,} {what}" for what, where in counts.items() if where.any()]
-        why = f"but not positive throughout ({', '.join(found)})" if found else "but constant"
-        use = "masked as an amount" if "key" in column.roles else "it leaves in clear"
-        otherwise = 'A weight? Then give every record a positive one in the file, and it roles = ["weight"]'
-        question = Question(column.name, f"named like a survey weight, {why}: {use}", otherwise)
-        answers.append(Answer(column, "weight", question))
+def _without_many(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Drop categories of so many values that nobody can match by them, and few records share one."""
+    answers = []
+    for column in proposal.schema.columns:
+        count = len(column.categories)
+        if column.kind == "category" and not column.drop and not column.roles and count > 1:
+            taken = f"{count} categories, too many to leave in clear: dropped"
+            otherwise = "Wanted? Then put them in classes in the file, and describe it anew"
+            question = Question(column.name, taken, otherwise)
+            answers.append(Answer(replace(column, drop=True), "category", question))
     return answers
 
 
 # Columns that say the same.
+
+
+def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Drop amounts that are the same for all records of a group or a category: noise on each would average out."""
+    from ..attacks.search import block_codes
+
+    table, schema = _table(raw, proposal.schema), proposal.schema
+    by = [c.name for c in schema.columns if "group" in c.roles or (c.kind == "category" and not c.drop)]
+    used = [c for c in schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
+    codes = {f"with one {name}": _group_codes(table, name) for name in by}
+    clear = tuple(name for name in by if not schema[name].drop)
+    if len(clear) > 1:
+        codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
+    answers = []
+    for column in used:
+        values = table.values([column.name])[:, 0]
+        of = next((who for who, numbers in codes.items() if is_shared(numbers, values)), None)
+        if of is not None:
+            taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
+            otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
+            made = replace(column, drop=True, roles=frozenset())
+            answers.append(Answer(made, "shared", Question(column.name, taken, otherwise)))
+    return answers
+
+
+def _on_groups(table: Table) -> list[Question]:
+    """Ask about what leaves and puts the members of a dropped group together again."""
+    from ..attacks.search import block_codes
+
+    questions = []
+    clear = [
+        c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
+    ]
+    for group in (c.name for c in table.schema.columns if "group" in c.roles and c.drop):
+        codes = _group_codes(table, group)
+        shared = [n for n in clear if is_shared(codes, block_codes(table, table, (n,))[0].astype(float))]
+        if not shared:
+            continue
+        groups, together = stand_together(codes, block_codes(table, table, shared)[0])
+        if together > MOST_TOGETHER * groups:
+            taken = (
+                f"{', '.join(shared)}: the same for all records of one {group}, and put {together:,} of {groups:,} "
+                "such groups together again although it is dropped, which no figure about single records judges"
+            )
+            questions.append(
+                Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
+            )
+    return questions
+
+
+def _group_codes(table: Table, name: str) -> Any:
+    """Number the values of a column; -1 where there is none."""
+    encoded: Any = table.array(name).dictionary_encode()
+    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
@@ -282,7 +333,10 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
     answers, gone = [], set[int]()
     for later in range(1, len(names)):
         first = 0 if len(names) <= MOST_COMPARED else max(0, later - NEIGHBOURS)
-        of = next((i for i in range(first, later) if i not in gone and _ranked_alike(values, i, later)), None)
+        of = next(
+            (i for i in range(first, later) if i not in gone and is_function(values[:, i], values[:, later])),
+            None,
+        )
         if of is not None:
             gone.add(later)
             taken = f"a function of {names[of]}: dropped, as the noise of one would undo that of the other"
@@ -290,21 +344,6 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
             made = replace(used[later], drop=True, roles=frozenset())
             answers.append(Answer(made, "near-duplicate", Question(names[later], taken, otherwise)))
     return answers
-
-
-def _ranked_alike(values: Floats, first: int, second: int) -> bool:
-    """Whether two columns put the records in the same order, or in the opposite one, with nearly the same ties."""
-    both = values[:, [first, second]]
-    both = both[~np.isnan(both).any(axis=1)]
-    if 2 * len(both) < (~np.isnan(values[:, second])).sum():
-        return False
-    x, y = both[np.lexsort((both[:, 1], both[:, 0]))].T
-    dx, dy = np.diff(x), np.diff(y)
-    if min(np.count_nonzero(dx), np.count_nonzero(dy)) < FEWEST_VALUES - 1:
-        return False
-    up, down = np.count_nonzero(dy[dx > 0] > 0), np.count_nonzero(dy[dx > 0] < 0)
-    tied_once = np.count_nonzero((dx > 0) & (dy == 0)) + np.count_nonzero((dx == 0) & (dy != 0))
-    return bool(min(up, down) == 0 and tied_once <= MOST_STRAYS * len(both))
 
 
 def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -> list[Answer]:
@@ -323,7 +362,7 @@ def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -
     for i in reversed(range(len(names))):
         if names[i] in fixed or len(values) < 5 * max(len(kept), FEWEST_VALUES):
             continue
-        by = _determined(values, i, [j for j in kept if j != i])
+        by = nearly_linear(values, i, [j for j in kept if j != i])
         if by:
             kept.remove(i)
             listed = ", ".join((*names, *others)[j] for j in by)
@@ -336,23 +375,6 @@ def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -
 
 def _are_numbers(labels: Iterable[str]) -> bool:
     return all(map(SHORT.fullmatch, labels))
-
-
-def _determined(values: Floats, place: int, others: list[int]) -> list[int]:
-    """Return the few columns that linearly explain one but for a thousandth of its variance, if there are such."""
-    left = values[:, place] - values[:, place].mean()
-    whole, chosen = float(left @ left), list[int]()
-    centred = values - values.mean(axis=0)
-    while whole and others and len(chosen) < MOST_EXPLAINING:
-        sizes = np.linalg.norm(centred[:, others], axis=0)
-        gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
-        chosen.append(others[int(np.argmax(gains))])
-        others = [j for j in others if j != chosen[-1]]
-        design = centred[:, chosen]
-        left = centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0]
-        if float(left @ left) < UNEXPLAINED * whole:
-            return chosen
-    return []
 
 
 # Sums.

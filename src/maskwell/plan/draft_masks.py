@@ -13,9 +13,11 @@ from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
     from ..checks.findings import Limits
+    from ..table import Floats
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
+SLIGHTLY = 0.05  # how far below 0 an eigenvalue of pairwise correlations may lie, to be repaired without harm
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
@@ -39,39 +41,111 @@ def masks_section(decided: Decided) -> list[str]:
 
 
 def _noise(decided: Decided) -> list[str]:
-    by_role = set(decided.amounts) == set(decided.keys)
-    columns = '"role: key"' if by_role else listed(decided.amounts)
+    """Write correlated noise on all amounts, or on several sets of them where one covariance cannot be had."""
+    sets = _sets(decided)
+    by_role = len(sets) == 1 and set(decided.amounts) == set(decided.keys)
     lines = comment(
         f"Noise with the covariance of the data on {counted(decided.amounts, 'amount')}: "
         f"{names_of(decided.amounts)}. Correlations stay as they are, and near-copies cannot average it out."
     )
-    lines += ["[[masks]]", 'mask = "CorrelatedNoise"']
-    lines.append(
-        f"columns = {columns}" + ("  # every number with the role key in the schema" if by_role else "")
-    )
-    lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
+    if len(sets) > 1:
+        lines += comment(
+            f"In {len(sets)} masks: too few records have all of them for one covariance. Between two masks noise is "
+            "independent, so that correlations between their amounts shrink."
+        )
+    for i, columns in enumerate(sets):
+        shown = '"role: key"  # every number with the role key in the schema' if by_role else listed(columns)
+        lines += [*([""] if i else []), "[[masks]]", 'mask = "CorrelatedNoise"', f"columns = {shown}"]
+        lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
     lines += [
         '#keep = "moments"  # also keeps variances: analysts then need no correction for means and variances'
     ]
+    return [*lines, *_on_logs(decided)]
+
+
+def _sets(decided: Decided) -> list[tuple[str, ...]]:
+    """Part the amounts into sets that have a covariance: those with most values first, each in the first that fits."""
+    has_gaps = bool(decided.table.closed.keys() & set(decided.amounts))
+    is_long = (
+        len(decided.table) > 2 * len(decided.amounts) + 2
+    )  # a full file of so many records has a covariance
+    if (is_long and not has_gaps) or _has_covariance(decided, decided.amounts):
+        return [decided.amounts]
+    from ..io.identities import pairwise_correlations
+
+    values = decided.table.values(list(decided.amounts))
+    correlations = np.nan_to_num(pairwise_correlations(values))
+    np.fill_diagonal(correlations, 1.0)
+    sets: list[list[int]] = []
+    for i in np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist():
+        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > -SLIGHTLY)
+        place = next(fits, None)
+        if place is None:
+            sets.append([i])
+        else:
+            place.append(i)
+    named = [tuple(decided.amounts[i] for i in sorted(one)) for one in sets]
+    return [part for one in named for part in _parted(decided, one)]
+
+
+def _least_eigenvalue(correlations: Floats, chosen: list[int]) -> float:
+    return float(np.linalg.eigvalsh(correlations[np.ix_(chosen, chosen)])[0])
+
+
+def _parted(decided: Decided, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Halve a set until each part has a covariance."""
+    if len(columns) == 1 or _has_covariance(decided, columns):
+        return [columns]
+    half = len(columns) // 2
+    return [*_parted(decided, columns[:half]), *_parted(decided, columns[half:])]
+
+
+def _has_covariance(decided: Decided, columns: tuple[str, ...]) -> bool:
+    from ..errors import BadPlan
+    from ..masks import CorrelatedNoise
+
+    try:
+        CorrelatedNoise(columns, sd_ratio=START).card(decided.table)
+    except BadPlan:
+        return False
+    return True
+
+
+def _on_logs(decided: Decided) -> list[str]:
+    """Name the amounts that noise on the log scale suits, with the shift that zeros need."""
     skewed = _skewed(decided)
-    if skewed:
+    plain = [name for name, values in skewed.items() if values.min() > 0]
+    shifted = [name for name in skewed if name not in plain]
+    lines = []
+    if plain:
         lines += comment(
-            f"Strongly skewed and positive: {names_of(skewed)}. Noise on the log scale suits such amounts "
+            f"Strongly skewed and positive: {names_of(plain)}. Noise on the log scale suits such amounts "
             '(proportional, never negative): give them a mask of their own, with columns = [...] and transform = "log".'
+        )
+    if shifted:
+        shift = min(_shift(skewed[name]) for name in shifted)
+        lines += comment(
+            f"Strongly skewed, with zeros: {names_of(shifted)}. Noise on the log scale needs a shift there, of the "
+            f'size of small amounts: a mask of their own, with transform = "log" and shift = {shift:g}.'
         )
     return lines
 
 
-def _skewed(decided: Decided) -> list[str]:
-    """Return amounts that are positive throughout and have a long upper tail."""
-    found = []
+def _skewed(decided: Decided) -> dict[str, Floats]:
+    """Return amounts that are never negative and have a long upper tail, with their values."""
+    found = {}
     for name in decided.amounts:
         values = decided.table.values([name])[:, 0]
         values = values[~np.isnan(values)]
         sd = values.std() if len(values) else 0.0
-        if sd > 0 and values.min() > 0 and float((((values - values.mean()) / sd) ** 3).mean()) > SKEWED:
-            found.append(name)
+        if sd > 0 and values.min() >= 0 and float((((values - values.mean()) / sd) ** 3).mean()) > SKEWED:
+            found[name] = values
     return found
+
+
+def _shift(values: Floats) -> float:
+    """Return a power of ten about a tenth of the median positive amount."""
+    return float(10.0 ** np.floor(np.log10(np.median(values[values > 0]) / 10)))
 
 
 def _clear(decided: Decided) -> list[str]:
@@ -87,7 +161,8 @@ def _clear(decided: Decided) -> list[str]:
     columns = telling(decided) or list(names[:1])
     active = not decided.amounts
     if active:
-        return [*lines, *_pram(list(names), active=True)]
+        several = [name for name in names if len(decided.schema[name].categories) > 1]
+        return [*lines, *_pram(several, active=True)]
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
@@ -119,20 +194,37 @@ def _pram(columns: Sequence[str], *, active: bool) -> list[str]:
 
 def telling(decided: Decided) -> list[str]:
     """Return the categories to hide, those that tell most first, until neither the audit nor guessing objects."""
+    return list(decided.once("telling", lambda: _telling(decided)))
+
+
+def _telling(decided: Decided) -> list[str]:
     floor = getattr(decided.floor, "floor", None)
-    if floor is None or not floor.unique:
+    if floor is None or _is_hidden(decided, []):
         return []
-    steps = [step for step in floor.steps.to_pylist() if step["column"] in decided.categories]
-    chosen: list[str] = []
-    for step in steps:
-        chosen += [step["column"]] if step["column"] not in chosen else []
-        rest = [name for name in decided.schema.with_role("block") if name not in chosen]
-        if (
-            alone_share(decided, chosen) <= floor_limit()
-            and guessing_share(decided, rest) <= FIFTEEN_PERCENT.max_rate / 2
-        ):
-            break
-    return chosen
+    steps = [step["column"] for step in floor.steps.to_pylist()] if floor.unique else []
+    order = list(dict.fromkeys(name for name in steps if name in decided.categories))
+    while (rest := _coarsest(decided, order)) is not None:
+        order.append(rest)
+    few, enough = 1, len(order)  # what is hidden beside tells nobody more, so that halving finds the fewest
+    while few < enough:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if _is_hidden(decided, order[:middle]) else (middle + 1, enough)
+    return order[:enough]
+
+
+def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
+    """Whether few enough are alone, and found by guessing, once some categories are hidden."""
+    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    guessed = guessing_share(decided, rest)
+    limit = drafted_rate() if not chosen else FIFTEEN_PERCENT.max_rate / 2
+    return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
+
+
+def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
+    """Return the block without which guessing finds least."""
+    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in rest}
+    return min(rest, key=lambda name: shares[name], default=None)
 
 
 def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
@@ -164,8 +256,5 @@ def _limits(check: str) -> Limits:
 
 
 def guessing_share(decided: Decided, blocks: Sequence[str]) -> float:
-    """Return the share of records that guessing finds among those with the same values in some columns."""
-    from ..attacks.search import block_codes
-
-    codes, _ = block_codes(decided.table, decided.table, tuple(blocks))
-    return len(np.unique(codes)) / len(codes)
+    """Return the share of records that guessing finds among those with the same values in some columns that leave."""
+    return decided.block_count(blocks) / len(decided.table)

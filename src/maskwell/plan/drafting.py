@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .deciding import Decided, Question
+from .deciding import Decided
 from .draft_masks import clear_words, drafted_rate, floor_limit, guessing_share, masks_section, telling
 from .draft_words import comment, is_word, listed, names_of, quoted
+from .questions import Question
 from .sections import FIFTEEN_PERCENT
 
 INFORMED, LAW = "nearest, informed", "knows the law"
@@ -59,27 +60,44 @@ def draft_schema(decided: Decided) -> str:
 
 def floor_question(decided: Decided) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
-    floor, guessing = decided.floor, guessing_share(decided, decided.schema.with_role("block"))
-    if floor is None or (floor.rate <= floor_limit() and guessing <= drafted_rate()):
+    blocks = decided.schema.with_role("block")
+    floor, guessing = decided.floor, guessing_share(decided, blocks)
+    said = []
+    if floor is not None and floor.rate > floor_limit():
+        said.append(
+            f"what leaves unmasked ({clear_words(decided)}) tells {floor.rate:.1%} of the records apart, where "
+            f"{floor_limit():.0%} fails the audit"
+        )
+    if guessing > drafted_rate():
+        said.append(
+            f"guessing among those alike in {names_of(blocks)} finds {guessing:.1%}, where {drafted_rate():.0%} "
+            "is tolerated"
+        )
+    if floor is None or not said:
         return None
-    columns = telling(decided)
-    limit = f"{floor_limit():.0%}"
-    taken = (
-        f"what leaves unmasked ({clear_words(decided)}) tells {floor.rate:.1%} of the records apart, "
-        f"where {limit} fails the audit, and guessing among those alike finds {guessing:.1%}: no noise changes that"
-    )
-    drop = f"drop {names_of(columns)} in the schema, or switch on" if columns else "see"
-    ways = [f"{drop} the mask Pram for them in the plan, with match_blocks"]
-    weights = decided.schema.with_role("weight")
+    columns, weights = telling(decided), decided.schema.with_role("weight")
+    ways = []
+    if columns:
+        ways.append(
+            f"drop {names_of(columns)} in the schema, or switch on the mask Pram for them in the plan, with "
+            "match_blocks"
+        )
     if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
-        ways = [*(ways if columns else []), f"give {names_of(weights)} fewer different values in the file"]
-    return Question(None, taken, f"Decide: {', or '.join(ways)}")
+        ways.append(f"give {names_of(weights)} fewer different values in the file")
+    ways = ways or ["drop columns with many gaps or codes in the schema"]
+    return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 
 def questions_of(decided: Decided) -> list[str]:
-    """Return what a person should decide, in words."""
+    """Return what a person should decide, in words; columns of which the same is asked stand together."""
     floor = floor_question(decided)
-    return [str(question) for question in (*decided.questions, *([floor] if floor else ()))]
+    alike: dict[tuple[str, str], list[Question]] = {}
+    for question in (*decided.questions, *([floor] if floor else ())):
+        alike.setdefault((question.taken, question.otherwise), []).append(question)
+    return [
+        str(replace(some[0], column=", ".join(one.column for one in some if one.column) or None))
+        for some in alike.values()
+    ]
 
 
 def _head(decided: Decided, places: Places) -> list[str]:
@@ -142,17 +160,32 @@ def _calibrate(decided: Decided) -> list[str]:
 
 
 def _swap(decided: Decided) -> list[str]:
+    """Offer to exchange amounts where something stays in the row, and else say why that would be no help."""
     if not decided.amounts:
         return []
-    return [
-        "# Where this very draw of the noise exceeds the tolerance, records that were found exchange their amounts",
-        "# with others like them. Leave the section out to have more noise instead.",
-        "[swap]",
-    ]
+    if not decided.rest:
+        return comment(
+            "No swap is proposed. Beside the amounts nothing leaves that differs between records alike in all blocks, "
+            "so that exchanging the amounts would only give the records other ids: whoever was found would be found "
+            "again. Where this very draw of the noise exceeds the tolerance, its scale is raised."
+        )
+    if decided.sums:
+        totals = names_of([total for total, _ in decided.sums])
+        return comment(
+            f"No swap is proposed. {totals} would move with the amounts and are not among what an intruder is taken to "
+            "know, so that finding his amounts again would tell him something. Where this very draw exceeds "
+            "the tolerance, its scale is raised."
+        )
+    lines = comment(
+        f"A swap would part the amounts of those who were found from what stays in the row ({names_of(decided.rest)}). "
+        "It makes nobody's amounts harder to find, so that it helps only where finding these alone does no harm: say "
+        "why, which goes on record. Without this section the scale of the noise is raised."
+    )
+    return [*lines, "#[swap]", '#exempt_values = "..."']
 
 
 def _targets(decided: Decided) -> list[str]:
-    blocks = decided.schema.with_role("block")
+    blocks = [name for name in decided.schema.with_role("block") if name in decided.table.names]
     lines = ["# Whom the intruders are after, and what they rely on.", "[targets]"]
     if set(decided.amounts) != set(decided.keys) and decided.amounts:
         lines.append(
@@ -201,12 +234,17 @@ def _models(decided: Decided) -> list[str]:
 
 def _formula(decided: Decided) -> str:
     """Return a model of the file's own columns: an amount on others and on a category of few levels."""
+    from ..io.names import says_id
+
     doubtful = {question.column for question in decided.questions}
-    amounts = [name for name in decided.amounts if is_word(name) and name not in doubtful]
+    amounts = [n for n in decided.amounts if is_word(n) and n not in doubtful and not says_id(n)]
     few = [
         name
         for name in decided.categories
-        if is_word(name) and 2 <= len(decided.schema[name].categories) <= MOST_MODEL_LEVELS
+        if is_word(name)
+        and name not in doubtful
+        and not says_id(name)
+        and 2 <= len(decided.schema[name].categories) <= MOST_MODEL_LEVELS
     ]
     if not amounts or len(amounts) + len(few) < 2:
         return ""

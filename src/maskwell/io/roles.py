@@ -1,0 +1,296 @@
+"""What each column is for: the id, groups of records, survey weights, amounts to be masked, categories to match by.
+
+An id or a group is known by its name or its label, or by its values: every record has its own, made like a label; or
+they repeat in runs, each value in one run of records, as the members of a household or the years of a person do. Noise
+is never proposed for one, nor for a weight: what stays in doubt is dropped, and asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from .drafts import Draft, has_label_digits, is_labelled
+from .names import (
+    says_amount,
+    says_code,
+    says_group,
+    says_id,
+    says_personal,
+    says_record,
+    says_size,
+    says_unit,
+    says_weight,
+)
+from .profile import MOST_NUMBER_CATEGORIES, Facts
+
+MOST_BLOCK_VALUES = 60
+NAMED = 7  # more than all else that speaks for an id
+FEWEST_RUNS, LEAST_RUN = (
+    10,
+    1.25,
+)  # different values, and records to each: one person in a household is no run
+LONGEST_RUN = 0.35  # share of records: a longer one is a frequent amount in a sorted file
+MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by design
+BALANCED = 0.95  # share of values that occur as often as most do
+BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
+FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
+FEW_REPEATS = 0.05  # share of records: an id that so few repeat is an id with faults, not a group
+BODY_CORRELATION = 0.3  # of ranks with those of a height, from which on a weight is that of a body
+THREE_ANSWERS = (
+    "Records that belong together (a household, an employer, a school, a person over time)? Then "
+    'roles = ["group"] with drop = true. The id of each record? Then roles = ["id"]. An amount? Then '
+    'kind = "integer" with roles = ["key"]'
+)
+AN_AMOUNT = 'An amount? Then roles = ["key"], without drop'
+
+
+def with_roles(drafts: list[Draft]) -> list[Draft]:
+    """Propose roles; columns that may identify or weigh are found before amounts are."""
+    drafts = [_with_group(_without_names(draft)) for draft in drafts]
+    scores = [_id_score(draft) for draft in drafts]
+    best = int(np.argmax(scores)) if any(scores) else None
+    drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
+    drafts = [_with_label(draft, best is not None) for draft in drafts]
+    return [_with_use(draft) for draft in _with_weights(drafts)]
+
+
+def _is_nominal(draft: Draft) -> bool:
+    """Whether the values can be names of something: text, or whole numbers without codes among them."""
+    facts = draft.facts
+    numbered = facts.unit == 1.0 or (says_group(facts.name) and facts.unit is not None and in_runs(facts))
+    is_name = facts.shape == "text" or (numbered and not facts.literals)
+    return is_name and not draft.column.drop and not draft.column.roles and facts.distinct > 1
+
+
+def _without_names(draft: Draft) -> Draft:
+    """Drop what identifies persons by itself, however often it repeats."""
+    facts = draft.facts
+    many = facts.distinct > MOST_NUMBER_CATEGORIES
+    if facts.shape != "text" or not many or not _is_nominal(draft) or not says_personal(facts.name):
+        return draft
+    if facts.distinct == facts.records:
+        return draft
+    text = "named like what identifies persons (a name, an address): dropped, as proposed?"
+    return replace(draft, findings=()).as_text("id", text, drop=True)
+
+
+# Groups.
+
+
+def _with_group(draft: Draft) -> Draft:
+    """Propose a group, dropped, where a name or runs speak for one and values repeat."""
+    facts = draft.facts
+    repeats = facts.present - facts.distinct
+    if not _is_nominal(draft) or repeats <= 0:
+        return draft
+    few, named = facts.distinct <= MOST_NUMBER_CATEGORIES, says_id(facts.name, facts.label)
+    is_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
+    if few and draft.column.kind == "category" and not is_unit:
+        text = "named like an id, with few values: taken for a category"
+        is_asked = named and facts.distinct > 2
+        return draft.asked("named-id", text, otherwise=THREE_ANSWERS) if is_asked else draft
+    if repeats < FEW_REPEATS * facts.records and named:
+        return draft  # an id with faults
+    why = "named like a group of records" if is_unit else _group_reason(facts, named)
+    if not why:
+        return draft
+    text = f"{why}, with values that repeat: taken for a group, and dropped"
+    bare = replace(draft, findings=())
+    return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset({"group"}), drop=True)
+
+
+def _group_reason(facts: Facts, named: bool) -> str:
+    """Say why a column whose values repeat may tell which records belong together; nothing where it may not."""
+    if named:
+        return "named like an id"
+    if says_group(facts.name) and facts.distinct > MOST_NUMBER_CATEGORIES:
+        return "named like a group of records"
+    is_code = says_code(facts.name, facts.label) and facts.distinct <= MOST_BLOCK_VALUES
+    if says_amount(facts.name) or is_code or says_weight(facts.name, facts.label):
+        return ""
+    if in_runs(facts):
+        return "equal values stand in runs"
+    if is_balanced(facts):
+        return "each value as often as any other"
+    if (
+        facts.shape == "number"
+        and facts.present >= LEAST_RUN * facts.distinct
+        and has_label_digits(facts.support)
+    ):
+        return "numbers made like identifiers"
+    return ""
+
+
+def in_runs(facts: Facts) -> bool:
+    """Whether equal values stand together, each in a run of its own, and there are many such runs."""
+    codes = facts.category_codes
+    codes = codes[codes >= 0]
+    if (
+        facts.distinct <= MOST_NUMBER_CATEGORIES
+        or facts.distinct < FEWEST_RUNS
+        or len(codes) < LEAST_RUN * facts.distinct
+    ):
+        return False
+    runs = 1 + int(np.count_nonzero(np.diff(codes)))
+    is_long = int(np.bincount(codes).max()) > LONGEST_RUN * len(codes)
+    return runs <= (1 + BROKEN_RUNS) * facts.distinct and not is_long
+
+
+def is_balanced(facts: Facts) -> bool:
+    """Whether nearly all values occur equally often, twice or more, as persons do in a panel of waves."""
+    codes = facts.category_codes
+    counts = np.bincount(codes[codes >= 0])
+    usual = int(np.bincount(counts).argmax())
+    is_even = bool(np.mean(counts == usual) >= BALANCED)
+    return facts.distinct > MOST_NUMBER_CATEGORIES and 2 <= usual <= MOST_WAVES and is_even
+
+
+# The id.
+
+
+def _id_score(draft: Draft) -> int:
+    """Zero unless every record has its own value; numbers need a name or a sequence to be more than amounts."""
+    facts = draft.facts
+    is_text = facts.shape == "text"
+    if (
+        not _is_nominal(draft)
+        or facts.distinct < facts.records
+        or facts.is_float
+        or not (is_text or facts.whole)
+    ):
+        return 0
+    named = says_record(facts.name) or says_id("", facts.label)
+    grouped = says_group(facts.name)  # the only member of each group
+    in_sequence = facts.shape == "number" and facts.support[-1] - facts.support[0] == facts.records - 1
+    in_sequence = in_sequence and not says_amount(facts.name)
+    coded = facts.shape == "number" and says_code(facts.name, facts.label)
+    return NAMED * named + 3 * grouped + 2 * in_sequence + (is_text or coded)
+
+
+def _with_id(draft: Draft, score: int, best: bool) -> Draft:
+    facts, bare = draft.facts, replace(draft, findings=())
+    if best:
+        otherwise = "" if score >= NAMED else THREE_ANSWERS
+        text = "every record has its own value: the id?"
+        return bare.as_text("id", text, otherwise=otherwise, roles=frozenset({"id"}))
+    if score:
+        text = "every record has its own value, as an id has: dropped, as proposed?"
+        return bare.as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
+    if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
+        other = facts.records - facts.distinct
+        text = f"named like an id, but some records repeat a value or have none ({other:,}): dropped; correct it?"
+        return bare.as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
+    return draft
+
+
+def _with_label(draft: Draft, has_id: bool) -> Draft:
+    """Ask about numbers that look like identifiers; beside an id they are proposed to be dropped."""
+    column, facts = draft.column, draft.facts
+    if column.drop or column.roles or not column.is_number or not is_labelled(draft):
+        return draft
+    if says_weight(facts.name, facts.label):
+        return draft
+    what = "every record has its own value, as an identifier has"
+    if has_id:
+        text = f"{what}: dropped, as proposed?"
+        return replace(draft, findings=()).as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
+    text = f"{what}: is it one? Then drop = true or role id; else it leaves in clear unless masked"
+    return draft.asked("id", text, "drop = true")
+
+
+# Survey weights.
+
+
+def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
+    """Give the first fit weight its role; others are dropped, as noise on a weight would be a fault."""
+    found, out = "", list[Draft]()
+    for draft in drafts:
+        why = _weight_reason(draft, drafts)
+        if not why or draft.facts.distinct < 2:
+            out.append(draft)
+        elif not _is_fit(draft.facts):
+            text = f"{why}, but missing or not positive in places: dropped, as no weight gets noise"
+            out.append(draft.asked("weight", text, otherwise=f"{_A_WEIGHT}. {AN_AMOUNT}", drop=True))
+        elif found:
+            text = f"{why}, beside {found}: dropped, as one weight leaves at most, and none gets noise"
+            own = f'The one to use? Then roles = ["weight"] without drop, and drop {found}'
+            out.append(draft.asked("weight", text, otherwise=f"{own}. {AN_AMOUNT}", drop=True))
+        else:
+            found = draft.column.name
+            text = f"{why}, and positive: taken for a survey weight"
+            out.append(draft.asked("weight", text, otherwise=AN_AMOUNT, roles=frozenset({"weight"})))
+    return out
+
+
+_A_WEIGHT = 'A weight? Then give every record a positive one in the file, and it roles = ["weight"]'
+
+
+def _weight_reason(draft: Draft, drafts: Sequence[Draft]) -> str:
+    """Say why numbers may be survey weights: their name, their label, or a mean of exactly 1."""
+    facts, column = draft.facts, draft.column
+    if not column.is_number or column.drop or column.roles:
+        return ""
+    if says_weight(facts.name, facts.label):
+        return "" if _is_of_bodies(draft, drafts) else "named like a survey weight"
+    return "with a mean of exactly 1, as weights are scaled" if _is_scaled(facts) else ""
+
+
+def _is_fit(facts: Facts) -> bool:
+    return not (facts.missing or facts.literals) and bool(facts.support[0] > 0)
+
+
+def _is_scaled(facts: Facts) -> bool:
+    """Whether positive fractions have a mean of 1 but for their rounding, which amounts have by no accident."""
+    if (
+        facts.whole
+        or not _is_fit(facts)
+        or facts.distinct <= MOST_NUMBER_CATEGORIES
+        or facts.support[-1] < 1.5
+    ):
+        return False
+    step = facts.unit or 1e-6
+    mean = float(facts.support @ facts.counts) / facts.records
+    return bool(abs(mean - 1) <= 4 * step / np.sqrt(12 * facts.records))
+
+
+def _is_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether a weight goes with a height beside it."""
+    own = draft.facts.numbers
+    for other in drafts:
+        if own is None or other.facts.numbers is None or not says_size(other.facts.name):
+            continue
+        both = ~(np.isnan(own) | np.isnan(other.facts.numbers))
+        first, second = (
+            np.argsort(np.argsort(values[both])).astype(float) for values in (own, other.facts.numbers)
+        )
+        if np.count_nonzero(both) > 2 and np.corrcoef(first, second)[0, 1] > BODY_CORRELATION:
+            return True
+    return False
+
+
+# Amounts and categories.
+
+
+def _with_use(draft: Draft) -> Draft:
+    facts, column = draft.facts, draft.column
+    is_open = any(finding.kind == "id" for finding in draft.findings)
+    if (
+        is_open
+        or column.drop
+        or column.roles
+        or (facts.distinct + len(facts.literals) <= 1 and column.kind != "text")
+    ):
+        return draft
+    if column.kind == "text":
+        at = f" (record {facts.stray:,} is the first that is no number)" if facts.stray else ""
+        text = f"text that cannot be masked{at}: dropped, as proposed?"
+        return draft.asked("text", text, drop=True)
+    if column.is_number:
+        return replace(draft, column=replace(column, roles=frozenset({"key"})))
+    if len(column.categories) <= MOST_BLOCK_VALUES:
+        return replace(draft, column=replace(column, roles=frozenset({"block"})))
+    text = f"{len(column.categories)} categories are too many for a block: group them?"
+    return draft.asked("category", text)

@@ -1,0 +1,108 @@
+"""Whether a column is a function of others: one to one, nearly linear, or the same inside groups of records.
+
+y is a function of x, one to one, where almost all records with one value of x have one value of y, and the other way
+round, and the values of y rise (or fall) with x throughout: a copy, a logarithm, a square, a change of units. All
+records count, those with equal x above all: a test of the places where x changes alone takes any column of few values
+for a function of any other. y is nearly linear in a few others where least squares on these (chosen one by one, by
+their correlation with what is left) leaves a thousandth of its variance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FEWEST_VALUES = 20  # different values: fewer are in order by chance too often
+MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
+MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
+MOST_OTHERS = 2  # groups with the same values beside which one still stands out: one guess of three is right
+SCREENED = 20_000  # records that are looked at before all are: they refute most
+LEAST_SHARING = (
+    0.5  # share of records in groups of two and more, for these to say that a column is the group's
+)
+
+
+def is_function(x: Floats, y: Floats) -> bool:
+    """Whether two columns say the same but for their scale, over the records where both are open."""
+    step = -(-len(x) // SCREENED)
+    strays = MOST_STRAYS if step == 1 else 2 * MOST_STRAYS  # of a part, more by chance
+    return _is_function(x[::step], y[::step], strays) and (step == 1 or _is_function(x, y, MOST_STRAYS))
+
+
+def _is_function(x: Floats, y: Floats, strays: float) -> bool:
+    both = ~(np.isnan(x) | np.isnan(y))
+    if 2 * np.count_nonzero(both) < np.count_nonzero(~np.isnan(y)):
+        return False
+    x, y = x[both], y[both]
+    xs, x_codes = np.unique(x, return_inverse=True)
+    ys, y_codes = np.unique(y, return_inverse=True)
+    if min(len(xs), len(ys)) < FEWEST_VALUES:
+        return False
+    image, kept = _usual(x_codes, y_codes, len(ys))
+    _, kept_back = _usual(y_codes, x_codes, len(xs))
+    if min(kept, kept_back) < (1 - strays) * len(x):
+        return False
+    steps = np.diff(image)
+    against = min(np.count_nonzero(steps > 0), np.count_nonzero(steps < 0))
+    return bool(against <= strays * len(steps))
+
+
+def _usual(given: Ints, codes: Ints, count: int) -> tuple[Ints, int]:
+    """Return the most frequent code for each value given, and how many records have it."""
+    pairs, times = np.unique(given.astype(np.int64) * count + codes, return_counts=True)
+    whose, which = pairs // count, pairs % count
+    order = np.lexsort((times, whose))
+    last = np.append(np.flatnonzero(np.diff(whose[order])), len(order) - 1)
+    return which[order][last], int(times[order][last].sum())
+
+
+def nearly_linear(values: Floats, place: int, others: list[int]) -> list[int]:
+    """Return the few columns that linearly explain one but for a thousandth of its variance, if there are such."""
+    left = values[:, place] - values[:, place].mean()
+    whole, chosen = float(left @ left), list[int]()
+    centred = values - values.mean(axis=0)
+    while whole and others and len(chosen) < MOST_EXPLAINING:
+        sizes = np.linalg.norm(centred[:, others], axis=0)
+        gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
+        chosen.append(others[int(np.argmax(gains))])
+        others = [j for j in others if j != chosen[-1]]
+        design = centred[:, chosen]
+        left = centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0]
+        if float(left @ left) < UNEXPLAINED * whole:
+            return chosen
+    return []
+
+
+def is_shared(groups: Ints, values: Floats) -> bool:
+    """Whether all records of each group have one value, most records have company, and groups differ.
+
+    `groups` numbers the group of each record; records below 0 have none.
+    """
+    known = (groups >= 0) & ~np.isnan(values)
+    if 2 * np.count_nonzero(known) < len(values):
+        return False
+    codes, values = np.unique(groups[known], return_inverse=True)[1], values[known]
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lows, highs = (f.reduceat(values[order], starts) for f in (np.minimum, np.maximum))
+    sizes = np.diff(np.append(starts, len(order)))
+    together = int(sizes[sizes > 1].sum())
+    return bool(
+        np.array_equal(lows, highs) and together >= LEAST_SHARING * len(values) and np.ptp(values) > 0
+    )
+
+
+def stand_together(groups: Ints, shared: Ints) -> tuple[int, int]:
+    """Count the groups of two and more records, and those that values shared by their members put together again.
+
+    `shared` numbers the combinations of such values: a group stands together where few other groups have its own.
+    """
+    known = groups >= 0
+    numbers, first, sizes = np.unique(groups[known], return_index=True, return_counts=True)
+    combination = np.unique(shared[known][first], return_inverse=True)[1]
+    few = np.bincount(combination)[combination] <= 1 + MOST_OTHERS
+    several = sizes > 1
+    return int(np.count_nonzero(several)) if len(numbers) else 0, int(np.count_nonzero(several & few))

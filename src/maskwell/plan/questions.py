@@ -1,0 +1,104 @@
+"""What a person must decide about a file: the questions of a draft, and the answers taken until then."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..schema import Column, Schema
+
+if TYPE_CHECKING:
+    from ..io.drafts import Finding
+    from ..io.inspect import Proposal
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person must decide: about which column, what was taken for granted, and what to write otherwise."""
+
+    column: str | None
+    taken: str
+    otherwise: str
+
+    def __str__(self) -> str:
+        head = f"{self.column}: " if self.column is not None else ""
+        return f"{head}{self.taken}. {self.otherwise}."
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles."""
+
+    column: Column
+    kind: str
+    question: Question
+    is_asked: bool = True
+
+
+def on_dropped(proposal: Proposal) -> list[Question]:
+    """Ask about the columns that inspect proposes to drop; nothing is lost where there is no value at all."""
+    questions = []
+    for column in proposal.schema.columns:
+        found = proposal.of(column.name)
+        if not column.drop or any(finding.kind == "all-missing" for finding in found):
+            continue
+        asked = [one for one in found if one.otherwise] or list(found)
+        otherwise = asked[0].otherwise if asked else ""
+        why = "; ".join(re.split("[:;]", finding.text)[0] for finding in asked)
+        what = "taken for a group, and dropped" if "group" in column.roles else "dropped"
+        wanted = "Wanted in the release? Then describe it in the schema and take drop out"
+        questions.append(Question(column.name, f"{why}: {what}", otherwise or wanted))
+    return questions
+
+
+def on_names(proposal: Proposal) -> list[Question]:
+    """Ask about categories that are named like ids, and about an id that is one by its values alone."""
+    questions = [
+        Question(one.column, one.text, one.otherwise) for one in proposal.findings if one.kind == "named-id"
+    ]
+    for column in (column for column in proposal.schema.columns if "id" in column.roles):
+        unsure = [one for one in proposal.of(column.name) if one.kind == "id" and one.otherwise]
+        taken = "every record has its own value: taken for the id, which is replaced by new ones"
+        questions += [Question(column.name, taken, one.otherwise) for one in unsure]
+    return questions
+
+
+def on_zeros(proposal: Proposal) -> list[Question]:
+    """Ask, once for all columns, whether many zeros are amounts."""
+    names = [one.column for one in _piled_up(proposal, "zeros") if one.column is not None]
+    if not names:
+        return []
+    taken = f"{', '.join(names)}: many records have 0: real zeros? Taken for such, and masked like any other value"
+    otherwise = (
+        "If 0 says that nothing is known, add missing = [0] in the schema, so that it leaves as a code"
+    )
+    return [Question(None, taken, otherwise)]
+
+
+def on_top_codes(proposal: Proposal) -> list[Question]:
+    """Ask, once for all columns, about amounts that pile up at the largest."""
+    found = _piled_up(proposal, "pile-up")
+    names = [one.column for one in found if one.suggestion.startswith("top") and one.column is not None]
+    if not names:
+        return []
+    taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
+    return [
+        Question(None, taken, "A top code? Then switch on top in the schema, so that it leaves as a code")
+    ]
+
+
+def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
+    """Return the findings of a kind about amounts that leave."""
+    found = [one for one in proposal.findings if one.kind == kind and one.column is not None]
+    columns = {column.name: column for column in proposal.schema.columns}
+    return [
+        one for one in found if columns[one.column or ""].is_number and not columns[one.column or ""].drop
+    ]
+
+
+def still_open(questions: list[Question], schema: Schema) -> list[Question]:
+    """Leave out what was asked of a column before it was dropped."""
+    last = {question.column: question for question in questions}
+    dropped = {column.name for column in schema.columns if column.drop}
+    return [one for one in questions if one.column not in dropped or one is last[one.column]]

@@ -1,0 +1,74 @@
+"""Whether a column is a function of others, judged by all records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maskwell.plan.dependence import is_function, is_shared, nearly_linear, stand_together
+
+RNG = np.random.default_rng(3)
+X = RNG.lognormal(3, 1, 3000).round(1)
+
+
+@pytest.mark.parametrize("of", [np.copy, np.log, np.square, lambda x: -x, lambda x: 12 * x + 3])
+def test_functions_are_found(of) -> None:
+    assert is_function(X, of(X))
+
+
+def test_a_few_strays_and_gaps_do_not_hide_a_function() -> None:
+    y = np.log(X)
+    y[::500] = 3.3
+    y[1::7] = np.nan
+    assert is_function(X, y)
+
+
+def test_independent_columns_of_few_values_are_no_functions() -> None:
+    x, y = RNG.integers(0, 40, 20_000).astype(float), RNG.integers(0, 200, 20_000).astype(float)
+    assert not is_function(x, y)
+    assert not is_function(y, x)
+
+
+def test_a_coarser_column_is_no_function_one_to_one() -> None:
+    assert not is_function(X, np.floor(X / 10))
+    assert not is_function(np.floor(X / 10), X)
+
+
+def test_one_to_one_out_of_order_is_no_function() -> None:
+    codes = np.arange(50.0)
+    x = RNG.integers(0, 50, 3000)
+    assert not is_function(codes[x], RNG.permutation(codes)[x])
+
+
+def test_long_files_are_judged_by_all_records() -> None:
+    x = RNG.normal(size=50_000)
+    assert is_function(x, np.exp(x))
+    assert not is_function(x, np.where(np.arange(50_000) % 3 == 1, RNG.normal(size=50_000), np.exp(x)))
+    group = np.repeat(np.arange(25_000), 2)
+    assert is_shared(group, x[group])
+    assert not is_shared(group, np.where(np.arange(50_000) == 49_999, 9.0, x[group]))
+
+
+def test_what_others_determine() -> None:
+    values = RNG.normal(size=(400, 4))
+    values[:, 3] = values[:, 0] - 2 * values[:, 1]
+    assert set(nearly_linear(values, 3, [0, 1, 2])) == {0, 1}
+    assert nearly_linear(values, 2, [0, 1, 3]) == []
+
+
+def test_what_groups_share() -> None:
+    group = np.repeat(np.arange(100), 3)
+    income = RNG.normal(size=100)[group]
+    assert is_shared(group, income)
+    assert is_shared(np.where(group == 5, -1, group), np.where(np.arange(300) == 9, np.nan, income))
+    income[7] += 1
+    assert not is_shared(group, income)
+    assert not is_shared(np.arange(300), RNG.normal(size=300))
+    assert not is_shared(group, np.ones(300))
+
+
+def test_groups_that_stand_together() -> None:
+    group = np.repeat(np.arange(10), 2)
+    region = np.repeat([0, 0, 0, 0, 0, 0, 0, 1, 1, 2], 2)
+    assert stand_together(group, region) == (10, 3)
+    assert stand_together(np.arange(10), np.arange(10)) == (0, 0)
