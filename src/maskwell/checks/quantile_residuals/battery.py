@@ -66,9 +66,9 @@ class Ground:
             self.released[label] = released_position(self.evidence, column if moved else None)
         return self.released[label]
 
-    def all_columns(self, column: str) -> tuple[TrueColumn, ...]:
-        """Return the columns of the truth and both positions."""
-        return (*self.columns, self.original, self.placed(column))
+    def positions(self, score: Score) -> tuple[TrueColumn, ...]:
+        """Return where the records of a score stood, and where its values leave."""
+        return (self.original, self.placed(score.column)) if score.is_placed else (self.original,)
 
     def own(self, column: str) -> TrueColumn | None:
         """Return the true values of a column, where they are numbers."""
@@ -144,7 +144,7 @@ def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) 
         further.append(Score("whole records", size, is_size=True))
     inclusion = inclusion_scores(evidence)
     if inclusion is not None:
-        further.append(Score("inclusion in the sample", inclusion))
+        further.append(Score("inclusion in the sample", inclusion, is_placed=False))
     for name, values in scores_given_earlier(evidence).items():
         further.append(Score(f"{name} given the earlier release", values, name))
     return further
@@ -158,19 +158,20 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
     families.bins(ledger, score)
     families.tails(ledger, score)
     families.repeats(ledger, score)
-    columns, placed = ground.all_columns(score.column), ground.placed(score.column)
+    positions = ground.positions(score)
+    columns = (*ground.columns, *positions)
     _class_tests(ledger, score, columns)
     for classes in ground.cross:
         families.classes(ledger, score, classes)
     for column in columns:
         families.trends(ledger, score, column)
     own = ground.own(score.column)
-    orders = [ground.original, placed, *([own] if own is not None else [])]
+    orders = [*positions, *([own] if own is not None else [])]
     if score.is_size:
         orders += [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
     for order in orders:
         families.neighbours(ledger, score, order)
-    for label, codes in groupings(ground.columns, placed):
+    for label, codes in groupings(ground.columns, positions):
         families.groups(ledger, score, label, codes)
 
 
@@ -190,7 +191,7 @@ def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) 
 def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
     """Make the tests of released values and their digits, one modulus at a time."""
     digit_families.left_true(ledger, cells)
-    columns = ground.all_columns(cells.name)
+    columns = (*ground.columns, ground.original, ground.placed(cells.name))
     count, ends = len(ground.original.codes), (cells.tails(cells.lower), cells.tails(cells.upper))
     for modulus in MODULI:
         uniform = jitter(ground.evidence, f"{cells.name} modulo {modulus}")[cells.at]

@@ -45,7 +45,8 @@ TEN = 10  # records by which a count must differ as well
 class Score:
     """A column of scores over all records of the truth, NaN where there is none.
 
-    `column` is the released column that it belongs to, `is_digit` whether it scores digits, `is_size` whole records.
+    `column` is the released column that it belongs to, `is_digit` whether it scores digits, `is_size` whole records,
+    `is_placed` whether where a record leaves may be looked at: who is left out of a sample leaves nowhere.
     """
 
     label: str
@@ -53,6 +54,7 @@ class Score:
     column: str = ""
     is_digit: bool = False
     is_size: bool = False
+    is_placed: bool = True
 
     @cached_property
     def at(self) -> Integers | None:

@@ -1,7 +1,7 @@
 """Scores of correlated noise, column by column given those before it, and the size of whole records.
 
-Correlated normals, correlations R = LL': w_j is the score of cell j under N(sum over i < j of L_ji w_i, L_jj^2), so that
-the sum of w_j^2 is e'V^-1 e. Mixtures: the same inside each component, whose weights are updated column by column.
+Correlated normals, correlations R = LL': w_j is the score of cell j under N(sum over i < j of L_ji w_i, L_jj^2), so
+that the sum of w_j^2 is e'V^-1 e. Mixtures: the same inside each component, whose weights are updated column by column.
 A record is used up to its first cell at a limit, that one included, and the rest is filled with keyed N(0, 1): leaving
 out whoever reached a limit would bias the others. What stands for a cell in the condition is a point of it, so units
 must be small beside what the other columns leave of the noise; else only marginals are tested.

@@ -20,6 +20,7 @@ from .cells import Integers, codes_of
 
 MOST_VALUES = 50  # distinct values up to which each is a class; beyond, tenths are
 MOST_CROSSED = 400  # cells of two columns crossed
+MOST_PAIRS = 100  # of columns that are crossed: a file of 25 columns would have 300
 FEWEST = 20  # records in a class
 OUTER = (0.01, 0.05)  # shares at both ends of a column that are classes of their own
 RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
@@ -181,29 +182,29 @@ def _carriers(evidence: Evidence) -> Integers:
 
 
 def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
-    """Return the cells of every two columns of few values."""
-    few = [column for column in columns if column.has_values]
-    for i, one in enumerate(few):
-        for other in few[i + 1 :]:
-            if one.distinct * other.distinct <= MOST_CROSSED:
-                open_both = (one.codes >= 0) & (other.codes >= 0)
-                codes = np.where(open_both, one.codes * other.distinct + other.codes, -1)
-                yield Classes(codes, tuple(_crossed_labels(one, other)))
+    """Return the cells of two columns crossed: those of few values first, then with the tenths of others."""
+    able = [column for column in columns if column.classes is not None]
+    pairs = [(one, other) for i, one in enumerate(able) for other in able[i + 1 :]]
+    pairs.sort(key=lambda pair: sum(not one.has_values for one in pair))
+    for one, other in pairs[:MOST_PAIRS]:
+        first, second = one.classes, other.classes
+        assert first is not None
+        assert second is not None
+        width = len(second.labels) - 1  # the last class is what is not open
+        if (len(first.labels) - 1) * width <= MOST_CROSSED:
+            closed = (first.codes >= len(first.labels) - 1) | (second.codes >= width)
+            labels = (f"{a}; {b}" for a in first.labels[:-1] for b in second.labels[:-1])
+            yield Classes(np.where(closed, -1, first.codes * width + second.codes), tuple(labels))
 
 
-def _crossed_labels(one: TrueColumn, other: TrueColumn) -> Iterator[str]:
-    assert one.classes is not None and other.classes is not None
-    for first in one.classes.labels[:-1]:
-        for second in other.classes.labels[:-1]:
-            yield f"{first}; {second}"
-
-
-def groupings(columns: tuple[TrueColumn, ...], placed: TrueColumn) -> Iterator[tuple[str, Integers]]:
+def groupings(
+    columns: tuple[TrueColumn, ...], positions: tuple[TrueColumn, ...]
+) -> Iterator[tuple[str, Integers]]:
     """Return groups of records: equal values of a column that repeats, runs and remainders of positions."""
     for column in columns:
         if column.distinct > MOST_VALUES and column.distinct <= 0.9 * len(column.codes):
             yield f"equal {column.name}", column.codes
-    for one in (position(ORIGINAL, np.arange(len(placed.codes), dtype=np.float64)), placed):
+    for one in positions:
         for length in RUNS:
             yield f"runs of {length} by {one.name}", np.where(one.codes < 0, -1, one.codes // length)
         for remainder in REMAINDERS:
