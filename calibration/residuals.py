@@ -1,6 +1,6 @@
 """Test the audit's tests of residuals: clean releases of every mask must not fail.
 
-    python calibration/residuals.py [--seeds 200] [--records 2000] [--mask NAME]
+    python calibration/residuals.py [--seeds 200] [--records 2000] [--masks NAME ...]
 
 For each mask and seed a file is drawn (skewed and symmetric amounts, zeros, missing values, codes, categories, groups),
 masked with a key of its own and audited by its residuals. Printed are, for each mask, how many releases fail, warn, and
@@ -152,12 +152,12 @@ def main() -> int:
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--seeds", type=int, default=200)
     asked.add_argument("--records", type=int, default=2_000)
-    asked.add_argument("--mask", choices=MASKS)
+    asked.add_argument("--masks", nargs="+", choices=MASKS)
     given = asked.parse_args()
     warnings.simplefilter("ignore")
     found, failed = dict[str, dict[str, Any]](), 0
     print(f"{'mask':<28}{'fail':>6}{'warn':>6}{'p < .05':>9}{'least p':>10}{'seconds':>9}")
-    for name in [given.mask] if given.mask else MASKS:
+    for name in given.masks or MASKS:
         start = time.process_time()
         results = [least(name, seed, given.records) for seed in range(given.seeds)]
         row = {
@@ -171,7 +171,7 @@ def main() -> int:
         print(f"{name:<28}{figures}{time.process_time() - start:>9.0f}", flush=True)
         for said in sorted({text for _, *both in results for texts in both for text in texts})[:5]:
             print(f"    {said}", flush=True)
-    if not given.mask:
+    if not given.masks:
         size = {"seeds": given.seeds, "records": given.records}
         RESULTS.write_text(json.dumps({"size": size, "masks": found}, indent=1) + "\n")
     return 1 if failed else 0

@@ -31,6 +31,7 @@ Bools = npt.NDArray[np.bool_]
 LEAST_MASS = 1e-300  # of a cell: what is less likely than the smallest double does not happen
 SHARED = 0.9  # of the groups: where so many have one released value, their noise was drawn once
 LEAST_GROUPS = 20
+MOST_INTEGRALS = 20_000  # cells of a column whose law is an integral, chosen at random: about half a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,9 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
     open_both = (before == OPEN) & (after == OPEN) & ~np.isnan(x) & ~np.isnan(z)
     _count(impossible, "off the unit", open_both & _off_unit(z, outlet))
     places = np.flatnonzero(open_both & ~_off_unit(z, outlet))
+    if isinstance(law, SkewedBias) and len(places) > MOST_INTEGRALS:
+        drawn = jitter(evidence, f"{name} chosen")[evidence.rows[places]]
+        places = places[drawn < MOST_INTEGRALS / len(places)]
     cells = _cells(name, law, evidence.rows[places], x[places], z[places])
     if cells is None:
         return Examined(name, impossible=impossible, untested="its law has too many components to be listed")

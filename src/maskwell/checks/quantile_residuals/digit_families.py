@@ -156,7 +156,8 @@ def _enter_steps(ledger: Ledger, name: str, places: Integers, from_frequency: fl
     from scipy.special import erfc
 
     count = len(places)
-    power = np.abs(rfft(np.bincount(places % CIRCLE, minlength=CIRCLE).astype(np.float64))) ** 2 / count
+    power = np.abs(rfft(np.bincount(places % CIRCLE, minlength=CIRCLE).astype(np.float32))).astype(np.float64)
+    power = power**2 / count
     first = int(np.ceil(from_frequency * CIRCLE))
     for part, one_sided in ((power[first:-1], True), (power[-1:], False)):
         if not len(part):

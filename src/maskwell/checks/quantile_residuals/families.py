@@ -140,23 +140,35 @@ def bins(ledger: Ledger, score: Score) -> None:
 
 
 def tails(ledger: Ledger, score: Score) -> None:
-    """Count scores far out, and look at the farthest."""
-    from scipy.special import bdtr, bdtrc, ndtr
+    """Count scores far out (of whole records, those that are too small apart), and look at the farthest."""
+    from scipy.special import ndtr
 
     size = np.abs(score.known)
     count, farthest = len(size), float(size.max())
     for level in LEVELS:
-        chance = 2 * float(ndtr(-level))
-        seen, mean = int(np.count_nonzero(size > level)), count * chance
-        p = 2 * min(float(bdtr(seen, count, chance)), float(bdtrc(seen - 1, count, chance)) if seen else 1.0)
-        times = max(seen / mean, mean / max(seen, 0.5))
-        large = times >= TAILS.fail and abs(seen - mean) >= TEN
-        where = f"{seen:,} scores beyond {level:g} where {mean:.3g} are expected"
-        ledger.add(
-            "tails", score.label, TAILS, min(p, 1.0), times if large else 0.0, count, where, score.is_digit
+        _tail(
+            ledger, score, int(np.count_nonzero(size > level)), 2 * float(ndtr(-level)), f"beyond {level:g}"
         )
+        if score.is_size:
+            few = int(np.count_nonzero(score.known < -level))
+            _tail(ledger, score, few, float(ndtr(-level)), f"below -{level:g}")
     p = min(1.0, 2 * count * float(ndtr(-farthest)))
     ledger.add("tails", score.label, LARGEST, p, farthest, count, "the farthest record", score.is_digit)
+
+
+def _tail(ledger: Ledger, score: Score, seen: int, chance: float, what: str) -> None:
+    """Compare a count with its binomial law."""
+    from scipy.special import bdtr, bdtrc
+
+    count = len(score.known)
+    mean = count * chance
+    p = 2 * min(float(bdtr(seen, count, chance)), float(bdtrc(seen - 1, count, chance)) if seen else 1.0)
+    times = max(seen / mean, mean / max(seen, 0.5))
+    large = times >= TAILS.fail and abs(seen - mean) >= TEN
+    where = f"{seen:,} scores {what} where {mean:.3g} are expected"
+    ledger.add(
+        "tails", score.label, TAILS, min(p, 1.0), times if large else 0.0, count, where, score.is_digit
+    )
 
 
 def repeats(ledger: Ledger, score: Score) -> None:

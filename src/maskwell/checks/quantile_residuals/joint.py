@@ -55,23 +55,23 @@ def is_joint(law: Any) -> bool:
 
 
 def whitened(evidence: Evidence, law: Additive, cells: Mapping[str, Cells]) -> tuple[dict[str, Floats], str]:
-    """Return the scores of the columns of a law given those before them, or why there are none."""
-    names = [name for name in law.columns if name in cells]
+    """Return the scores of the columns of a law given those before them, and why some have none.
+
+    One column on a coarse unit may come last: nothing is conditioned on it.
+    """
+    left = dict(zip(law.columns, law.noise.resolution, strict=True))
+    able = [name for name in law.columns if name in cells]
+    fine = [name for name in able if cells[name].unit <= FINE * left[name] * _typical(cells[name])]
+    coarse = [name for name in able if name not in fine]
+    said = f"the unit of {' and of '.join(coarse[1:])} is coarse beside the noise that other columns leave"
+    names = [*fine, *coarse[:1]]
     if len(names) < 2:
-        return {}, ""
+        return {}, said if coarse[1:] else ""
     places = [law.columns.index(name) for name in names]
-    resolution = law.noise.resolution[places]
-    coarse = [
-        name
-        for name, left in zip(names, resolution, strict=True)
-        if cells[name].unit > FINE * left * _typical(cells[name])
-    ]
-    if coarse:
-        return {}, f"the unit of {coarse[0]} is too coarse for the noise that the other columns leave"
     parts = _components(law, places)
     if parts is None or min(np.linalg.eigvalsh(one)[0] for one in parts.covariances) < FULL_RANK:
         return {}, "its noise has no full rank, or too many components to be listed"
-    return _whitened(evidence, names, cells, parts), ""
+    return _whitened(evidence, names, cells, parts), said if coarse[1:] else ""
 
 
 def _typical(cells: Cells) -> float:

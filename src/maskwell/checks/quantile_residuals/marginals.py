@@ -164,13 +164,14 @@ class BiasMarginal:
         return log_roughness(float(np.sqrt(np.log1p(self.bias_sd**2))))
 
     def tails(self, t: Floats) -> Tails:
-        """Integrate below and above."""
+        """Integrate below or above, whichever is about the smaller."""
         from ...kernels.densities import bias_lognormal_log_interval
 
-        sds, far = np.full(len(t), self.noise_sd), np.full(len(t), np.inf)
-        low = np.exp(bias_lognormal_log_interval(-far, t, self.x, self.bias_sd, sds))
-        high = np.exp(bias_lognormal_log_interval(t, far, self.x, self.bias_sd, sds))
-        return low, high
+        upper = t > self.x / np.sqrt(1 + self.bias_sd**2)  # the median of theta x
+        ends = np.where(upper, t, -np.inf), np.where(upper, np.inf, t)
+        sds = np.full(len(t), self.noise_sd)
+        near = np.exp(bias_lognormal_log_interval(*ends, self.x, self.bias_sd, sds))
+        return np.where(upper, 1.0 - near, near), np.where(upper, near, 1.0 - near)
 
 
 def log_roughness(log_sd: float) -> float:
