@@ -36,7 +36,7 @@ RESULTS = Path(__file__).parent / "residuals.json"
 
 
 def file(records: int, seed: int) -> Table:
-    """Draw a file: amounts on whole units, one of them with zeros and gaps, codes, categories, groups, a dropped column."""
+    """Draw a file: amounts with zeros, gaps and codes, categories, groups, columns that are dropped."""
     rng = np.random.default_rng([seed, 20])
     base = (
         rng.standard_normal((records, 3))

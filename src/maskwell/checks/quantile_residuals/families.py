@@ -1,7 +1,7 @@
 """Tests of scores: sums, squares, bins, tails and repeats; by class, trend, order and group; between columns.
 
-Every statistic is a sum of independent N(0, 1) or of their squares, so that its law is exact: normal, chi^2, F, binomial,
-or Poisson for pairs of equal scores (a Kolmogorov-Smirnov test sees 30 unmasked records of 3,000 at 2e-7, their sum of
+Every statistic is a sum of independent N(0, 1) or of their squares, so that its law is exact: normal, chi^2, F,
+binomial, or Poisson for pairs of equal scores (a Kolmogorov-Smirnov test sees 30 unmasked records of 3,000 at 2e-7, their sum of
 squares at 1e-128).
 """
 

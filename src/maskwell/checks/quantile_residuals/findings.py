@@ -1,7 +1,7 @@
 """The checks of an audit that the tests of residuals make: each the least adjusted p-value of some families.
 
-A check's figure is the least p-value, adjusted for all tests, among those whose effect is large enough to warn. It fails
-where a test whose effect is large enough to fail has so small a p-value too (`surely`).
+A check's figure is the least p-value, adjusted for all tests, among those whose effect is large enough to warn. It
+fails where a test whose effect is large enough to fail has so small a p-value too (`surely`).
 """
 
 from __future__ import annotations
