@@ -62,7 +62,11 @@ class Plant:
     def __init__(self, masking: Masking) -> None:
         self.masking = masking
         self.rng = np.random.default_rng(172)
-        self.sds = dict(zip(AMOUNTS, masking.card.laws[0].noise.sds, strict=True))
+
+    @property
+    def sds(self) -> dict[str, float]:
+        law: Any = self.masking.card.laws[0]
+        return dict(zip(law.columns, law.noise.sds, strict=True))
 
     def x(self, name: str) -> Floats:
         return self.masking.truth.floats(name)
@@ -351,3 +355,202 @@ def test_a_planted_leak_is_found_with_its_effect(plant: str, release: Masking) -
         assert found[name].figure < 1e-5
         assert found[name].figures
         assert "by the card that has a chance" in found[name].said
+
+
+CLEAN: dict[str, Any] = {
+    "independent": mw.IndependentNoise(AMOUNTS, variance_ratio=0.3),
+    "Laplace": mw.IndependentNoise(AMOUNTS, variance_ratio=0.3, shape="laplace"),
+    "correlated, at limits": mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.8, limits=(("income", 20_000, 60_000),)),
+    "moments kept": mw.CorrelatedNoise(AMOUNTS, r0=0.8, keep="moments"),
+    "mixture": mw.MixtureNoise(AMOUNTS, variance_ratio=0.5, within_variance_ratio=0.1),
+    "joint mixture": mw.MixtureNoise(AMOUNTS, 0.5, 0.1, components=3, correlated=True),
+    "rotated mixture": mw.MixtureNoise(AMOUNTS, 0.5, 0.1, correlated=True, construction="rotation"),
+    "bias": mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.1),
+    "lognormal bias": mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"),
+    "log": mw.IndependentNoise(("income",), variance_ratio=0.5, transform="log"),
+    "coarse unit": mw.IndependentNoise(("age",), variance=1.0, limits=(("age", 18, 60),)),
+    "coded after noise": mw.Chain(
+        (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.Coding(("income",), top=60_000))
+    ),
+    "code noise": mw.CodeNoise(("region",), variance=0.5),
+    "random change": mw.Pram(("region",), stay=0.7),
+    "subsample": mw.Chain((mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), mw.Subsample(0.5))),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_a_clean_release_neither_fails_nor_warns(kind: str) -> None:
+    for seed in range(2):
+        key = Key(np.random.default_rng([seed, 173]).bytes(32))
+        masking = apply(CLEAN[kind], true_file(seed), key=key)
+        found = findings(masking)
+        bad = {name: one.said for name, one in found.items() if one.verdict in ("fail", "warn")}
+        assert not bad
+
+
+def test_scores_are_uniform_under_every_law() -> None:
+    """Kolmogorov's distance of the pooled scores: 1.95 / sqrt n is passed once in a thousand."""
+    from scipy.stats import kstest
+
+    for kind, mask in CLEAN.items():
+        made = scores(apply(mask, true_file(7), key=KEY))
+        for label, score in made.items():
+            known = score[~np.isnan(score)]
+            assert kstest(known, "norm").statistic < 2.6 / np.sqrt(len(known)), (kind, label)
+
+
+def scores(masking: Masking) -> dict[str, Floats]:
+    from maskwell.checks.quantile_residuals.cells import examined
+
+    evidence = Evidence(masking)
+    scored = {name: examined(evidence, name).scores for name in evidence.masked_columns}
+    return {name: score for name, score in scored.items() if score is not None}
+
+
+def test_values_that_the_law_cannot_give_fail_outright() -> None:
+    mask = mw.IndependentNoise(("income",), variance_ratio=0.3, limits=(("income", 0, 90_000),))
+    plant = Plant(sound(mask))
+    z = plant.z("income")
+    for planted, reason in (
+        (np.r_[95_000.0, z[1:]], "probability of 0"),
+        (np.r_[z[0] + 1e9, z[1:]], "probability"),
+    ):
+        found = findings(plant.released("income", planted))["impossible values"]
+        assert (found.verdict, found.figure) == ("fail", 1.0)
+        assert reason in found.said
+
+
+def test_a_value_off_the_unit_and_one_closed_by_nobody_are_impossible() -> None:
+    masking = sound()
+    masked = masking.masked
+    column, status = masked.schema["income"], masked.status("income").copy()
+    z = masked.floats("income").copy()
+    status[5] = 1
+    closed = masked.with_columns({"income": (column, z, status)})
+    found = findings(replace(masking, masked=closed))["impossible values"]
+    assert found.figures == {"income: closed otherwise than in the truth": 1.0}
+    wide = replace(column, kind="continuous", unit=0.5)
+    z[7] += 0.5
+    off = masked.with_columns({"income": (wide, z, masked.status("income"))})
+    found = findings(replace(masking, masked=off))["impossible values"]
+    assert found.figures == {"income: off the unit": 1.0}
+
+
+def test_a_total_that_is_no_sum_of_its_released_parts_is_impossible() -> None:
+    table = true_file()
+    data = table.data.append_column(
+        "both", pa.array((table.floats("income") + table.floats("tax")).astype(int))
+    )
+    schema = replace(
+        table.schema,
+        columns=(
+            *(replace(c, drop=False) if c.name == "tax" else c for c in table.schema.columns),
+            Column("both", "integer"),
+        ),
+    )
+    table = replace(table, data=data, schema=schema)
+    parts = {"income": 1.0, "tax": 1.0}
+    mask = mw.Chain((mw.IndependentNoise(("income", "tax"), variance_ratio=0.3), mw.Recompute("both", parts)))
+    masking = apply(mask, table, key=KEY)
+    assert findings(masking)["impossible values"].verdict == "pass"
+    z = masking.masked.floats("both").copy()
+    z[3] += 1
+    change = (masking.masked.schema["both"], z, masking.masked.status("both"))
+    found = findings(replace(masking, masked=masking.masked.with_columns({"both": change})))
+    assert found["impossible values"].figures == {"both: other than the sum of its released parts": 1.0}
+
+
+def test_swapped_cells_are_judged_by_the_truth_of_their_donor(release: Masking) -> None:
+    plan = mw.NearestRecord(fields=AMOUNTS, match_blocks=("region",))
+    swapped = mw.swap(release, plan, mw.SwapShare(0.2))
+    assert swapped.swapping is not None
+    assert swapped.swapping.swaps
+    before, after, own = (scores(one) for one in (release, swapped, replace(swapped, swapping=None)))
+    for name in AMOUNTS:
+        np.testing.assert_array_equal(before[name], after[name])
+        assert not np.array_equal(own[name], after[name])
+
+
+def test_a_nested_release_is_judged_by_what_it_adds_to_the_earlier_one() -> None:
+    mask = mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3, limits=(("income", 20_000, 60_000),))
+    first, wider = sound(mask), replace(mask, sd_ratio=0.6)
+    second = apply(wider, first.truth, earlier=first)
+    sound_one = findings(second, earlier=(first,))
+    assert {one.verdict for one in sound_one.values()} == {"pass"}
+    other = apply(wider, first.truth, key=Key(bytes(32)))  # of the right law, and not the earlier noise
+    planted = Plant(second).released("wealth", other.masked.floats("wealth"))
+    found = findings(planted, earlier=(first,))["noise against the card"]
+    assert found.verdict == "fail"
+    assert "given the earlier release" in found.where
+
+
+def test_a_sample_that_depends_on_the_truth_is_found() -> None:
+    masking = sound(mw.Chain((mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), mw.Subsample(0.5))))
+    x = masking.truth.floats("income")
+    chance = np.where(x > np.median(x), 0.7, 0.3)
+    kept = np.flatnonzero(np.random.default_rng(3).random(RECORDS) < chance)
+    found = findings(replace(masking, kept=kept))["noise by class"]
+    assert found.verdict == "fail"
+    assert found.where == "inclusion in the sample"
+
+
+def test_categories_that_do_not_change_in_a_part_of_the_file_are_found() -> None:
+    masking = sound(mw.Pram(("region",), stay=0.7))
+    masked = masking.masked
+    old = masking.truth.floats("age") > 75
+    z = np.where(old, masking.truth.floats("region"), masked.floats("region"))
+    change = (masked.schema["region"], z, masked.status("region"))
+    found = findings(replace(masking, masked=masked.with_columns({"region": change})))["noise by class"]
+    assert found.verdict == "fail"
+
+
+def test_noise_drawn_once_for_a_household_counts_once() -> None:
+    table = true_file()
+    home = table.floats("household").astype(int)
+    shared = table.floats("income")[np.arange(0, RECORDS, 3)][home]
+    truth = table.with_columns({"income": (table.schema["income"], shared, table.status("income"))})
+    masking = sound(table=truth)
+    z = masking.masked.floats("income")[np.arange(0, RECORDS, 3)][home]
+    change = (masking.masked.schema["income"], z, masking.masked.status("income"))
+    once = replace(masking, masked=masking.masked.with_columns({"income": change}))
+    assert {one.verdict for one in findings(once).values()} == {"pass"}
+    assert battery(Evidence(once)).scored["income"] == RECORDS // 3
+    z = z.copy()
+    z[4] += 500
+    change = (masking.masked.schema["income"], z, masking.masked.status("income"))
+    found = findings(replace(masking, masked=masking.masked.with_columns({"income": change})))
+    assert found["impossible values"].figures == {
+        "income: different within groups that share their noise": 1.0
+    }
+
+
+def test_what_could_have_been_seen_and_what_was_not_tested_is_said() -> None:
+    mask = mw.Chain(
+        (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.RankSwap(("wealth",), window_ratio=0.1))
+    )
+    said = " ".join(residual_notes(Evidence(sound(mask))))
+    assert "in 30" in said
+    assert "residuals not tested: wealth (a rank swap has no density)" in said
+
+
+def test_a_file_without_a_card_is_said_not_to_be_tested() -> None:
+    masking = sound()
+    found = findings(replace(masking, card=replace(masking.card, laws=())))
+    assert {one.verdict for one in found.values()} == {"not checked"}
+
+
+def test_an_effect_too_small_to_matter_does_not_fail() -> None:
+    plant = Plant(sound())
+    found = findings(plant.with_noise("income", plant.e("income") * 1.02))
+    assert all(one.verdict != "fail" for one in found.values())
+
+
+def test_limits_of_the_plan_change_the_p_value_that_fails() -> None:
+    plant = Plant(sound())
+    planted = plant.with_noise("income", plant.e("income") * 1.13)
+    evidence = Evidence(planted)
+    check = next(one for one in CHECKS if one.name == "noise against the card")
+    figure = check.made(evidence).figure
+    assert figure < 1e-5
+    strict = replace(check.limits, warn=figure / 2, fail=figure / 10)
+    assert check.made(evidence, strict).verdict == "pass"

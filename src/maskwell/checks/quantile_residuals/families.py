@@ -1,8 +1,8 @@
 """Tests of scores: sums, squares, bins, tails and repeats; by class, trend, order and group; between columns.
 
 Every statistic is a sum of independent N(0, 1) or of their squares, so that its law is exact: normal, chi^2, F,
-binomial, or Poisson for pairs of equal scores (a Kolmogorov-Smirnov test sees 30 unmasked records of 3,000 at 2e-7, their sum of
-squares at 1e-128).
+binomial, or Poisson for pairs of equal scores. Sums see what a Kolmogorov-Smirnov test does not: 30 unmasked records of 3,000
+have a sum of squares with a chance of 1e-128, and a largest distance with one of 2e-7.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from .truths import FEWEST, Classes, TrueColumn
 
 Array = TypeVar("Array", Floats, Integers)
 
-WHOLE_MEAN, WHOLE_SD = Effect("mean", 0.1, 0.03), Effect("sd off by", 0.1, 0.03)
+WHOLE_MEAN, WHOLE_SD = Effect("mean", 0.1, 0.03), Effect("sd ratio", 0.1, 0.03)
 BINS = Effect("misfit of the shape", 0.1, 0.04)
 TAILS = Effect("times the expected count", 1.5, 1.5)
 LARGEST = Effect("largest score", 0.0, 0.0)
 REPEATS = Effect("times the expected pairs", 1.5, 1.5)
-CLASS_MEAN, CLASS_SD = Effect("mean", 0.2, 0.1), Effect("sd off by", 0.2, 0.1)
+CLASS_MEAN, CLASS_SD = Effect("mean", 0.2, 0.1), Effect("sd ratio", 0.2, 0.1)
 CANCELLED = Effect("share of the noise missing from sums", 0.8, 0.1)
 TREND, HALVES = Effect("correlation", 0.1, 0.03), Effect("sd ratio of halves off by", 0.15, 0.05)
 NEIGHBOURS, BETWEEN = Effect("correlation", 0.1, 0.04), Effect("correlation", 0.1, 0.04)
@@ -110,10 +110,10 @@ def f_p(ratio: Floats | float, first: Floats | float, second: Floats | float) ->
 def whole(ledger: Ledger, score: Score) -> None:
     """Test the mean and the square of all scores."""
     count, total, squares = len(score.known), float(score.known.sum()), float(score.squares.sum())
-    mean, off = total / count, abs((squares / count) ** 0.5 - 1)
-    label, where, is_digit = score.label, "all records", score.is_digit
-    ledger.add("whole", label, WHOLE_MEAN, normal_p(total / count**0.5), abs(mean), count, where, is_digit)
-    ledger.add("whole", label, WHOLE_SD, chi_square_p(squares, count), off, count, where, is_digit)
+    mean, ratio = total / count, (squares / count) ** 0.5
+    told = (count, "all records", score.is_digit, None)
+    ledger.add("whole", score.label, WHOLE_MEAN, normal_p(total / count**0.5), abs(mean), *told, mean)
+    ledger.add("whole", score.label, WHOLE_SD, chi_square_p(squares, count), abs(ratio - 1), *told, ratio)
 
 
 def bins(ledger: Ledger, score: Score) -> None:
@@ -227,10 +227,10 @@ def sums_of_classes(
     ledger: Ledger, score: Score, n: Floats, total: Floats, squares: Floats, where: Callable[[int], str] | str
 ) -> None:
     """Enter mean and square of classes whose sums are given."""
-    means, offs = np.abs(total / n), np.abs(np.sqrt(squares / n) - 1)
-    is_digit = score.is_digit
-    ledger.add("classes", score.label, CLASS_MEAN, normal_p(total / np.sqrt(n)), means, n, where, is_digit)
-    ledger.add("classes", score.label, CLASS_SD, chi_square_p(squares, n), offs, n, where, is_digit)
+    means, ratios = total / n, np.sqrt(squares / n)
+    told = (n, where, score.is_digit, None)
+    ledger.add("classes", score.label, CLASS_MEAN, normal_p(total / np.sqrt(n)), np.abs(means), *told, means)
+    ledger.add("classes", score.label, CLASS_SD, chi_square_p(squares, n), np.abs(ratios - 1), *told, ratios)
 
 
 def selections(ledger: Ledger, score: Score, chosen: Sequence[tuple[str, Integers]]) -> None:

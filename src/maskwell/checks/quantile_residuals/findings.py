@@ -22,8 +22,8 @@ REASON = (
     "nobody does not"
 )
 FORMATS = {
-    "mean": "the mean of its scores is off by {:.2g} sds",
-    "sd off by": "the sd of its noise is off by {:.0%}",
+    "mean": "the noise is off centre by {:.2g} of its sds",
+    "sd ratio": "the noise has {:.2f} times the sd that the card says",
     "largest score": "one value lies {:.1f} sds out",
     "correlation": "the correlation is {:.2f}",
     "sd ratio of halves off by": "the noise of one half is {:.0%} larger than that of the other",
@@ -89,15 +89,17 @@ def _said(ledger: Ledger, line: Line, what: str) -> str:
     adjusted = ledger.adjusted(line)
     chance = "below 1e-300" if adjusted < 1e-300 else f"{adjusted:.1g}"
     where = f" ({line.where}, {line.records:,} records)" if line.where else f" ({line.records:,} records)"
-    effect = FORMATS[line.measure].format(line.effect)
+    effect = FORMATS[line.measure].format(line.shown)
     return f"{what} in {line.column}{where}: {effect}; by the card that has a chance of {chance}"
 
 
 def _label(line: Line) -> str:
-    return f"{line.column}, {line.where}: {line.measure} {line.effect:.3g}"
+    return f"{line.column}, {line.where}: {line.measure} {line.shown:.3g}"
 
 
 def _no_law(made: Battery) -> str:
+    if made.scored:
+        return "no masked column is a number on a unit whose values this could be seen in"
     if not made.untested:
         return "no column carries noise: there are no residuals to test"
     return "no masked column has a law on the card that residuals could be tested against"

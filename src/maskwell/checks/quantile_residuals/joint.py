@@ -148,11 +148,16 @@ def _conditional(lower: Floats, upper: Floats, uniform: Floats, parts: Component
         drawn = normal_score(low + v * (low_end - low), high_end + (1 - v) * (high - high_end))
         scores[:, j] = np.where(done, ndtri(v), bounded(drawn))
         clamped = np.isinf(lower[:, j]) | np.isinf(upper[:, j])
-        point = np.where(clamped, 0.0, lower[:, j] + v * (upper[:, j] - lower[:, j]))
+        ends = (np.where(clamped, 0.0, end[:, j]) for end in (lower, upper))
+        point = _between(*ends, v)
         before[j] = (point[:, None] - mean) / root
         logs = logs - 0.5 * before[j] ** 2 - np.log(root)
         done |= clamped
     return scores
+
+
+def _between(lower: Floats, upper: Floats, share: Floats) -> Floats:
+    return np.asarray(lower + share * (upper - lower))
 
 
 def record_size(scores: Sequence[Floats]) -> Floats | None:

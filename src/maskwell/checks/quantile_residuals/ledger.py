@@ -33,7 +33,7 @@ KEPT = 1e-3  # p-values above it can neither fail nor warn
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One test that may matter: where it looked, how many records, its p-value and its effect in words and figures."""
+    """One test that may matter: where it looked, at how many records, its p-value, its effect, the figure to tell."""
 
     family: str
     column: str
@@ -42,8 +42,8 @@ class Line:
     records: int
     p: float
     effect: float
+    shown: float
     fails: bool
-    warns: bool
     is_digit: bool = False
 
 
@@ -62,7 +62,6 @@ class Ledger:
 
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[Line] = field(default_factory=list)
-    largest_size: int = 0
 
     def add(
         self,
@@ -74,25 +73,24 @@ class Ledger:
         records: Floats | float,
         where: Callable[[int], str] | str = "",
         is_digit: bool = False,
-        is_large: Floats | bool | None = None,
+        is_large: bool | None = None,
+        shown: Floats | float | None = None,
     ) -> None:
         """Enter tests: p-values with the effects (in the family's measure) that go with them.
 
-        `is_large` says which effects fail where that is no matter of one limit.
+        `is_large` says which effects fail where that is no matter of one limit, `shown` the figure to be told.
         """
         chance = np.atleast_1d(np.asarray(p, dtype=np.float64))
         self.counts[family] += len(chance)
         for i in np.flatnonzero(chance < KEPT).tolist():
             one = float(np.broadcast_to(size, chance.shape)[i])
-            fails = (
-                one >= effect.fail if is_large is None else bool(np.broadcast_to(is_large, chance.shape)[i])
-            )
-            warns = fails or one >= effect.warn
-            if not warns:
+            fails = one >= effect.fail if is_large is None else is_large
+            if not fails and one < effect.warn:
                 continue
             said = where if isinstance(where, str) else where(i)
             seen = int(np.broadcast_to(records, chance.shape)[i])
-            shape = (effect.measure, seen, float(chance[i]), one, fails, warns, is_digit)
+            told = one if shown is None else float(np.broadcast_to(shown, chance.shape)[i])
+            shape = (effect.measure, seen, float(chance[i]), one, told, fails, is_digit)
             self.lines.append(Line(family, column, said, *shape))
 
     def adjusted(self, line: Line) -> float:
