@@ -17,6 +17,7 @@ from .ledger import FAMILIES, Ledger, Line
 NOTHING = float("nan")
 FAIL_P, WARN_P = 1e-5, 1e-3
 MOST_SHOWN = 8
+SIZES = (30, 300, 3_000)  # of classes for which is said what would have been seen
 REASON = (
     "1e-5 for a whole release over all tests: one in a hundred thousand clean ones fails, and an effect that helps "
     "nobody does not"
@@ -124,16 +125,14 @@ def _power(made: Battery) -> str:
     from scipy.special import gammaincinv, ndtri
 
     chance = FAIL_P / (max(made.ledger.counts["classes"], 1) * len(FAMILIES))
-    sizes = [size for size in (30, 300, 3_000, 30_000) if size <= made.records] or [made.records]
-    ratios = ", ".join(
-        f"{float((2 * gammaincinv(size / 2, chance / 2) / size) ** 0.5):.2f} in {size:,}" for size in sizes
-    )
-    means = ", ".join(f"{min(float(-ndtri(chance / 2)) / size**0.5, 99):.2g} in {size:,}" for size in sizes)
-    return (
-        f"residuals: {made.ledger.tests:,} tests of {len(made.scored)} columns of scores against the card; seen would "
-        f"have been, in a class of so many records, noise of this share of its sd: {ratios}; and noise off centre by "
-        f"so many sds: {means}"
-    )
+    seen = [
+        f"in a class of {size:,} records noise of {float((2 * gammaincinv(size / 2, chance / 2) / size) ** 0.5):.2f} "
+        f"times its sd, or off centre by {float(-ndtri(chance / 2)) / size**0.5:.2g} of them"
+        for size in SIZES
+        if size <= made.records
+    ]
+    tests = f"residuals: {made.ledger.tests:,} tests against the card, whose figures are p-values (1 is no sign at all)"
+    return f"{tests}; what would have been seen: {'; '.join(seen)}" if seen else tests
 
 
 def _check(name: str, families: tuple[str, ...], what: str, remedy: str, digits: bool | None = None) -> Check:

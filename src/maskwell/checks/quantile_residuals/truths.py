@@ -6,12 +6,12 @@ outermost 1% and 5% and the last digits; ranks make trends and orders; values th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...io.identities import decimal_unit
 from ...table import Floats, Table
@@ -25,6 +25,8 @@ FEWEST = 20  # records in a class
 OUTER = (0.01, 0.05)  # shares at both ends of a column that are classes of their own
 RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
 REMAINDERS = (7, 50, 100)  # of a position
+Short = npt.NDArray[np.int16]  # classes and residues: a large file has dozens of such columns
+
 ORIGINAL, RELEASED = "original position", "released position"
 
 
@@ -32,7 +34,7 @@ ORIGINAL, RELEASED = "original position", "released position"
 class Classes:
     """A partition of the records: the class of each (-1: none) and what each class is called."""
 
-    codes: Integers
+    codes: Short
     labels: tuple[str, ...]
 
 
@@ -45,7 +47,7 @@ class TrueColumn:
     codes: Integers
     unit: float | None = None
     categories: tuple[str, ...] = ()
-    _residues: dict[int, Integers | None] = field(default_factory=dict, repr=False, compare=False)
+    _residues: dict[int, Short | None] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def distinct(self) -> int:
@@ -96,18 +98,18 @@ class TrueColumn:
     def classes(self) -> Classes | None:
         """Values, or tenths; what is not open is a class of its own."""
         if self.has_values:
-            names = self.categories or tuple(f"value {i + 1}" for i in range(self.distinct))
-            labels = tuple(f"{self.name}, {one}" for one in names)
-            return Classes(
-                np.where(self.codes < 0, self.distinct, self.codes), (*labels, f"{self.name}, not open")
-            )
+            names = self.categories[: self.distinct] or [f"value {i + 1}" for i in range(self.distinct)]
+            codes = np.where(self.codes < 0, self.distinct, self.codes)
+            return self._named(codes, names)
         if self.numbers is None or self.distinct < 2:
             return None
         tenth = np.minimum(np.nan_to_num(self.shares, nan=0.0) * 10, 9).astype(np.int64)
         codes = np.where(np.isnan(self.numbers), 10, tenth)
-        return Classes(
-            codes, (*(f"{self.name}, tenth {i + 1} of 10" for i in range(10)), f"{self.name}, not open")
-        )
+        return self._named(codes, [f"tenth {i + 1} of 10" for i in range(10)])
+
+    def _named(self, codes: Integers, names: Sequence[str]) -> Classes:
+        labels = tuple(f"{self.name}, {one}" for one in (*names, "not open"))
+        return Classes(codes.astype(np.int16), labels)
 
     @cached_property
     def ends(self) -> tuple[tuple[str, Integers], ...]:
@@ -120,16 +122,16 @@ class TrueColumn:
             found.append((f"smallest {share:.0%} of {self.name}", np.flatnonzero(self.shares <= share)))
         return tuple(found)
 
-    def residues(self, modulus: int) -> Integers | None:
+    def residues(self, modulus: int) -> Short | None:
         """Return the value in units modulo a number, -1 where it is not open; nothing where there are too few."""
         if modulus not in self._residues:
             self._residues[modulus] = self._residue(modulus)
         return self._residues[modulus]
 
-    def _residue(self, modulus: int) -> Integers | None:
+    def _residue(self, modulus: int) -> Short | None:
         if self.steps is None or self.distinct <= modulus:
             return None
-        return np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps % modulus)
+        return np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps % modulus).astype(np.int16)
 
 
 def true_columns(evidence: Evidence) -> tuple[TrueColumn, ...]:
@@ -174,11 +176,9 @@ def released_position(evidence: Evidence, column: str | None = None) -> TrueColu
 
 def _carriers(evidence: Evidence) -> Integers:
     """Return the record that carries each record's exchanged values: the one place that reads who was exchanged."""
-    swapping: Any = evidence.masking.swapping
-    carrier = np.arange(len(evidence.masking.truth))
-    pairs = swapping.pairs
-    carrier[pairs[:, 0]], carrier[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
-    return carrier
+    swapping, everybody = evidence.masking.swapping, np.arange(len(evidence.masking.truth))
+    exchange = None if swapping is None else swapping.exchange
+    return everybody if exchange is None else exchange.donors(everybody)  # pairs: the donor carries in turn
 
 
 def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
@@ -194,7 +194,9 @@ def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
         if (len(first.labels) - 1) * width <= MOST_CROSSED:
             closed = (first.codes >= len(first.labels) - 1) | (second.codes >= width)
             labels = (f"{a}; {b}" for a in first.labels[:-1] for b in second.labels[:-1])
-            yield Classes(np.where(closed, -1, first.codes * width + second.codes), tuple(labels))
+            yield Classes(
+                np.where(closed, -1, first.codes * width + second.codes).astype(np.int16), tuple(labels)
+            )
 
 
 def groupings(
