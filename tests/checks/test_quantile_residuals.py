@@ -529,7 +529,7 @@ def test_what_could_have_been_seen_and_what_was_not_tested_is_said() -> None:
         (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.RankSwap(("wealth",), window_ratio=0.1))
     )
     said = " ".join(residual_notes(Evidence(sound(mask))))
-    assert "in 30" in said
+    assert "in a class of 30 records noise of 0.3" in said
     assert "residuals not tested: wealth (a rank swap has no density)" in said
 
 
@@ -554,3 +554,19 @@ def test_limits_of_the_plan_change_the_p_value_that_fails() -> None:
     assert figure < 1e-5
     strict = replace(check.limits, warn=figure / 2, fail=figure / 10)
     assert check.made(evidence, strict).verdict == "pass"
+
+
+def test_of_a_file_with_too_many_cells_stretches_are_tested(
+    release: Masking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.checks.quantile_residuals import large_files
+
+    monkeypatch.setattr(large_files, "MOST_CELLS", 2_000 * len(release.truth.names))
+    assert battery(Evidence(release)).scored["income"] == 2_000
+    assert "in 2,000 of the records" in " ".join(residual_notes(Evidence(release)))
+    plant = Plant(release)
+    found = findings(plant.with_noise("income", plant.e("income") * np.where(plant.x("age") > 60, 0.3, 1.0)))
+    assert found["noise by class"].verdict == "fail"
+    z = plant.z("income")
+    z[:: RECORDS // 3] += 1e9
+    assert findings(plant.released("income", z))["impossible values"].figure == 3

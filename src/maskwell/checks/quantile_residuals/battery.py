@@ -13,6 +13,7 @@ from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
 from .joint import is_joint, record_size, whitened
+from .large_files import within_bounds
 from .ledger import Ledger
 from .nesting import scores_given_earlier
 from .truths import (
@@ -38,6 +39,7 @@ class Battery:
     marginals_only: dict[str, str]
     scored: dict[str, int]
     records: int
+    is_part: bool = False
 
 
 @dataclass
@@ -81,15 +83,13 @@ def battery(evidence: Evidence) -> Battery:
     return evidence.once("residuals", lambda: _battery(evidence))
 
 
-def _battery(evidence: Evidence) -> Battery:
+def _battery(whole: Evidence) -> Battery:
+    impossible, evidence = _impossible(whole), within_bounds(whole)
     ground, ledger = Ground.of(evidence), Ledger()
-    scores, cells = list[Score](), dict[str, Cells]()
-    impossible, untested = dict[str, dict[str, int]](), dict[str, str]()
-    for total, count in wrong_totals(evidence).items():
-        impossible[total] = {"other than the sum of its released parts": count}
+    scores, cells, untested = list[Score](), dict[str, Cells](), dict[str, str]()
     for name in _masked(evidence):
         one = examined(evidence, name)
-        if one.impossible:
+        if evidence is whole and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
             untested[name] = one.untested
@@ -104,7 +104,22 @@ def _battery(evidence: Evidence) -> Battery:
         _score_tests(ledger, ground, score)
     _between_tests(ledger, ground, scores, independent)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records)
+    return Battery(
+        ledger, impossible, untested, marginals_only, scored, evidence.records, evidence is not whole
+    )
+
+
+def _impossible(evidence: Evidence) -> dict[str, dict[str, int]]:
+    """Count wrong totals, and in a file too large to be tested whole everything that a law cannot give."""
+    found = {
+        total: {"other than the sum of its released parts": count}
+        for total, count in wrong_totals(evidence).items()
+    }
+    if within_bounds(evidence) is not evidence:
+        for name in _masked(evidence):
+            reasons = examined(evidence, name).impossible
+            found |= {name: reasons} if reasons else {}
+    return found
 
 
 def _masked(evidence: Evidence) -> list[str]:

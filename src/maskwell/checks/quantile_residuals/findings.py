@@ -131,7 +131,8 @@ def _power(made: Battery) -> str:
         for size in SIZES
         if size <= made.records
     ]
-    tests = f"residuals: {made.ledger.tests:,} tests against the card, whose figures are p-values (1 is no sign at all)"
+    looked_at = f" in {made.records:,} of the records" if made.is_part else ""
+    tests = f"residuals: {made.ledger.tests:,} tests against the card{looked_at}, figures are p-values (1 is no sign)"
     return f"{tests}; what would have been seen: {'; '.join(seen)}" if seen else tests
 
 

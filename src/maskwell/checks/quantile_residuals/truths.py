@@ -27,6 +27,7 @@ RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
 REMAINDERS = (7, 50, 100)  # of a position
 Short = npt.NDArray[np.int16]  # classes and residues: a large file has dozens of such columns
 
+PLACES = "released places"
 ORIGINAL, RELEASED = "original position", "released position"
 
 
@@ -165,13 +166,22 @@ def position(name: str, places: Floats) -> TrueColumn:
 
 def released_position(evidence: Evidence, column: str | None = None) -> TrueColumn:
     """Return where each record leaves; of a column that was exchanged, where its value leaves."""
-    masking = evidence.masking
-    places = np.full(len(masking.truth), np.nan)
-    places[masking.order] = np.arange(len(masking.order))
-    swapping = masking.swapping
-    if column is not None and swapping is not None and column in swapping.columns:
-        places = places[_carriers(evidence)]
-    return position(RELEASED, places)
+    return position(RELEASED, released_places(evidence, column))
+
+
+def released_places(evidence: Evidence, column: str | None) -> Floats:
+    """Return the place in the release of each record, or of its value in a column that was exchanged."""
+    swapping = evidence.masking.swapping
+    moved = column is not None and swapping is not None and column in swapping.columns
+    label = f"{PLACES} {column}" if moved else f"{PLACES} "
+    return evidence.once(label, lambda: _places(evidence, moved))
+
+
+def _places(evidence: Evidence, moved: bool) -> Floats:
+    order = evidence.masking.order
+    places = np.full(len(evidence.masking.truth), np.nan)
+    places[order] = np.arange(len(order))
+    return places[_carriers(evidence)] if moved else places
 
 
 def _carriers(evidence: Evidence) -> Integers:
