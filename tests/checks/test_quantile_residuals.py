@@ -465,10 +465,12 @@ def test_swapped_cells_are_judged_by_the_truth_of_their_donor(release: Masking) 
     swapped = mw.swap(release, plan, mw.SwapShare(0.2))
     assert swapped.swapping is not None
     assert swapped.swapping.swaps
-    before, after, own = (scores(one) for one in (release, swapped, replace(swapped, swapping=None)))
+    before, after, own = (
+        scores(one) for one in (release, swapped, replace(swapped, swapping=None, exchange=None))
+    )
     for name in AMOUNTS:
         np.testing.assert_array_equal(before[name], after[name])
-        assert not np.array_equal(own[name], after[name])
+    assert any(not np.array_equal(own[name], after[name]) for name in AMOUNTS)
 
 
 def test_a_nested_release_is_judged_by_what_it_adds_to_the_earlier_one() -> None:

@@ -23,6 +23,7 @@ from .truths import (
     TrueColumn,
     crossed,
     groupings,
+    is_moved,
     position,
     released_position,
     true_columns,
@@ -61,11 +62,9 @@ class Ground:
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
-        swapping = self.evidence.masking.swapping
-        moved = swapping is not None and column in swapping.columns
-        label = column if moved else ""
+        label = column if is_moved(self.evidence, column) else ""
         if label not in self.released:
-            self.released[label] = released_position(self.evidence, column if moved else None)
+            self.released[label] = released_position(self.evidence, label)
         return self.released[label]
 
     def positions(self, score: Score) -> tuple[TrueColumn, ...]:

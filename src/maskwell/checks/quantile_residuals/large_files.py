@@ -33,9 +33,10 @@ def within_bounds(evidence: Evidence) -> Evidence:
         kept=None if masking.kept is None else np.flatnonzero(np.isin(chosen, rows)),
         revisions={name: tags[chosen] for name, tags in masking.revisions.items()},
         swapping=None,
+        exchange=None,
     )
     reduced = replace(evidence, masking=part, _kept={})
-    places = released_places(evidence, None)[chosen]  # known from the whole file alone
+    places = released_places(evidence)[chosen]  # known from the whole file alone
     reduced.once(f"{PLACES} ", lambda: places)
     return reduced
 

@@ -87,7 +87,7 @@ class MixtureMarginal:
     def sd(self) -> float:
         """The sd of the mixture."""
         mean = float(self.weights @ self.means)
-        return float(np.sqrt(max(self.weights @ (self.sds**2 + self.means**2) - mean**2, 0.0)))
+        return max(float(self.weights @ (self.sds**2 + self.means**2)) - mean**2, 0.0) ** 0.5
 
     @property
     def roughness(self) -> float:
@@ -102,9 +102,9 @@ class MixtureMarginal:
         low, high = np.zeros(len(t)), np.zeros(len(t))
         for weight, mean, sd in zip(self.weights, self.means, self.sds, strict=True):
             with np.errstate(divide="ignore", invalid="ignore"):
-                scaled = (t - mean) / sd if sd > 0 else np.where(t >= mean, np.inf, -np.inf)
-            low += weight * ndtr(scaled)
-            high += weight * ndtr(-scaled)
+                scaled: Floats = (t - mean) / sd if sd > 0 else np.where(t >= mean, np.inf, -np.inf)
+            low += weight * np.asarray(ndtr(scaled))
+            high += weight * np.asarray(ndtr(-scaled))
         return low, high
 
     def splined(self) -> Marginal:
@@ -226,4 +226,5 @@ def _merged(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, 
     size = np.sqrt(variances.max() + (means**2).max()) or 1.0
     shapes = np.column_stack([np.round(means / size, 10), np.round(variances / size**2, 10)])
     _, first, member = np.unique(shapes, axis=0, return_index=True, return_inverse=True)
-    return np.bincount(member.ravel(), weights), means[first], variances[first]
+    merged = np.bincount(member.ravel(), weights).astype(np.float64)
+    return merged, means[first], variances[first]

@@ -164,31 +164,29 @@ def position(name: str, places: Floats) -> TrueColumn:
     return TrueColumn(name, places, codes, 1.0)
 
 
-def released_position(evidence: Evidence, column: str | None = None) -> TrueColumn:
+def released_position(evidence: Evidence, column: str = "") -> TrueColumn:
     """Return where each record leaves; of a column that was exchanged, where its value leaves."""
     return position(RELEASED, released_places(evidence, column))
 
 
-def released_places(evidence: Evidence, column: str | None) -> Floats:
+def is_moved(evidence: Evidence, column: str) -> bool:
+    """Whether values of a column were exchanged between records."""
+    exchange = evidence.masking.exchange
+    return exchange is not None and column in exchange.columns
+
+
+def released_places(evidence: Evidence, column: str = "") -> Floats:
     """Return the place in the release of each record, or of its value in a column that was exchanged."""
-    swapping = evidence.masking.swapping
-    moved = column is not None and swapping is not None and column in swapping.columns
-    label = f"{PLACES} {column}" if moved else f"{PLACES} "
-    return evidence.once(label, lambda: _places(evidence, moved))
+    moved = column if is_moved(evidence, column) else ""
+    return evidence.once(f"{PLACES} {moved}", lambda: _places(evidence, moved))
 
 
-def _places(evidence: Evidence, moved: bool) -> Floats:
-    order = evidence.masking.order
-    places = np.full(len(evidence.masking.truth), np.nan)
-    places[order] = np.arange(len(order))
-    return places[_carriers(evidence)] if moved else places
-
-
-def _carriers(evidence: Evidence) -> Integers:
-    """Return the record that carries each record's exchanged values: the one place that reads who was exchanged."""
-    swapping, everybody = evidence.masking.swapping, np.arange(len(evidence.masking.truth))
-    exchange = None if swapping is None else swapping.exchange
-    return everybody if exchange is None else exchange.donors(everybody)  # pairs: the donor carries in turn
+def _places(evidence: Evidence, moved: str) -> Floats:
+    """Put each released place at the record whose value stands there: the one place that asks who was exchanged."""
+    masking = evidence.masking
+    places, donors = np.full(len(masking.truth), np.nan), masking.donors(moved) if moved else masking.order
+    places[donors] = np.arange(len(donors))
+    return places
 
 
 def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
