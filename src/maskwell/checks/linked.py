@@ -104,8 +104,8 @@ def outer_links(evidence: Evidence) -> Measured:
     )
     if is_few := count < FEW_OUTER:
         said += f"; {count} records are few, so that it fails only where the whole interval does"
-    outer = int(OUTER_SHARE * evidence.records)
-    sampled = count if count < outer else None
+    every = int(OUTER_SHARE * evidence.records)
+    sampled = count if count < every else None
     figures = {f"{name}, {one}": rate for one, (rate, _) in found.items()}
     return Measured(rate, said, name, figures, sampled, surely=low if is_few else None)
 

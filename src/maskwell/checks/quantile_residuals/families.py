@@ -81,7 +81,7 @@ class Score:
 
     def of(self, array: Array) -> Array:
         """Return an array over all records at those with a score."""
-        return array if self.at is None else array[self.at]  # type: ignore[return-value]
+        return array if self.at is None else array[self.at]
 
 
 def chi_square_p(total: Floats | float, df: Floats | float) -> Floats:
@@ -206,8 +206,10 @@ def classes(ledger: Ledger, score: Score, by: Classes) -> None:
     if len(kept) < 1:
         return
     n = counts[kept].astype(np.float64)
-    total = np.bincount(codes, known, minlength=len(by.labels))[kept]
-    squares = np.bincount(codes, squared, minlength=len(by.labels))[kept]
+    total, squares = (
+        np.asarray(np.bincount(codes, weights, minlength=len(by.labels))[kept], np.float64)
+        for weights in (known, squared)
+    )
     sums_of_classes(ledger, score, n, total, squares, lambda i: by.labels[kept[i]])
     q, many = float((total**2 / n).sum()), len(kept)
     where = f"sums over classes such as {by.labels[kept[0]]}"
@@ -239,8 +241,8 @@ def selections(ledger: Ledger, score: Score, chosen: Sequence[tuple[str, Integer
         y = score.values[members]
         y = y[~np.isnan(y)]
         if len(y) >= FEWEST:
-            one = (np.array([float(value)]) for value in (len(y), y.sum(), y @ y))
-            sums_of_classes(ledger, score, *one, label)
+            n, total, squares = (np.array([float(value)]) for value in (len(y), y.sum(), y @ y))
+            sums_of_classes(ledger, score, n, total, squares, label)
 
 
 def trends(ledger: Ledger, score: Score, by: TrueColumn) -> None:

@@ -121,7 +121,7 @@ def _whitened(
         records = np.flatnonzero(codes == code)
         chosen = [j for j in range(len(names)) if code >> j & 1]
         for start in range(0, len(records), PART):
-            some = np.ix_(records[start : start + PART], chosen)
+            some = np.ix_(records[start : start + PART], np.array(chosen))
             out[some] = _conditional(ends[0][some], ends[1][some], uniform[some], parts.only(chosen))
     return {name: out[:, j] for j, name in enumerate(names)}
 
@@ -148,16 +148,12 @@ def _conditional(lower: Floats, upper: Floats, uniform: Floats, parts: Component
         drawn = normal_score(low + v * (low_end - low), high_end + (1 - v) * (high - high_end))
         scores[:, j] = np.where(done, ndtri(v), bounded(drawn))
         clamped = np.isinf(lower[:, j]) | np.isinf(upper[:, j])
-        ends = (np.where(clamped, 0.0, end[:, j]) for end in (lower, upper))
-        point = _between(*ends, v)
+        start, end = (np.where(clamped, 0.0, side[:, j]) for side in (lower, upper))
+        point = start + v * (end - start)
         before[j] = (point[:, None] - mean) / root
         logs = logs - 0.5 * before[j] ** 2 - np.log(root)
         done |= clamped
     return scores
-
-
-def _between(lower: Floats, upper: Floats, share: Floats) -> Floats:
-    return np.asarray(lower + share * (upper - lower))
 
 
 def record_size(scores: Sequence[Floats]) -> Floats | None:

@@ -87,7 +87,8 @@ class MixtureMarginal:
     def sd(self) -> float:
         """The sd of the mixture."""
         mean = float(self.weights @ self.means)
-        return max(float(self.weights @ (self.sds**2 + self.means**2)) - mean**2, 0.0) ** 0.5
+        square = float(self.weights @ (self.sds**2 + self.means**2))
+        return float(max(square - mean**2, 0.0) ** 0.5)
 
     @property
     def roughness(self) -> float:

@@ -144,10 +144,10 @@ def true_columns(evidence: Evidence) -> tuple[TrueColumn, ...]:
 def _true_column(truth: Table, name: str) -> TrueColumn:
     column = truth.schema[name]
     if not column.is_number:
-        codes = truth.floats(name) if column.kind == "category" else None
-        if codes is None:
+        if column.kind != "category":
             return TrueColumn(name, None, codes_of(truth, name))
-        whole = np.where(np.isnan(codes), -1, codes).astype(np.int64)
+        places = truth.floats(name)
+        whole = np.where(np.isnan(places), -1, places).astype(np.int64)
         return TrueColumn(name, None, whole, categories=column.categories)
     numbers = truth.floats(name)
     known = ~np.isnan(numbers)
