@@ -121,12 +121,27 @@ class Quantiles:
         return out if self.columns is None else out | {"columns": list(self.columns)}
 
 
-Choice = Sample | Quantiles
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Given records of the truth, by their numbers from 0: for a steward who asks about some of them."""
+
+    numbers: tuple[int, ...]
+
+    def records(self, truth: Table, order: Ints) -> Ints:
+        """Return the numbers."""
+        return np.array(self.numbers, np.int64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the choice as plain data."""
+        return {"numbers": list(self.numbers)}
+
+
+Choice = Sample | Quantiles | Records
 
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
     """Build a choice of targets from plain data."""
-    kind: Any = Sample if "sample" in data else Quantiles
+    kind: Any = Sample if "sample" in data else Records if "numbers" in data else Quantiles
     allowed = [item.name for item in fields(kind)]
     strange = [f"targets have no option {n!r}{nearest(n, allowed)}" for n in data if n not in allowed]
     raise_all(strange, BadPlan)

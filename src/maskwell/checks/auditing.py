@@ -13,6 +13,7 @@ from ..masking import Masking
 from .catalogue import Check, checks
 from .evidence import LARGEST, Evidence
 from .findings import Audit, Finding, Limits
+from .quantile_residuals.findings import residual_notes
 
 
 def audit(
@@ -40,7 +41,7 @@ def audit(
     before = (earlier,) if isinstance(earlier, Masking) else tuple(earlier)
     evidence = Evidence(masking, risks, before, None if folder is None else Path(folder), largest)
     findings = tuple(check.made(evidence, asked.get(check.name)) for check in every)
-    return Audit(findings, _notes(findings, evidence))
+    return Audit(findings, (*_notes(findings, evidence), *residual_notes(evidence)))
 
 
 def _limits(given: Mapping[str, Any], every: Sequence[Check]) -> dict[str, Limits]:

@@ -11,13 +11,15 @@ import numpy as np
 from ..arrays import to_numpy
 from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.risk import Risk, wilson
+from ..attacks.targets import Records, standardised
 from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws.chained import combined_of
 from ..masking.results import labels_of
+from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
-from .scales import noised_columns
+from .scales import covariance, errors, noised_columns
 
 TARGETS = 1_000  # records that are looked for: a rate of 15% is then known to 1.1 points
 ALL_UP_TO = 1_250  # records: of so few all are looked for
@@ -29,6 +31,7 @@ FEW_OUTER = (
     20  # a true rate of 35% exceeds 50% by chance in 28% of the releases among 3 records, in 5% among 20
 )
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
+FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")
 
 
@@ -72,30 +75,73 @@ def informed_links(evidence: Evidence) -> Measured:
 
 
 def outer_links(evidence: Evidence) -> Measured:
-    """Measure the share of correct links among the records that lie farthest from the centre."""
+    """Measure the share of correct links among the records that lie farthest from the centre, by any distance."""
     links = links_of(evidence)
     if not links.risks:
         return _refused(links)
     name, strongest = links.strongest
     if not evidence.numbers:
         return Measured(float("nan"), "no masked column is a number, so that nobody lies far out")
-    found = _outer_among(evidence, strongest) or _outer_attacked(evidence, strongest.attack)
-    if found is None:
+    found = {
+        distance: outer
+        for distance, far in distances_from_centre(evidence).items()
+        if (
+            outer := _outer_among(evidence, strongest, far)
+            or _outer_attacked(evidence, strongest.attack, far)
+        )
+    }
+    if not found:
         return Measured(
             float("nan"), "too few records are open in every masked column to say who lies far out"
         )
-    rate, count = found
+    distance = max(found, key=lambda one: found[one][0])
+    rate, count = found[distance]
     low, high = wilson(min(rate, 1.0), count)
     times = f", {rate / strongest.rate:.1f} times the rate of all" if strongest.rate > 0 else ""
     said = (
-        f"of {count:,} records among the {OUTER_SHARE:.0%} farthest from the centre {rate:.1%} are linked "
+        f"of {count:,} records among the {OUTER_SHARE:.0%} farthest from the centre {distance} {rate:.1%} are linked "
         f"correctly (95% interval {low:.1%} to {high:.1%}){times}: who stands out is found first"
     )
     if is_few := count < FEW_OUTER:
         said += f"; {count} records are few, so that it fails only where the whole interval does"
-    outer = int(OUTER_SHARE * evidence.records)
-    sampled = count if count < outer else None
-    return Measured(rate, said, name, {name: rate}, sampled, surely=low if is_few else None)
+    every = int(OUTER_SHARE * evidence.records)
+    sampled = count if count < every else None
+    figures = {f"{name}, {one}": rate for one, (rate, _) in found.items()}
+    return Measured(rate, said, name, figures, sampled, surely=low if is_few else None)
+
+
+def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
+    """Return how far each record of the truth lies out: by columns, by the data's covariance, by the noise's.
+
+    Mahalanobis' distance by the data's covariance sees who is unlike others in a combination of columns, by the
+    noise's who stands out farther than the noise reaches; noise that is small in some direction finds them there.
+    """
+    truth = evidence.masking.truth
+    found = {"by columns": Quantiles((1.0,), columns=evidence.numbers).measured(truth)}
+    if np.isnan(found["by columns"]).all():
+        return {}
+    if len(evidence.numbers) > 1:
+        x = standardised(truth.values(evidence.numbers))
+        found["by the data's covariance"] = _mahalanobis(x, covariance(x))
+        names = tuple(name for name in evidence.numbers if name in noised_columns(evidence))
+        if names:
+            x, e = errors(evidence, names)
+            whole = np.full((len(truth), len(names)), np.nan)
+            whole[evidence.rows] = x - np.nanmean(x, axis=0)
+            found["by the noise's covariance"] = _mahalanobis(whole, covariance(e))
+    return {name: far for name, far in found.items() if not np.isnan(far).all()}
+
+
+def _mahalanobis(values: Floats, spread: Floats) -> Floats:
+    """Return Mahalanobis' distance from zero over all directions with a spread; NaN where a value is not open."""
+    sds = np.sqrt(np.diag(spread))
+    kept = sds > 0
+    if not kept.any():
+        return np.full(len(values), np.nan)
+    scaled = values[:, kept] / sds[kept]
+    eigenvalues, vectors = np.linalg.eigh(spread[np.ix_(kept, kept)] / np.outer(sds[kept], sds[kept]))
+    seen = eigenvalues > FLAT * eigenvalues[-1]
+    return np.asarray(np.sqrt((((scaled @ vectors[:, seen]) ** 2) / eigenvalues[seen]).sum(axis=1)))
 
 
 def links_of(evidence: Evidence) -> Links:
@@ -151,7 +197,7 @@ def _compares_all(evidence: Evidence, risk: Risk) -> bool:
 def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
     """Whether the targets stand for all records, or are those in small blocks, whom the steward fears for."""
     targets = risk.attack.targets
-    if isinstance(targets, Quantiles):
+    if isinstance(targets, Quantiles | Records):
         return False
     if risk.targets >= min(LEAST_TARGETS, evidence.records):
         return True
@@ -248,7 +294,7 @@ def _has_rectangles(law: Any) -> bool:
     return any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
 
 
-def _outer_among(evidence: Evidence, risk: Risk) -> tuple[float, int] | None:
+def _outer_among(evidence: Evidence, risk: Risk, distances: Floats) -> tuple[float, int] | None:
     """Return the share of correct links among the targets of an attack that lie far out, and how many these are.
 
     Nothing where they are too few to say it.
@@ -257,9 +303,6 @@ def _outer_among(evidence: Evidence, risk: Risk) -> tuple[float, int] | None:
 
     truth = evidence.masking.truth
     if not risk.attack.to_masked or "target_id" not in risk.table.column_names:
-        return None
-    distances = Quantiles((1.0,), columns=evidence.numbers).measured(truth)
-    if np.isnan(distances).all():
         return None
     ids = risk.table["target_id"].combine_chunks()
     places: Any = pc.index_in(ids, value_set=labels_of(truth))
@@ -274,16 +317,17 @@ def _outer_among(evidence: Evidence, risk: Risk) -> tuple[float, int] | None:
     return float(found[outer].sum() / outer.sum()), int(outer.sum())
 
 
-def _outer_attacked(evidence: Evidence, plan: Any) -> tuple[float, int] | None:
+def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> tuple[float, int] | None:
     """Attack records spread over the outer share by the strongest intruder; he looks for each by itself."""
-    every = int(evidence.masking.truth.is_open(evidence.numbers).all(axis=1).sum())
-    count = min(OUTER_TARGETS, int(OUTER_SHARE * every))
+    ranked = np.argsort(distances, kind="stable")[: int(np.count_nonzero(~np.isnan(distances)))]
+    count = min(OUTER_TARGETS, int(OUTER_SHARE * len(ranked)))
     if count < 1:
         return None
-    at = tuple((1 - OUTER_SHARE * (np.arange(count) + 0.5) / count).tolist())
+    at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
+    chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
     if isinstance(plan, BayesIntruder) and not _is_quick(evidence) and _fields(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
-    changes: dict[str, Any] = {"targets": Quantiles(at, columns=evidence.numbers), "assignment": "best"}
+    changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}
     if isinstance(plan, NearestRecord):
         changes["largest_h"] = 1

@@ -1,0 +1,1 @@
+"""Residuals against the card: randomised quantile residuals of every masked cell, and exact tests of them."""

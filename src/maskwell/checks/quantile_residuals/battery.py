@@ -1,0 +1,235 @@
+"""All tests of a release's residuals: which scores meet which classes, orders, groups and digits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...laws.chained import combined_of
+from ..evidence import Evidence
+from . import digit_families, families
+from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
+from .digits import MODULI, digit_scores
+from .families import Score
+from .joint import is_joint, record_size, whitened
+from .large_files import within_bounds
+from .ledger import Ledger
+from .nesting import scores_given_earlier
+from .truths import (
+    FEWEST,
+    ORIGINAL,
+    Classes,
+    TrueColumn,
+    crossed,
+    groupings,
+    is_moved,
+    position,
+    released_position,
+    true_columns,
+)
+
+
+@dataclass(frozen=True)
+class Battery:
+    """What was tested and found: the ledger, impossible values by column, and what could not be tested and why."""
+
+    ledger: Ledger
+    impossible: dict[str, dict[str, int]]
+    untested: dict[str, str]
+    marginals_only: dict[str, str]
+    scored: dict[str, int]
+    records: int
+    is_part: bool = False
+
+
+@dataclass
+class Ground:
+    """What all scores are sorted by, made once."""
+
+    evidence: Evidence
+    columns: tuple[TrueColumn, ...]
+    original: TrueColumn
+    cross: tuple[Classes, ...]
+    released: dict[str, TrueColumn] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Ground:
+        """Read the truth file."""
+        columns = true_columns(evidence)
+        places = np.arange(len(evidence.masking.truth), dtype=np.float64)
+        return cls(evidence, columns, position(ORIGINAL, places), tuple(crossed(columns)))
+
+    def placed(self, column: str) -> TrueColumn:
+        """Return where the values of a column leave."""
+        label = column if is_moved(self.evidence, column) else ""
+        if label not in self.released:
+            self.released[label] = released_position(self.evidence, label)
+        return self.released[label]
+
+    def positions(self, score: Score) -> tuple[TrueColumn, ...]:
+        """Return where the records of a score stood, and where its values leave."""
+        return (self.original, self.placed(score.column)) if score.is_placed else (self.original,)
+
+    def own(self, column: str) -> TrueColumn | None:
+        """Return the true values of a column, where they are numbers."""
+        found = next((one for one in self.columns if one.name == column), None)
+        return found if found is not None and found.numbers is not None and found.distinct > 1 else None
+
+
+def battery(evidence: Evidence) -> Battery:
+    """Test the residuals of a release, once for all checks."""
+    return evidence.once("residuals", lambda: _battery(evidence))
+
+
+def _battery(whole: Evidence) -> Battery:
+    impossible, evidence = _impossible(whole), within_bounds(whole)
+    ground, ledger = Ground.of(evidence), Ledger()
+    scores, cells, untested = list[Score](), dict[str, Cells](), dict[str, str]()
+    for name in _masked(evidence):
+        one = examined(evidence, name)
+        if evidence is whole and one.impossible:
+            impossible[name] = one.impossible
+        if one.scores is None:
+            untested[name] = one.untested
+            continue
+        scores.append(Score(name, one.scores, name))
+        if one.cells is not None:
+            cells[name] = one.cells
+            _digit_tests(ledger, ground, one.cells)
+    independent, marginals_only = _independent(evidence, scores, cells)
+    further = _further(evidence, scores, independent)
+    for score in (*scores, *further):
+        _score_tests(ledger, ground, score)
+    _between_tests(ledger, ground, scores, independent)
+    scored = {score.label: len(score.known) for score in (*scores, *further)}
+    return Battery(
+        ledger, impossible, untested, marginals_only, scored, evidence.records, evidence is not whole
+    )
+
+
+def _impossible(evidence: Evidence) -> dict[str, dict[str, int]]:
+    """Count wrong totals, and in a file too large to be tested whole everything that a law cannot give."""
+    found = {
+        total: {"other than the sum of its released parts": count}
+        for total, count in wrong_totals(evidence).items()
+    }
+    if within_bounds(evidence) is not evidence:
+        for name in _masked(evidence):
+            reasons = examined(evidence, name).impossible
+            found |= {name: reasons} if reasons else {}
+    return found
+
+
+def _masked(evidence: Evidence) -> list[str]:
+    """Return the columns that a law speaks of, those that it only rounds too, and other masked ones."""
+    schema = evidence.masking.masked.schema
+    spoken = {*evidence.masked_columns, *evidence.masking.card.columns}
+    return [column.name for column in schema.columns if column.name in spoken and not column.drop]
+
+
+def _independent(
+    evidence: Evidence, scores: list[Score], cells: dict[str, Cells]
+) -> tuple[list[Score], dict[str, str]]:
+    """Return scores that are independent within records too: those of correlated noise given the columns before."""
+    by_name = {score.column: score for score in scores}
+    said = dict[str, str]()
+    for law in map(combined_of, evidence.masking.card.laws):
+        names = [name for name in law.columns if name in by_name]
+        if not is_joint(law) or len(names) < 2:
+            continue
+        found, why = whitened(evidence, law, {name: cells[name] for name in names if name in cells})
+        if why:
+            said[", ".join(names)] = why
+        for name in names:
+            if name in found:
+                by_name[name] = Score(f"{name} given the columns before", found[name], name)
+            else:
+                del by_name[name]
+    return list(by_name.values()), said
+
+
+def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) -> list[Score]:
+    """Return the scores beside those of single columns: whitened ones, sizes, inclusion, given an earlier release."""
+    plain = {id(score) for score in scores}
+    further = [score for score in independent if id(score) not in plain]
+    size = record_size([score.values for score in independent])
+    if size is not None and np.count_nonzero(~np.isnan(size)) >= FEWEST:
+        further.append(Score("whole records", size, is_size=True))
+    inclusion = inclusion_scores(evidence)
+    if inclusion is not None:
+        further.append(Score("inclusion in the sample", inclusion, is_placed=False))
+    for name, values in scores_given_earlier(evidence).items():
+        further.append(Score(f"{name} given the earlier release", values, name))
+    return further
+
+
+def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
+    """Make all tests of one column of scores."""
+    if len(score.known) < FEWEST:
+        return
+    families.whole(ledger, score)
+    families.bins(ledger, score)
+    families.tails(ledger, score)
+    families.repeats(ledger, score)
+    positions = ground.positions(score)
+    columns = (*ground.columns, *positions)
+    _class_tests(ledger, score, columns)
+    for classes in ground.cross:
+        families.classes(ledger, score, classes)
+    for column in columns:
+        families.trends(ledger, score, column)
+    own = ground.own(score.column)
+    orders = [*positions, *([own] if own is not None else [])]
+    if score.is_size:
+        orders += [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
+    for order in orders:
+        families.neighbours(ledger, score, order)
+    for label, codes in groupings(ground.columns, positions):
+        families.groups(ledger, score, label, codes)
+
+
+def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+    """Test a score by the values or tenths of every column, by both ends of it and by its last digits."""
+    for column in columns:
+        if column.classes is not None:
+            families.classes(ledger, score, column.classes)
+        families.selections(ledger, score, column.ends)
+        for modulus in (2, 10):
+            residues = column.residues(modulus)
+            if residues is not None:
+                labels = tuple(f"{column.name} modulo {modulus} is {i}" for i in range(modulus))
+                families.classes(ledger, score, Classes(residues, labels))
+
+
+def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
+    """Make the tests of released values and their digits, one modulus at a time."""
+    digit_families.left_true(ledger, cells)
+    columns = (*ground.columns, ground.original, ground.placed(cells.name))
+    count, ends = len(ground.original.codes), (cells.tails(cells.lower), cells.tails(cells.upper))
+    for modulus in MODULI:
+        uniform = jitter(ground.evidence, f"{cells.name} modulo {modulus}")[cells.at]
+        found, usable = digit_scores(cells, ends, modulus, uniform)
+        if np.count_nonzero(usable) < FEWEST:
+            continue
+        values = np.full(count, np.nan)
+        values[cells.at[usable]] = found[usable]
+        score = Score(f"{cells.name} modulo {modulus}", values, cells.name, is_digit=True)
+        families.whole(ledger, score)
+        families.bins(ledger, score)
+        families.tails(ledger, score)
+        _class_tests(ledger, score, columns)
+        for column in columns:
+            digit_families.digits(ledger, score, modulus, column)
+    digit_families.steps(ledger, cells, columns)
+
+
+def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:
+    """Compare columns within records, and each with the next record of the others in every order."""
+    families.between(ledger, independent, "of one record")
+    for order in (ground.original, ground.placed("")):
+        families.between(ledger, scores, f"of the next record by {order.name}", order.order)
+    for score in scores:
+        own = ground.own(score.column)
+        if own is not None:
+            families.between(ledger, scores, f"of the next record by {own.name}", own.order)

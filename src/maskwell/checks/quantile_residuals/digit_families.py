@@ -1,0 +1,169 @@
+"""Tests that look at released values themselves: cells left nearly true, digits against digits, steps.
+
+Left true: |z - x| below half a unit, 5 1/2 and 50 1/2 units, against the mass that the law has there (Poisson).
+Digits: the residue of a true column by the bins of a digit score, chi^2; from modulus 100 on residues are groups.
+Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units; |S_f|^2 / n is Exp(1) at every frequency f at
+which the noise has no characteristic function left (f >= 1 / s with normal noise of s units).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...laws.outlet import on_unit
+from ...table import Floats
+from .cells import Bools, Cells, Integers
+from .families import TEN, Score, residue_groups
+from .ledger import Effect, Ledger
+from .truths import FEWEST, TrueColumn
+
+TRUE_SHARE = Effect("share of cells beyond what the law explains", 0.02, 0.01)
+DIGITS = Effect("misfit of the digits", 0.1, 0.04)
+STEPS = Effect("share of the records in step", 0.1, 0.05)
+WINDOWS = (0.5, 5.5, 50.5)  # units around the true value
+NEAR = 0.05  # of the local sd: what is called nearly true
+TIMES = 1.5
+FEW_RESIDUES = 10
+LEAST_EXPECTED = 10
+CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
+LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit
+SURELY_INSIDE = 1e-5  # chance of a limit above which a cell does not count for steps
+NO_UNIT = 1e-3  # of the sd: what stands for a unit where there is none
+
+
+def left_true(ledger: Ledger, cells: Cells) -> None:
+    """Count cells within some units of their true value."""
+    unit = cells.unit or NO_UNIT * float(np.median(cells.local_sd))
+    own = on_unit(cells.x, cells.outlet.unit) if cells.outlet.unit is not None else cells.x
+    for window in WINDOWS:
+        half = window * unit
+        usable = _inside(cells, own, half) & ((window == WINDOWS[0]) | (half <= NEAR * cells.local_sd))
+        if np.count_nonzero(usable) < FEWEST:
+            continue
+        some, centre = cells.only(usable), own[usable]
+        (low, high), (low_end, high_end) = (
+            some.tails(some.entered(edge)) for edge in (centre - half, centre + half)
+        )
+        mass = np.maximum(np.where(low_end < 0.5, low_end - low, high - high_end), 0.0)
+        _enter_left_true(ledger, some, np.abs(some.z - centre) < half, mass, window)
+
+
+def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, window: float) -> None:
+    from scipy.special import ndtr, pdtrc
+
+    seen, mean, count = int(near.sum()), float(mass.sum()), len(near)
+    if mean > count / 4:
+        p = float(ndtr(-(seen - mean) / max(float((mass * (1 - mass)).sum()), 1e-12) ** 0.5))
+    else:
+        p = float(pdtrc(seen - 1, mean)) if seen else 1.0
+    share = (seen - mean) / count
+    many = (seen >= TIMES * mean and seen - mean >= TEN) or share >= TRUE_SHARE.fail
+    how = "as they were" if window == WINDOWS[0] else f"within {window:g} units of it"
+    where = f"{seen:,} of {count:,} cells left {how}, {mean:.3g} expected"
+    ledger.add("left true", cells.name, TRUE_SHARE, p, share, count, where, is_large=many)
+
+
+def _inside(cells: Cells, own: Floats, half: float) -> Bools:
+    """Whether a window around the true value has neither a limit nor a code in it."""
+    inside = np.ones(len(own), bool)
+    outlet, unit = cells.outlet, cells.unit
+    if outlet.low is not None:
+        inside &= own - half > outlet.low
+    if outlet.high is not None:
+        inside &= own + half < outlet.high
+    if outlet.log_shift is not None:
+        inside &= own - half + outlet.log_shift > 0
+    for code in outlet.avoid:
+        inside &= np.abs(own - code) > half + 1.5 * unit
+    return inside
+
+
+def digits(ledger: Ledger, score: Score, modulus: int, by: TrueColumn) -> None:
+    """Test digit scores by the residue of a true column for the same modulus."""
+    residues = by.residues(modulus)
+    if residues is None:
+        return
+    label = f"by {by.name} modulo {modulus}"
+    if modulus > FEW_RESIDUES:
+        residue_groups(ledger, score, label, residues)
+    else:
+        _residue_table(ledger, score, modulus, residues, label)
+
+
+def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Integers, label: str) -> None:
+    """Cross residues with as many bins of the score."""
+    from scipy.special import chdtrc
+
+    own = score.of(residues)
+    place = np.minimum((score.uniforms * modulus).astype(np.int64), modulus - 1)
+    inside = own >= 0
+    if not inside.all():
+        own, place = own[inside], place[inside]
+    seen = np.bincount(own * modulus + place, minlength=modulus**2).reshape(modulus, modulus)
+    mean = seen.sum(axis=1, keepdims=True) / modulus
+    kept = mean[:, 0] >= LEAST_EXPECTED
+    if not kept.any():
+        return
+    misfit = float((((seen - mean) ** 2)[kept] / mean[kept]).sum())
+    df, count = int(kept.sum()) * (modulus - 1), int(seen[kept].sum())
+    effect = max(misfit - df, 0.0) / count
+    ledger.add("digits", score.label, DIGITS, float(chdtrc(df, misfit)), effect**0.5, count, label, True)
+
+
+def steps(ledger: Ledger, cells: Cells, columns: tuple[TrueColumn, ...]) -> None:
+    """Look for steps in released values, and in their sums and differences with true columns."""
+    if cells.unit == 0.0:
+        return
+    sizes = cells.local_sd / cells.unit
+    least = float(np.quantile(sizes, 0.05))
+    usable = (sizes >= least) & _free_of_limits(cells)
+    from_frequency = cells.roughness / least if least > 0 else np.inf
+    if least < LEAST_STEPS or from_frequency >= 0.5 or np.count_nonzero(usable) < FEWEST:
+        return
+    z = np.rint(cells.z[usable] / cells.unit)
+    if np.abs(z).max() >= 2.0**52:
+        return
+    z, at = z.astype(np.int64) % CIRCLE, cells.at[usable]
+    _enter_steps(ledger, cells.name, z, from_frequency, "in the released values")
+    for column in columns:
+        if column.steps is None or column.distinct < 2:
+            continue
+        x = column.steps[at]
+        known = x != np.iinfo(np.int64).min
+        x = x[known] % CIRCLE
+        if len(x) < FEWEST:
+            continue
+        own = z if known.all() else z[known]
+        _enter_steps(ledger, cells.name, own - x, from_frequency, f"between it and {column.name}")
+        _enter_steps(ledger, cells.name, own + x, from_frequency, f"in its sum with {column.name}")
+
+
+def _free_of_limits(cells: Cells) -> Bools:
+    """Whether a cell's noise hardly ever reaches a limit."""
+    free, outlet = np.ones(len(cells.at), bool), cells.outlet
+    if outlet.low is not None:
+        below, _ = cells.tails(cells.entered(np.full(len(cells.at), outlet.low + cells.unit / 2)))
+        free &= below < SURELY_INSIDE
+    if outlet.high is not None:
+        _, above = cells.tails(cells.entered(np.full(len(cells.at), outlet.high - cells.unit / 2)))
+        free &= above < SURELY_INSIDE
+    return free
+
+
+def _enter_steps(ledger: Ledger, name: str, places: Integers, from_frequency: float, where: str) -> None:
+    """Fold whole numbers on a circle and test all frequencies from one on; the last, of parity, has one dimension."""
+    from scipy.fft import rfft
+    from scipy.special import erfc
+
+    count = len(places)
+    power = np.abs(rfft(np.bincount(places % CIRCLE, minlength=CIRCLE).astype(np.float32))).astype(np.float64)
+    power = power**2 / count
+    first = int(np.ceil(from_frequency * CIRCLE))
+    for part, one_sided in ((power[first:-1], True), (power[-1:], False)):
+        if not len(part):
+            continue
+        top = float(part.max())
+        p = min(1.0, len(part) * float(np.exp(-top))) if one_sided else float(erfc((top / 2) ** 0.5))
+        size = f"1/{CIRCLE / (first + int(part.argmax())):.4g}" if one_sided else "1/2"
+        said = f"{where}, frequency {size} a unit"
+        ledger.add("steps", name, STEPS, p, (top / count) ** 0.5, count, said, True)

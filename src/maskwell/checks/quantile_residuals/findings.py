@@ -1,0 +1,186 @@
+"""The checks of an audit that the tests of residuals make: each the least adjusted p-value of some families.
+
+A check's figure is the least p-value, adjusted for all tests, among those whose effect is large enough to warn. It
+fails where a test whose effect is large enough to fail has so small a p-value too (`surely`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..catalogue import Check, Measured
+from ..evidence import Evidence
+from ..findings import Limits
+from .battery import Battery, battery
+from .ledger import FAMILIES, Ledger, Line
+
+NOTHING = float("nan")
+FAIL_P, WARN_P = 1e-5, 1e-3
+MOST_SHOWN = 8
+SIZES = (30, 300, 3_000)  # of classes for which is said what would have been seen
+REASON = (
+    "1e-5 for a whole release over all tests: one in a hundred thousand clean ones fails, and an effect that helps "
+    "nobody does not"
+)
+FORMATS = {
+    "mean": "the noise is off centre by {:.2g} of its sds",
+    "sd ratio": "the noise has {:.2f} times the sd that the card says",
+    "largest score": "one value lies {:.1f} sds out",
+    "correlation": "the correlation is {:.2f}",
+    "sd ratio of halves off by": "the noise of one half is {:.0%} larger than that of the other",
+    "intraclass correlation": "the intraclass correlation of the noise is {:.2f}",
+    "misfit of the shape": "its shape misfits by {:.2f}",
+    "misfit of the digits": "its last digits go with those of the truth (misfit {:.2f})",
+    "share of the noise missing from sums": "{:.0%} of the noise is missing from sums",
+    "share of the records in step": "{:.0%} of the records are in step",
+    "share of cells beyond what the law explains": "{:.1%} of the cells more than the law explains",
+    "times the expected count": "{:.1f} times off",
+    "times the expected pairs": "{:.3g} times as many",
+}
+
+
+def impossible_values(evidence: Evidence) -> Measured:
+    """Count released values that the law on the card cannot give, or that do not fit together."""
+    made = battery(evidence)
+    counts = {
+        f"{name}: {reason}": float(count)
+        for name, reasons in made.impossible.items()
+        for reason, count in reasons.items()
+    }
+    if not counts and not made.scored:
+        return Measured(NOTHING, _no_law(made))
+    if not counts:
+        return Measured(0.0, "every released value is one that the law on the card can give")
+    worst = max(counts, key=lambda label: counts[label])
+    name, reason = worst.split(": ", 1)
+    said = f"{int(counts[worst]):,} released values of {name} are {reason}: the card does not describe this release"
+    return Measured(counts[worst], said, name, counts)
+
+
+def residual_check(
+    families: tuple[str, ...], what: str, digits: bool | None = None
+) -> Callable[[Evidence], Measured]:
+    """Return the function that makes a check of some families."""
+
+    def measure(evidence: Evidence) -> Measured:
+        return _measured(battery(evidence), families, what, digits)
+
+    return measure
+
+
+def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool | None) -> Measured:
+    ledger = made.ledger
+    tests = sum(ledger.counts[family] for family in families)
+    if not made.scored or not tests:
+        return Measured(NOTHING, _no_law(made))
+    lines = list(ledger.of(families, digits))
+    if not lines:
+        return Measured(1.0, f"no sign of {what} in {tests:,} tests", surely=1.0)
+    worst = lines[0]
+    p = min(ledger.adjusted(line) for line in lines)
+    surely = min((ledger.adjusted(line) for line in lines if line.fails), default=1.0)
+    figures = {_label(line): ledger.adjusted(line) for line in lines[:MOST_SHOWN]}
+    if p >= WARN_P:
+        said = f"no sign of {what} in {tests:,} tests: the least p-value is {p:.2g}, adjusted for all of them"
+        return Measured(p, said, "", figures, surely=surely)
+    return Measured(p, _said(ledger, worst, what), worst.column, figures, surely=surely)
+
+
+def _said(ledger: Ledger, line: Line, what: str) -> str:
+    adjusted = ledger.adjusted(line)
+    chance = "below 1e-300" if adjusted < 1e-300 else f"{adjusted:.1g}"
+    where = f" ({line.where}, {line.records:,} records)" if line.where else f" ({line.records:,} records)"
+    effect = FORMATS[line.measure].format(line.shown)
+    return f"{what} in {line.column}{where}: {effect}; by the card that has a chance of {chance}"
+
+
+def _label(line: Line) -> str:
+    return f"{line.column}, {line.where}: {line.measure} {line.shown:.3g}"
+
+
+def _no_law(made: Battery) -> str:
+    if made.scored:
+        return "no masked column is a number on a unit whose values this could be seen in"
+    if not made.untested:
+        return "no column carries noise: there are no residuals to test"
+    return "no masked column has a law on the card that residuals could be tested against"
+
+
+def residual_notes(evidence: Evidence) -> tuple[str, ...]:
+    """Say what the tests of residuals could have seen, and which columns they did not look at."""
+    made = battery(evidence)
+    notes = []
+    if made.scored and made.ledger.tests:
+        notes.append(_power(made))
+    left_out = [f"{name} ({why})" for name, why in made.untested.items()]
+    if left_out:
+        notes.append(f"residuals not tested: {'; '.join(left_out)}")
+    for names, why in made.marginals_only.items():
+        notes.append(f"residuals of {names} tested column by column, not together: {why}")
+    return tuple(notes)
+
+
+def _power(made: Battery) -> str:
+    """Say which sd ratios and means would have failed in so many records."""
+    from scipy.special import gammaincinv, ndtri
+
+    chance = FAIL_P / (max(made.ledger.counts["classes"], 1) * len(FAMILIES))
+    seen = [
+        f"in a class of {size:,} records noise of {float((2 * gammaincinv(size / 2, chance / 2) / size) ** 0.5):.2f} "
+        f"times its sd, or off centre by {float(-ndtri(chance / 2)) / size**0.5:.2g} of them"
+        for size in SIZES
+        if size <= made.records
+    ]
+    looked_at = f" in {made.records:,} of the records" if made.is_part else ""
+    tests = f"residuals: {made.ledger.tests:,} tests against the card{looked_at}, figures are p-values (1 is no sign)"
+    return f"{tests}; what would have been seen: {'; '.join(seen)}" if seen else tests
+
+
+def _check(name: str, families: tuple[str, ...], what: str, remedy: str, digits: bool | None = None) -> Check:
+    limits = Limits(WARN_P, FAIL_P, below=True, reason=REASON)
+    return Check(name, limits, remedy, residual_check(families, what, digits))
+
+
+AGAIN = "Mask again with maskwell's own draw, and release with the card that was drawn from"
+
+CHECKS: tuple[Check, ...] = (
+    Check(
+        "impossible values",
+        Limits(fail=0.0, reason="a single value that the law cannot give shows that the card does not hold"),
+        f"{AGAIN}.",
+        impossible_values,
+    ),
+    _check(
+        "noise against the card",
+        ("whole", "bins", "tails"),
+        "noise of another size or shape than the card says",
+        f"{AGAIN}; a card of other noise misleads every analyst, and less noise than it says hides nobody.",
+        digits=False,
+    ),
+    _check(
+        "nearly true values",
+        ("left true",),
+        "values left as they were, or nearly so,",
+        "Give noise to every cell of a column or to none; check that the mask reached every record.",
+    ),
+    _check(
+        "noise by class",
+        ("classes", "trends"),
+        "noise that depends on who the record is",
+        f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
+        digits=False,
+    ),
+    _check(
+        "noise shared",
+        ("repeats", "neighbours", "groups", "between"),
+        "noise that several records or columns share",
+        f"{AGAIN}: who knows one true value of those that share a noise has the others.",
+    ),
+    _check(
+        "digits",
+        ("whole", "bins", "tails", "classes", "digits", "steps"),
+        "last digits that are not those of the noise",
+        "Round released values after the noise, and let nothing of a true value or a record number into them.",
+        digits=True,
+    ),
+)

@@ -1,0 +1,49 @@
+"""Files too large to be tested whole: stretches of neighbouring records, drawn at random.
+
+Scores are independent whichever records are looked at, as long as released values do not choose them. Stretches keep
+neighbours and runs together. What a law cannot give is counted over all records before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..evidence import Evidence
+from .cells import Integers, unmoved
+from .truths import PLACES, released_places
+
+MOST_CELLS = 12_000_000  # records x columns of the truth: about a minute of one core, and 2 GB
+STRETCH = 1_000  # neighbouring records that are drawn together
+
+
+def within_bounds(evidence: Evidence) -> Evidence:
+    """Return the evidence, or that of some stretches of a file with too many cells."""
+    truth = evidence.masking.truth
+    most = MOST_CELLS // max(len(truth.names), 1)
+    if len(truth) <= most:
+        return evidence
+    chosen = _stretches(len(truth), most, evidence.seed)
+    masking, rows = evidence.masking, evidence.rows
+    part = replace(
+        masking,
+        truth=truth.take(chosen),
+        masked=unmoved(evidence).take(chosen),
+        kept=None if masking.kept is None else np.flatnonzero(np.isin(chosen, rows)),
+        revisions={name: tags[chosen] for name, tags in masking.revisions.items()},
+        swapping=None,
+        exchange=None,
+    )
+    reduced = replace(evidence, masking=part, _kept={})
+    places = released_places(evidence)[chosen]  # known from the whole file alone
+    reduced.once(f"{PLACES} ", lambda: places)
+    return reduced
+
+
+def _stretches(records: int, most: int, seed: int) -> Integers:
+    """Draw as many whole stretches as there is room for."""
+    count = -(-records // STRETCH)
+    drawn = np.sort(np.random.default_rng([seed, 17]).permutation(count)[: most // STRETCH])
+    chosen = (drawn[:, None] * STRETCH + np.arange(STRETCH)).ravel()
+    return np.asarray(chosen[chosen < records], dtype=np.int64)

@@ -1,0 +1,112 @@
+"""The ledger of tests: every p-value counted, the small ones kept, and adjusted for how many were made.
+
+Adjusted p = p x tests of the family x families (Bonferroni). A test fails below 1e-5 and warns below 1e-3, each only
+with the effect that its family asks for: in two million records everything is significant.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...table import Floats
+
+FAMILIES = {
+    "whole": "size and centre of the noise of whole columns",
+    "bins": "its shape",
+    "tails": "its tails",
+    "repeats": "the same noise twice",
+    "left true": "values left nearly true",
+    "classes": "noise by class of a true or clear column",
+    "trends": "noise along a true or clear column",
+    "neighbours": "noise of neighbouring records",
+    "groups": "noise of records of one group",
+    "between": "noise of two columns",
+    "digits": "last digits against digits of true columns",
+    "steps": "steps of released values and of what lies between them and true ones",
+}
+KEPT = 1e-3  # p-values above it can neither fail nor warn
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One test that may matter: where it looked, at how many records, its p-value, its effect, the figure to tell."""
+
+    family: str
+    column: str
+    where: str
+    measure: str
+    records: int
+    p: float
+    effect: float
+    shown: float
+    fails: bool
+    is_digit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What an effect is called and from where on it fails and warns."""
+
+    measure: str
+    fail: float
+    warn: float
+
+
+@dataclass
+class Ledger:
+    """All tests of a release."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    lines: list[Line] = field(default_factory=list)
+
+    def add(
+        self,
+        family: str,
+        column: str,
+        effect: Effect,
+        p: Floats | float,
+        size: Floats | float,
+        records: Floats | float,
+        where: Callable[[int], str] | str = "",
+        is_digit: bool = False,
+        is_large: bool | None = None,
+        shown: Floats | float | None = None,
+    ) -> None:
+        """Enter tests: p-values with the effects (in the family's measure) that go with them.
+
+        `is_large` says which effects fail where that is no matter of one limit, `shown` the figure to be told.
+        """
+        chance = np.atleast_1d(np.asarray(p, dtype=np.float64))
+        self.counts[family] += len(chance)
+        for i in np.flatnonzero(chance < KEPT).tolist():
+            one = float(np.broadcast_to(size, chance.shape)[i])
+            fails = one >= effect.fail if is_large is None else is_large
+            if not fails and one < effect.warn:
+                continue
+            said = where if isinstance(where, str) else where(i)
+            seen = int(np.broadcast_to(records, chance.shape)[i])
+            told = one if shown is None else float(np.broadcast_to(shown, chance.shape)[i])
+            shape = (effect.measure, seen, float(chance[i]), one, told, fails, is_digit)
+            self.lines.append(Line(family, column, said, *shape))
+
+    def adjusted(self, line: Line) -> float:
+        """Return the p-value of a test among all that were made."""
+        return min(1.0, line.p * self.counts[line.family] * len(FAMILIES))
+
+    @property
+    def tests(self) -> int:
+        """How many tests were made."""
+        return sum(self.counts.values())
+
+    def of(self, families: tuple[str, ...], digits: bool | None = None) -> Iterator[Line]:
+        """Return the tests of some families, of digit scores or not, the surest and largest first."""
+        chosen = [
+            line
+            for line in self.lines
+            if line.family in families and (digits is None or line.is_digit == digits)
+        ]
+        yield from sorted(chosen, key=lambda line: (not line.fails, self.adjusted(line), -line.effect))

@@ -1,0 +1,574 @@
+"""Residuals against the card: clean releases pass, and every planted leak is found with its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.checks.evidence import Evidence
+from maskwell.checks.findings import Finding
+from maskwell.checks.quantile_residuals.battery import battery
+from maskwell.checks.quantile_residuals.findings import CHECKS, residual_notes
+from maskwell.keystream import Key
+from maskwell.masking import Masking, apply
+from maskwell.schema import Column, Schema
+from maskwell.table import Floats, Table
+
+RECORDS = 3_000
+AMOUNTS = ("income", "wealth")
+KEY = Key(np.random.default_rng(170).bytes(32))
+
+
+def true_file(seed: int = 1) -> Table:
+    """Two correlated amounts, a region, an age, households, ids, and a dropped column."""
+    rng = np.random.default_rng([seed, 171])
+    base = rng.standard_normal((RECORDS, 2)) @ np.linalg.cholesky([[1, 0.5], [0.5, 1]]).T
+    data = {
+        "id": [f"u{i:05d}" for i in range(RECORDS)],
+        "region": rng.choice(list("abcdefghij"), RECORDS),
+        "age": rng.integers(18, 90, RECORDS),
+        "household": np.arange(RECORDS) // 3,
+        "income": np.rint(np.exp(10.5 + 0.5 * base[:, 0])).astype(np.int64),
+        "wealth": np.rint(150_000 + 30_000 * base[:, 1]).astype(np.int64),
+        "tax": np.rint(9_000 + 2_000 * rng.standard_normal(RECORDS)).astype(np.int64),
+    }
+    key = frozenset({"key"})
+    columns = (
+        Column("id", "text", frozenset({"id"})),
+        Column("region", "category", frozenset({"block"}), categories=tuple("abcdefghij")),
+        Column("age", "integer", key),
+        Column("household", "integer", frozenset({"group"}), drop=True),
+        *(Column(name, "integer", key) for name in AMOUNTS),
+        Column("tax", "integer", drop=True),
+    )
+    return Table.from_frame(pa.table(data), Schema(columns))
+
+
+def sound(mask: Any = None, table: Table | None = None) -> Masking:
+    """A clean release."""
+    mask = mw.IndependentNoise(AMOUNTS, variance_ratio=0.3) if mask is None else mask
+    return apply(mask, true_file() if table is None else table, key=KEY)
+
+
+class Plant:
+    """A clean release whose noise can be looked at and replaced."""
+
+    def __init__(self, masking: Masking) -> None:
+        self.masking = masking
+        self.rng = np.random.default_rng(172)
+
+    @property
+    def sds(self) -> dict[str, float]:
+        law: Any = self.masking.card.laws[0]
+        return dict(zip(law.columns, law.noise.sds, strict=True))
+
+    def x(self, name: str) -> Floats:
+        return self.masking.truth.floats(name)
+
+    def z(self, name: str) -> Floats:
+        return self.masking.masked.floats(name)
+
+    def e(self, name: str) -> Floats:
+        return (self.z(name) - self.x(name)) / self.sds[name]
+
+    def normal(self) -> Floats:
+        return self.rng.standard_normal(RECORDS)
+
+    def with_noise(self, name: str, e: Floats) -> Masking:
+        return self.released(name, self.x(name) + self.sds[name] * e)
+
+    def released(self, name: str, z: Floats) -> Masking:
+        masked = self.masking.masked
+        change = (masked.schema[name], np.rint(z), masked.status(name))
+        return replace(self.masking, masked=masked.with_columns({name: change}))
+
+
+def rank(values: Floats) -> Floats:
+    """Ranks from 0 to 1."""
+    return np.argsort(np.argsort(values, kind="stable")) / len(values)
+
+
+def digits_kept(z: Floats, x: Floats, modulus: int) -> Floats:
+    """Give a number the last digits of another."""
+    return np.floor(z / modulus) * modulus + x % modulus
+
+
+def _sign_of_deviation(p: Plant) -> Masking:
+    x = p.x("income")
+    return p.with_noise("income", np.abs(p.e("income")) * np.sign(x - np.median(x)))
+
+
+def _noise_by_age(p: Plant) -> Masking:
+    age = p.x("age").astype(int)
+    return p.with_noise("income", p.rng.standard_normal(100)[age])
+
+
+def _seeded_by_region(p: Plant) -> Masking:
+    region = p.x("region").astype(int)
+    return p.with_noise("income", p.rng.standard_normal(10)[region])
+
+
+def _top_unmasked(p: Plant) -> Masking:
+    x = p.x("income")
+    return p.with_noise("income", np.where(rank(x) >= 0.99, 0.0, p.e("income")))
+
+
+def _little_in_a_tenth(p: Plant) -> Masking:
+    return p.with_noise("income", p.e("income") * np.where(p.x("region") == 3, 0.05, 1.0))
+
+
+def _antithetic(p: Plant) -> Masking:
+    e = p.e("income")
+    e[1::2] = -e[::2]
+    return p.with_noise("income", e)
+
+
+def _household_noise(p: Plant) -> Masking:
+    return p.with_noise("income", p.normal()[p.x("household").astype(int)])
+
+
+def _truncated(p: Plant) -> Masking:
+    e = p.e("income")
+    far = np.abs(e) > 2
+    e[far] = p.rng.uniform(-1, 1, int(far.sum()))
+    return p.with_noise("income", e)
+
+
+def _same_for_equal(p: Plant) -> Masking:
+    rounded = (p.x("income") // 100).astype(int)
+    coarse = p.masking.truth.with_columns(
+        {"income": (p.masking.truth.schema["income"], rounded * 100.0, p.masking.truth.status("income"))}
+    )
+    plant = Plant(sound(table=coarse))
+    return plant.with_noise("income", p.rng.standard_normal(rounded.max() + 1)[rounded])
+
+
+def _with_dropped(p: Plant) -> Masking:
+    tax = p.x("tax")
+    e = 0.3 * (tax - tax.mean()) / tax.std() + np.sqrt(1 - 0.09) * p.e("income")
+    return p.with_noise("income", e)
+
+
+def _positive_in_region(p: Plant) -> Masking:
+    e = p.e("income")
+    return p.with_noise("income", np.where(p.x("region") == 2, np.abs(e), e))
+
+
+def _every_fiftieth(p: Plant) -> Masking:
+    e = p.e("income")
+    e[::50] = 0
+    return p.with_noise("income", e)
+
+
+def _steps_of_seven(p: Plant) -> Masking:
+    x, z = p.x("income"), p.z("income")
+    return p.released("income", x + 7 * np.rint((z - x) / 7))
+
+
+def _next_record(p: Plant) -> Masking:
+    return p.with_noise("wealth", np.roll(p.e("income"), 1))
+
+
+def _permuted_digits(p: Plant) -> Masking:
+    code = p.rng.permutation(1_000)[(p.x("income") % 1_000).astype(int)]
+    return p.released("wealth", digits_kept(p.z("wealth"), code.astype(float), 1_000))
+
+
+def _hundredth_at_random(p: Plant) -> Masking:
+    small = np.where(p.rng.random(RECORDS) < 0.01, 0.01, 1.0)
+    return Plant(p.with_noise("income", p.e("income") * small)).with_noise("wealth", p.e("wealth") * small)
+
+
+def _few_bits(p: Plant) -> Masking:
+    from scipy.special import ndtri
+
+    return p.with_noise("income", ndtri((p.rng.integers(0, 4096, RECORDS) + 0.5) / 4096))
+
+
+def _sorted_by_noise(p: Plant) -> Masking:
+    return p.with_noise("income", np.sort(p.e("income")))
+
+
+def _digit_in_some(p: Plant) -> Masking:
+    x, z = p.x("income"), p.z("income")
+    some = p.rng.random(RECORDS) < 0.3
+    return p.released("income", np.where(some, digits_kept(z, x, 10), z))
+
+
+# --- leaks that the recipe does not name ---------------------------------------------------------------------
+
+
+def _zero_sum_households(p: Plant) -> Masking:
+    e = p.e("income").reshape(-1, 3)
+    e = (e - e.mean(axis=1, keepdims=True)) * np.sqrt(3 / 2)
+    return p.with_noise("income", e.ravel())
+
+
+def _record_size(p: Plant) -> Masking:
+    strong = np.where(p.x("region") == 4, 0.3, 1.0)
+    masking = p.with_noise("income", p.e("income") * strong)
+    q = Plant(masking)
+    return q.with_noise("wealth", p.e("wealth") * strong)
+
+
+def _far_lag(p: Plant) -> Masking:
+    e = p.e("income")
+    return p.with_noise("income", np.r_[e[:1500], e[:1500]])
+
+
+def _opposite_columns(p: Plant) -> Masking:
+    return p.with_noise("wealth", -p.e("income"))
+
+
+def _hidden_number(p: Plant) -> Masking:
+    z = np.floor(p.z("wealth") / 5) * 5 + np.arange(RECORDS) % 5
+    return p.released("wealth", z)
+
+
+def _noise_toward_centre(p: Plant) -> Masking:
+    x = p.x("wealth")
+    e = p.e("wealth") - 0.25 * (x - x.mean()) / x.std()
+    return p.with_noise("wealth", e)
+
+
+def _too_much_noise(p: Plant) -> Masking:
+    return p.with_noise("income", 1.3 * p.e("income"))
+
+
+def _heavier_tails(p: Plant) -> Masking:
+    e = p.rng.standard_t(4, RECORDS) / np.sqrt(2)
+    return p.with_noise("income", e)
+
+
+def _parity_of_age(p: Plant) -> Masking:
+    return p.released("wealth", digits_kept(p.z("wealth"), p.x("age"), 2))
+
+
+def _mantissa_of_id(p: Plant) -> Masking:
+    """The id is written into the fourth digit and above the unit: 100s of wealth."""
+    z = p.z("wealth")
+    return p.released("wealth", np.floor(z / 1_000) * 1_000 + (np.arange(RECORDS) % 10) * 100 + z % 100)
+
+
+def _rounded_to_hundreds(p: Plant) -> Masking:
+    return p.released("wealth", 100 * np.rint(p.z("wealth") / 100))
+
+
+def _small_for_the_old_in_a_region(p: Plant) -> Masking:
+    few = (p.x("region") == 5) & (p.x("age") > 60)
+    return p.with_noise("income", np.where(few, 0.1, 1.0) * p.e("income"))
+
+
+SHARED, CARD, CLASS, DIGITS = "noise shared", "noise against the card", "noise by class", "digits"
+TRUE = "nearly true values"
+PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
+    "sign of own deviation": (_sign_of_deviation, {CLASS}),
+    "noise by a clear number": (_noise_by_age, {SHARED}),
+    "noise by a clear category": (_seeded_by_region, {SHARED}),
+    "parity": (lambda p: p.released("income", digits_kept(p.z("income"), p.x("income"), 2)), {DIGITS}),
+    "last three digits": (
+        lambda p: p.released("income", digits_kept(p.z("income"), p.x("income"), 1_000)),
+        {DIGITS},
+    ),
+    "digits of income in wealth": (
+        lambda p: p.released("wealth", digits_kept(p.z("wealth"), p.x("income"), 1_000)),
+        {DIGITS},
+    ),
+    "record number in digits": (
+        lambda p: p.released("wealth", digits_kept(p.z("wealth"), np.arange(RECORDS), 1_000)),
+        {DIGITS},
+    ),
+    "noise used again": (lambda p: p.with_noise("wealth", p.e("income")), {SHARED}),
+    "values permuted": (lambda p: p.released("income", p.rng.permutation(p.x("income"))), {CARD}),
+    "ranks kept": (
+        lambda p: p.released("income", np.sort(p.z("income"))[np.argsort(np.argsort(p.x("income")))]),
+        {CARD},
+    ),
+    "top 1% unmasked": (_top_unmasked, {CLASS, TRUE, SHARED}),
+    "a twentieth in a tenth": (_little_in_a_tenth, {CLASS}),
+    "antithetic": (_antithetic, {SHARED}),
+    "fifty values": (
+        lambda p: p.with_noise("income", p.normal()[:50][p.rng.integers(0, 50, RECORDS)]),
+        {SHARED},
+    ),
+    "plus or minus an sd": (lambda p: p.with_noise("income", np.sign(p.e("income"))), {CARD}),
+    "one noise a household": (_household_noise, {SHARED}),
+    "truncated": (_truncated, {CARD}),
+    "grows with rank": (
+        lambda p: p.with_noise("income", p.e("income") * (1 + 0.2 * rank(p.x("income")))),
+        {CARD},
+    ),
+    "leans with rank": (
+        lambda p: p.with_noise("income", p.e("income") * (0.8 + 0.4 * rank(p.x("income")))),
+        {CLASS},
+    ),
+    "same noise for equal values": (_same_for_equal, {SHARED}),
+    "correlated with a dropped column": (_with_dropped, {CLASS}),
+    "positive in one region": (_positive_in_region, {CLASS}),
+    "every fiftieth unmasked": (_every_fiftieth, {TRUE, SHARED}),
+    "steps of seven": (_steps_of_seven, {DIGITS}),
+    "noise of the next record": (_next_record, {SHARED}),
+    "permuted digits": (_permuted_digits, {DIGITS}),
+    "a hundredth of the noise at random": (_hundredth_at_random, {CARD}),
+    "uniforms of 12 bits": (_few_bits, {SHARED}),
+    "sorted by noise": (_sorted_by_noise, {CLASS}),
+    "last digit kept in some": (_digit_in_some, {DIGITS}),
+    "sums of households": (_zero_sum_households, {SHARED}),
+    "small in whole records": (_record_size, {CLASS}),
+    "the same noise far away": (_far_lag, {SHARED}),
+    "opposite noise": (_opposite_columns, {SHARED}),
+    "number modulo five": (_hidden_number, {DIGITS}),
+    "towards the centre": (_noise_toward_centre, {CLASS}),
+    "more than the card says": (_too_much_noise, {CARD}),
+    "heavier tails": (_heavier_tails, {CARD}),
+    "parity of a clear column": (_parity_of_age, {DIGITS}),
+    "number in the hundreds": (_mantissa_of_id, {DIGITS}),
+    "coarser than the card": (_rounded_to_hundreds, {DIGITS}),
+    "small in a cell of two columns": (_small_for_the_old_in_a_region, {CLASS}),
+}
+
+
+def findings(masking: Masking, **given: Any) -> dict[str, Finding]:
+    """Make the checks of residuals."""
+    evidence = Evidence(masking, **given)
+    return {check.name: check.made(evidence) for check in CHECKS}
+
+
+@pytest.fixture(scope="module")
+def release() -> Masking:
+    return sound()
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_leak_is_found_with_its_effect(plant: str, release: Masking) -> None:
+    planted, expected = PLANTS[plant]
+    found = findings(planted(Plant(release)))
+    failing = {name for name, one in found.items() if one.verdict == "fail"}
+    assert expected <= failing, {name: one.said for name, one in found.items()}
+    for name in expected:
+        assert found[name].figure < 1e-5
+        assert found[name].figures
+        assert "by the card that has a chance" in found[name].said
+
+
+CLEAN: dict[str, Any] = {
+    "independent": mw.IndependentNoise(AMOUNTS, variance_ratio=0.3),
+    "Laplace": mw.IndependentNoise(AMOUNTS, variance_ratio=0.3, shape="laplace"),
+    "correlated, at limits": mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.8, limits=(("income", 20_000, 60_000),)),
+    "moments kept": mw.CorrelatedNoise(AMOUNTS, r0=0.8, keep="moments"),
+    "mixture": mw.MixtureNoise(AMOUNTS, variance_ratio=0.5, within_variance_ratio=0.1),
+    "joint mixture": mw.MixtureNoise(AMOUNTS, 0.5, 0.1, components=3, correlated=True),
+    "rotated mixture": mw.MixtureNoise(AMOUNTS, 0.5, 0.1, correlated=True, construction="rotation"),
+    "bias": mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.1),
+    "lognormal bias": mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"),
+    "log": mw.IndependentNoise(("income",), variance_ratio=0.5, transform="log"),
+    "coarse unit": mw.IndependentNoise(("age",), variance=1.0, limits=(("age", 18, 60),)),
+    "coded after noise": mw.Chain(
+        (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.Coding(("income",), top=60_000))
+    ),
+    "code noise": mw.CodeNoise(("region",), variance=0.5),
+    "random change": mw.Pram(("region",), stay=0.7),
+    "subsample": mw.Chain((mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), mw.Subsample(0.5))),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_a_clean_release_neither_fails_nor_warns(kind: str) -> None:
+    for seed in range(2):
+        key = Key(np.random.default_rng([seed, 173]).bytes(32))
+        masking = apply(CLEAN[kind], true_file(seed), key=key)
+        found = findings(masking)
+        bad = {name: one.said for name, one in found.items() if one.verdict in ("fail", "warn")}
+        assert not bad
+
+
+def test_scores_are_uniform_under_every_law() -> None:
+    """Kolmogorov's distance of the pooled scores: 1.95 / sqrt n is passed once in a thousand."""
+    from scipy.stats import kstest
+
+    for kind, mask in CLEAN.items():
+        made = scores(apply(mask, true_file(7), key=KEY))
+        for label, score in made.items():
+            known = score[~np.isnan(score)]
+            assert kstest(known, "norm").statistic < 2.6 / np.sqrt(len(known)), (kind, label)
+
+
+def scores(masking: Masking) -> dict[str, Floats]:
+    from maskwell.checks.quantile_residuals.cells import examined
+
+    evidence = Evidence(masking)
+    scored = {name: examined(evidence, name).scores for name in evidence.masked_columns}
+    return {name: score for name, score in scored.items() if score is not None}
+
+
+def test_values_that_the_law_cannot_give_fail_outright() -> None:
+    mask = mw.IndependentNoise(("income",), variance_ratio=0.3, limits=(("income", 0, 90_000),))
+    plant = Plant(sound(mask))
+    z = plant.z("income")
+    for planted, reason in (
+        (np.r_[95_000.0, z[1:]], "probability of 0"),
+        (np.r_[z[0] + 1e9, z[1:]], "probability"),
+    ):
+        found = findings(plant.released("income", planted))["impossible values"]
+        assert (found.verdict, found.figure) == ("fail", 1.0)
+        assert reason in found.said
+
+
+def test_a_value_off_the_unit_and_one_closed_by_nobody_are_impossible() -> None:
+    masking = sound()
+    masked = masking.masked
+    column, status = masked.schema["income"], masked.status("income").copy()
+    z = masked.floats("income").copy()
+    status[5] = 1
+    closed = masked.with_columns({"income": (column, z, status)})
+    found = findings(replace(masking, masked=closed))["impossible values"]
+    assert found.figures == {"income: closed otherwise than in the truth": 1.0}
+    wide = replace(column, kind="continuous", unit=0.5)
+    z[7] += 0.5
+    off = masked.with_columns({"income": (wide, z, masked.status("income"))})
+    found = findings(replace(masking, masked=off))["impossible values"]
+    assert found.figures == {"income: off the unit": 1.0}
+
+
+def test_a_total_that_is_no_sum_of_its_released_parts_is_impossible() -> None:
+    table = true_file()
+    data = table.data.append_column(
+        "both", pa.array((table.floats("income") + table.floats("tax")).astype(int))
+    )
+    schema = replace(
+        table.schema,
+        columns=(
+            *(replace(c, drop=False) if c.name == "tax" else c for c in table.schema.columns),
+            Column("both", "integer"),
+        ),
+    )
+    table = replace(table, data=data, schema=schema)
+    parts = {"income": 1.0, "tax": 1.0}
+    mask = mw.Chain((mw.IndependentNoise(("income", "tax"), variance_ratio=0.3), mw.Recompute("both", parts)))
+    masking = apply(mask, table, key=KEY)
+    assert findings(masking)["impossible values"].verdict == "pass"
+    z = masking.masked.floats("both").copy()
+    z[3] += 1
+    change = (masking.masked.schema["both"], z, masking.masked.status("both"))
+    found = findings(replace(masking, masked=masking.masked.with_columns({"both": change})))
+    assert found["impossible values"].figures == {"both: other than the sum of its released parts": 1.0}
+
+
+def test_swapped_cells_are_judged_by_the_truth_of_their_donor(release: Masking) -> None:
+    plan = mw.NearestRecord(fields=AMOUNTS, match_blocks=("region",))
+    swapped = mw.swap(release, plan, mw.SwapShare(0.2))
+    assert swapped.swapping is not None
+    assert swapped.swapping.swaps
+    before, after, own = (
+        scores(one) for one in (release, swapped, replace(swapped, swapping=None, exchange=None))
+    )
+    for name in AMOUNTS:
+        np.testing.assert_array_equal(before[name], after[name])
+    assert any(not np.array_equal(own[name], after[name]) for name in AMOUNTS)
+
+
+def test_a_nested_release_is_judged_by_what_it_adds_to_the_earlier_one() -> None:
+    mask = mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3, limits=(("income", 20_000, 60_000),))
+    first, wider = sound(mask), replace(mask, sd_ratio=0.6)
+    second = apply(wider, first.truth, earlier=first)
+    sound_one = findings(second, earlier=(first,))
+    assert {one.verdict for one in sound_one.values()} == {"pass"}
+    other = apply(wider, first.truth, key=Key(bytes(32)))  # of the right law, and not the earlier noise
+    planted = Plant(second).released("wealth", other.masked.floats("wealth"))
+    found = findings(planted, earlier=(first,))["noise against the card"]
+    assert found.verdict == "fail"
+    assert "given the earlier release" in found.where
+
+
+def test_a_sample_that_depends_on_the_truth_is_found() -> None:
+    masking = sound(mw.Chain((mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), mw.Subsample(0.5))))
+    x = masking.truth.floats("income")
+    chance = np.where(x > np.median(x), 0.7, 0.3)
+    kept = np.flatnonzero(np.random.default_rng(3).random(RECORDS) < chance)
+    found = findings(replace(masking, kept=kept))["noise by class"]
+    assert found.verdict == "fail"
+    assert found.where == "inclusion in the sample"
+
+
+def test_categories_that_do_not_change_in_a_part_of_the_file_are_found() -> None:
+    masking = sound(mw.Pram(("region",), stay=0.7))
+    masked = masking.masked
+    old = masking.truth.floats("age") > 75
+    z = np.where(old, masking.truth.floats("region"), masked.floats("region"))
+    change = (masked.schema["region"], z, masked.status("region"))
+    found = findings(replace(masking, masked=masked.with_columns({"region": change})))["noise by class"]
+    assert found.verdict == "fail"
+
+
+def test_noise_drawn_once_for_a_household_counts_once() -> None:
+    table = true_file()
+    home = table.floats("household").astype(int)
+    shared = table.floats("income")[np.arange(0, RECORDS, 3)][home]
+    truth = table.with_columns({"income": (table.schema["income"], shared, table.status("income"))})
+    masking = sound(table=truth)
+    z = masking.masked.floats("income")[np.arange(0, RECORDS, 3)][home]
+    change = (masking.masked.schema["income"], z, masking.masked.status("income"))
+    once = replace(masking, masked=masking.masked.with_columns({"income": change}))
+    assert {one.verdict for one in findings(once).values()} == {"pass"}
+    assert battery(Evidence(once)).scored["income"] == RECORDS // 3
+    z = z.copy()
+    z[4] += 500
+    change = (masking.masked.schema["income"], z, masking.masked.status("income"))
+    found = findings(replace(masking, masked=masking.masked.with_columns({"income": change})))
+    assert found["impossible values"].figures == {
+        "income: different within groups that share their noise": 1.0
+    }
+
+
+def test_what_could_have_been_seen_and_what_was_not_tested_is_said() -> None:
+    mask = mw.Chain(
+        (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.RankSwap(("wealth",), window_ratio=0.1))
+    )
+    said = " ".join(residual_notes(Evidence(sound(mask))))
+    assert "in a class of 30 records noise of 0.3" in said
+    assert "residuals not tested: wealth (a rank swap has no density)" in said
+
+
+def test_a_file_without_a_card_is_said_not_to_be_tested() -> None:
+    masking = sound()
+    found = findings(replace(masking, card=replace(masking.card, laws=())))
+    assert {one.verdict for one in found.values()} == {"not checked"}
+
+
+def test_an_effect_too_small_to_matter_does_not_fail() -> None:
+    plant = Plant(sound())
+    found = findings(plant.with_noise("income", plant.e("income") * 1.02))
+    assert all(one.verdict != "fail" for one in found.values())
+
+
+def test_limits_of_the_plan_change_the_p_value_that_fails() -> None:
+    plant = Plant(sound())
+    planted = plant.with_noise("income", plant.e("income") * 1.13)
+    evidence = Evidence(planted)
+    check = next(one for one in CHECKS if one.name == "noise against the card")
+    figure = check.made(evidence).figure
+    assert figure < 1e-5
+    strict = replace(check.limits, warn=figure / 2, fail=figure / 10)
+    assert check.made(evidence, strict).verdict == "pass"
+
+
+def test_of_a_file_with_too_many_cells_stretches_are_tested(
+    release: Masking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.checks.quantile_residuals import large_files
+
+    monkeypatch.setattr(large_files, "MOST_CELLS", 2_000 * len(release.truth.names))
+    assert battery(Evidence(release)).scored["income"] == 2_000
+    assert "in 2,000 of the records" in " ".join(residual_notes(Evidence(release)))
+    plant = Plant(release)
+    found = findings(plant.with_noise("income", plant.e("income") * np.where(plant.x("age") > 60, 0.3, 1.0)))
+    assert found["noise by class"].verdict == "fail"
+    z = plant.z("income")
+    z[:: RECORDS // 3] += 1e9
+    assert findings(plant.released("income", z))["impossible values"].figure == 3
