@@ -60,6 +60,6 @@ class Measured:
 
 def checks() -> tuple[Check, ...]:
     """Return all checks in the order in which they are told."""
-    from . import file_checks, noise_checks
+    from . import file_checks, noise_checks, value_checks
 
-    return (*noise_checks.CHECKS, *file_checks.CHECKS)
+    return (*noise_checks.CHECKS, *value_checks.CHECKS, *file_checks.CHECKS)

@@ -17,6 +17,7 @@ from ..laws.outlet import beyond, inside, on_unit
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
+from .size_grid import FINEST_STEP, correlation_step, sizes_on_grid, step_from
 
 LARGEST = 1e150  # beyond it the variance overflows
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
@@ -210,17 +211,11 @@ def _log_problems(name: str, values: Floats, shift: float) -> list[str]:
     ]
 
 
-def two_digits(values: Floats, setting: Setting) -> Row:
-    """Round data-derived sizes to two significant digits, unless the study wants them exact."""
+def card_sizes(values: Floats, prepared: Prepared, setting: Setting) -> Row:
+    """Round data-derived sizes to those that a card of so few records may show, unless the study wants them exact."""
     if setting.exact:
         return tuple(map(float, values))
-    return tuple(float(f"{value:.1e}") for value in values)
-
-
-def step_from(least: float) -> Fraction:
-    """Return the smallest of 1, 2, 5, 10, 20, 50, ... (and 0.5, 0.2, 0.1, ...) that is at least so large."""
-    decade = Fraction(10) ** int(np.floor(np.log10(least)))
-    return next(digit * decade for digit in (1, 2, 5, 10, 20) if float(digit * decade) >= least * (1 - 1e-12))
+    return sizes_on_grid(values, prepared.moments.counts)
 
 
 def offsets(prepared: Prepared, slope: float, sds: Row, setting: Setting) -> tuple[Row, tuple[str, ...]]:
@@ -252,11 +247,12 @@ def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[st
     matrix, said = _repaired(matrix, prepared)
     if setting.exact:
         return tuple(map(tuple, matrix.tolist())), (*notes, *said)
-    rounded, shrunk = _two_decimals(matrix)
+    step = correlation_step(int(prepared.moments.counts.min()))
+    rounded, shrunk = _on_steps(matrix, step)
     if shrunk:
         said = (
             *said,
-            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with two decimals",
+            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with steps of {step:g}",
         )
     return tuple(map(tuple, rounded.tolist())), (*notes, *said)
 
@@ -318,14 +314,15 @@ def _lifted(matrix: Floats) -> Floats:
     return np.asarray((lifted + lifted.T) / 2)
 
 
-def _two_decimals(matrix: Floats) -> tuple[Floats, float]:
-    """Round to two decimals, then shrink all correlations by as few percent as keep the matrix consistent.
+def _on_steps(matrix: Floats, step: float) -> tuple[Floats, float]:
+    """Round to steps (of two decimals), then shrink all correlations by as few percent as keep the matrix consistent.
 
     Consistent means that no direction loses more than half of its noise by the rounding: 0.997 rounded to 1
     would leave the difference of two columns in clear.
     """
     for percent in range(101):
-        rounded = np.round((1 - percent / 100) * matrix, 2) + 0.0
+        shrunk = (1 - percent / 100) * matrix
+        rounded = np.round(shrunk if step == FINEST_STEP else np.round(shrunk / step) * step, 2) + 0.0
         np.fill_diagonal(rounded, 1.0)
         if np.linalg.eigvalsh(rounded - matrix / 2)[0] >= -1e-12:
             return rounded, percent / 100
