@@ -385,8 +385,8 @@ def test_a_field_without_noise_decides():
 @pytest.mark.parametrize("distance", ["noise", "posterior"])
 def test_whole_numbers_in_clear_must_be_the_same(distance):
     """Codes 0 and 1 that left as they were are no rounded amounts, however large their unit beside their sd."""
-    table = normals(300, 5, 3, 0.3)
-    codes = (np.random.default_rng(2).random(300) < 0.1).astype(np.int64)
+    table = normals(1000, 5, 3, 0.3)
+    codes = (np.random.default_rng(2).random(1000) < 0.1).astype(np.int64)
     data = table.data.append_column("CODE", pa.array(codes))
     schema = Schema((*table.schema.columns, Column("CODE", "integer", KEY)))
     masking = quiet(
