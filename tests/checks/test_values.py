@@ -18,7 +18,7 @@ from maskwell.keystream import Key, Stream, numbered
 from maskwell.laws import Power
 from maskwell.laws.chained import combined_of
 from maskwell.masking import Masking, apply
-from maskwell.masks import BiasNoise, Chain, Coding, CorrelatedNoise, IndependentNoise, MixtureNoise
+from maskwell.masks import BiasNoise, Chain, Coding, CorrelatedNoise, IndependentNoise, MixtureNoise, Pram
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -204,6 +204,7 @@ def test_groups_without_an_id_are_put_together_by_what_they_share():
     """Schools known by three columns together, none of which alone tells them, among others of the pupils' own."""
     plain, rng = pupils(), np.random.default_rng(4)
     school = np.asarray(plain.array("school")) - 1
+    lockers = rng.permutation(len(plain))  # each pupil's own
     traits = {
         "town": school % 5,
         "size": school // 5 % 4,
@@ -215,8 +216,8 @@ def test_groups_without_an_id_are_put_together_by_what_they_share():
         Column(name, "category", frozenset({"block"}), categories=tuple(sorted(set(values))))
         for name, values in labels.items()
     ]
-    data = {**labels, **{name: plain.array(name) for name in ("budget", "grade")}}
-    schema = Schema((*columns, plain.schema["budget"], plain.schema["grade"]))
+    data = {"locker": lockers, **labels, **{name: plain.array(name) for name in ("budget", "grade")}}
+    schema = Schema((Column("locker", "integer"), *columns, plain.schema["budget"], plain.schema["grade"]))
     found = made("averaging", apply(NOISE, Table.from_frame(pa.table(data), schema), key=KEY))
     assert found.where == "budget by town, size, kind"
     assert found.figure == pytest.approx(1 / np.sqrt(50))
@@ -241,6 +242,22 @@ def test_coincidences_of_a_code_are_no_group():
     truth = Table.from_frame(pa.table(data), Schema(columns))
     masking = apply(IndependentNoise("code", variance=1.0), truth, key=KEY)
     assert averages(Evidence(masking)).figure == 1
+
+
+def test_a_category_that_a_group_shares_is_voted_on():
+    truth, rng = pupils(100, 9), np.random.default_rng(31)
+    faith = np.array(["a", "b", "c"])[rng.integers(0, 3, 100)][np.asarray(truth.array("school")) - 1]
+    column = Column("faith", "category", frozenset({"key"}), categories=("a", "b", "c"))
+    data = truth.to_frame().append_column("faith", pa.array(faith))
+    whole = Table.from_frame(data, Schema((*truth.schema.columns, column)))
+    found = made("averaging", apply(Pram("faith", stay=0.6), whole, key=KEY))
+    assert found.where == "faith by school"
+    assert found.verdict == "fail"
+    assert found.figure < 0.4  # 9 votes, 0.6 of them right
+    own = whole.with_columns(
+        {"faith": (column, rng.permutation(whole.floats("faith")), whole.status("faith"))}
+    )
+    assert made("averaging", apply(Pram("faith", stay=0.6), own, key=KEY)).figure == 1
 
 
 # figures on the card
