@@ -28,13 +28,18 @@ from .residuals import FEWEST, NOTHING, SURE
 from .scales import noised, noised_columns
 
 Integers = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint64]
 
-SYSTEMATIC = (
-    0.1  # of the groups, beyond chance: fewer constant ones are coincidences, which nobody can know of
-)
+SYSTEMATIC = 0.1  # of the groups, beyond chance: fewer constant ones are coincidences that nobody knows of
 FEWEST_MEMBERS = 0.05  # of the records: fewer that share a group are doubles by accident
 FEWEST_GROUPS = 5  # groups of two and more from which on a column is said to be constant inside them
-SHUFFLE = 12  # a purpose of its own for the random order that gives what chance leaves constant
+MOST_SORTED = (
+    10**8
+)  # marks that the search by several columns sorts twice over, in about ten seconds; else one column
+MARKS, SHUFFLE = (
+    11,
+    12,
+)  # streams of their own: marks of values, and the order that shows what chance leaves constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class Averaged:
 def averages(evidence: Evidence) -> Measured:
     """Measure the error left of a group's mean, in the noise's sd, for values that members of a group share."""
     columns = {name: one for name in _noisy(evidence) if (one := _shared_column(evidence, name)) is not None}
-    clear = _clear_codes(evidence)
+    clear = _clear_marks(evidence)
     if not columns or not clear:
         return Measured(
             NOTHING, "no column is noised, or nothing leaves in clear that would put records together"
@@ -110,8 +115,8 @@ def _shared_column(evidence: Evidence, name: str) -> SharedColumn | None:
     return SharedColumn(known, x[known].astype(np.int64), error[known], z[known].astype(np.int64))
 
 
-def _clear_codes(evidence: Evidence) -> dict[str, Integers]:
-    """Number the values of every column that leaves in clear, missing ones as a value of their own.
+def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
+    """Mark the values of every column that leaves in clear, missing ones as a value of their own.
 
     Who has no group is in none: there each missing value is a value of its own.
     """
@@ -123,23 +128,23 @@ def _clear_codes(evidence: Evidence) -> dict[str, Integers]:
             alone = np.flatnonzero(codes < 0)
             codes[alone] = codes.max(initial=0) + 1 + np.arange(len(alone))
         if codes.max(initial=0) > codes.min(initial=0):
-            found[name] = codes
+            found[name] = _marked(evidence, name, codes)
     return found
 
 
-def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Integers]) -> Averaged | None:
+def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     mixed = np.random.default_rng([evidence.seed, SHUFFLE]).permutation(one.values)
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways = [(column,) for column in inside]
-    if len(one.known) <= evidence.largest:
+    if len(one.known) * len(inside) ** 2 <= MOST_SORTED:
         ways += _elimination(one.values, inside)
     tried = [_averaged(one, mixed, _together(inside, way), way) for way in dict.fromkeys(ways)]
     found = [this for this in tried if this is not None]
     return min(found, key=lambda this: this.left, default=None)
 
 
-def _elimination(values: Integers, clear: dict[str, Integers]) -> list[tuple[str, ...]]:
+def _elimination(values: Integers, clear: dict[str, Marks]) -> list[tuple[str, ...]]:
     """Return sets of columns: all, then without one after the other, so that most records share value and group."""
     different = {name: len(np.unique(codes)) for name, codes in clear.items()}
     chosen = tuple(clear)
@@ -153,13 +158,19 @@ def _elimination(values: Integers, clear: dict[str, Integers]) -> list[tuple[str
     return ways
 
 
-def _together(clear: dict[str, Integers], columns: tuple[str, ...]) -> Integers:
-    """Number the combinations of values of some columns."""
-    member = np.zeros(len(next(iter(clear.values()))), np.int64)
-    for name in columns:
-        codes = clear[name] - clear[name].min()
-        member = np.unique(member * (int(codes.max()) + 1) + codes, return_inverse=True)[1].ravel()
-    return member
+def _together(clear: dict[str, Marks], columns: tuple[str, ...]) -> Integers:
+    """Number the combinations of values of some columns: those whose marks have the same sum."""
+    marks = clear[columns[0]].copy()
+    for name in columns[1:]:
+        marks += clear[name]
+    return np.unique(marks, return_inverse=True)[1].ravel()
+
+
+def _marked(evidence: Evidence, name: str, codes: Integers) -> Marks:
+    """Give each value of a column a random mark of 64 bits, so that sums of marks tell combinations apart."""
+    rng = np.random.default_rng([evidence.seed, MARKS, *name.encode()])
+    codes = codes - codes.min()
+    return rng.integers(0, 2**64, int(codes.max()) + 1, np.uint64)[codes]
 
 
 def _constant(values: Integers, member: Integers) -> tuple[Integers, npt.NDArray[np.bool_]]:
