@@ -206,3 +206,10 @@ def test_equality_is_about_schema_values_and_statuses(table: Table):
 
 def test_the_repr_shows_shape_and_roles_and_no_value(table: Table):
     assert repr(table) == "<Table of 6 records x 4 columns; id: ID>"
+
+
+def test_one_column_may_be_named_bare(table: Table):
+    np.testing.assert_array_equal(table.values("AGE"), table.values(["AGE"]))
+    np.testing.assert_array_equal(table.is_open("AGE"), table.is_open(["AGE"]))
+    with pytest.raises(BadPlan, match="no column 'WAGE'"):
+        table.values("WAGE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class MaskwellError(Exception):
@@ -21,12 +22,23 @@ class MaskwellError(Exception):
             [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)]
         )
 
-    def __reduce__(self) -> tuple[type[MaskwellError], tuple[tuple[str, ...]]]:
+    def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
         return type(self), (self.problems,)
 
 
 class BadInput(MaskwellError):
     """The file or frame cannot be read as the schema says."""
+
+
+class OtherEncoding(BadInput):
+    """The text of a file is in another encoding than it was read in: `fault` says so, `encoding` would read it."""
+
+    def __init__(self, fault: str, encoding: str) -> None:
+        self.fault, self.encoding = fault, encoding
+        super().__init__(f'{fault}: read it with the option encoding="{encoding}"')
+
+    def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
+        return type(self), (self.fault, self.encoding)
 
 
 class BadPlan(MaskwellError):

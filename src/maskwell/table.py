@@ -85,8 +85,9 @@ class Table:
         closed = self.closed.get(name)
         return np.zeros(len(self), np.uint8) if closed is None else closed
 
-    def is_open(self, columns: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Return records x columns: whether each value is open."""
+    def is_open(self, columns: Sequence[str] | str) -> npt.NDArray[np.bool_]:
+        """Return records x columns: whether each value is open (one column may be named bare)."""
+        columns = (columns,) if isinstance(columns, str) else columns
         out = np.ones((len(self), len(columns)), bool)
         for j, name in enumerate(columns):
             _ = self.schema[name]
@@ -94,8 +95,12 @@ class Table:
                 np.equal(self.closed[name], OPEN, out=out[:, j])
         return out
 
-    def values(self, columns: Sequence[str]) -> Floats:
-        """Return records x columns of amounts or category codes (0..K-1), NaN unless open."""
+    def values(self, columns: Sequence[str] | str) -> Floats:
+        """Return records x columns of amounts or category codes (0..K-1), NaN unless open; see `floats` for one column.
+
+        One column may be named bare; it is then the only one of the result.
+        """
+        columns = (columns,) if isinstance(columns, str) else columns
         out = np.empty((len(self), len(columns)), order="F")
         for j, name in enumerate(columns):
             out[:, j] = self._floats(self.schema[name])

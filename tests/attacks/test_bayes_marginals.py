@@ -43,10 +43,10 @@ def spread_out(grid, centre, sd):
 
 def per_value(release: Table, names, logs):
     """The density of each different record, once."""
-    keys = np.column_stack([np.where(np.isnan(v), -1e9, v) for v in release.values(names).T])
+    keys = np.column_stack([np.where(np.isnan(v), -1e9, v) for v in release.values([*names]).T])
     _, first, back = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     np.testing.assert_allclose(logs, logs[first][back.ravel()], rtol=1e-12)
-    return release.values(names)[first], np.exp(logs[first])
+    return release.values([*names])[first], np.exp(logs[first])
 
 
 # --- densities and what they sum to ------------------------------------------------------------------------
@@ -55,10 +55,10 @@ def per_value(release: Table, names, logs):
 def test_plain_amounts_have_the_normal_density_of_the_release(make_amounts):
     release = make_amounts(300, "ABC")
     card = NoiseCard((Additive(tuple("ABC"), Normal((0.2, 0.3, 0.1)), (PLAIN,) * 3),))
-    values = release.values("ABC")
-    expected = multivariate_normal(values.mean(axis=0), np.cov(values.T, ddof=0)).logpdf(values)
+    values = release.values([*"ABC"])
+    expected = multivariate_normal(values.mean(axis=0), np.cov(values.T)).logpdf(values)
     np.testing.assert_allclose(log_gaussian(release, "ABC", card), expected, rtol=1e-10)
-    some = multivariate_normal(values[:, 1:].mean(axis=0), np.cov(values[:, 1:].T, ddof=0))
+    some = multivariate_normal(values[:, 1:].mean(axis=0), np.cov(values[:, 1:].T))
     np.testing.assert_allclose(log_gaussian(release, "BC", card), some.logpdf(values[:, 1:]), rtol=1e-10)
 
 
@@ -137,7 +137,7 @@ def test_categories_values_in_clear_and_rounded_ones_count_by_their_share():
         Additive(("R",), Normal((0.0,)), (Outlet(Fraction(10)),)),
         Transition(("E",), ("x", "y"), ("x", "y"), ((0.9, 0.1), (0.1, 0.9))),
     )
-    density = norm.logpdf([1.0, 2.0, 4.0, 5.0], 3.0, np.sqrt(2.5))
+    density = norm.logpdf([1.0, 2.0, 4.0, 5.0], 3.0, np.sqrt(10 / 3))
     assert log_gaussian(release, ("A", "E"), NoiseCard(laws)) == pytest.approx(density + np.log(0.5))
     cells = np.log([0.5, 0.5, 0.25, 0.25])
     assert log_gaussian(release, ("A", "E", "C"), NoiseCard(laws)) == pytest.approx(density + cells)
@@ -188,7 +188,7 @@ def test_the_release_is_never_narrower_than_its_noise():
     expected = -np.log(2 * np.pi) - np.log(6.0)
     assert log_gaussian(release, "AB", card) == pytest.approx([expected])
     same = table({"A": [5.0, 5.0, 5.0], "B": [1.0, 7.0, 40.0]})
-    spread = np.std([1.0, 7.0, 40.0])
+    spread = np.std([1.0, 7.0, 40.0], ddof=1)
     along = norm.logpdf([1.0, 7.0, 40.0], 16.0, spread) + norm.logpdf(0, 0, 2.0)
     assert log_gaussian(same, "AB", card) == pytest.approx(along)
 
@@ -210,7 +210,7 @@ def test_columns_that_determine_each_other_have_the_density_on_their_support():
     law = Additive(("A", "B"), Normal((0.5, 1.0), ((1.0, 1.0), (1.0, 1.0))), (PLAIN, PLAIN))
     logs = log_gaussian(release, "AB", NoiseCard((law,)))
     true, step = np.linspace(-6, 12, 3001, retstep=True)
-    weights = norm.pdf(true, a.mean(), np.sqrt(a.var() - 0.25)) * step
+    weights = norm.pdf(true, a.mean(), np.sqrt(a.var(ddof=1) - 0.25)) * step
     for i in range(0, 50, 7):
         z = np.tile([a[i], 2 * a[i]], (len(true), 1))
         expected = np.exp(law.logpdf(z, np.column_stack([true, 2 * true]))) @ weights
@@ -339,6 +339,7 @@ def test_amounts_within_limits_know_which_others_lie_beyond(coded):
     noise = Normal((0.1, 0.1))
     logs = log_gaussian(release, "AB", NoiseCard((Additive(("A", "B"), noise, outlets),)))
     mean, covariance = clamped(values, np.array([[-np.inf, -np.inf], [np.inf, 0.5]])).moments()
+    covariance *= 500 / 499  # without bias, as the distances have it
     high = values[:, 1] > 0.5
     slope, rest = (
         covariance[0, 1] / covariance[0, 0],
@@ -395,3 +396,13 @@ def test_a_function_of_the_users_own_is_asked_once(make_amounts):
 def test_a_function_that_gives_no_density_is_refused(make_amounts, answer, said):
     with np.errstate(invalid="ignore"), pytest.raises(BadPlan, match=said):
         log_given(lambda z: answer, make_amounts(7))
+
+
+def test_the_covariance_is_that_of_the_distances():
+    """An unbiased one (n - 1), as the posterior distance takes it from the same release."""
+    rng = np.random.default_rng(14)
+    z = rng.normal(size=(12, 2)) @ np.array([[1.0, 0.4], [0.0, 0.8]])
+    card = NoiseCard((Additive(("A", "B"), Normal((0.1, 0.1)), (PLAIN, PLAIN)),))
+    logs = log_gaussian(table({"A": z[:, 0], "B": z[:, 1]}), ("A", "B"), card)
+    expected = multivariate_normal(z.mean(axis=0), np.cov(z.T)).logpdf(z)
+    np.testing.assert_allclose(logs, expected, rtol=1e-9)

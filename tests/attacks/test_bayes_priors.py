@@ -408,8 +408,8 @@ def test_lognormal_bias_shares_its_bias_over_columns():
         for j, (sds, logs) in enumerate(((a, v), (b, w))):
             one = [
                 with_values(law, [value, s, s]).logpdf(
-                    np.where([j == 0, j == 1], z.values("AB")[i], np.nan),
-                    np.where([j == 0, j == 1], x.values("AB")[k], np.nan),
+                    np.where([j == 0, j == 1], z.values([*"AB"])[i], np.nan),
+                    np.where([j == 0, j == 1], x.values([*"AB"])[k], np.nan),
                 )
                 for s in sds
             ]
@@ -586,7 +586,7 @@ def test_two_shared_unknowns_are_integrated_jointly():
     prior = Prior(mean_over_sd=4, given={"sd": stats.invgamma(18, scale=34)}, shared=("bias_sd", "sd"))
     ours = integrated(law, z, x, prior, 33).reshape(3, 2)
     (biases, first), (sds, second) = legendre(18, 1 / 12), legendre(18, 2.0)
-    values, other = z.values("AB")[:, None], x.values("AB")
+    values, other = z.values([*"AB"])[:, None], x.values([*"AB"])
     at = np.hypot(sds[:, None, None, None, None], biases[:, None, None, None] * other)
     density = np.exp(-(((values - other) / at) ** 2) / 2) / (at * math.sqrt(2 * math.pi))
     exact = np.einsum("s,b,sbik->ik", second, first, density.prod(axis=4))

@@ -165,3 +165,11 @@ def _dealt(order, blocks, seed):
     for here in (np.flatnonzero(blocks), np.flatnonzero(~blocks)):
         order[here] = order[rng.permutation(here)]
     return order
+
+
+@pytest.mark.parametrize("plan", [mw.Linkage, mw.NearestRecord, mw.BayesIntruder])
+def test_the_fields_may_come_first(plan):
+    assert plan(("A", "B")) == plan(fields=("A", "B"))
+    assert plan("A") == plan(fields=("A",))
+    with pytest.raises(TypeError):
+        plan(("A",), "best")

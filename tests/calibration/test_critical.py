@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from maskwell.attacks import Linkage
@@ -14,7 +15,8 @@ from maskwell.calibration.critical import LOWEST
 from maskwell.calibration.situation import INFINITE, make_situation
 from maskwell.errors import BadPlan
 from maskwell.masks import IndependentNoise
-from maskwell.schema import Column
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +168,12 @@ def test_where_the_least_noise_is_enough_a_note_says_so(amounts):
     for each, table in ((coded, whole), (plain, exact)):
         agreeing = make_situation(table).agreeing(each.critical_sd_ratio).value
         assert agreeing <= each.floor.agreeing + 0.99 * 300
+
+
+def test_codes_on_both_sides_of_columns_without_a_unit():
+    rng = np.random.default_rng(3)
+    values = {name: np.clip(10 * rng.normal(size=200), -15, 15) for name in "AB"}
+    columns = tuple(Column(name, "continuous", frozenset({"key"}), top=15.0, bottom=-15.0) for name in "AB")
+    found = critical_noise(Table.from_frame(pa.table(values), Schema(columns)), sd_ratios=[0.1, 1.0])
+    assert found.critical_sd_ratio > 0.1
+    assert found.is_monotone

@@ -67,7 +67,7 @@ def test_the_offset_does_not_give_the_last_record_away(count, ratio):
 def test_a_small_file_says_how_nearly_its_means_are_kept(table):
     mask = CorrelatedNoise(("A", "B"), r0=0.8, keep="moments")
     few = plain(numbers(30)[:, :2])
-    card, means = mask.card(few), few.values("AB").mean(axis=0)
+    card, means = mask.card(few), few.values([*"AB"]).mean(axis=0)
     law = card.laws[0]
     moved = np.abs(law.slope * means + law.offsets - means) / law.noise.sds
     kept = [float(note.split("kept up to ")[1].split(" sds")[0]) for note in card.notes]

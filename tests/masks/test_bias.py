@@ -25,8 +25,10 @@ def test_means_stay_and_variances_grow_with_the_square_of_the_value(table, shape
 
 def test_the_bias_is_drawn_for_each_cell():
     table = plain(np.tile([[50.0, 50.0, 50.0]], (5000, 1)) + np.arange(5000)[:, None] * 1e-3)
-    z = apply(BiasNoise(("A", "B", "C"), bias_sd=0.2, sd=0.0), table, seed=1, exact=True).masked.values("ABC")
-    theta = z / table.values("ABC")
+    z = apply(BiasNoise(("A", "B", "C"), bias_sd=0.2, sd=0.0), table, seed=1, exact=True).masked.values(
+        [*"ABC"]
+    )
+    theta = z / table.values([*"ABC"])
     correlations = np.corrcoef(theta.T)[np.triu_indices(3, 1)]
     assert np.abs(correlations).max() < 4 / np.sqrt(5000)
 
@@ -63,7 +65,7 @@ def test_constant_columns_take_noise_of_a_given_size():
 
 
 def test_stretching_a_column_stretches_the_additive_noise_alone(table):
-    wide = plain(table.values("ABC") * 7)
+    wide = plain(table.values([*"ABC"]) * 7)
     for shape in ("normal", "lognormal"):
         mask = BiasNoise("A", bias_sd=0.1, sd_ratio=0.3, shape=shape)
         before, after = mask.card(table, EXACT).laws[0], mask.card(wide, EXACT).laws[0]

@@ -83,14 +83,14 @@ def test_noise_after_noise_is_the_noise_of_the_sum(table):
         [CorrelatedNoise(("A", "B"), sd_ratio=0.3), IndependentNoise(("B", "C"), variance_ratio=0.1)]
     )
     law = plan.card(table, EXACT).laws[0]
-    x = table.values("ABC")
+    x = table.values([*"ABC"])
     sigma = np.cov(x.T)
     expected = np.zeros((3, 3))
     expected[:2, :2] = 0.09 * sigma[:2, :2]
     expected[1:, 1:] += 0.1 * np.diag(np.diag(sigma)[1:])
     assert isinstance(law, Chained)
     assert np.allclose(law.combined.noise.covariance, expected, rtol=1e-12)
-    noise = apply(plan, table, seed=1, exact=True).masked.values("ABC") - x
+    noise = apply(plan, table, seed=1, exact=True).masked.values([*"ABC"]) - x
     assert within_four(np.einsum("ni,nj->nij", noise, noise), expected)
 
 
@@ -258,7 +258,7 @@ def test_totals_of_totals_are_computed_in_order(messages):
     assert messages(lambda: Chain([noise, second, first]).card(plain(values))) == (
         "column 'D' is recomputed before its part 'C': change their order",
     )
-    z = apply(Chain([noise, first, second]), plain(values), seed=1).masked.values("ABCD")
+    z = apply(Chain([noise, first, second]), plain(values), seed=1).masked.values([*"ABCD"])
     assert np.allclose(z[:, 3], 2 * z[:, 0] + z[:, 1])
 
 

@@ -11,11 +11,13 @@ from .conftest import numbers, plain
 
 
 def test_exchanged_columns_keep_their_marginals_and_closed_values(holes):
-    z, x = apply(RankSwap(("A", "B"), 0.05), holes, seed=1).masked.values("AB"), holes.values("AB")
+    z, x = apply(RankSwap(("A", "B"), 0.05), holes, seed=1).masked.values([*"AB"]), holes.values([*"AB"])
     assert np.array_equal(np.isnan(z), np.isnan(x))
     assert np.array_equal(np.sort(z, axis=0), np.sort(x, axis=0), equal_nan=True)
     assert np.array_equal(
-        apply(RankSwap("A", 0.05), holes, seed=1).masked.values("BC"), holes.values("BC"), equal_nan=True
+        apply(RankSwap("A", 0.05), holes, seed=1).masked.values([*"BC"]),
+        holes.values([*"BC"]),
+        equal_nan=True,
     )
 
 

@@ -3,13 +3,18 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwell.engines.chopped import Chopped
+from maskwell.errors import BadPlan
 from maskwell.masking import Setting
-from maskwell.masks import CorrelatedNoise
-from maskwell.masks.resolve import _two_decimals, default_unit, nearest_correlation, two_digits
+from maskwell.masks import CorrelatedNoise, IndependentNoise
+from maskwell.masks.resolve import _on_steps, default_unit, nearest_correlation
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
 
 from .conftest import EXACT, numbers, plain
 
@@ -62,15 +67,15 @@ def test_contradictory_correlations_are_repaired_and_it_is_said():
     table = plain(contradictory(0.76))
     card = CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5).card(table, EXACT)
     (note,) = card.notes
-    eigenvalue = np.linalg.eigvalsh(Setting().engine.moments(table.values("ABC")).correlations)[0]
+    eigenvalue = np.linalg.eigvalsh(Setting().engine.moments(table.values([*"ABC"])).correlations)[0]
     assert eigenvalue < -1e-3
     assert f"(smallest eigenvalue {eigenvalue:.3g}); repaired to the nearest correlation matrix" in note
     repaired = np.array(card.laws[0].noise.correlations)
     assert np.linalg.eigvalsh(repaired)[0] > -1e-12
-    moved = np.abs(repaired - Setting().engine.moments(table.values("ABC")).correlations).max()
+    moved = np.abs(repaired - Setting().engine.moments(table.values([*"ABC"])).correlations).max()
     assert note.endswith(f"moving none by more than {moved:.3f}")
     assert moved <= 0.1
-    assert np.allclose(card.laws[0].noise.sds, 0.5 * np.nanstd(table.values("ABC"), axis=0, ddof=1))
+    assert np.allclose(card.laws[0].noise.sds, 0.5 * np.nanstd(table.values([*"ABC"]), axis=0, ddof=1))
 
 
 def test_a_repair_that_moves_too_much_is_refused(messages):
@@ -95,10 +100,10 @@ def test_columns_never_open_together_have_uncorrelated_noise():
 def test_rounding_leaves_no_direction_without_its_noise():
     """0.997 rounded to 1 would release the difference of two columns without noise."""
     matrix = np.array([[1.0, 0.997], [0.997, 1.0]])
-    rounded, shrunk = _two_decimals(matrix)
+    rounded, shrunk = _on_steps(matrix, 0.01)
     assert rounded[0, 1] == 0.99
     assert shrunk == 0.01
-    assert _two_decimals(np.array([[1.0, 0.123], [0.123, 1.0]]))[1] == 0
+    assert _on_steps(np.array([[1.0, 0.123], [0.123, 1.0]]), 0.01)[1] == 0
 
 
 @settings(max_examples=30)
@@ -109,25 +114,25 @@ def test_rounded_correlations_keep_half_of_the_noise_in_every_direction(seed, wi
     covariance = factors @ factors.T + own * np.diag(rng.random(width))
     sds = np.sqrt(np.diag(covariance))
     matrix = covariance / np.outer(sds, sds)
-    rounded, _ = _two_decimals(matrix)
+    rounded, _ = _on_steps(matrix, 0.01)
     assert np.array_equal(rounded, np.round(rounded, 2))
     assert np.linalg.eigvalsh(rounded - matrix / 2)[0] >= -1e-12
 
 
 def test_a_shrinking_is_said():
+    common = np.random.default_rng(12).normal(size=4000)
+    values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(4000, 2))
+    card = CorrelatedNoise(("A", "B"), sd_ratio=0.5).card(plain(values))
+    assert card.laws[0].noise.correlations[0][1] == 0.99
+    assert card.notes == ("correlations of the noise shrunk by 1% to stay consistent with steps of 0.01",)
+
+
+def test_few_records_have_correlations_in_coarse_steps():
     common = np.random.default_rng(12).normal(size=400)
     values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(400, 2))
     card = CorrelatedNoise(("A", "B"), sd_ratio=0.5).card(plain(values))
-    assert card.laws[0].noise.correlations[0][1] == 0.99
-    assert card.notes == ("correlations of the noise shrunk by 1% to stay consistent with two decimals",)
-
-
-@given(st.floats(1e-12, 1e12))
-def test_sizes_are_rounded_to_two_significant_digits(size):
-    (rounded,) = two_digits(np.array([size]), Setting())
-    assert abs(rounded - size) <= 0.05 * size
-    assert rounded == float(f"{rounded:.1e}")
-    assert two_digits(np.array([size]), EXACT) == (size,)
+    assert card.laws[0].noise.correlations[0][1] == 0.95
+    assert card.notes == ("correlations of the noise shrunk by 3% to stay consistent with steps of 0.05",)
 
 
 def test_the_default_unit_lies_two_places_below_the_noise():
@@ -143,3 +148,33 @@ def test_no_bit_of_a_card_depends_on_how_the_file_is_cut(holes):
         assert mask.card(holes, Setting(Chopped(pieces=5, seed=seed), exact=True)) == whole
     order = np.random.default_rng(1).permutation(len(holes))
     assert mask.card(holes.take(order), EXACT) == whole
+
+
+@pytest.mark.parametrize("given", [{"A": (0, None)}, (0, None), [0, None], ("A", 0, None), (("A", 0, None),)])
+def test_limits_of_one_column_may_be_given_in_any_natural_way(given):
+    assert IndependentNoise("A", variance_ratio=0.1, limits=given).limits == (("A", 0, None),)
+
+
+def test_limits_of_several_columns_are_given_by_name():
+    mask = IndependentNoise(("A", "B"), variance_ratio=0.1, limits={"A": (0, None), "B": (None, 9.5)})
+    assert mask.limits == (("A", 0, None), ("B", None, 9.5))
+    with pytest.raises(BadPlan, match="several columns need their names"):
+        IndependentNoise(("A", "B"), variance_ratio=0.1, limits=(0, None))
+
+
+@pytest.mark.parametrize("given", [{"A": 0}, 3, "A", {"A": ("low", "high")}, {"A": (1, 2, 3)}, (("A", 0),)])
+def test_limits_that_are_none_are_refused_in_one_sentence(given):
+    with pytest.raises(BadPlan, match=r"limits are \{'column': \(low, high\)\}") as refusal:
+        IndependentNoise("A", variance_ratio=0.1, limits=given)
+    assert len(refusal.value.problems) == 1
+
+
+def test_codes_on_both_sides_bound_the_unit_of_a_column_without_one():
+    """Noise far larger than the room between two codes leaves values, and a unit that is fine against the room."""
+    values = np.clip(np.random.default_rng(2).normal(size=300), -1.5, 1.5)
+    column = Column("A", "continuous", frozenset({"key"}), top=1.5, bottom=-1.5)
+    table = Table.from_frame(pa.table({"A": values}), Schema((column,)))
+    (law,) = IndependentNoise("A", variance=1e8).card(table).laws
+    assert law.outlets[0].unit == Fraction(1, 100)
+    (law,) = IndependentNoise("A", variance=0.04).card(table).laws
+    assert law.outlets[0].unit == Fraction(1, 1000)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import maskwell as mw
@@ -176,3 +177,21 @@ def test_a_column_with_a_hostile_name_stays_text(build: Build) -> None:
 
 def test_the_same_outcome_gives_the_same_bytes(external: str, outcome: Outcome) -> None:
     assert external_report(outcome) == external
+
+
+def test_groups_numbered_anew_and_rounded_columns_are_not_said_to_be_as_collected() -> None:
+    from maskwell.report.external import _untouched
+
+    columns = (
+        mw.Column("household", "integer", frozenset({"group"})),
+        mw.Column("income", "continuous", frozenset({"key"})),
+        mw.Column("rooms", "continuous", frozenset({"key"}), unit=1),
+    )
+    data = {"household": [1, 1, 2, 2], "income": [1.5, 2.5, 4.0, 9.0], "rooms": [1.2, 2.0, 3.0, 4.0]}
+    truth = mw.Table.from_frame(pa.table(data), mw.Schema(columns))
+    masking = mw.apply(mw.IndependentNoise("income", variance=1.0), truth, seed=1)
+    assert _untouched(masking.release) == [
+        "Groups are numbered anew: household.",
+        "Rounded to a unit: rooms.",
+        "All other columns are as they were collected.",
+    ]

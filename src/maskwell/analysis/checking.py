@@ -34,8 +34,9 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
         ]
         raise BadPlan(
             f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
-            "noise carried below 0?); take log(x + c) with c so large that no plausible true value lies below -c, or "
-            "the column itself, or ask the steward for noise on the log scale"
+            "noise carried below 0, or that its unit rounded to 0?); take log(x + c) with c so large that no plausible "
+            "true value lies below -c, or the column itself, or ask the steward for noise on the log scale or a finer "
+            "unit"
         )
     _collinear(design[counted], names)
     notes = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -68,7 +68,7 @@ class Fingerprint(Search):
     on_tables: ClassVar[bool] = True
     codes_itself: ClassVar[bool] = True
 
-    columns: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = field(default=None, kw_only=False)
     masked: tuple[str, ...] | None = None
     swapped: bool = True
 

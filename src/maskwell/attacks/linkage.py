@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan, nearest, raise_all
@@ -38,7 +38,7 @@ class Linkage(Search):
     but the links of the other classes are not named or marked.
     """
 
-    fields: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = field(default=None, kw_only=False)
     rule: Rule = TEN_PERCENT
     rules: Mapping[str, Rule] | tuple[tuple[str, Rule], ...] = ()
     weights: Weights = BY_EM

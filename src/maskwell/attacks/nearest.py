@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any
 
@@ -74,7 +74,7 @@ class NearestRecord(Search):
     not known.
     """
 
-    fields: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = field(default=None, kw_only=False)
     assignment: str = "best"
     distance: str = "euclid"
     shrink: str | None = None

@@ -11,6 +11,7 @@ from ..card import NoiseCard
 from ..errors import MaskwellError
 from ..laws import Additive, SkewedBias
 from ..laws.chained import combined_of, stages_of
+from ..masking import Setting
 from ..masks import mask_from_dict
 from ..masks.resolve import default_unit
 from .catalogue import Measured
@@ -110,17 +111,33 @@ def _offsets(law: Additive) -> Iterator[tuple[str, float]]:
 
 
 def _of_the_plan(evidence: Evidence, figures: dict[str, float]) -> set[str]:
-    """Return the figures that are the same for half of the records: nothing of the data is in them."""
+    """Return the figures that are, in full, the same for half of the records: nothing of the data is in them."""
+    whole, half = (None if card is None else dict(_figures(card)) for card in exact_cards(evidence))
+    if whole is None or half is None:
+        return set()
+    return {name for name in figures if name in whole and whole[name] == half.get(name)}
+
+
+def exact_cards(evidence: Evidence) -> tuple[NoiseCard | None, NoiseCard | None]:
+    """Return the card in full precision, of all records and of half of them; nothing where no plan makes one.
+
+    Rounded figures of the two are often the same by accident, full ones only where nothing of the data is in them.
+    """
+    return evidence.once("exact cards", lambda: (_exact(evidence, False), _exact(evidence, True)))
+
+
+def _exact(evidence: Evidence, is_half: bool) -> NoiseCard | None:
     masking = evidence.masking
     mask = (
         mask_from_dict(masking.mask) if isinstance(masking.mask, Mapping) else masking.mask
     )  # read from disk
     if mask is None:
-        return set()
-    half = np.sort(np.random.default_rng([evidence.seed, 5]).permutation(len(masking.truth))[::2])
-    half = half if len(half) <= evidence.largest else half[: evidence.largest]
+        return None
+    table = masking.truth
+    if is_half:
+        half = np.sort(np.random.default_rng([evidence.seed, 5]).permutation(len(table))[::2])
+        table = table.take(half if len(half) <= evidence.largest else half[: evidence.largest])
     try:
-        other = dict(_figures(mask.card(masking.truth.take(half))))
+        return mask.card(table, Setting(exact=True))
     except MaskwellError:
-        return set()
-    return {name for name, value in figures.items() if other.get(name) == value}
+        return None

@@ -60,7 +60,7 @@ class Measured:
 
 def checks() -> tuple[Check, ...]:
     """Return all checks in the order in which they are told."""
-    from . import file_checks, noise_checks
+    from . import file_checks, noise_checks, value_checks
     from .quantile_residuals import findings
 
-    return (*noise_checks.CHECKS, *findings.CHECKS, *file_checks.CHECKS)
+    return (*noise_checks.CHECKS, *findings.CHECKS, *value_checks.CHECKS, *file_checks.CHECKS)

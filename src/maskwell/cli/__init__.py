@@ -8,12 +8,13 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from ..errors import BadPlan, CannotWrite, MaskwellError
+from ..errors import BadPlan, CannotWrite, MaskwellError, OtherEncoding
 from ..studies.command import study
 from .beliefs import telling
 from .demonstrating import demo
@@ -244,6 +245,8 @@ def main() -> None:
     _stop_cleanly()
     try:
         app(prog_name="maskwell")
+    except OtherEncoding as error:
+        _refuse(f"{error.fault}: {_encoding_hint(error.encoding)}", error.exit_code)
     except MaskwellError as error:
         _refuse(in_options(str(error)), error.exit_code)
     except MemoryError:
@@ -268,6 +271,20 @@ def _stop_cleanly() -> None:
 def _refuse(text: str, exit_code: int) -> NoReturn:
     typer.echo(f"error: {text}", err=True)
     sys.exit(exit_code)
+
+
+def _encoding_hint(encoding: str) -> str:
+    """Say how the command at hand reads a file in another encoding: by its plan, by an option, or not at all."""
+    name, *rest = sys.argv[1:] or [""]
+    if any(word.endswith(".toml") for word in rest[:1]):
+        return f'put encoding = "{encoding}" under [input] in the plan'
+    command = next((one for one in app.registered_commands if _name_of(one) == name), None)
+    has_option = command is not None and "encoding" in signature(command.callback or len).parameters
+    return f"read it with --encoding {encoding}" if has_option else "save it in UTF-8"
+
+
+def _name_of(command: typer.models.CommandInfo) -> str:
+    return command.name or getattr(command.callback, "__name__", "")
 
 
 def _fault(error: Exception) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BadInput
+from ..errors import BadInput, OtherEncoding
 from .dialect import Dialect
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def check_text(path: Path) -> None:
             decoder.decode(chunk)
         except UnicodeDecodeError as error:
             line = lines + chunk.count(b"\n", 0, error.start)
-            raise BadInput(_not_utf8(chunk[error.start :], line)) from None
+            raise _not_utf8(chunk[error.start :], line) from None
         lines += chunk.count(b"\n")
     if decoder.getstate()[0]:
         raise BadInput(f"line {lines} ends in the middle of a UTF-8 character: the file is cut short")
@@ -67,21 +67,18 @@ def _check_head(head: bytes) -> None:
             raise BadInput(f"this is {kind}, not CSV text: unpack it or save it as CSV")
     for mark, name, option in _MARKS:
         if head.startswith(mark):
-            raise BadInput(f'the file is in {name}, not UTF-8: read it with the option encoding="{option}"')
+            raise OtherEncoding(f"the file is in {name}, not UTF-8", option)
     even, odd = head[0::2].count(0), head[1::2].count(0)
     if min(even, odd) == 0 and max(even, odd) > len(head) // 4:
         option = "utf-16-le" if odd else "utf-16-be"
-        raise BadInput(f'the file is in UTF-16, not UTF-8: read it with the option encoding="{option}"')
+        raise OtherEncoding("the file is in UTF-16, not UTF-8", option)
 
 
-def _not_utf8(rest: bytes, line: int) -> str:
+def _not_utf8(rest: bytes, line: int) -> OtherEncoding:
     high = {byte for byte in rest[:65536] if byte >= 0x80}
     windows = any(byte < 0xA0 for byte in high)
     name, option = ("Windows-1252", "cp1252") if windows else ("Latin-1", "latin-1")
-    return (
-        f"the file is not in UTF-8 (line {line}); it seems to be in {name}: read it with the option "
-        f'encoding="{option}"'
-    )
+    return OtherEncoding(f"the file is not in UTF-8 (line {line}); it seems to be in {name}", option)
 
 
 def _chunks(path: Path) -> Iterator[bytes]:

@@ -15,6 +15,7 @@ from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
     Prepared,
+    card_sizes,
     check_means,
     check_names,
     correlations,
@@ -28,7 +29,6 @@ from .resolve import (
     per_column,
     prepare,
     spreads,
-    two_digits,
 )
 
 
@@ -77,9 +77,13 @@ class IndependentNoise(NoiseOptions):
         """Return the sds, rounded unless the plan gives them and nothing of the data is in them."""
         if self.variance is None:
             assert self.variance_ratio is not None
-            return two_digits(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, setting)
+            return card_sizes(
+                np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, prepared, setting
+            )
         sds = np.sqrt(per_column(self.variance, self.columns, prepared.columns)) / divisor
-        return two_digits(sds, setting) if isinstance(self.spread, Power) else tuple(map(float, sds))
+        return (
+            card_sizes(sds, prepared, setting) if isinstance(self.spread, Power) else tuple(map(float, sds))
+        )
 
 
 @dataclass(frozen=True)
@@ -123,7 +127,7 @@ class CorrelatedNoise(NoiseOptions):
         ratio = self.noise_sd_ratio
         slope = 1.0 if self.keep == "means" else float(np.sqrt(1 / (1 + ratio**2)))
         spread, divisor = spreads(prepared, table, self, setting)
-        sds = two_digits(ratio * slope * prepared.moments.sds / divisor, setting)
+        sds = card_sizes(ratio * slope * prepared.moments.sds / divisor, prepared, setting)
         shifts, said = offsets(prepared, slope, sds, setting) if slope != 1.0 else ((), ())
         law = Additive(
             prepared.columns,

@@ -13,6 +13,7 @@ from ..masking import Setting
 from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
+    card_sizes,
     check_names,
     exactly_one,
     figures,
@@ -21,7 +22,6 @@ from .resolve import (
     outlets,
     per_column,
     prepare,
-    two_digits,
 )
 
 
@@ -63,7 +63,7 @@ class BiasNoise(NoiseOptions):
         if self.sd is not None:
             sds = tuple(map(float, per_column(self.sd, self.columns, prepared.columns)))
         else:
-            sds = two_digits(np.asarray(self.sd_ratio) * moments.sds, setting)
+            sds = card_sizes(np.asarray(self.sd_ratio) * moments.sds, prepared, setting)
         typical: Floats = np.hypot(sds, self.bias_sd * np.hypot(moments.means, moments.sds))
         ways_out = outlets(table, prepared, self, typical)
         if self.shape == "lognormal":

@@ -17,7 +17,8 @@ from ..laws.outlet import inside
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
-from .resolve import check_names, frozen, names, need, numeric_codes, step_from
+from .resolve import check_names, frozen, names, need, numeric_codes
+from .size_grid import step_from
 
 LEAST_STEP = 10.0  # records: the finest step to which counts behind an invariant table are rounded
 SURE = 1e-12  # a probability this near to 1 is 1

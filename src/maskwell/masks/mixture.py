@@ -14,6 +14,7 @@ from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
     Prepared,
+    card_sizes,
     check_names,
     correlations,
     frozen,
@@ -22,7 +23,6 @@ from .resolve import (
     outlets,
     prepare,
     spreads,
-    two_digits,
 )
 
 
@@ -106,14 +106,16 @@ class MixtureNoise(NoiseOptions):
     def _independent(self, prepared: Prepared, divisor: Floats, setting: Setting) -> Noise:
         weights, unit = self.unit_means()
         sds = prepared.moments.sds / divisor
-        between = two_digits(np.sqrt(self.variance_ratio - self.within_variance_ratio) * sds, setting)
-        within = two_digits(np.sqrt(self.within_variance_ratio) * sds, setting)
+        between = card_sizes(
+            np.sqrt(self.variance_ratio - self.within_variance_ratio) * sds, prepared, setting
+        )
+        within = card_sizes(np.sqrt(self.within_variance_ratio) * sds, prepared, setting)
         means = tuple(tuple((unit * size).tolist()) for size in between)
         return Mixture(weights, means, tuple((sd,) * self.components for sd in within))
 
     def _joint(self, prepared: Prepared, divisor: Floats, setting: Setting) -> tuple[Noise, tuple[str, ...]]:
         matrix, notes = correlations(prepared, setting)
-        sds = two_digits(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, setting)
+        sds = card_sizes(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, prepared, setting)
         within = self.within_variance_ratio / self.variance_ratio
         weights, unit = self.unit_means()
         enough = self.symmetric and self.components > len(sds)

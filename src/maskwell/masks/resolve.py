@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,10 @@ from ..laws.outlet import beyond, inside, on_unit
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table
+from ..tolerances import is_real
+from .size_grid import FINEST_STEP, correlation_step, sizes_on_grid, step_from
+
+Limit = tuple[str, float | None, float | None]
 
 LARGEST = 1e150  # beyond it the variance overflows
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
@@ -30,7 +35,8 @@ class NoiseOptions(Plan):
     """What every noise mask can be told.
 
     `transform="log"` adds the noise to log(x + shift); `mean_corrected` then keeps the means. `clamp` keeps
-    values one unit inside the top and bottom codes; `limits` are further limits as (column, low, high).
+    values one unit inside the top and bottom codes; `limits` are further limits, {column: (low, high)} or
+    (column, low, high) each, or (low, high) of a mask's only column; nothing is no limit.
     `spread` makes the noise depend on the value. `skip_constant` passes over columns with one value.
     """
 
@@ -38,14 +44,14 @@ class NoiseOptions(Plan):
     shift: float = 0.0
     mean_corrected: bool = True
     clamp: bool = True
-    limits: tuple[tuple[str, float | None, float | None], ...] = ()
+    limits: tuple[Limit, ...] = ()
     spread: Step | Power | None = None
     skip_constant: bool = False
 
     def option_problems(self, columns: tuple[str, ...]) -> list[str]:
         """Return what is wrong with the options of a mask of some columns."""
-        object.__setattr__(self, "limits", tuple((name, low, high) for name, low, high in self.limits))
-        found = []
+        listed, found = _listed_limits(self.limits, columns)
+        object.__setattr__(self, "limits", listed)
         if self.transform not in (None, "log"):
             found.append(f"transform must be 'log' or left out, not {self.transform!r}")
         if self.transform is None and self.shift:
@@ -56,6 +62,34 @@ class NoiseOptions(Plan):
             if low is not None and high is not None and low >= high:
                 found.append(f"the limits of {name!r} must rise")
         return found
+
+
+LIMITS = "limits are {'column': (low, high)}, such as {'INCOME': (0, None)}"
+
+
+def _listed_limits(given: Any, columns: tuple[str, ...]) -> tuple[tuple[Limit, ...], list[str]]:
+    """Return limits as (column, low, high), however they were given, and what is wrong with them."""
+    if isinstance(given, Mapping):
+        listed = [(name, *(ends if _is_row(ends) else (ends,))) for name, ends in given.items()]
+    elif not _is_row(given):
+        return (), [f"{LIMITS}, not a {type(given).__name__}"]
+    elif len(given) == 2 and not any(map(_is_row, given)):
+        if len(columns) > 1:
+            return (), [f"limits of several columns need their names: {LIMITS}"]
+        listed = [(columns[0], *given)] if columns else []
+    else:
+        listed = [given] if len(given) == 3 and isinstance(given[0], str) else list(given)
+    kept, found = list[Limit](), list[str]()
+    for one in listed:
+        if not (_is_row(one) and len(one) == 3 and all(end is None or is_real(end) for end in one[1:])):
+            found.append(f"{LIMITS}; a limit is a number or nothing (None)")
+        else:
+            kept.append((one[0], one[1], one[2]))
+    return tuple(kept), list(dict.fromkeys(found))
+
+
+def _is_row(given: object) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
 
 
 def names(columns: Sequence[str] | str) -> tuple[str, ...]:
@@ -210,17 +244,11 @@ def _log_problems(name: str, values: Floats, shift: float) -> list[str]:
     ]
 
 
-def two_digits(values: Floats, setting: Setting) -> Row:
-    """Round data-derived sizes to two significant digits, unless the study wants them exact."""
+def card_sizes(values: Floats, prepared: Prepared, setting: Setting) -> Row:
+    """Round data-derived sizes to those that a card of so few records may show, unless the study wants them exact."""
     if setting.exact:
         return tuple(map(float, values))
-    return tuple(float(f"{value:.1e}") for value in values)
-
-
-def step_from(least: float) -> Fraction:
-    """Return the smallest of 1, 2, 5, 10, 20, 50, ... (and 0.5, 0.2, 0.1, ...) that is at least so large."""
-    decade = Fraction(10) ** int(np.floor(np.log10(least)))
-    return next(digit * decade for digit in (1, 2, 5, 10, 20) if float(digit * decade) >= least * (1 - 1e-12))
+    return sizes_on_grid(values, prepared.moments.counts)
 
 
 def offsets(prepared: Prepared, slope: float, sds: Row, setting: Setting) -> tuple[Row, tuple[str, ...]]:
@@ -252,11 +280,12 @@ def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[st
     matrix, said = _repaired(matrix, prepared)
     if setting.exact:
         return tuple(map(tuple, matrix.tolist())), (*notes, *said)
-    rounded, shrunk = _two_decimals(matrix)
+    step = correlation_step(int(prepared.moments.counts.min()))
+    rounded, shrunk = _on_steps(matrix, step)
     if shrunk:
         said = (
             *said,
-            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with two decimals",
+            f"correlations of the noise shrunk by {shrunk:.0%} to stay consistent with steps of {step:g}",
         )
     return tuple(map(tuple, rounded.tolist())), (*notes, *said)
 
@@ -318,14 +347,15 @@ def _lifted(matrix: Floats) -> Floats:
     return np.asarray((lifted + lifted.T) / 2)
 
 
-def _two_decimals(matrix: Floats) -> tuple[Floats, float]:
-    """Round to two decimals, then shrink all correlations by as few percent as keep the matrix consistent.
+def _on_steps(matrix: Floats, step: float) -> tuple[Floats, float]:
+    """Round to steps (of two decimals), then shrink all correlations by as few percent as keep the matrix consistent.
 
     Consistent means that no direction loses more than half of its noise by the rounding: 0.997 rounded to 1
     would leave the difference of two columns in clear.
     """
     for percent in range(101):
-        rounded = np.round((1 - percent / 100) * matrix, 2) + 0.0
+        shrunk = (1 - percent / 100) * matrix
+        rounded = np.round(shrunk if step == FINEST_STEP else np.round(shrunk / step) * step, 2) + 0.0
         np.fill_diagonal(rounded, 1.0)
         if np.linalg.eigvalsh(rounded - matrix / 2)[0] >= -1e-12:
             return rounded, percent / 100
@@ -370,7 +400,7 @@ def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats
     for j, name in enumerate(prepared.columns):
         column = table.schema[name]
         typical = sds[j] * (np.exp(prepared.moments.means[j]) if log_shift is not None else 1.0)
-        unit = column.step or default_unit(typical)
+        unit = column.step or _own_unit(column, typical, options)
         if unit > LOST * typical:
             problems.append(
                 f"column {name!r}: noise of sd {typical:.2g} is lost in its unit {float(unit):g}, almost every "
@@ -388,6 +418,17 @@ def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats
         out.append(Outlet(unit, low, high, log_shift=log_shift, avoid=avoid))
     raise_all(problems, BadPlan)
     return tuple(out)
+
+
+def _own_unit(column: Column, typical: float, options: NoiseOptions) -> Fraction:
+    """Return the unit of a column that declares none: that of its noise, or of the room its limits leave if finer."""
+    lows = [low for name, low, _ in options.limits if name == column.name and low is not None]
+    highs = [high for name, _, high in options.limits if name == column.name and high is not None]
+    if options.clamp:
+        lows += [] if column.bottom is None else [column.bottom]
+        highs += [] if column.top is None else [column.top]
+    room = min(highs) - max(lows) if lows and highs else 0.0
+    return default_unit(min(typical, room) if room > 0 else typical)
 
 
 def _limits(

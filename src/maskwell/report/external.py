@@ -122,8 +122,19 @@ def _whole_file(outcome: Any) -> list[Child]:
         within = f" that have the same {', '.join(card.swapped.blocks)}" if card.swapped.blocks else ""
         some = f"{100 * card.swapped.share:.3g}% of the" if is_open else "Some"
         said.append(f"{some} records exchanged {', '.join(card.swapped.columns)} with others{within}.")
-    said.append("All other columns are as they were collected.")
-    return said
+    return [*said, *_untouched(outcome.masking.release)]
+
+
+def _untouched(release: Any) -> list[Child]:
+    """Say which columns have other values without being masked, and that the rest is as it was collected."""
+    from ..laws.chained import only_rounds
+
+    schema, said = release.table.schema, list[Child]()
+    if groups := [name for name in schema.with_role("group") if not schema[name].drop]:
+        said.append(f"Groups are numbered anew: {', '.join(groups)}.")
+    if rounded := [name for law in release.card.laws if only_rounds(law) for name in law.columns]:
+        said.append(f"Rounded to a unit: {', '.join(rounded)}.")
+    return [*said, "All other columns are as they were collected."]
 
 
 def _card(outcome: Any) -> Html:

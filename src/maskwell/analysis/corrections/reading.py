@@ -201,7 +201,8 @@ def _check_values(both: Floats, parsed: Any, family: Family, named: Named) -> No
     raise_all(
         [
             f"{name} of the formula is not a finite number in every record: take it without that transform, or of "
-            "numbers that noise carried below 0 log(x + c) in place of log(x), with c so that all are positive"
+            "numbers that noise carried below 0 or a unit rounded to 0 log(x + c) in place of log(x), with c so that "
+            "all are positive"
             for name in bad
         ],
         BadPlan,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -78,7 +78,7 @@ class BayesIntruder(Search):
 
     needs_law: ClassVar[bool] = True
 
-    fields: tuple[str, ...] | None = None
+    fields: tuple[str, ...] | None = field(default=None, kw_only=False)
     assignment: str = "best"
     kernel: str = "coherent"
     marginal: str | Callable[[Table], Floats] = "truth"

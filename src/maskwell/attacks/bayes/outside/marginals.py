@@ -120,14 +120,20 @@ class Amounts:
         return cls(chosen, ways_out, values, place, side, noise[np.ix_(kept, kept)])
 
     def moments(self) -> tuple[Floats, Floats]:
-        """Return the mean and covariance on the scale where noise is added, as if there were no limits."""
+        """Return the mean and covariance on the scale where noise is added, as if there were no limits.
+
+        Variances are those of largest likelihood times n / (n - 1), n the values known of a column: the distances
+        (`metrics`) take theirs from the same release without bias, and both intruders are to hold one law.
+        """
         entered = np.empty(self.values.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             for j, outlet in enumerate(self.outlets):
                 entered[:, j] = outlet.enter(self.values[:, j])
         side = np.where((self.side == SEEN) & ~np.isfinite(entered), UNSEEN, self.side)
         mean, covariance = Partly(entered, side, _edges(self.outlets)).moments()
-        return mean, _at_least(covariance, self.noise)
+        known = (side != UNSEEN).sum(axis=0)
+        widened = np.sqrt(known / np.maximum(known - 1.0, 1.0))
+        return mean, _at_least(covariance * np.outer(widened, widened), self.noise)
 
 
 def _places(outlet: Outlet, values: Floats, status: Any) -> Ints:
