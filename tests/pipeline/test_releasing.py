@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,7 +199,7 @@ def test_a_bound_on_a_model_is_a_reason(folder: Path) -> None:
 
 
 def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
-    """With the fingerprint among the intruders no noise helps, and leaving the telling column out does."""
+    """A floor above the tolerance is refused before any noise is drawn; leaving the telling column out helps."""
     table = mw.read(folder / "homes.csv", folder / "homes.toml").to_arrow()
     numbered = table.append_column("AREA", pa.array([f"a{i % 150}" for i in range(len(table))]))
     areas = tuple(sorted(f"a{i}" for i in range(150)))
@@ -209,9 +210,21 @@ def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
     intruders = [*INTRUDERS, {"name": "prints", "attack": "Fingerprint"}]
     outcome = release(plan_in(folder, intruders=intruders), key=KEY)
     assert outcome.floor.rate > 0.15
-    assert any("are found without looking at it" in one.change for one in outcome.advice)
-    tried = next(one for one in outcome.advice if one.figures.get("columns") == "AREA")
-    assert tried.passes
+    assert outcome.masking is None
+    assert list(outcome.seconds) == ["read", "check", "fingerprint floor"]
+    assert "no noise hides" in outcome.reasons[0]
+    remedy = next(one for one in outcome.advice if one.figures.get("columns") == "AREA")
+    assert remedy.figures["floor"] <= 0.01
+    assert not (folder / "inside").exists()
+    figures = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
+    assert (figures["verdict"], figures["masking"]) == ("refused", None)
+    assert "REFUSED" in repr(outcome)
+    written = release(plan_in(folder, intruders=intruders), key=KEY, despite="the board knows the areas")
+    assert written.masking is not None
+    dropped = Schema(tuple(replace(c, drop=c.name == "AREA") for c in schema.columns), series="homes")
+    (folder / "homes.toml").write_text(dropped.to_toml())
+    elsewhere = {"release": "out-2", "private": "inside-2"}
+    assert release(plan_in(folder, intruders=intruders, output=elsewhere), key=KEY).floor.rate <= 0.01
 
 
 def test_the_weakest_noise_is_calibrated_where_the_plan_asks_for_it(folder: Path) -> None:
