@@ -9,7 +9,9 @@ import pytest
 import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.preconditions import not_possible
+from maskwell.pipeline.preconditions import high_floor, not_possible
+from maskwell.pipeline.releasing import _situation
+from maskwell.pipeline.stages import Stages
 
 from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
 
@@ -57,4 +59,5 @@ def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> N
     stopped = release(plan_in(folder, audit=tight), key=KEY)
     assert stopped.masking is None
     assert "the audit fails from 0.10% on" in stopped.reasons[0]
-    assert release(plan_in(folder, audit=tight, swap={}), key=KEY).masking is not None
+    case, _ = _situation(plan_in(folder, audit=tight, swap={}), KEY, Stages())
+    assert high_floor(case, stopped.floor) is None

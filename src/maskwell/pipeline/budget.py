@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..table import Table
     from .classes import Coded
 
-ONE_ATTACK, CALIBRATION, SWAPS = 0.15, 0.35, 0.2  # of the budget
+ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
 SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
@@ -58,13 +58,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What is computed, and what that costs by the table of costs, in seconds of one core."""
+    """What is computed, and what that costs by the table of costs, in seconds of one core.
+
+    `rehearsals` says how often a changed plan may be masked and attacked by those whom the tolerance is held against,
+    for advice on what would pass.
+    """
 
     minutes: float
     parts: tuple[Part, ...]
     replicates: int = 0
     confirmations: int = 0
     swaps: bool = True
+    rehearsals: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes as plain data."""
@@ -74,6 +79,7 @@ class Budget:
             "replicates": self.replicates,
             "confirmations": self.confirmations,
             "swaps": self.swaps,
+            "rehearsals": self.rehearsals,
         }
 
     def part(self, name: str) -> Part:
@@ -134,9 +140,14 @@ def budgeted(
     limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
     parts = _shared_out(limited, counts, ONE_ATTACK * total)
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
-    budget = Budget(plan.budget.minutes, tuple(parts[name] for name in intruders))
+    mask = mask_seconds(len(coded.table), len(card.masked))
+    once = mask + sum(parts[name].seconds for name in held if not parts[name].why)
+    budget = Budget(
+        plan.budget.minutes,
+        tuple(parts[name] for name in intruders),
+        rehearsals=int(ADVICE * total / max(once, 1e-9)),
+    )
     if plan.calibrate is not None:
-        mask = mask_seconds(len(coded.table), len(card.masked))
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
     return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
 

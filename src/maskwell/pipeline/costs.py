@@ -85,7 +85,9 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     if plan.prior is not None:
         return START + counts.pairs(sample) * fields * PAIR_FIELD["without the card"]
     competing = bool(plan.helpers) or plan.assignment == "one-to-one"
-    sought = counts.squares(sample) if competing else counts.pairs(sample)  # whole blocks, where records compete
+    sought = (
+        counts.squares(sample) if competing else counts.pairs(sample)
+    )  # whole blocks, where records compete
     weighed = (counts.squares(sample) + sought) * fields * PAIR_FIELD["BayesIntruder"]
     if plan.helpers:
         return START + weighed + counts.whole_squares(sample) * COMPANY_PAIR

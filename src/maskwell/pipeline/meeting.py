@@ -121,10 +121,10 @@ def _attacked_first(case: Situation, masking: Masking, attempts: list[Attempt]) 
         return case.attacked(masking)
     worst = attempts[-1].worst
     first = case.attacked(masking, only=(worst,))
-    if not case.judge.met(first) and case.plan.swap is None:
+    others = tuple(name for name in case.intruders if name != worst)
+    if not others or (not case.judge.met(first) and case.plan.swap is None):
         return first
-    others = case.attacked(masking, only=tuple(name for name in case.intruders if name != worst))
-    return _joined(case, first, others)
+    return _joined(case, first, case.attacked(masking, only=others))
 
 
 def _joined(case: Situation, *some: Risks) -> Risks:
