@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .classes import Coded
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
+SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
 SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
@@ -138,14 +139,15 @@ def budgeted(
     total = 60.0 * plan.budget.minutes
     counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
     limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
-    parts = _shared_out(limited, counts, ONE_ATTACK * total)
+    once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
+    parts = _shared_out(limited, counts, once)
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
-    once = mask + sum(parts[name].seconds for name in held if not parts[name].why)
+    pass_seconds = mask + sum(parts[name].seconds for name in held if not parts[name].why)
     budget = Budget(
         plan.budget.minutes,
         tuple(parts[name] for name in intruders),
-        rehearsals=int(ADVICE * total / max(once, 1e-9)),
+        rehearsals=int(ADVICE * total / max(pass_seconds, 1e-9)),
     )
     if plan.calibrate is not None:
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)

@@ -61,9 +61,11 @@ class Counts:
 
     def squares(self, sample: int | None) -> float:
         """Return how many pairs of records there are in the blocks of the targets, but for those that are pruned."""
-        sizes = self.records.astype(np.float64)
-        pruned = np.where((sizes > LARGE_BLOCK) & (self.fields <= FEW_FIELDS), PRUNED, 1.0)
-        return float((self.seen(sample) * sizes**2 * pruned).sum())
+        squares = self.records.astype(np.float64) ** 2
+        if self.fields <= FEW_FIELDS:
+            all_weighed = np.minimum(squares, float(LARGE_BLOCK) ** 2)
+            squares = all_weighed + PRUNED * (squares - all_weighed)
+        return float((self.seen(sample) * squares).sum())
 
     def whole_squares(self, sample: int | None) -> float:
         """Return how many pairs of records there are in the blocks of the targets."""
