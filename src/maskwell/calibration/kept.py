@@ -62,7 +62,9 @@ def _plain(values: Any) -> Any:
     """Return an array as lists, which say NaN by nothing; floats in JSON come back to the bit."""
     if values is None:
         return None
-    return np.where(np.isnan(values), None, values).tolist()
+    objects = np.asarray(values, dtype=np.float64).astype(object)
+    objects[np.isnan(values)] = None
+    return objects.tolist()
 
 
 def _array(values: Any) -> Any:

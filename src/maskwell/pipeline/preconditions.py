@@ -143,7 +143,9 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
     reasons, allowed = list[str](), list[float]()
     limit = _tolerated(case)
     if case.judge.hopeless(case.intruders, sure.rate):
-        reasons.append(f"{_found(sure)}; tolerated is at most {limit:.4g}" if limit < 1 else _found(sure))
+        reasons.append(
+            f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
+        )
         allowed.append(limit)
     fails = _audit_limit(case)
     if sure.rate > fails:
@@ -193,7 +195,8 @@ def _audit_limit(case: Situation) -> float:
 
     own = case.plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
     known = next(check.limits.fail for check in checks() if check.name == FLOOR_CHECK)
-    return float(known if own is None else own)
+    limit = known if own is None else own
+    return 1.0 if limit is None else float(limit)
 
 
 def _advice(floor: Risk, allowed: float) -> list[Advice]:
@@ -212,7 +215,7 @@ def _advice(floor: Risk, allowed: float) -> list[Advice]:
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
         )
-        advice.append(Advice(f"{change} {allowed:.4g}: without them it is {share:.2%}", figures))
+        advice.append(Advice(f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}", figures))
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
         Advice(

@@ -205,14 +205,15 @@ def _written(
     refused: list[dict[str, Any]],
 ) -> None:
     """Write both halves with the reports; the private one has all figures, the reason, and what was refused before."""
-    target = outcome.plan.output
+    target, masking = outcome.plan.output, outcome.masking
+    assert masking is not None
     told = replace(outcome, release=target.release, private=target.private)
     public, inside = reports(told) if reports is not None else ({}, {})
     figures = json.dumps(outcome.to_dict(), indent=1, allow_nan=False) + "\n"
     inside = {**inside, OUTCOME: figures}
     if refused:
         inside[ATTEMPTS] = json.dumps(refused, indent=1) + "\n"
-    outcome.masking.write(
+    masking.write(
         release=target.release,
         private=target.private,
         format=target.format,
