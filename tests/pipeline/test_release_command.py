@@ -124,3 +124,45 @@ def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
     schema = Schema.read(passing.input.schema)
     assert [column.name for column in schema.columns if column.drop] == ["BATHS", "MAINTAIN", "TAXES"]
     passing.mask(schema).card(mw.read(passing.input.file, schema))
+
+
+def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from time import sleep
+
+    from maskwell.cli import releasing
+
+    monkeypatch.setattr(releasing, "A_MINUTE", 0.05)
+    monkeypatch.setattr(releasing, "SHORT", 0.01)
+    with Told() as told:
+        told("attack", 0, 8)
+        told("attack", 3, 8)
+        sleep(0.5)
+        told("attack", 8, 8)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines.count("attack, 3 of 8; then compare, audit, write") >= 2
+    assert lines[-1].startswith("attack  ")
+
+
+def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from time import sleep
+
+    import typer
+
+    from maskwell.cli import releasing
+
+    monkeypatch.setattr(releasing, "SHORT", 0.01)
+
+    def work() -> None:
+        with Told(0.001) as told:
+            told("calibrate", 0, 0)
+            for _ in range(1_000):
+                sleep(0.02)
+
+    with pytest.raises(typer.Exit) as stopped:
+        work()
+    assert stopped.value.exit_code == 1
+    assert "stopped during 'calibrate' after 0.001 minutes" in capsys.readouterr().err

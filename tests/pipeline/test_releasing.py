@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,7 +199,7 @@ def test_a_bound_on_a_model_is_a_reason(folder: Path) -> None:
 
 
 def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
-    """With the fingerprint among the intruders no noise helps, and leaving the telling column out does."""
+    """A floor above the tolerance is refused before any noise is drawn; leaving the telling column out helps."""
     table = mw.read(folder / "homes.csv", folder / "homes.toml").to_arrow()
     numbered = table.append_column("AREA", pa.array([f"a{i % 150}" for i in range(len(table))]))
     areas = tuple(sorted(f"a{i}" for i in range(150)))
@@ -209,9 +210,21 @@ def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
     intruders = [*INTRUDERS, {"name": "prints", "attack": "Fingerprint"}]
     outcome = release(plan_in(folder, intruders=intruders), key=KEY)
     assert outcome.floor.rate > 0.15
-    assert any("are found without looking at it" in one.change for one in outcome.advice)
-    tried = next(one for one in outcome.advice if one.figures.get("columns") == "AREA")
-    assert tried.passes
+    assert outcome.masking is None
+    assert list(outcome.seconds) == ["read", "check", "fingerprint floor"]
+    assert "no noise hides" in outcome.reasons[0]
+    remedy = next(one for one in outcome.advice if one.figures.get("columns") == "AREA")
+    assert remedy.figures["floor"] <= 0.01
+    assert not (folder / "inside").exists()
+    figures = json.loads(json.dumps(outcome.to_dict(), allow_nan=False))
+    assert (figures["verdict"], figures["masking"]) == ("refused", None)
+    assert "REFUSED" in repr(outcome)
+    written = release(plan_in(folder, intruders=intruders), key=KEY, despite="the board knows the areas")
+    assert written.masking is not None
+    dropped = Schema(tuple(replace(c, drop=c.name == "AREA") for c in schema.columns), series="homes")
+    (folder / "homes.toml").write_text(dropped.to_toml())
+    elsewhere = {"release": "out-2", "private": "inside-2"}
+    assert release(plan_in(folder, intruders=intruders, output=elsewhere), key=KEY).floor.rate <= 0.01
 
 
 def test_the_weakest_noise_is_calibrated_where_the_plan_asks_for_it(folder: Path) -> None:
@@ -267,3 +280,23 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
         one.change.startswith("informed links: hold the tolerance against 'informed' too")
         for one in found.advice
     )
+
+
+def test_what_was_calibrated_is_kept_and_used_by_the_next_run(folder: Path) -> None:
+    from maskwell.calibration.kept import FOLDER
+
+    wanted = {"replicates": 3, "confirmations": 5}
+    plan = plan_in(folder, LIGHT, calibrate=wanted, intruders=INTRUDERS[1:], tolerance={"max_rate": 0.3})
+    another = plan_in(folder, LIGHT, calibrate=wanted, intruders=INTRUDERS[1:], tolerance={"max_rate": 0.4})
+
+    def stopped(name: str, done: int, total: int) -> None:
+        if name == "mask":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release(plan, progress=stopped)
+    assert (folder / "inside" / FOLDER / "trials.json").exists()
+    outcome = release(plan)
+    assert any("were kept from an earlier run of this plan" in note for note in outcome.notes)
+    assert outcome.mind[0] == "the key is that of a run that did not end: what it calibrated is used"
+    assert not any("were kept" in note for note in release(another, key=KEY).notes)

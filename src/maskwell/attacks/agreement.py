@@ -200,6 +200,11 @@ class Compared:
             high[:, f] = np.where(closed, values, np.minimum(above, LARGEST))
         return low, high
 
+    def only(self, places: Ints) -> Compared:
+        """Return some of the fields."""
+        names, rules = ([given[place] for place in places.tolist()] for given in (self.fields, self.rules))
+        return Compared(tuple(names), tuple(rules), self.known[places], self.released[places])
+
 
 def compare_tables(
     known: Table, released: Table, fields: Mapping[str, Rule | None], default: Rule

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import BadPlan, nearest, raise_all
 from ..table import Table
 from .agreement import Absolute, Compared, Exact, Relative, Rule, compare_tables, is_comparable
 from .contract import Guess, Known, OrderOf
+from .field_choice import MOST_FIELDS, most_telling
 from .latent import EM, Fixed, Weights
 from .matching import match
 from .search import Search, check_fields
@@ -17,7 +20,6 @@ from .search import Search, check_fields
 if TYPE_CHECKING:
     from ..masking import Release
 
-MOST_FIELDS = 20
 TEN_PERCENT, BY_EM = Relative(0.10), EM()
 
 
@@ -25,8 +27,9 @@ TEN_PERCENT, BY_EM = Relative(0.10), EM()
 class Linkage(Search):
     """Fellegi-Sunter record linkage, as Winkler's software does it.
 
-    `fields` (the schema's key columns) are compared by `rule`, or by their own in `rules`; categories and text must be
-    the same. The scores come from `weights`: EM on the pattern counts, or given ones (see `supervised_weights`).
+    `fields` (the schema's key columns; of more than 20 those that tell most) are compared by `rule`, or by their own in
+    `rules`; categories and text must be the same. The scores come from `weights`: EM on the pattern counts, or given
+    ones (see `supervised_weights`).
     `assignment="best"` links every record to its best candidate, "one-to-one" lets each candidate be linked once, by
     the assignment of largest total score in each block.
 
@@ -105,7 +108,12 @@ class Linkage(Search):
         strangers = [f"rules name {n!r}{nearest(n, names)}, which is no field" for n in own if n not in names]
         raise_all(strangers, BadPlan)
         compared = compare_tables(known, released, {name: own.get(name) for name in names}, self.rule)
-        return compared, notes
+        if len(names) <= MOST_FIELDS:
+            return compared, notes
+        chosen = most_telling(self, compared, known, released)
+        left = [name for name in names if name not in chosen]
+        said = f"of {len(names)} fields the {MOST_FIELDS} that tell most are compared, not {', '.join(left)}"
+        return compared.only(np.flatnonzero(np.isin(names, chosen))), [*notes, said]
 
     def _fields(self, known: Table, released: Table) -> tuple[tuple[str, ...], list[str]]:
         blocks, notes = self.match_columns(released.schema), []
@@ -120,9 +128,9 @@ class Linkage(Search):
             names = tuple(there)
         if not names:
             raise BadPlan("no released column has the role key: name the fields that the intruder compares")
-        if len(names) > MOST_FIELDS:
+        if len(names) > MOST_FIELDS and isinstance(self.weights, Fixed) and isinstance(self.weights.m, tuple):
             raise BadPlan(
-                f"{len(names)} fields make 2^{len(names)} agreement patterns: name at most {MOST_FIELDS} in fields"
+                f"{len(names)} fields make 2^{len(names)} agreement patterns: give weights of at most {MOST_FIELDS}"
             )
         overlap = [
             f"{n!r} is both a field and a matching block: within blocks it always agrees"

@@ -203,9 +203,9 @@ def held(
 ) -> tuple[Table, Ints, Ints | None]:
     """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
 
-    Where records compete (one-to-one) or are searched among (to_original) he holds all, and the answer is judged on
-    the chosen targets; else he holds these alone. Who has helpers holds these too: who share their blocks
-    in the truth as it is `seen`.
+    Where records compete (one-to-one) or are searched among (to_original) he holds all, or all of the blocks in which
+    the chosen targets compete, and the answer is judged on these; else he holds these alone. Who has helpers holds
+    these too: who share their blocks in the truth as it is `seen`.
     """
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
@@ -217,9 +217,19 @@ def held(
         return (masking.truth if everybody else masking.truth.take(records)), records, chosen
     competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
     if getattr(plan, "targets", None) is not None and competing:
-        records, chosen = np.asarray(plan.eligible_records(masking.truth)), records
+        everyone, chosen = np.asarray(plan.eligible_records(masking.truth)), records
+        truth = masking.truth if seen is None else seen
+        records = everyone[np.isin(everyone, plan.company(truth, chosen))] if _in_blocks(plan) else everyone
     everybody = len(records) == len(masking.truth)
     return (masking.truth if everybody else masking.truth.take(records)), records, chosen
+
+
+def _in_blocks(plan: Any) -> bool:
+    """Whether records compete within blocks alone, so that those of other blocks need not be looked at.
+
+    Who learns how he weighs them (by EM, or the noise) learns from all.
+    """
+    return hasattr(plan, "company") and getattr(plan, "to_masked", True) and plan.prior is None
 
 
 def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:

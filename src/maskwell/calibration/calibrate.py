@@ -18,6 +18,7 @@ from .columns import ColumnScales, Pieces, spread_over_columns
 from .floors import check_floor, fingerprint_floor, floor_notes, is_certain
 from .held_back import HeldBack, TradeOff, held_back_notes, trade_off_notes
 from .judging import measure_of
+from .kept import KeptTrials
 from .losses import TOTAL_VARIANCE, loss_of
 from .scaling import check_scale, largest_factor, scaled, writable
 from .search import Found, Scales, find_weakest
@@ -66,6 +67,7 @@ def calibrate(
     floor: str = "refuse",
     exact: bool = False,
     progress: Progress | None = None,
+    kept: KeptTrials | None = None,
 ) -> Calibration:
     """Search the weakest scale of a mask at which the expected risk meets a tolerance.
 
@@ -81,7 +83,8 @@ def calibrate(
     for all breaks them, columns that the models use get less noise and the others more; where no noise meets both, the
     result is not met, and its `trade_off` says what is to be had.
 
-    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`.
+    Draws come from subkeys of the key that no release uses: release with `apply(found.mask, table, key=key)`. Trials
+    that are `kept` from a run of the same plan, data and key are looked up in place of being drawn again.
     """
     terms = Terms.of(replicates, confirmations, level, precision)
     trace: list[Trial] = []
@@ -94,6 +97,7 @@ def calibrate(
         loss=loss_of(objective) if per_column else None,
         exact=exact,
         progress=_logged(trace, progress),
+        kept=kept,
     )
     share = _floor(bench, mask, tolerance, floor)
     within = Bounds.of(bounds, bench, mask)

@@ -7,6 +7,7 @@ with them.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ from .scaling import one_figure, scale_of, scale_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from .kept import KeptTrials
 
 Progress = Callable[["Trial"], None]
 Plans = list[Any] | dict[str, Any]
@@ -199,14 +202,31 @@ class Bench:
     loss: Loss | None = None
     exact: bool = False
     progress: Progress | None = None
+    kept: KeptTrials | None = field(default=None, repr=False)
 
     def run(
         self, mask: Any, factor: float, round: str, replicates: int, *, keys_of: str | None = None
     ) -> Trial:
         """Draw, attack and judge a mask so many times; `keys_of` names another round, whose draws are used."""
+        if self.kept is None:
+            figures = self._figures(mask, keys_of or round, replicates)
+        else:
+            name = json.dumps([mask.to_dict(), factor, round, keys_of, replicates])
+            known = self.kept.get(name)
+            figures = self._figures(mask, keys_of or round, replicates) if known is None else known
+            if known is None:
+                self.kept.put(name, figures)
+        names = tuple(figures.pop("names"))
+        trial = Trial(mask=mask, factor=factor, round=round, measure=self.measure, names=names, **figures)
+        if self.progress is not None:
+            self.progress(trial)
+        return trial
+
+    def _figures(self, mask: Any, round: str, replicates: int) -> dict[str, Any]:
+        """Return the figures of a trial, by the names that `Trial` gives them."""
         parts, zeros, judged, losses = [], [], [], []
         names, refused = tuple[str, ...](), dict[str, str]()
-        for masking, risks in self.drawn(mask, keys_of or round, replicates):
+        for masking, risks in self.drawn(mask, round, replicates):
             names, refused = tuple(risks), risks.refused
             found = [self._counted(name, risk) for name, risk in risks.items()]
             parts.append([self.measure.parts(one) for one in found])
@@ -215,22 +235,15 @@ class Bench:
             if self.loss is not None:
                 losses.append(self.loss(masking))
         figures = np.array(parts)
-        trial = Trial(
-            mask=mask,
-            factor=factor,
-            round=round,
-            measure=self.measure,
-            names=names,
-            numerators=figures[:, :, 0],
-            denominators=figures[:, :, 1],
-            zeros=np.array(zeros),
-            judged=np.array(judged, dtype=np.float64),
-            losses=np.array(losses) if losses else None,
-            refused=refused,
-        )
-        if self.progress is not None:
-            self.progress(trial)
-        return trial
+        return {
+            "names": names,
+            "numerators": figures[:, :, 0],
+            "denominators": figures[:, :, 1],
+            "zeros": np.array(zeros),
+            "judged": np.array(judged, dtype=np.float64),
+            "losses": np.array(losses) if losses else None,
+            "refused": dict(refused),
+        }
 
     def _counted(self, name: str, risk: Risk) -> Counts:
         check_has_h(name, risk, self.measure)

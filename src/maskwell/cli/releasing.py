@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
+from _thread import interrupt_main
 from pathlib import Path
+from threading import Event, Thread
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import BadPlan
+from ..pipeline.stages import STAGES
 from .reading import JsonOption
 from .telling import said
 
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 NO = 1  # exit code: the answer is no
 LONG = 5.0  # seconds from which on the time left is told
+SHORT, A_MINUTE = 1.0, 60.0  # seconds between looks at the clock, and between lines
+WRITE = "write"
+LAST = ("attack", "compare", "audit", WRITE)  # stages of every release
 
 
 def release(
@@ -42,11 +48,17 @@ def release(
     passphrase_file: Annotated[
         Path | None, typer.Option(help="The passphrase of a card that is sealed for no recipients.")
     ] = None,
+    at_most_minutes: Annotated[
+        float | None,
+        typer.Option(help="Stop after so many minutes, with exit code 1.", min=0.0, show_default="no end"),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Do all that a plan says: read, calibrate, mask, attack, swap, compare, audit, and write what passes.
 
-    Exit code 1 where it does not pass: then nothing is written, and it is said which changes to the plan would help.
+    Exit code 1 where it does not pass, or where somebody who is held to the tolerance could not be tried: then
+    nothing is written, and it is said which changes to the plan would help. How much is computed follows from
+    [budget] in the plan.
 
     Examples:
 
@@ -60,7 +72,7 @@ def release(
 
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
-    with Told() as told:
+    with Told(at_most_minutes) as told:
         outcome = run(
             wanted,
             seed=seed,
@@ -99,13 +111,23 @@ def _passphrase(file: Path | None) -> str:
 
 
 class Told:
-    """Tells every stage with its seconds: at a terminal as it runs, with the time left of long ones; else when done."""
+    """Tells every stage with its seconds: at a terminal as it runs; elsewhere when it is done, and a line a minute.
 
-    def __init__(self) -> None:
+    `at_most` is a number of minutes after which the work is stopped, but for the writing, which is short. The clock
+    decides nothing else.
+    """
+
+    def __init__(self, at_most: float | None = None) -> None:
+        self.begun = perf_counter()
+        self.at_most = at_most
         self.started: dict[str, float] = {}
-        self.running: str | None = None
+        self.running: str = ""
+        self.known: tuple[int, int] = (0, 0)
+        self.stopped = False
         self.console: Console | None = None
         self.status: Status | None = None
+        self._over = Event()
+        self._watch = Thread(target=self._watched, daemon=True)
 
     def __enter__(self) -> Told:
         from rich.console import Console
@@ -115,21 +137,57 @@ class Told:
             self.console = console
             self.status = console.status("")
             self.status.start()
+        self._watch.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._over.set()
         if self.status is not None:
             self.status.stop()
+        if self.stopped and kind is not None and issubclass(kind, KeyboardInterrupt):
+            where = f" during {self.running!r}" if self.running else ""
+            said(f"stopped{where} after {self.at_most:g} minutes (--at-most-minutes): nothing was released")
+            raise typer.Exit(NO)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Take note of a step."""
         if done == 0:
             self.started[stage] = perf_counter()
+        self.running, self.known = stage, (done, total)
         spent = perf_counter() - self.started.get(stage, perf_counter())
         if total and done >= total and stage in self.started:
             self._ended(stage, spent)
-        elif self.status is not None:
-            self.status.update(f"{stage}{_left(done, total, spent)}")
+        else:
+            self._update()
+
+    def line(self) -> str:
+        """Say which stage runs, how far it is, and what is left."""
+        stage = self.running
+        spent = perf_counter() - self.started.get(stage, perf_counter())
+        coming = (
+            [name for name in LAST if name in STAGES[STAGES.index(stage) + 1 :]] if stage in STAGES else []
+        )
+        then = f"; then {', '.join(coming)}" if coming else ""
+        return f"{stage}{_left(*self.known, spent)}{then}"
+
+    def _update(self) -> None:
+        if self.status is not None:
+            self.status.update(self.line())
+
+    def _watched(self) -> None:
+        """Tell a line a minute, and stop the work where its time is over."""
+        told = perf_counter()
+        while not self._over.wait(SHORT):
+            now = perf_counter()
+            self._update()
+            if self.console is None and now - told >= A_MINUTE and self.running in self.started:
+                said(self.line())
+                told = now
+            late = self.at_most is not None and now - self.begun > A_MINUTE * self.at_most
+            if late and self.running != WRITE:
+                self.stopped = True
+                interrupt_main()
+                return
 
     def _ended(self, stage: str, spent: float) -> None:
         del self.started[stage]

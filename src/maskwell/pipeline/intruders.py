@@ -6,37 +6,21 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks, Sample
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks
 from ..attacks.running import attack_by
-from ..attacks.search import block_codes
-from ..errors import NoLaw
+from ..errors import BadPlan, NoLaw
 from .stages import Step
 
 if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ReleasePlan
-    from ..table import Table
 
-MOST_TARGETS = 5_000  # beyond so many records, the default intruders look for a sample of them
-SAMPLE = 1_000
-UNTOLD_SAMPLE = 200  # of these for who must average over all noise that may be: a sample, with its interval
-LARGEST_BLOCK = 5_000  # records that compete for each other one-to-one, or help each other
 BY_THE_CARD = ("noise", "posterior")  # distances of the nearest-record intruder that need the card
 
 
-def intruders_of(plan: ReleasePlan, table: Table) -> tuple[dict[str, Any], list[str]]:
-    """Return the intruders by name, and what to say of them."""
-    if plan.intruders:
-        return dict(plan.intruders), []
-    shared, said = dict(plan.targets.shared), []
-    if not {"largest_target_block", "targets"} & set(shared) and len(table) > MOST_TARGETS:
-        shared["targets"] = Sample(SAMPLE)
-        said.append(
-            f"the intruders look for {SAMPLE:,} of the records, drawn by the key: [targets] says otherwise"
-        )
-    return default_intruders(shared), said
+def intruders_of(plan: ReleasePlan) -> dict[str, Any]:
+    """Return the intruders by name: those of the plan, or the default ones."""
+    return dict(plan.intruders) if plan.intruders else default_intruders(plan.targets.shared)
 
 
 def intruders_beside(plan: Linkage) -> dict[str, Any]:
@@ -60,15 +44,12 @@ def default_intruders(shared: Mapping[str, Any]) -> dict[str, Any]:
     Who is without the card has a prior on the noise in its place and takes the likeliest record: of the kernels the one
     that a prior far from the truth misleads least.
     """
-    untold = {"targets": Sample(UNTOLD_SAMPLE), **shared}
-    if isinstance(untold["targets"], Sample):
-        untold["targets"] = Sample(min(untold["targets"].sample, UNTOLD_SAMPLE))
     printed = {name: value for name, value in shared.items() if name != "fields"}
     return {
         "Winkler's matcher": Linkage(**shared),
         "nearest record": NearestRecord(**shared),
         "nearest, informed": NearestRecord(**shared, distance="posterior"),
-        "without the card": BayesIntruder(**untold, prior=Prior(), kernel="forward"),
+        "without the card": BayesIntruder(**shared, prior=Prior(), kernel="forward"),
         "knows the law": BayesIntruder(**shared),
         "knows the law, one-to-one": BayesIntruder(**shared, assignment="one-to-one"),
         "the ceiling": BayesIntruder(**shared, helpers="all"),
@@ -96,34 +77,26 @@ def card_risk(risks: Risks) -> dict[str, float | None]:
     return {"open": max(every.values()), "sealed": hidden, "kept": hidden}
 
 
-def attacked(plans: Mapping[str, Any], masking: Masking, step: Step | None = None) -> Risks:
-    """Attack a masking by all intruders, each of whom is told of in turn."""
+def attacked(
+    plans: Mapping[str, Any],
+    masking: Masking,
+    step: Step | None = None,
+    untried: Mapping[str, str] | None = None,
+) -> Risks:
+    """Attack a masking by all intruders, each of whom is told of in turn; `untried` says of some why they do not."""
     shared = dict[Any, Any]()
     found: dict[str, Risk] = {}
     refused: dict[str, str] = {}
     for number, (name, plan) in enumerate(plans.items(), start=1):
-        if too_many := _too_many(plan, masking):
-            refused[name] = too_many
+        if why := (untried or {}).get(name):
+            refused[name] = why
         else:
             try:
                 found[name] = replace(attack_by(plan, masking, None, shared)[0], attack=plan)
-            except NoLaw as error:
+            except (NoLaw, BadPlan) as error:  # what is wrong with a plan was said before any noise was drawn
                 refused[name] = str(error)
         if step is not None:
             step(number, len(plans))
     if not found:
         raise NoLaw(list(refused.values()))
     return Risks(found, refused)
-
-
-def _too_many(plan: Any, masking: Masking) -> str:
-    """Say why an intruder who lets records compete is not tried on very large blocks."""
-    competing = getattr(plan, "assignment", "best") != "best" or getattr(plan, "helpers", 0) == "all"
-    if not competing:
-        return ""
-    table = masking.release.table
-    blocks, _ = block_codes(table, table, plan.match_columns(table.schema))
-    largest = int(np.bincount(blocks).max())
-    if largest <= LARGEST_BLOCK:
-        return ""
-    return f"not tried: {largest:,} records of one block would compete; give match_blocks that are finer"

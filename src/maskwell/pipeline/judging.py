@@ -1,4 +1,9 @@
-"""Whether the tolerance holds: for each intruder that the plan names, by the figure that it is about."""
+"""Whether the tolerance holds: for each intruder that the plan names, by the figure that it is about.
+
+Where targets were sampled the unsafe end of the figure's 95% interval must meet the tolerance, not the figure. Who is
+held to the tolerance and was not tried, or on a part of the targets that has no interval, is not judged: then the
+tolerance is not met, whatever the others find.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +13,32 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import Fingerprint, Risk, Risks
-from ..calibration.judging import ALL, WORST_DECILE, check_has_h, counted, measure_of
+from ..attacks.risk import wilson
+from ..attacks.targets import Quantiles
+from ..calibration.estimates import figure_of
+from ..calibration.judging import ALL, WORST_DECILE, Counts, check_has_h, counted, measure_of
+from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
     from ..plan import ReleasePlan
     from ..table import Table
 
 ROUNDING = 1e-9
+ONE_SIDE, Z = 0.025, 1.959964  # of a 95% interval: the chance beyond one end, and the normal quantile there
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One intruder against the tolerance: the figure it is about, and by how much that exceeds it (negative: met)."""
+    """One intruder against the tolerance: the figure it is about, and by how much that exceeds it (negative: met).
+
+    Where his targets are a sample, `end` is the unsafe end of the figure's interval, and the excess is about that.
+    """
 
     name: str
     figure: float
     excess: float
     said: str
+    end: float | None = None
 
     @property
     def met(self) -> bool:
@@ -40,16 +54,15 @@ class Judge:
     held: tuple[str, ...]
     over: str
     truth: Table
-    named: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: ReleasePlan, intruders: dict[str, Any], truth: Table) -> Judge:
         """Read it from a plan."""
         over = ALL if plan.tolerance.over == "all" else WORST_DECILE
-        return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth, plan.tolerance.intruders)
+        return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth)
 
     def standings(self, risks: Risks) -> tuple[Standing, ...]:
-        """Judge the intruders for whom the tolerance is to hold, the worst first; the refused ones are left out."""
+        """Judge the intruders for whom the tolerance is to hold, the worst first; who was not tried is left out."""
         found = [self._standing(name, risks) for name in self.held if name in risks]
         return tuple(sorted(found, key=lambda one: -one.excess))
 
@@ -63,34 +76,48 @@ class Judge:
         check_has_h(name, risk, measure)
         counts = counted(risk, self.truth, self.over)
         top, bottom = measure.parts(counts)
-        excess = float(measure.excess(np.asarray(top), np.asarray(bottom)))
-        figure = top / bottom if bottom else float("inf") if top else 0.0
+        figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")
+        if risk.interval is not None:
+            top, bottom = _unsafe_end(self.tolerance, counts)
+            end = figure_of(top, bottom)
+            far = "little" if measure.at_least else "much"
+            whom += f" in a sample, of all it may be as {far} as {measure.shown(end)} (95%)"
+        excess = float(measure.excess(np.asarray(top), np.asarray(bottom)))
         side = "at least" if measure.at_least else "at most"
         said = (
             f"{name}: {measure.name} {measure.shown(figure)} of {whom}; tolerated is {side} "
             f"{measure.shown(measure.limit)}"
         )
-        return Standing(name, figure, excess, said)
+        return Standing(name, figure, excess, said, end)
 
     def worst(self, risks: Risks) -> Standing | None:
         """Return the intruder who exceeds the tolerance most."""
         return next(iter(self.standings(risks)), None)
 
     def met(self, risks: Risks) -> bool:
-        """Whether the tolerance holds for all whom it is about; not where none of them could be tried."""
+        """Whether the tolerance holds for all of these whom it is about; not where there are none."""
         standings = self.standings(risks)
         return bool(standings) and standings[0].met
 
     def reasons(self, risks: Risks) -> list[str]:
-        """Say who exceeds the tolerance, and who could not be tried."""
-        said = [one.said for one in self.standings(risks) if not one.met]
-        said += [
-            f"{name} is named in the tolerance and could not be tried"
-            for name in self.named
-            if name not in risks
+        """Say who exceeds the tolerance."""
+        return [one.said for one in self.standings(risks) if not one.met]
+
+    def not_judged(self, risks: Risks) -> list[str]:
+        """Say who is held to the tolerance and was not tried, or on a part of the targets without an interval."""
+        untried = {name: risks.refused.get(name, "") for name in self.held if name not in risks}
+        said = [
+            f"{name} is held to the tolerance and was not tried" + (f": {why}" if why else "")
+            for name, why in untried.items()
         ]
-        return said or ([] if self.standings(risks) else ["no intruder of the tolerance could be tried"])
+        said += [
+            f"{name} is held to the tolerance and looked for {risks[name].targets:,} chosen records alone, which say "
+            "nothing of the others: leave quantiles out of his targets"
+            for name in self.held
+            if name in risks and isinstance(getattr(risks[name].attack, "targets", None), Quantiles)
+        ]
+        return said
 
     def hopeless(self, intruders: dict[str, Any], floor: float) -> bool:
         """Whether no noise can meet the tolerance, because one of its intruders looks at the fingerprint alone."""
@@ -104,3 +131,19 @@ class Judge:
         except BadPlan:
             return True
         return False
+
+
+def _unsafe_end(tolerance: Any, counts: Counts) -> tuple[float, float]:
+    """Return the parts of a figure as far on the unsafe side as the sample of targets lets that of all lie.
+
+    A rate has Wilson's interval, as the risk shows it, a mean h the normal one; each other share that of its count.
+    """
+    measure = measure_of(tolerance)
+    top, bottom = measure.parts(counts)
+    end = measure.unsafe_end(top, bottom, float(measure.judged(counts)), ONE_SIDE)
+    if isinstance(tolerance, MaxRate):
+        return wilson(min(top, 1.0), counts.targets)[1], 1.0
+    if isinstance(tolerance, ExpectedH) and counts.h is not None and len(counts.h) > 1:
+        reach = Z * float(counts.h.std(ddof=1)) / len(counts.h) ** 0.5
+        return max(min(end[0], top - reach), 0.0), 1.0
+    return end

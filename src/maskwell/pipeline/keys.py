@@ -42,6 +42,8 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
     if not kept.exists():
         return Key.from_os(), []
     count = len(refused_before(private))
+    if not count:
+        return read_key(kept), ["the key is that of a run that did not end: what it calibrated is used"]
     runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
     return read_key(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
 
@@ -59,11 +61,16 @@ def keep_refused(outcome: Outcome, key: Key) -> None:
     """Keep the key of a run that was refused, and put what was found on record."""
     private = outcome.plan.output.private
     attempts = [*refused_before(private), _figures(outcome)]
+    keep_key(private, key)
+    _write(private / REFUSED / ATTEMPTS, json.dumps(attempts, indent=1) + "\n")
+
+
+def keep_key(private: Path, key: Key) -> None:
+    """Keep the key of a run that calibrates, so that the next run can use what this one found."""
     private.mkdir(mode=0o700, exist_ok=True)
     folder = private / REFUSED
     folder.mkdir(mode=0o700, exist_ok=True)
     _write(folder / KEY, key.secret.hex() + "\n")
-    _write(folder / ATTEMPTS, json.dumps(attempts, indent=1) + "\n")
 
 
 def forget_refused(private: Path) -> None:
@@ -79,7 +86,7 @@ def _figures(outcome: Outcome) -> dict[str, Any]:
     masks = outcome.plan.to_dict()["masks"]
     return {
         "masks": masks,
-        "reasons": list(outcome.reasons),
+        "reasons": [*outcome.reasons, *outcome.not_judged],
         "attempts": [a.to_dict() for a in outcome.attempts],
     }
 

@@ -7,6 +7,7 @@ the card. The same keyed draws are made larger instead, and every attempt is on 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from ..masking import Mask
     from ..plan import ReleasePlan
     from ..table import Table
+    from .budget import Budget
 
-MOST_ATTEMPTS = 12
+MOST_ATTEMPTS = 8  # to meet the tolerance, each with attacks by those who found too much, in all
 RAISED = 0.05  # by which share the scale is raised; twice that the second time, and so on
 MOST_ROUNDS = 4  # of swaps, each to a tighter tolerance
 LEFT_TO_OTHERS = 0.65  # of the tolerance, for a nearest record where a Bayesian intruder finds too much too
@@ -47,6 +49,9 @@ class Situation:
     key: Key | None = field(repr=False)
     earlier: Masking | None = field(repr=False)
     stages: Stages = field(repr=False)
+    budget: Budget | None = field(default=None, repr=False)
+    untried: Mapping[str, str] = field(default_factory=dict, repr=False)
+    keeps_key: bool = False
 
     def drawn(self, mask: Any) -> Masking:
         """Mask by the one key of this release: the same words at every scale."""
@@ -58,7 +63,12 @@ class Situation:
         plans = {name: plan for name, plan in self.intruders.items() if only is None or name in only}
         with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
-            return attacked(plans, masking, step)
+            return attacked(plans, masking, step, self.untried)
+
+    @property
+    def may_swap(self) -> bool:
+        """Whether the attacks that a swap makes are within the budget."""
+        return self.budget is None or self.budget.swaps
 
     def at(self, mask: Any, factor: float) -> Any:
         """Return the masks with the scale of their noise times a factor."""
@@ -84,17 +94,43 @@ def meet(case: Situation, mask: Any) -> Met:
     while True:
         own = case.at(mask, factor)
         masking = case.drawn(own)
-        before = case.attacked(masking)
+        before = _attacked_first(case, masking, attempts)
         attempts.append(attempt(case, before, factor, "raised" if attempts else first))
         found = Met(masking, before, before, tuple(attempts), own)
-        if not attempts[-1].met and case.plan.swap is not None:
+        if not attempts[-1].met and case.plan.swap is not None and case.may_swap:
             found = exchanged(case, found, attempts)
-        if attempts[-1].met or len(attempts) >= MOST_ATTEMPTS:
-            return replace(found, attempts=tuple(attempts))
-        following = _following(case, mask, factor, attempts)
-        if following is None:
-            return replace(found, attempts=tuple(attempts))
+        following = None if attempts[-1].met else _following(case, mask, factor, attempts)
+        if following is None or len(attempts) >= MOST_ATTEMPTS:
+            return _completed(case, replace(found, attempts=tuple(attempts)))
         factor = following
+
+
+def _completed(case: Situation, found: Met) -> Met:
+    """Let those attack what would leave who have not yet, because another found too much."""
+    known = {*found.after, *found.after.refused}
+    left = tuple(name for name in case.intruders if name not in known)
+    if not left:
+        return found
+    after = _joined(case, found.after, case.attacked(found.masking, "attack again", left))
+    return replace(found, after=after, before=after if found.after is found.before else found.before)
+
+
+def _attacked_first(case: Situation, masking: Masking, attempts: list[Attempt]) -> Risks:
+    """Attack by all; after an attempt in vain first by who found too much, and by others where he no longer does."""
+    if not attempts or attempts[-1].worst not in case.intruders:
+        return case.attacked(masking)
+    worst = attempts[-1].worst
+    first = case.attacked(masking, only=(worst,))
+    others = tuple(name for name in case.intruders if name != worst)
+    if not others or (not case.judge.met(first) and case.plan.swap is None):
+        return first
+    return _joined(case, first, case.attacked(masking, only=others))
+
+
+def _joined(case: Situation, *some: Risks) -> Risks:
+    """Put what several intruders found in the order of the plan."""
+    found = {name: risks[name] for name in case.intruders for risks in some if name in risks}
+    return Risks(found, {name: why for risks in some for name, why in risks.refused.items()})
 
 
 def _following(case: Situation, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
@@ -158,9 +194,7 @@ def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *
     names = tuple(name for name in case.intruders if name != worst.name)
     if not names or (not everybody and not case.judge.met(first)):
         return first
-    others = case.attacked(swapped, "attack again", names)
-    found = {name: risks[name] for name in case.intruders for risks in (first, others) if name in risks}
-    return Risks(found, {**first.refused, **others.refused})
+    return _joined(case, first, case.attacked(swapped, "attack again", names))
 
 
 def _limit(case: Situation, risks: Risks, against: str) -> Any:

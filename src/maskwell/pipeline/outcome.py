@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ..masking import Masking, Swapping
     from ..plan import ReleasePlan
     from ..utility import Utility
+    from .budget import Budget
 
+PASSED, NOT_JUDGED, REFUSED = "passed", "not judged", "refused"
 MOST_REASONS = 8
 WIDTH = 100
 
@@ -68,8 +70,11 @@ class Outcome:
 
     `reasons` say why it did not pass; where it left all the same, `despite` has the reason that was given. `floor` is
     what no noise protects, `before` what the intruders find under the noise alone, `after` what they find in the file
-    that would leave. `card_risk` is the largest rate where the card is open, sealed or kept. `mind` is said of other
-    releases in the private folder, `seconds` are those of the stages: both are for the eye alone, no file has them.
+    that would leave. `not_judged` says which intruders are held to the tolerance and were not tried, or what else keeps
+    the verdict open: then it is "not judged". Where it is refused before any noise is drawn there is no masking,
+    utility or audit. `budget` has how many targets each intruder looks for, by the table of costs. `card_risk` is the
+    largest rate where the card is open, sealed or kept. `mind` is said of other releases in the private folder,
+    `seconds` are those of the stages: both are for the eye alone, no file has them.
     `release` and `private` are nothing where nothing was written.
     """
 
@@ -79,14 +84,16 @@ class Outcome:
     despite: str | None
     floor: Risk
     calibration: Calibration | None
-    masking: Masking = field(repr=False)
+    masking: Masking | None = field(repr=False)
     before: Risks
     after: Risks
     swapping: Swapping | None
-    utility: Utility
-    audit: Audit
+    utility: Utility | None
+    audit: Audit | None
     attempts: tuple[Attempt, ...]
     card_risk: Mapping[str, float | None]
+    not_judged: tuple[str, ...] = ()
+    budget: Budget | None = None
     advice: tuple[Advice, ...] = ()
     held: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -100,22 +107,38 @@ class Outcome:
         """Whether the file may leave: it passed, or somebody said why it does in spite of that."""
         return self.passed or self.despite is not None
 
+    @property
+    def verdict(self) -> str:
+        """The answer in a word or two: passed, not judged (nothing but that stands against it), or refused."""
+        if self.passed:
+            return PASSED
+        return NOT_JUDGED if self.not_judged and not self.reasons else REFUSED
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise comes from a small seed: then this is for studies, whatever its figures."""
+        return self.masking is not None and self.masking.card.seeded
+
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: no record; the same plan and key give the same ones."""
         return {
             "passed": self.passed,
+            "verdict": self.verdict,
             "reasons": list(self.reasons),
+            "not_judged": list(self.not_judged),
             "despite": self.despite,
             "plan": self.plan.to_dict(),
             "held": list(self.held),
+            "not_held": dict(self.plan.tolerance.not_held),
+            "budget": None if self.budget is None else self.budget.to_dict(),
             "floor": self.floor.to_dict(),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
-            "masking": self.masking.to_dict(),
+            "masking": None if self.masking is None else self.masking.to_dict(),
             "before": self.before.to_dict(),
             "after": self.after.to_dict(),
             "swapping": None if self.swapping is None else self.swapping.to_dict(),
-            "utility": self.utility.to_dict(),
-            "audit": self.audit.to_dict(),
+            "utility": None if self.utility is None else self.utility.to_dict(),
+            "audit": None if self.audit is None else self.audit.to_dict(),
             "attempts": [one.to_dict() for one in self.attempts],
             "card_risk": dict(self.card_risk),
             "advice": [one.to_dict() for one in self.advice],
@@ -129,28 +152,32 @@ class Outcome:
         """Return what fits on one screen."""
         lines = [f"{self._head()}", f"  tolerance   {self.plan.tolerance.tolerance}"]
         lines += _wrapped(f"by {', '.join(self.held)}", "              ")
+        for name, reason in self.plan.tolerance.not_held.items():
+            lines += _wrapped(f"not held: {name} ({reason})", "              ")
         lines += [
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
         ]
         if self.reasons:
             lines += ["", "why not", *_items(self.reasons)]
-        lines += ["", *self._risk_lines(), "", *self._trace_lines()]
-        failed = [f"{one.check}: {one.said}" for one in self.audit.failures]
-        counts = f"{len(self.audit.failures)} fail, {len(self.audit.warnings)} warn"
-        lines += ["", f"audit: {counts}, of {len(self.audit)} checks", *_items(failed)]
+        if self.not_judged:
+            lines += ["", "not judged", *_items(self.not_judged)]
+        lines += ["", *self._risk_lines(), *(["", *self._trace_lines()] if self.attempts else [])]
+        lines += self._audit_lines()
         if self.advice:
             lines += ["", "what would change it", *_items([str(one) for one in self.advice])]
         lines += ["", "mind", *_items(self.mind)] if self.mind else []
         if self.release is not None:
-            leaves = "for studies:" if self.masking.card.seeded else "may leave:"
+            leaves = "for studies:" if self.seeded else "may leave:"
             lines += ["", f"{leaves:<15}{self.release}", f"stays inside:  {self.private}"]
         return lines
 
     def _head(self) -> str:
         if self.passed:
-            return "Release: passed" + (", for studies only (--seed)" if self.masking.card.seeded else "")
+            return "Release: passed" + (", for studies only (--seed)" if self.seeded else "")
         if self.despite is not None:
             return f"Release: NOT passed, released despite that ({self.despite})"
+        if self.verdict == NOT_JUDGED:
+            return "Release: NOT JUDGED, nothing is released"
         return "Release: REFUSED, nothing is released"
 
     def _risk_lines(self) -> list[str]:
@@ -170,6 +197,13 @@ class Outcome:
         ]
         card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
         return ["found by", *rows, *_items(refused), f"  {card}"]
+
+    def _audit_lines(self) -> list[str]:
+        if self.audit is None:
+            return []
+        failed = [f"{one.check}: {one.said}" for one in self.audit.failures]
+        counts = f"{len(self.audit.failures)} fail, {len(self.audit.warnings)} warn"
+        return ["", f"audit: {counts}, of {len(self.audit)} checks", *_items(failed)]
 
     def _trace_lines(self) -> list[str]:
         return [

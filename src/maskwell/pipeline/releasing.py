@@ -14,12 +14,15 @@ from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellWarning
 from ..keystream import Key
 from ..plan import ReleasePlan
+from .budget import budgeted
 from .classes import Coded
 from .intruders import card_risk, intruders_of
 from .judging import Judge
 from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_of, refused_before
 from .meeting import Situation, meet
+from .noise_search import searched_noise
 from .outcome import Outcome
+from .preconditions import not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .stages import Progress, Stages
 from .verdict import compared, judged
@@ -58,15 +61,12 @@ def release(
     own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
-        case, notes, mind = _situation(wanted, own, stages)
-        outcome = _found(case, despite, tuple(notes))
+        case, mind = _situation(wanted, own, stages)
+        outcome = _found(case, despite)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
-    is_kept = (
-        own is None and wanted.output.earlier is None
-    )  # the key is ours to keep, whether this leaves or not
     if not outcome.leaves:
-        if is_kept and case.key is not None:
+        if case.keeps_key and case.key is not None and outcome.masking is not None:
             keep_refused(outcome, case.key)
             mind = [
                 *mind,
@@ -75,8 +75,8 @@ def release(
         return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
     outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
-        _written(outcome, reports, sealing, refused_before(wanted.output.private) if is_kept else [])
-        if is_kept:
+        _written(outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else [])
+        if case.keeps_key:
             forget_refused(wanted.output.private)
     target = wanted.output
     return replace(outcome, release=target.release, private=target.private, seconds=dict(stages.seconds))
@@ -103,33 +103,42 @@ def _checked(
     return partial(seal, passphrase=passphrase)
 
 
-def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situation, list[str], list[str]]:
+def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situation, list[str]]:
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
     with stages.stage("check"):
         mask = plan.mask(table.schema)
-        mask.card(table)
+        card = mask.card(table)
         coded = Coded.of(table, mask)
-        intruders, said = intruders_of(plan, table)
+        intruders = intruders_of(plan)
         for own in coded.attacks(intruders).values():
             own.eligible_records(coded.table)
         judge = Judge.of(plan, intruders, coded.table)
         if not judge.held:
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
+        intruders, budget = budgeted(plan, intruders, coded, card, judge.held)
+        untried = {part.name: part.why for part in budget.parts if part.why}
+        untried |= not_possible(intruders, table, card)
     mind: list[str] = []
-    if key is None and earlier is None:
+    keeps_key = key is None and earlier is None  # it is ours to keep, whether this leaves or not
+    if keeps_key:
         key, mind = key_of(plan, table)
-    case = Situation(plan, table, mask, coded, intruders, judge, key, earlier, stages)
-    return case, said, mind
+    case = Situation(
+        plan, table, mask, coded, intruders, judge, key, earlier, stages, budget, untried, keeps_key
+    )
+    return case, mind
 
 
-def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outcome:
+def _found(case: Situation, despite: str | None) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
             case.coded.mask, case.coded.table, next(iter(case.coded.attacks(case.intruders).values()))
         )
+        refused = None if despite is not None else refused_at_once(case, floor)
+    if refused is not None:
+        return refused
     calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     found = meet(case, mask)
@@ -144,6 +153,7 @@ def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outco
         plan=case.plan,
         passed=verdict.passed,
         reasons=reasons,
+        not_judged=verdict.not_judged,
         despite=None if verdict.passed else despite,
         floor=floor,
         calibration=calibration,
@@ -155,8 +165,9 @@ def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outco
         audit=verdict.audit,
         attempts=found.attempts,
         card_risk=card_risk(found.after),
+        budget=case.budget,
         held=case.judge.held,
-        notes=(*said, *notes, *masking.notes),
+        notes=(*_budget_notes(case), *notes, *masking.notes),
     )
     if verdict.passed:
         return outcome
@@ -165,52 +176,26 @@ def _found(case: Situation, despite: str | None, said: tuple[str, ...]) -> Outco
     return replace(outcome, advice=advised(case, found, verdict, floor))
 
 
+def _budget_notes(case: Situation) -> list[str]:
+    said = [] if case.budget is None else case.budget.notes()
+    if case.plan.swap is not None and not case.may_swap:
+        said.append(
+            "no records are exchanged: the attacks that this takes on all targets are above the budget ([budget])"
+        )
+    return said
+
+
 def _unmet(calibration: Calibration) -> str:
     return "; ".join(["no noise was found that meets the tolerance and the bounds", *calibration.notes[:1]])
 
 
 def _calibrated(case: Situation, floor: Risk) -> tuple[Calibration | None, list[str]]:
     """Search the weakest noise where the plan asks for it and the floor leaves any hope."""
-    own = case.plan.calibrate
-    if own is None:
+    if case.plan.calibrate is None:
         return None, []
     if case.plan.swap is None and case.judge.hopeless(case.intruders, floor.rate):
         return None, [f"not calibrated: {floor.rate:.1%} of the targets are found whatever the noise"]
-    from ..attacks import Fingerprint
-    from ..calibration import calibrate
-
-    attacks = {
-        name: plan
-        for name, plan in case.coded.attacks(case.intruders).items()
-        if name in case.judge.held and not isinstance(plan, Fingerprint)
-    }
-    bounds = _bounds(case.plan)
-    with case.stages.stage("calibrate") as step:
-        trials = iter(range(1, 10_000))
-        found = calibrate(
-            case.coded.mask,
-            case.coded.table,
-            attacks,
-            case.judge.tolerance,
-            over=case.judge.over,
-            key=case.key if case.earlier is None else case.earlier.key,
-            replicates=own.replicates,
-            confirmations=own.confirmations,
-            precision=own.precision,
-            level=own.level,
-            per_column=own.per_column,
-            floor="report",
-            progress=lambda _: step(next(trials)),
-            bounds=bounds,
-        )
-    return found, []
-
-
-def _bounds(plan: ReleasePlan) -> list[Any]:
-    from ..calibration import Bound
-
-    bounded = [(one, one.at_most_wider) for one in plan.models if one.at_most_wider is not None]
-    return [Bound(one.formula, one.family, most) for one, most in bounded]
+    return searched_noise(case)
 
 
 def _written(
@@ -220,14 +205,15 @@ def _written(
     refused: list[dict[str, Any]],
 ) -> None:
     """Write both halves with the reports; the private one has all figures, the reason, and what was refused before."""
-    target = outcome.plan.output
+    target, masking = outcome.plan.output, outcome.masking
+    assert masking is not None
     told = replace(outcome, release=target.release, private=target.private)
     public, inside = reports(told) if reports is not None else ({}, {})
     figures = json.dumps(outcome.to_dict(), indent=1, allow_nan=False) + "\n"
     inside = {**inside, OUTCOME: figures}
     if refused:
         inside[ATTEMPTS] = json.dumps(refused, indent=1) + "\n"
-    outcome.masking.write(
+    masking.write(
         release=target.release,
         private=target.private,
         format=target.format,

@@ -25,15 +25,16 @@ SLIGHT = 0.02  # share of records that were exchanged up to which a forecast lea
 
 @dataclass(frozen=True)
 class Verdict:
-    """Why a masking may not leave: nothing said is yes."""
+    """Why a masking may not leave, and what could not be judged: nothing said of either is yes."""
 
     reasons: tuple[str, ...]
     audit: Audit
+    not_judged: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
         """Whether nothing stands against it."""
-        return not self.reasons
+        return not self.reasons and not self.not_judged
 
 
 def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | None = None) -> Verdict:
@@ -43,7 +44,7 @@ def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | N
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
-    return Verdict((*case.judge.reasons(risks), *wider, *failed), found)
+    return Verdict((*case.judge.reasons(risks), *wider, *failed), found, tuple(case.judge.not_judged(risks)))
 
 
 def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KEYS = "role: key"  # as the only column of a mask: every number that has this role
 OF_RELEASES = (
-    *("tolerance", "calibrate", "swap", "intruders", "targets", "models"),
+    *("tolerance", "calibrate", "swap", "intruders", "targets", "budget", "models"),
     *("utility", "audit", "card", "report"),
 )  # sections that only `maskwell release` reads
 _NAMES = [name for name in MASKS if name != "Chain"]

@@ -15,6 +15,7 @@ from .sections import (
     TOLERATED,
     WITH_H,
     AuditPlan,
+    BudgetPlan,
     CalibratePlan,
     CardPlan,
     ModelPlan,
@@ -27,6 +28,7 @@ from .sections import (
 
 ONCE: dict[str, Any] = {
     "targets": TargetsPlan,
+    "budget": BudgetPlan,
     "utility": UtilityPlan,
     "audit": AuditPlan,
     "card": CardPlan,
@@ -50,6 +52,7 @@ class ReleasePlan(MaskPlan):
     swap: SwapPlan | None = None
     intruders: tuple[tuple[str, Any], ...] = ()
     targets: TargetsPlan = field(default_factory=TargetsPlan)
+    budget: BudgetPlan = field(default_factory=BudgetPlan)
     models: tuple[ModelPlan, ...] = ()
     utility: UtilityPlan = field(default_factory=UtilityPlan)
     audit: AuditPlan = field(default_factory=AuditPlan)
@@ -60,15 +63,14 @@ class ReleasePlan(MaskPlan):
         """Return the names of the intruders, of these, by whom the tolerance is to hold.
 
         They are those named in the plan. Where it names none they are all but the ceiling, which nobody reaches
-        who does not know everybody else; for a tolerance on h those who have one.
+        who does not know everybody else, and those under `not_held`; for a tolerance on h those who have one.
         """
         if self.tolerance.intruders:
             return self.tolerance.intruders
+        left = {name: attack for name, attack in intruders.items() if name not in self.tolerance.not_held}
         if self.tolerance.on_h:
-            return tuple(
-                name for name, attack in intruders.items() if type(attack).__name__ == "NearestRecord"
-            )
-        return tuple(name for name, attack in intruders.items() if getattr(attack, "helpers", 0) != "all")
+            return tuple(name for name, attack in left.items() if type(attack).__name__ == "NearestRecord")
+        return tuple(name for name, attack in left.items() if getattr(attack, "helpers", 0) != "all")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, which `from_dict` reads back; keys that are not set are left out."""
@@ -109,7 +111,7 @@ def _tolerance(given: Any, problems: list[str]) -> Any:
     if not isinstance(given, Mapping):
         problems.append(f"{where} must be a section: write {where} on a line of its own, its keys below")
         return None
-    found = unknown(given, (*TOLERATED, "intruders", "over"), where)
+    found = unknown(given, (*TOLERATED, "intruders", "over", "not_held"), where)
     kinds = [name for name in TOLERATED if name in given]
     if len(kinds) > 1:
         found.append(f"{where}: give one of {', '.join(kinds)}, not several")
@@ -124,6 +126,12 @@ def _tolerance(given: Any, problems: list[str]) -> Any:
         about["over"] = _of_type(str, given["over"])
         if about["over"] is None:
             found.append(f"{where}: over must be {wanted(str)}")
+    if "not_held" in given:
+        about["not_held"] = _of_type(dict[str, str], given["not_held"])
+        if about["not_held"] is None:
+            found.append(
+                f'{where}: not_held must be a table of reasons, such as {{ "knows the law" = "why" }}'
+            )
     problems += found
     return built(TolerancePlan, {k: v for k, v in about.items() if v is not None}, where, problems)
 
@@ -214,6 +222,7 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     if tolerance is not None:
         found += [f"[tolerance]: {said}" for said in _strangers(tolerance.intruders, names)]
+        found += [f"[tolerance.not_held]: {said}" for said in _strangers(tolerance.not_held, names)]
         without = (
             [n for n in tolerance.intruders if n in names and not _has_h(n, own)] if tolerance.on_h else []
         )

@@ -30,16 +30,26 @@ LARGEST_AUDITED = 20_000
 
 @dataclass(frozen=True, slots=True)
 class TolerancePlan:
-    """What is tolerated, by which intruders (none named: by all but the ceiling), over which of their targets."""
+    """What is tolerated, by which intruders (none named: by all but the ceiling), over which of their targets.
+
+    `not_held` names intruders whom the tolerance is not held against, each with a reason, which goes on record.
+    """
 
     tolerance: Any = FIFTEEN_PERCENT
     intruders: tuple[str, ...] = ()
     over: str = "all"
+    not_held: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.tolerance, tuple(TOLERANCES[name] for name in TOLERATED)):
             raise BadPlan(f"say what is tolerated by one of {', '.join(TOLERATED)}")
-        raise_all(_choice("over", self.over, OVER), BadPlan)
+        problems = _choice("over", self.over, OVER)
+        for name, reason in self.not_held.items():
+            if not reason.strip():
+                problems.append(f"not_held: {name!r} needs a reason, which goes on record")
+            if name in self.intruders:
+                problems.append(f"{name!r} is among the intruders and under not_held: take him out of one")
+        raise_all(problems, BadPlan)
 
     @property
     def on_h(self) -> bool:
@@ -51,6 +61,8 @@ class TolerancePlan:
         out: dict[str, Any] = dict(self.tolerance.to_dict())
         if self.intruders:
             out["intruders"] = list(self.intruders)
+        if self.not_held:
+            out["not_held"] = dict(self.not_held)
         return out | {"over": self.over}
 
 
@@ -73,6 +85,17 @@ class CalibratePlan:
         for name, most in (("precision", 1.0), ("level", 0.5)):
             if not 0 < getattr(self, name) < most:
                 problems.append(f"{name} is a number between 0 and {most:g}, not {getattr(self, name)!r}")
+        raise_all(problems, BadPlan)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetPlan:
+    """How much is computed, in minutes of two cores by the table of costs: a count, and no clock, decides."""
+
+    minutes: float = 5.0
+
+    def __post_init__(self) -> None:
+        problems = [] if self.minutes > 0 else ["minutes is a number above 0, such as 5"]
         raise_all(problems, BadPlan)
 
 

@@ -10,12 +10,16 @@ from .at_risk import UNKNOWN, Share, by_block, by_outlyingness
 from .elements import Child, Html, joined, listed, paragraph, tag
 from .wording import (
     counted,
+    every_reason,
     held_names,
+    is_not_judged,
     is_seeded,
     knows,
     leaves_words,
     limit_rate,
+    not_held_words,
     percent,
+    sampled_words,
     sentence,
     title_of,
     tolerance_words,
@@ -55,11 +59,13 @@ def _verdict(outcome: Any) -> Html:
             answer = "This would pass, but is for studies only."
             return _box("fair", "!", answer, joined(seeded, paragraph(held + written)))
         return _box("good", "✓", "This may be released.", paragraph(held + written))
-    reasons = listed(sentence(reason) for reason in outcome.reasons)
+    reasons = listed(sentence(reason) for reason in every_reason(outcome))
     if outcome.despite:
         why = paragraph(tag("strong", "The reason given: "), outcome.despite)
         answer = "For studies only, and written" if seeded else "Released"
         return _box("bad", "!", f"{answer} despite the findings below.", joined(seeded, why, reasons))
+    if is_not_judged(outcome):
+        return _box("bad", "?", "Not judged: the tolerance is not known to hold.", reasons)
     return _box("bad", "✕", "This may not be released as it is.", reasons)
 
 
@@ -87,7 +93,8 @@ def _release_card(outcome: Any) -> Html:
     elif outcome.calibration is not None:
         said.append("The noise is the weakest that was confirmed to meet the tolerance.")
     said.append(f"{leaves_words(outcome)}.")
-    holds = "holds" if _holds(outcome) else "does not hold"
+    said += [f"{sentence(one)}" for one in not_held_words(outcome)]
+    holds = "is not judged" if outcome.not_judged else "holds" if _holds(outcome) else "does not hold"
     seeded = is_seeded(outcome)
     unit = "for studies only, made with a seed: " if seeded else ""
     unit += "released all the same: " if outcome.despite and not seeded else ""
@@ -119,6 +126,7 @@ def _risk_card(outcome: Any) -> Html:
     limit = limit_rate(outcome)
     unit = f"of {counted(risk.targets, 'target')}, by the intruder “{name}”"
     unit += f"; tolerated {100 * limit:.4g}%" if limit is not None else ""
+    unit += f" ({sampled})" if (sampled := sampled_words(risk)) else ""
     said: list[Child] = [f"{knows(name, risk)} Guessing would find {percent(risk.baseline)}."]
     if limit is None and outcome.attempts:
         last = outcome.attempts[-1]

@@ -18,6 +18,7 @@ from .wording import (
     leaves_words,
     limit_rate,
     percent,
+    sampled_words,
     sentence,
     tolerance_words,
     trimmed,
@@ -82,7 +83,10 @@ def _intruder(outcome: Any, name: str) -> dict[str, Any]:
     before = outcome.before.get(name, after)
     limit, held = limit_rate(outcome), name in held_names(outcome)
     swapped = outcome.swapping is not None and outcome.swapping.swaps > 0
-    exceeds = limit is not None and after.rate > limit + 1e-12
+    end = (
+        after.rate if after.interval is None else after.interval[1]
+    )  # of a sample the upper end must be within
+    exceeds = limit is not None and end > limit + 1e-12
     return {
         "who": name,
         "before": before.rate,
@@ -90,7 +94,7 @@ def _intruder(outcome: Any, name: str) -> dict[str, Any]:
         "said": percent(after.rate) if not swapped else f"{percent(before.rate)} → {percent(after.rate)}",
         "brief": percent(after.rate),
         "kind": ASIDE if not held else HELD if limit is None else EXCEEDS if exceeds else WITHIN,
-        "targets": f"{after.targets:,}",
+        "targets": sampled_words(after) or f"{after.targets:,}",
         "guess": percent(after.baseline),
         "sides": [percent((side or after).rate) for side in (after.his_record, after.his_values)],
     }

@@ -9,10 +9,14 @@ from .first_screen import learned, widest_interval
 from .wording import (
     advice_of,
     counted,
+    every_reason,
     held_names,
+    is_not_judged,
     is_seeded,
     noise_is_no_help,
+    not_held_words,
     percent,
+    sampled_words,
     title_of,
     tolerance_words,
     worst_name,
@@ -23,13 +27,14 @@ MOST_REASONS, MOST_ADVICE, MOST_FINDINGS, MOST_VERDICTS, MOST_INTRUDERS = 4, 3, 
 
 PASSED = "MAY BE RELEASED: the tolerance holds and no check of the audit fails"
 FOR_STUDIES = "WOULD PASS, BUT IS FOR STUDIES ONLY (--seed): run again without a seed to release"
+NOT_JUDGED = "NOT JUDGED: the tolerance is not known to hold, so that nothing is released"
 DESPITE_SEEDED = "FOR STUDIES ONLY (--seed), WRITTEN DESPITE what follows"
 
 
 def release_summary(outcome: Any) -> str:
     """Return the three answers on one screen: may it be released, who could be found, what can be learned."""
     lines = [*_wrapped(title_of(outcome), ""), *_answer(outcome), ""]
-    lines += [*_risk(outcome), "", *_learned(outcome), "", *_audit(outcome)]
+    lines += [*_risk(outcome), *_learned(outcome), *_audit(outcome)]
     lines += [*_advice(outcome), *_written(outcome)]
     return "\n".join(line.rstrip() for line in _fitting(lines))
 
@@ -55,12 +60,13 @@ def _fitting(lines: list[str]) -> list[str]:
 def _answer(outcome: Any) -> list[str]:
     if outcome.passed:
         return [FOR_STUDIES if is_seeded(outcome) else PASSED]
-    head = "MAY NOT BE RELEASED"
+    head = NOT_JUDGED if is_not_judged(outcome) else "MAY NOT BE RELEASED"
     if outcome.despite:
         head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
     lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
-    shown = outcome.reasons[:MOST_REASONS]
-    left = len(outcome.reasons) - len(shown)
+    every = outcome.not_judged if is_not_judged(outcome) else every_reason(outcome)
+    shown = every[:MOST_REASONS]
+    left = len(every) - len(shown)
     lines += [line for reason in shown for line in _wrapped(f"- {reason}")]
     return [*lines, *([f"  and {counted(left, 'more reason')}"] if left else [])]
 
@@ -78,22 +84,25 @@ def _risk(outcome: Any) -> list[str]:
         risk, before = after[name], outcome.before.get(name, after[name])
         rates = f"{percent(before.rate):>14}" if swapped else ""
         mark = "" if name in held else "   not held to it"
+        mark += f"   {said}" if (said := sampled_words(risk)) else ""
         if swapped:
-            rates += (
-                f"{percent((risk.his_record or risk).rate):>12}{percent((risk.his_values or risk).rate):>12}"
-            )
+            sides = [(side or risk).rate for side in (risk.his_record, risk.his_values)]
+            rates += "".join(f"{percent(rate):>12}" for rate in sides)
         else:
             rates += f"{percent(risk.rate):>9}"
         rates += f"{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     worst = after[worst_name(outcome)]
     lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
-    untried = [f"  not tried: {'; '.join(after.refused)}"] if after.refused else []
+    untried = _wrapped(f"not tried: {'; '.join(after.refused)}") if after.refused else []
+    untried += [line for said in not_held_words(outcome) for line in _wrapped(said)]
     return [*lines, *untried, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
 
 
 def _learned(outcome: Any) -> list[str]:
-    lines = ["what can be learned"]
+    if outcome.utility is None:
+        return []
+    lines = ["", "what can be learned"]
     if widest := widest_interval(outcome.utility):
         wider, name, formula = widest
         lines += _wrapped(
@@ -106,8 +115,10 @@ def _learned(outcome: Any) -> list[str]:
 
 def _audit(outcome: Any) -> list[str]:
     audit = outcome.audit
+    if audit is None:
+        return ["", "refused before any noise was drawn: nothing that follows could change it"]
     counts = [(len(audit.having(word)), word) for word in ("pass", "warn", "fail", "not checked")]
-    lines = ["audit: " + ", ".join(f"{count} {word}" for count, word in counts)]
+    lines = ["", "audit: " + ", ".join(f"{count} {word}" for count, word in counts)]
     bad = [*audit.failures, *audit.warnings]
     for finding in bad[:MOST_FINDINGS]:
         lines += _wrapped(f"{finding.verdict.upper()} {finding.check}: {finding.said}")

@@ -78,7 +78,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 def is_seeded(outcome: Any) -> bool:
     """Whether the noise comes from a small seed: then the release is for studies, whatever its figures."""
-    return bool(outcome.masking.card.seeded)
+    return outcome.masking is not None and bool(outcome.masking.card.seeded)
 
 
 def by_passphrase(outcome: Any) -> bool:
@@ -141,6 +141,30 @@ def tolerance_words(outcome: Any) -> str:
     if limit is not None:
         return f"at most {100 * limit:.4g}% of {whose}"
     return f"{tolerance.tolerance}" + ("" if tolerance.over == "all" else f", over {whose}")
+
+
+def is_not_judged(outcome: Any) -> bool:
+    """Whether nothing stands against it but that somebody who is held to the tolerance was not tried."""
+    return bool(outcome.not_judged) and not outcome.reasons
+
+
+def every_reason(outcome: Any) -> tuple[str, ...]:
+    """Return why it does not pass, and then what was not judged."""
+    return (*outcome.reasons, *(f"not judged: {one}" for one in outcome.not_judged))
+
+
+def not_held_words(outcome: Any) -> list[str]:
+    """Say against whom the plan does not hold the tolerance, with the reason it gives."""
+    given = outcome.plan.tolerance.not_held
+    return [f"not held to the tolerance by the plan: {name} ({reason})" for name, reason in given.items()]
+
+
+def sampled_words(risk: Risk) -> str:
+    """Say of how many targets a sample is, with the interval of the rate; nothing where all were looked for."""
+    if risk.interval is None:
+        return ""
+    low, high = risk.interval
+    return f"{risk.targets:,} sampled: {percent(low)} to {percent(high)}"
 
 
 def sentence(text: str) -> str:

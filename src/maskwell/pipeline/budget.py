@@ -1,0 +1,259 @@
+"""How much a release computes: decided before the first long step from counts and a table of costs, by no clock.
+
+Each intruder gets a share of the plan's budget for one attack on the release; who needs less leaves it to the others.
+Who needs more looks for a sample of his targets, drawn by the key (where records compete for each other, in the whole
+blocks of these), and his rate has an interval. Calibration attacks some hundred draws: the dearest intruders take no
+part in its search, and are tried on the release itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attacks import BayesIntruder, Fingerprint, Linkage, Sample
+from ..attacks.latent import EM
+from ..attacks.search import block_codes
+from ..attacks.targets import Quantiles
+from .costs import Counts, attack_seconds, em_seconds, mask_seconds, step_seconds
+
+if TYPE_CHECKING:
+    from ..card import NoiseCard
+    from ..plan import CalibratePlan, ReleasePlan
+    from ..table import Table
+    from .classes import Coded
+
+ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
+SIDES = 2  # after a swap each intruder is after the record and after the values
+LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
+MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
+SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
+SCALES, CONFIRMED = (
+    14,
+    1.5,
+)  # how many scales a search tries, and how often one is put to confirmation, on average
+LEAST_REPLICATES, LEAST_CONFIRMATIONS = 3, 5
+SWAP_ATTACKS = 12  # that a swap makes on its way, on average
+EM_SHARE = 0.5  # of an intruder's share, for the steps of EM
+LEAST_STEPS = 100  # of EM
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one intruder does: how many of his targets he looks for, on the release and in each draw of a search.
+
+    Nothing for `searched` is no part in the search; `why` says why he is not tried at all.
+    """
+
+    name: str
+    targets: int
+    sample: int
+    searched: int | None
+    seconds: float
+    fields: int
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is computed, and what that costs by the table of costs, in seconds of one core.
+
+    `rehearsals` says how often a changed plan may be masked and attacked by those whom the tolerance is held against,
+    for advice on what would pass.
+    """
+
+    minutes: float
+    parts: tuple[Part, ...]
+    replicates: int = 0
+    confirmations: int = 0
+    swaps: bool = True
+    rehearsals: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the sizes as plain data."""
+        return {
+            "minutes": self.minutes,
+            "intruders": {part.name: _figures(part) for part in self.parts},
+            "replicates": self.replicates,
+            "confirmations": self.confirmations,
+            "swaps": self.swaps,
+            "rehearsals": self.rehearsals,
+        }
+
+    def part(self, name: str) -> Part:
+        """Return the part of an intruder."""
+        return next(part for part in self.parts if part.name == name)
+
+    def notes(self) -> list[str]:
+        """Say who looks for a sample, and who takes no part in a search."""
+        said = [
+            f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key: more is above the "
+            f"budget of {self.minutes:g} minutes ([budget])"
+            for part in self.parts
+            if part.sample < part.targets and not part.why
+        ]
+        left = [part.name for part in self.parts if part.searched is None and not part.why]
+        if self.replicates and left:
+            said.append(f"tried on the release alone, not in the search for its noise: {', '.join(left)}")
+        return said
+
+
+def _figures(part: Part) -> dict[str, Any]:
+    out = asdict(part)
+    del out["name"]
+    return out | {"seconds": round(part.seconds, 3)}
+
+
+def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
+    """Count the targets and records of each block in which an intruder searches, and his fields."""
+    schema = table.schema
+    columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
+    masked = set(card.masked)
+    blocks = [name for name in columns if name in schema and not schema[name].drop]
+    clear = [name for name in blocks if name not in masked]
+    keys = {name for name in schema.with_role("key") if not schema[name].drop and name not in clear}
+    own = getattr(plan, "fields", None)
+    fields = len(own) if own else len(keys if isinstance(plan, Linkage) else keys | masked)
+    codes, _ = block_codes(table, table, clear)
+    targets = plan.eligible_records(table) if hasattr(plan, "eligible_records") else np.arange(len(table))
+    size = int(codes.max(initial=0)) + 1
+    return Counts(
+        np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size), max(fields, 1)
+    )
+
+
+def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
+    """Return the largest sample of the targets that costs no more: all, or the least one where that costs more."""
+    sizes = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).astype(np.int64))
+    fitting = [int(size) for size in sizes if attack_seconds(plan, counts, int(size)) <= seconds]
+    return max(fitting, default=int(sizes[0]))
+
+
+def budgeted(
+    plan: ReleasePlan, intruders: Mapping[str, Any], coded: Coded, card: NoiseCard, held: tuple[str, ...]
+) -> tuple[dict[str, Any], Budget]:
+    """Return the intruders as they are run, and what that comes to."""
+    total = 60.0 * plan.budget.minutes
+    counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
+    limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
+    once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
+    parts = _shared_out(limited, counts, once)
+    run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
+    mask = mask_seconds(len(coded.table), len(card.masked))
+    pass_seconds = mask + sum(parts[name].seconds for name in held if not parts[name].why)
+    budget = Budget(
+        plan.budget.minutes,
+        tuple(parts[name] for name in intruders),
+        rehearsals=int(ADVICE * total / max(pass_seconds, 1e-9)),
+    )
+    if plan.calibrate is not None:
+        budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
+    return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
+
+
+def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:
+    """Bound the steps of EM, which are else as many as it takes to come to rest."""
+    if not isinstance(attack, Linkage) or not isinstance(attack.weights, EM):
+        return attack
+    allowed = EM_SHARE * ONE_ATTACK * total / intruders
+    if em_seconds(attack, counts, None) <= allowed:
+        return attack
+    steps = max(int(allowed / step_seconds(attack.weights, counts, None)), LEAST_STEPS)
+    return replace(attack, weights=replace(attack.weights, iterations=min(steps, attack.weights.iterations)))
+
+
+def _shared_out(intruders: Mapping[str, Any], counts: Mapping[str, Counts], total: float) -> dict[str, Part]:
+    """Share the seconds of one attack out, to the cheapest first: what he leaves is for the others."""
+    whole = {name: attack_seconds(attack, counts[name], _asked(attack)) for name, attack in intruders.items()}
+    parts, left = dict[str, Part](), total
+    for place, name in enumerate(sorted(intruders, key=lambda name: whole[name])):
+        share = max(left, 0.0) / (len(intruders) - place)
+        parts[name] = _part(name, intruders[name], counts[name], share, MOST_OVER * total)
+        left -= 0.0 if parts[name].why else parts[name].seconds
+    return parts
+
+
+def _asked(attack: Any) -> int | None:
+    """Return the sample of targets that a plan asks for itself."""
+    chosen = getattr(attack, "targets", None)
+    return chosen.sample if isinstance(chosen, Sample) else None
+
+
+def _part(name: str, attack: Any, counts: Counts, share: float, most_seconds: float) -> Part:
+    asked = _asked(attack)
+    most = counts.total if asked is None else min(asked, counts.total)
+    if isinstance(getattr(attack, "targets", None), Quantiles):
+        few = len(attack.targets.at)
+        return Part(name, few, few, None, attack_seconds(attack, counts, few), counts.fields)
+    sample = sample_within(attack, counts, share, most)
+    seconds = attack_seconds(attack, counts, sample)
+    if seconds > most_seconds:
+        why = (
+            f"not tried: to look for {sample:,} targets would take {_minutes(seconds)} by the table of costs, of a "
+            "budget too small for that; give finer match_blocks, fewer fields, or more minutes in [budget]"
+        )
+        return Part(name, counts.total, sample, None, seconds, counts.fields, why)
+    return Part(name, counts.total, sample, None, seconds, counts.fields)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
+
+
+def _on(attack: Any, part: Part) -> Any:
+    """Return the attack on as many targets as his part says."""
+    if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
+        return attack
+    return replace(attack, targets=Sample(part.sample))
+
+
+def _searched(
+    budget: Budget,
+    own: CalibratePlan,
+    intruders: Mapping[str, Any],
+    held: tuple[str, ...],
+    counts: Mapping[str, Counts],
+    mask: float,
+    seconds: float,
+) -> Budget:
+    """Say who takes part in the search for the noise, on how many targets, and on how many draws."""
+    draws = SCALES * own.replicates + CONFIRMED * own.confirmations
+    part_of = min(0.5 * seconds / max(mask * draws, 1e-9), 1.0)  # of the draws: half the time is for masking
+    replicates = max(int(own.replicates * part_of), min(LEAST_REPLICATES, own.replicates))
+    confirmations = max(int(own.confirmations * part_of), min(LEAST_CONFIRMATIONS, own.confirmations))
+    draws = SCALES * replicates + CONFIRMED * confirmations
+    able = [
+        part
+        for part in budget.parts
+        if part.name in held and not part.why and not isinstance(intruders[part.name], Fingerprint)
+    ]
+    searched, left = dict[str, int](), max(seconds - mask * draws, 0.25 * seconds)
+    for place, part in enumerate(sorted(able, key=lambda part: part.seconds)):
+        attack, count, each = intruders[part.name], counts[part.name], left / (len(able) - place) / draws
+        sample = sample_within(attack, count, each, min(part.sample, SEARCH_SAMPLE))
+        cost = attack_seconds(attack, count, sample)
+        if cost <= each or not searched:
+            searched[part.name] = sample
+            left -= cost * draws
+    parts = tuple(replace(part, searched=searched.get(part.name)) for part in budget.parts)
+    return replace(budget, parts=parts, replicates=replicates, confirmations=confirmations)
+
+
+def _may_swap(
+    plan: ReleasePlan,
+    intruders: Mapping[str, Any],
+    held: tuple[str, ...],
+    counts: Mapping[str, Counts],
+    allowed: float,
+) -> bool:
+    """Whether the attacks that a swap makes, each on all targets, fit into the budget."""
+    if plan.swap is None:
+        return True
+    names = [plan.swap.intruder] if plan.swap.intruder is not None else list(held)
+    able = [name for name in names if not isinstance(intruders[name], Fingerprint)]
+    quick = [name for name in able if not isinstance(intruders[name], BayesIntruder)] or able
+    seconds = [attack_seconds(intruders[name], counts[name], None) for name in quick]
+    return not seconds or SWAP_ATTACKS * min(seconds) <= allowed

@@ -1,0 +1,117 @@
+"""What an attack costs, by counts: seconds = targets x candidates x fields x a figure of the table below.
+
+The figures are seconds of one core for one pair of records and one field, measured by `benchmarks/costs.py` and rounded
+up. They decide how many targets are looked for (see `budget`), never how long a run may take: a clock would make the
+bytes of a release depend on what else the machine does. A faster machine is told by a larger `minutes` in `[budget]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord
+from ..attacks.contract import Ints
+from ..attacks.field_choice import MOST_FIELDS
+from ..attacks.latent import EM
+from ..table import Floats
+
+PAIR_FIELD = {
+    "Linkage": 1e-8,  # two passes over the pairs
+    "NearestRecord": 1e-8,
+    "BayesIntruder": 1e-7,  # densities, also those of all true records of the block, for f(z)
+    "without the card": 6e-8,  # over the nodes of a quadrature
+    "Fingerprint": 0.0,  # sorts
+}
+PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
+LARGE_BLOCK, FEW_FIELDS = 4_000, 8
+ASSIGNED_PAIR = 4e-7  # one-to-one in a block
+COMPANY_PAIR = 1.2e-5  # the ceiling in a block: chains of matchings
+EM_CELL = 1.5e-9  # a pattern and a field in one step of EM
+RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
+START = 0.05  # an attack on anything: reading codes, sorting blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many targets and released records each block has, and how many fields are compared."""
+
+    targets: Ints
+    records: Ints
+    fields: int
+
+    @property
+    def total(self) -> int:
+        """How many targets there are."""
+        return int(self.targets.sum())
+
+    def seen(self, sample: int | None) -> Floats:
+        """Return the chance of each block that one of a sample of the targets is in it."""
+        share = self.targets / max(self.total, 1)
+        if sample is None or sample >= self.total:
+            return np.asarray(self.targets > 0, dtype=np.float64)
+        return np.asarray(1.0 - (1.0 - share) ** sample)
+
+    def pairs(self, sample: int | None) -> float:
+        """Return how many pairs of a target and a record of its block there are."""
+        part = 1.0 if sample is None else min(sample / max(self.total, 1), 1.0)
+        return part * float((self.targets.astype(np.float64) * self.records).sum())
+
+    def squares(self, sample: int | None) -> float:
+        """Return how many pairs of records there are in the blocks of the targets, but for those that are pruned."""
+        squares = self.records.astype(np.float64) ** 2
+        if self.fields <= FEW_FIELDS:
+            all_weighed = np.minimum(squares, float(LARGE_BLOCK) ** 2)
+            squares = all_weighed + PRUNED * (squares - all_weighed)
+        return float((self.seen(sample) * squares).sum())
+
+    def whole_squares(self, sample: int | None) -> float:
+        """Return how many pairs of records there are in the blocks of the targets."""
+        return float((self.seen(sample) * self.records.astype(np.float64) ** 2).sum())
+
+
+def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
+    """Return what an attack by a plan costs on a sample of its targets, or on all."""
+    fields = counts.fields
+    if isinstance(plan, Fingerprint):
+        return START
+    if isinstance(plan, Linkage):
+        used = min(fields, MOST_FIELDS)
+        return START + counts.pairs(sample) * used * PAIR_FIELD["Linkage"] + em_seconds(plan, counts, sample)
+    if isinstance(plan, NearestRecord):
+        return START + counts.pairs(sample) * fields * PAIR_FIELD["NearestRecord"]
+    if not isinstance(plan, BayesIntruder):
+        return START
+    if plan.prior is not None:
+        return START + counts.pairs(sample) * fields * PAIR_FIELD["without the card"]
+    competing = bool(plan.helpers) or plan.assignment == "one-to-one"
+    sought = (
+        counts.squares(sample) if competing else counts.pairs(sample)
+    )  # whole blocks, where records compete
+    weighed = (counts.squares(sample) + sought) * fields * PAIR_FIELD["BayesIntruder"]
+    if plan.helpers:
+        return START + weighed + counts.whole_squares(sample) * COMPANY_PAIR
+    if competing:
+        return START + weighed + counts.whole_squares(sample) * ASSIGNED_PAIR
+    return START + weighed
+
+
+def em_seconds(plan: Linkage, counts: Counts, sample: int | None) -> float:
+    """Return what EM costs at most: every step from every start goes over all patterns that occur."""
+    if not isinstance(plan.weights, EM):
+        return 0.0
+    return plan.weights.iterations * step_seconds(plan.weights, counts, sample)
+
+
+def step_seconds(weights: EM, counts: Counts, sample: int | None) -> float:
+    """Return what a step of EM costs from all starts."""
+    used = min(counts.fields, MOST_FIELDS)
+    patterns = min(2.0**used, counts.pairs(sample))
+    return weights.starts * patterns * used * EM_CELL
+
+
+def mask_seconds(records: int, columns: int) -> float:
+    """Return what one masking costs."""
+    return records * max(columns, 1) * RECORD_COLUMN

@@ -1,0 +1,114 @@
+"""The search for the weakest noise that meets the tolerance, within the budget; what it tried is kept for later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..attacks import Fingerprint, Sample
+from .budget import SCALES
+from .keys import keep_key
+
+if TYPE_CHECKING:
+    from ..calibration import Calibration
+    from ..calibration.kept import KeptTrials
+    from ..calibration.trials import Trial
+    from ..keystream import Key
+    from ..plan import ReleasePlan
+    from .meeting import Situation
+    from .stages import Step
+
+
+def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
+    """Search the weakest noise, and say how much of that was known."""
+    from ..calibration import calibrate
+
+    own = case.plan.calibrate
+    assert own is not None
+    key = case.key if case.earlier is None else case.earlier.key
+    if case.keeps_key and key is not None:
+        keep_key(case.plan.output.private, key)
+    kept = _kept_trials(case, key)
+    with case.stages.stage("calibrate") as step:
+        found = calibrate(
+            case.coded.mask,
+            case.coded.table,
+            searchers(case),
+            case.judge.tolerance,
+            over=case.judge.over,
+            key=key,
+            replicates=own.replicates if case.budget is None else case.budget.replicates,
+            confirmations=own.confirmations if case.budget is None else case.budget.confirmations,
+            precision=own.precision,
+            level=own.level,
+            per_column=own.per_column,
+            floor="report",
+            progress=_counted(step),
+            bounds=_bounds(case.plan),
+            kept=kept,
+        )
+    return found, [] if kept is None or not kept.used else [USED.format(kept.used)]
+
+
+USED = "{} trials of the search were kept from an earlier run of this plan"
+
+
+def _counted(step: Step) -> Callable[[Trial], None]:
+    """Tell trials: there are some 15 of them, and where there are more at least one is left."""
+    done = 0
+
+    def told(_: Trial) -> None:
+        nonlocal done
+        done += 1
+        step(done, max(SCALES + 1, done + 1))
+
+    return told
+
+
+def searchers(case: Situation) -> dict[str, Any]:
+    """Return the intruders by whom the noise is searched, on as many targets as the budget says."""
+    held = {
+        name: plan
+        for name, plan in case.coded.attacks(case.intruders).items()
+        if name in case.judge.held and not isinstance(plan, Fingerprint)
+    }
+    if case.budget is None:
+        return held
+    found: dict[str, Any] = {}
+    for name, plan in held.items():
+        part = case.budget.part(name)
+        if part.searched is not None:
+            found[name] = (
+                plan if part.searched >= part.sample else replace(plan, targets=Sample(part.searched))
+            )
+    return found
+
+
+def _bounds(plan: ReleasePlan) -> list[Any]:
+    from ..calibration import Bound
+
+    bounded = [(one, one.at_most_wider) for one in plan.models if one.at_most_wider is not None]
+    return [Bound(one.formula, one.family, most) for one, most in bounded]
+
+
+def _kept_trials(case: Situation, key: Key | None) -> KeptTrials | None:
+    """Return the trials of this plan, data and key that an earlier run has kept; of studies none are."""
+    from .. import __version__
+    from ..calibration.kept import KeptTrials
+
+    if key is None or key.seeded:
+        return None
+    source = case.plan.input
+    parts = [json.dumps(case.plan.to_dict(), sort_keys=True), __version__]
+    parts += [_digest(path) for path in (source.file, source.schema) if path is not None]
+    parts.append(hashlib.sha256(b"kept trials" + key.secret).hexdigest())
+    return KeptTrials.read(case.plan.output.private, hashlib.sha256("\n".join(parts).encode()).hexdigest())
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

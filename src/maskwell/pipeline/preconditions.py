@@ -1,0 +1,232 @@
+"""What is known before the first long step: who cannot be tried at all, and a floor that no noise brings down.
+
+Every intruder attacks a few records first, under the card of the whole file: what his plan refuses is said within
+seconds, and not after a search for the noise. The fingerprint floor is counted before any noise is drawn; where it
+lies above what is tolerated, or above what the audit allows, nothing that follows could change the answer.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attacks import Fingerprint, Linkage, Risk, Risks
+from ..attacks.fingerprint import floor_of
+from ..attacks.floor import HIDDEN, remedy
+from ..attacks.latent import EM
+from ..attacks.running import attack_by
+from ..attacks.surviving import PATTERN
+from ..calibration.trials import Resolved
+from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw
+from ..keystream import Key
+from ..masking import apply
+from .intruders import card_risk
+from .outcome import Advice, Outcome
+
+if TYPE_CHECKING:
+    from ..card import NoiseCard
+    from ..table import Table
+    from .meeting import Situation
+
+TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
+FLOOR_CHECK = "fingerprint floor"  # of the audit
+FINGERPRINT = "fingerprint alone"  # who looks at it, where the plan has nobody of that kind
+NOT_ATTACKED = "not tried: the release is refused before any noise is drawn"
+MOST_COLUMNS = 4
+FEW_STEPS = 20  # of EM: whether it can be run at all does not depend on them
+
+
+def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dict[str, str]:
+    """Try every intruder on a few records; say of those who need a law that is not there why they are not tried.
+
+    What is wrong with a plan is raised.
+    """
+    found: dict[str, str] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        for name, plan in plans.items():
+            try:
+                _try_out(plan, table, card)
+            except NoLaw as error:
+                found[name] = str(error)
+            except (BadPlan, BadInput) as error:
+                raise BadPlan([f"{name}: {problem}" for problem in error.problems]) from None
+    return found
+
+
+def _try_out(plan: Any, table: Table, card: NoiseCard) -> None:
+    for count in TRIED:
+        rows = np.unique(np.linspace(0, len(table) - 1, min(count, len(table))).astype(np.int64))
+        some = table if len(rows) == len(table) else table.take(rows)
+        try:
+            masking = apply(Resolved(card), some, key=Key.from_seed(0))
+            attack_by(_small(plan, len(some)), masking)
+        except (BadPlan, BadInput):
+            if len(some) == len(table) or count == TRIED[-1]:
+                raise
+        else:
+            return
+
+
+def _small(plan: Any, records: int) -> Any:
+    """Return a plan as it is tried on few records: on all of them, with fewer helpers, and a few steps of EM."""
+    changes: dict[str, Any] = {
+        name: None for name in ("largest_target_block", "target_blocks", "targets") if hasattr(plan, name)
+    }
+    if isinstance(plan, Linkage) and isinstance(plan.weights, EM):
+        changes["weights"] = replace(plan.weights, iterations=min(plan.weights.iterations, FEW_STEPS))
+    helpers = getattr(plan, "helpers", 0)
+    if isinstance(helpers, int) and helpers:
+        changes["helpers"] = max(min(helpers, records - 1), 0)
+    return replace(plan, **changes)
+
+
+def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
+    """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
+    high = high_floor(case, floor)
+    missing = [name for name in case.judge.held if name in case.untried]
+    if high is None and not missing:
+        return None
+    own = next((name for name, plan in case.intruders.items() if isinstance(plan, Fingerprint)), FINGERPRINT)
+    others = {name: case.untried.get(name, NOT_ATTACKED) for name in case.intruders if name != own}
+    risks = Risks({own: floor}, others)
+    not_judged = [
+        f"{name} is held to the tolerance and cannot be tried: {case.untried[name]}" for name in missing
+    ]
+    advice = [
+        Advice(
+            f"say in the plan why the tolerance is not held against {name!r}, under [tolerance.not_held], or choose "
+            "masks and blocks by which he can be tried"
+        )
+        for name in missing
+    ]
+    return Outcome(
+        plan=case.plan,
+        passed=False,
+        reasons=() if high is None else high.reasons,
+        despite=None,
+        floor=floor,
+        calibration=None,
+        masking=None,
+        before=risks,
+        after=risks,
+        swapping=None,
+        utility=None,
+        audit=None,
+        attempts=(),
+        card_risk=card_risk(risks),
+        not_judged=tuple(not_judged),
+        budget=case.budget,
+        advice=(*(() if high is None else high.advice), *advice),
+        held=case.judge.held,
+        notes=("refused before any noise was drawn: nothing that follows could change it",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HighFloor:
+    """A floor above what is allowed: why, and which changes bring it down."""
+
+    reasons: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
+    """Say why a release must be refused for its fingerprint floor; nothing where noise or swaps could still help."""
+    sure = _sure_floor(case, floor)
+    if sure is None:
+        return None
+    reasons, allowed = list[str](), list[float]()
+    limit = _tolerated(case)
+    if case.judge.hopeless(case.intruders, sure.rate):
+        reasons.append(
+            f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
+        )
+        allowed.append(limit)
+    fails = _audit_limit(case)
+    if sure.rate > fails:
+        reasons.append(f"{_found(sure)}; the audit fails from {fails:.2%} on")
+        allowed.append(fails)
+    if not reasons:
+        return None
+    return HighFloor(tuple(reasons), tuple(_advice(sure, min(allowed))))
+
+
+def _found(floor: Risk) -> str:
+    return (
+        f"{floor.rate:.1%} of {floor.targets:,} targets have a fingerprint of their own, which no noise hides from "
+        "whoever knows it"
+    )
+
+
+def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
+    """Return the floor that neither noise nor swaps change: of values that noise spares it is not sure.
+
+    A swap moves the columns that are compared, and what is missing or coded in them, within the blocks; what stays in
+    the row for sure are blocks and classes that nobody compares.
+    """
+    if floor.floor.spared:
+        return None
+    if case.plan.swap is None:
+        return floor
+    schema = case.coded.table.schema
+    stays = [
+        name
+        for name in floor.floor.values
+        if "block" in schema[name].roles or ("key" not in schema[name].roles and not schema[name].is_number)
+    ]
+    if not stays:
+        return None
+    first = next(iter(case.coded.attacks(case.intruders).values()))
+    return floor_of(case.coded.mask, case.coded.table, first, columns=stays)
+
+
+def _tolerated(case: Situation) -> float:
+    limit = getattr(case.judge.tolerance, "max_rate", None)
+    return 1.0 if limit is None else float(limit)
+
+
+def _audit_limit(case: Situation) -> float:
+    from ..checks.catalogue import checks
+
+    own = case.plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
+    known = next(check.limits.fail for check in checks() if check.name == FLOOR_CHECK)
+    limit = known if own is None else own
+    return 1.0 if limit is None else float(limit)
+
+
+def _advice(floor: Risk, allowed: float) -> list[Advice]:
+    """Say which columns bring the floor down, one alone, or one after the other until it is low enough."""
+    parts = [one for one in floor.floor.steps.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+    columns, remaining = list[str](), floor.floor.unique
+    for one in parts:
+        if remaining / floor.targets <= allowed:
+            break
+        columns.append(one["column"])
+        remaining = one["remaining"]
+    advice = []
+    if columns and remaining / floor.targets <= allowed:
+        share = remaining / floor.targets
+        figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
+        change = (
+            f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
+        )
+        advice.append(Advice(f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}", figures))
+    alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+    advice += [
+        Advice(
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {floor.floor.unique:,} fingerprints remain",
+            {
+                "column": one["column"],
+                "remaining": one["remaining"],
+                "floor": one["remaining"] / floor.targets,
+            },
+        )
+        for one in alone[:MOST_COLUMNS]
+        if one["remaining"] < floor.floor.unique
+    ]
+    return advice

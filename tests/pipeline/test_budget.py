@@ -1,0 +1,141 @@
+"""How much is computed follows from counts: samples, draws, and who is not tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import maskwell as mw
+from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Sample
+from maskwell.attacks.latent import EM
+from maskwell.errors import BadPlan
+from maskwell.pipeline import release
+from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, counts_of, sample_within
+from maskwell.pipeline.classes import Coded
+from maskwell.pipeline.costs import Counts, attack_seconds
+from maskwell.pipeline.intruders import default_intruders, intruders_of
+from maskwell.plan import ReleasePlan
+
+from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
+
+__all__ = ["folder"]
+
+ALL = (
+    Linkage(),
+    NearestRecord(),
+    BayesIntruder(prior=Prior(), kernel="forward"),
+    BayesIntruder(),
+    BayesIntruder(assignment="one-to-one"),
+    BayesIntruder(helpers="all"),
+    Fingerprint(),
+)
+
+
+def blocks(*sizes: int, fields: int = 5) -> Counts:
+    return Counts(np.array(sizes), np.array(sizes), fields)
+
+
+def table_of(plan: ReleasePlan) -> mw.Table:
+    return mw.read(plan.input.file, plan.input.schema)
+
+
+@pytest.mark.parametrize("plan", ALL, ids=lambda plan: str(plan)[:60])
+def test_costs_grow_with_targets_records_and_fields(plan: object) -> None:
+    some, whole = (attack_seconds(plan, blocks(3_000, 3_000), sample) for sample in (300, None))
+    assert 0 < some <= whole
+    assert whole <= attack_seconds(plan, blocks(20_000), None)
+    assert attack_seconds(plan, blocks(1_000, fields=3), None) <= attack_seconds(
+        plan, blocks(1_000, fields=9), None
+    )
+
+
+def test_where_records_compete_a_sample_is_dear_by_the_blocks_it_meets() -> None:
+    together, apart = blocks(5_000), blocks(*[50] * 100)
+    plan = BayesIntruder(assignment="one-to-one")
+    assert attack_seconds(plan, together, 100) > 0.9 * attack_seconds(plan, together, None)
+    assert attack_seconds(plan, apart, 10) < 0.3 * attack_seconds(plan, apart, None)
+
+
+def test_the_largest_sample_that_costs_no_more_is_taken() -> None:
+    plan, counts = NearestRecord(), blocks(50_000)
+    taken = sample_within(plan, counts, 5.0, 50_000)
+    assert LEAST_SAMPLE < taken < 50_000
+    assert attack_seconds(plan, counts, taken) <= 5.0 < attack_seconds(plan, counts, int(1.3 * taken))
+    assert sample_within(plan, counts, 1e9, 50_000) == 50_000
+    assert sample_within(plan, counts, 0.0, 50_000) == LEAST_SAMPLE
+
+
+def test_the_blocks_and_fields_of_an_intruder_are_counted(folder: Path) -> None:
+    table = homes()
+    card = mw.CorrelatedNoise(("X", "Y"), r0=0.5).card(table)
+    counts = counts_of(NearestRecord(), table, card)
+    assert counts.fields == 2
+    assert len(counts.records) == 8
+    assert counts.total == counts.records.sum() == 400
+    assert counts_of(NearestRecord(match_blocks=()), table, card).records.tolist() == [400]
+
+
+def test_a_small_budget_samples_targets_and_a_large_one_none(folder: Path) -> None:
+    def parts(minutes: float) -> dict[str, tuple[int, int]]:
+        plan = plan_in(folder, intruders=[], budget={"minutes": minutes}, calibrate={})
+        own, table = intruders_of(plan), table_of(plan)
+        mask = plan.mask(table.schema)
+        run, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+        for part in budget.parts:
+            chosen = run[part.name].targets
+            assert (chosen is None) == (part.sample == part.targets)
+            assert chosen is None or chosen == Sample(part.sample)
+        return {part.name: (part.sample, part.targets) for part in budget.parts}
+
+    assert all(sample == targets == 400 for sample, targets in parts(5.0).values())
+    small = parts(0.055)
+    assert small["the ceiling"] == (200, 400)
+    assert small["nearest record"] == (400, 400)
+
+
+def test_sizes_follow_from_counts_and_stand_in_the_outcome(folder: Path) -> None:
+    plan = plan_in(folder, budget={"minutes": 3.0})
+    first = release(plan, key=KEY)
+    told = first.to_dict()["budget"]
+    assert told["minutes"] == 3.0
+    assert told["intruders"]["nearest"]["sample"] == told["intruders"]["nearest"]["targets"] == 400
+    again = release(plan, key=KEY)
+    assert again.to_dict()["budget"] == told
+
+
+def test_steps_of_em_are_bounded_by_counts() -> None:
+    """Twelve noisy fields had EM run for 38 seconds of a search that asks for hundreds of attacks."""
+    from maskwell.pipeline.budget import _limited
+
+    counts = blocks(1_000, fields=12)
+    weights = _limited(Linkage(), counts, 300.0, 8).weights
+    assert isinstance(weights, EM)
+    assert 100 <= weights.iterations < EM().iterations
+    assert _limited(Linkage(), blocks(1_000, fields=2), 300.0, 8) == Linkage()
+    given = Linkage(weights=EM(iterations=50))
+    assert _limited(given, counts, 300.0, 8) == given
+
+
+def test_who_costs_far_too_much_is_not_tried_and_the_verdict_says_so(folder: Path) -> None:
+    """A hundredth of a second for all: the ceiling alone would take longer, and he is held to the tolerance."""
+    intruders = [
+        *INTRUDERS,
+        {"name": "all others", "attack": "BayesIntruder", "helpers": "all", "match_blocks": []},
+    ]
+    held = {"max_rate": 0.15, "intruders": ["nearest", "all others"]}
+    outcome = release(
+        plan_in(folder, intruders=intruders, tolerance=held, budget={"minutes": 0.001}), key=KEY
+    )
+    assert outcome.verdict == "not judged"
+    assert not outcome.passed
+    assert outcome.release is None
+    assert "by the table of costs" in outcome.not_judged[0]
+    assert "NOT JUDGED" in repr(outcome)
+
+
+def test_the_default_intruders_have_the_targets_of_the_plan() -> None:
+    assert all(plan.targets is None for plan in default_intruders({}).values())
+    with pytest.raises(BadPlan, match="minutes is a number above 0"):
+        plan_in(Path(), NOISE, budget={"minutes": 0})

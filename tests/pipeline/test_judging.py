@@ -1,0 +1,119 @@
+"""A tolerance holds only against intruders who were tried; of a sample the unsafe end of the interval must meet it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import maskwell as mw
+from maskwell.attacks import NearestRecord, Risks, Sample
+from maskwell.attacks.risk import wilson
+from maskwell.attacks.targets import Quantiles
+from maskwell.errors import BadPlan
+from maskwell.pipeline import release
+from maskwell.pipeline.judging import Judge
+from maskwell.report.first_screen import first_screen
+from maskwell.report.summary import release_summary
+from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
+
+from .homes import KEY, folder, homes, plan_in
+
+__all__ = ["folder"]
+
+RANKS = {"mask": "RankSwap", "columns": ["X", "Y"], "window_ratio": 0.6}
+BOTH = [
+    {"name": "nearest", "attack": "NearestRecord"},
+    {"name": "law", "attack": "BayesIntruder"},
+]
+
+
+@pytest.fixture(scope="module")
+def masking() -> mw.Masking:
+    return mw.apply(mw.CorrelatedNoise(("X", "Y"), r0=0.5), homes(), key=KEY)
+
+
+def judge(tolerance: object) -> Judge:
+    return Judge(tolerance, ("nearest",), "all", homes())
+
+
+def test_of_a_sample_the_upper_end_of_the_interval_is_judged(masking: mw.Masking) -> None:
+    risk = mw.attack(NearestRecord(targets=Sample(100)), masking)
+    assert risk.interval == wilson(risk.rate, 100)
+    high = risk.interval[1]
+    assert risk.rate < high
+    (met,) = judge(MaxRate(high + 1e-6)).standings(Risks({"nearest": risk}))
+    (unmet,) = judge(MaxRate(high - 1e-6)).standings(Risks({"nearest": risk}))
+    assert met.met
+    assert not unmet.met
+    assert unmet.figure == risk.rate
+    assert unmet.end == pytest.approx(high)
+    assert f"of all it may be as much as {high:.2%} (95%)" in unmet.said
+
+
+def test_of_all_targets_the_rate_itself_is_judged(masking: mw.Masking) -> None:
+    risk = mw.attack(NearestRecord(), masking)
+    (standing,) = judge(MaxRate(risk.rate)).standings(Risks({"nearest": risk}))
+    assert standing.met
+    assert standing.end is None
+    assert "may be" not in standing.said
+
+
+def test_other_tolerances_are_judged_by_their_unsafe_end_too(masking: mw.Masking) -> None:
+    risks = Risks({"nearest": mw.attack(NearestRecord(targets=Sample(100)), masking)})
+    for tolerance in (Ratio(0.5), ProbH(below=3, at_most=0.4)):
+        (standing,) = judge(tolerance).standings(risks)
+        assert standing.end is not None
+        assert standing.end > standing.figure
+    (standing,) = judge(ExpectedH(3)).standings(risks)
+    assert standing.end is not None
+    assert standing.end < standing.figure
+    assert "may be as little as" in standing.said
+
+
+def test_chosen_records_say_nothing_of_the_others(masking: mw.Masking) -> None:
+    risks = Risks({"nearest": mw.attack(NearestRecord(targets=Quantiles((0.1, 0.5, 0.9))), masking)})
+    (said,) = judge(MaxRate(0.9)).not_judged(risks)
+    assert "3 chosen records alone" in said
+
+
+def test_who_is_held_and_cannot_be_tried_leaves_it_not_judged(folder: Path) -> None:
+    outcome = release(plan_in(folder, RANKS, intruders=BOTH, tolerance={"max_rate": 0.9}), key=KEY)
+    assert outcome.verdict == "not judged"
+    assert outcome.reasons == ()
+    (said,) = outcome.not_judged
+    assert said.startswith("law is held to the tolerance and cannot be tried: ")
+    assert outcome.masking is None
+    assert any("[tolerance.not_held]" in one.change for one in outcome.advice)
+    assert release_summary(outcome).splitlines()[1].startswith("NOT JUDGED")
+    assert not (folder / "out").exists()
+
+
+def test_who_is_not_held_goes_on_record_with_the_reason(folder: Path) -> None:
+    limits = {
+        "limits": {"informed links": {"warn": 0.9, "fail": 0.95}, "outer links": {"warn": 0.9, "fail": 0.95}}
+    }
+    held = {"max_rate": 0.9, "not_held": {"law": "rank swapping has no law to know"}}
+    plan = plan_in(folder, RANKS, intruders=BOTH, tolerance=held, audit=limits)
+    assert plan.held(dict(plan.intruders)) == ("nearest",)
+    outcome = release(plan, key=KEY, despite="for its figures")
+    assert outcome.not_judged == ()
+    assert json.loads(json.dumps(outcome.to_dict()))["not_held"] == held["not_held"]
+    said = "not held to the tolerance by the plan: law (rank swapping has no law to know)"
+    assert said in release_summary(outcome)
+    assert "rank swapping has no law to know" in str(first_screen(outcome))
+    assert "rank swapping has no law to know" in repr(outcome)
+    public = b"".join(path.read_bytes() for path in (folder / "out").iterdir())
+    assert b"no law to know" not in public
+
+
+def test_a_reason_why_somebody_is_not_held_is_asked_for(folder: Path) -> None:
+    with pytest.raises(BadPlan, match="needs a reason, which goes on record"):
+        plan_in(folder, tolerance={"not_held": {"nearest": " "}})
+    with pytest.raises(BadPlan, match=r"\[tolerance.not_held\]: there is no intruder 'nearst'"):
+        plan_in(folder, tolerance={"not_held": {"nearst": "why"}})
+    with pytest.raises(BadPlan, match="take him out of one"):
+        plan_in(folder, tolerance={"intruders": ["nearest"], "not_held": {"nearest": "why"}})
+    with pytest.raises(BadPlan, match="not_held must be a table of reasons"):
+        plan_in(folder, tolerance={"not_held": ["nearest"]})

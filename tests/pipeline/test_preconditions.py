@@ -1,0 +1,63 @@
+"""What is known from plan, schema and counts is said before the first long step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import maskwell as mw
+from maskwell.errors import BadPlan
+from maskwell.pipeline import release
+from maskwell.pipeline.preconditions import high_floor, not_possible
+from maskwell.pipeline.releasing import _situation
+from maskwell.pipeline.stages import Stages
+
+from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
+
+__all__ = ["folder"]
+
+
+def test_what_an_intruder_refuses_is_said_before_any_noise(folder: Path) -> None:
+    told: list[str] = []
+    wrong = [*INTRUDERS, {"name": "matcher", "attack": "Linkage", "fields": ["X", "KIND"]}]
+    with pytest.raises(BadPlan, match="matcher: 'KIND' is both a field and a matching block"):
+        release(
+            plan_in(folder, intruders=wrong, calibrate={}),
+            key=KEY,
+            progress=lambda *step: told.append(step[0]),
+        )
+    assert set(told) == {"read", "check"}
+
+
+def test_who_works_is_possible_and_who_has_no_law_is_not() -> None:
+    table = homes()
+    plans = {"law": mw.BayesIntruder(), "all": mw.BayesIntruder(helpers=300), "nearest": mw.NearestRecord()}
+    assert not_possible(plans, table, mw.CorrelatedNoise(("X", "Y"), r0=0.5).card(table)) == {}
+    ranks = mw.RankSwap(("X", "Y"), window_ratio=0.2).card(table)
+    found = not_possible({"law": mw.BayesIntruder(), "nearest": mw.NearestRecord()}, table, ranks)
+    assert list(found) == ["law"]
+    assert "has no law" in found["law"]
+
+
+def test_small_blocks_of_the_whole_file_are_targets_though_few_records_are_tried(folder: Path) -> None:
+    small = [{"name": "nearest", "attack": "NearestRecord", "largest_target_block": 60}]
+    assert release(plan_in(folder, NOISE, intruders=small), key=KEY).masking is not None
+
+
+def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> None:
+    """Missing values in masked columns move with a swap: such a floor is not refused at once."""
+    import pyarrow as pa
+
+    from maskwell.table import Table
+
+    data = mw.read(folder / "homes.csv", folder / "homes.toml").to_arrow()
+    gaps = pa.array([None if i < 3 else v for i, v in enumerate(data["X"].to_pylist())], pa.float64())
+    data = data.set_column(data.column_names.index("X"), "X", gaps)
+    mw.write(Table.from_frame(data, homes().schema), folder / "homes.csv")
+    tight = {"limits": {"fingerprint floor": {"warn": 0.0001, "fail": 0.001}}}
+    stopped = release(plan_in(folder, audit=tight), key=KEY)
+    assert stopped.masking is None
+    assert "the audit fails from 0.10% on" in stopped.reasons[0]
+    case, _ = _situation(plan_in(folder, audit=tight, swap={}), KEY, Stages())
+    assert high_floor(case, stopped.floor) is None
