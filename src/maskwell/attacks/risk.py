@@ -58,7 +58,7 @@ class Risk:
     took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
     the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
-    are a sample.
+    are a sample. `gap` is of one-to-one links: no assignment has a total score that is larger by more.
     """
 
     attack: Any
@@ -79,6 +79,7 @@ class Risk:
     belief: Any = field(default=None, repr=False, compare=False)
     assumed: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
+    gap: float | None = None
     notes: tuple[str, ...] = ()
     by: str = ""
     exempt: str | None = None
@@ -166,6 +167,8 @@ class Risk:
         for name in ("h", "floor", "belief", "assumed"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name).to_dict()
+        if self.gap is not None:
+            out["gap"] = self.gap
         out["notes"] = list(self.notes)
         return out
 
