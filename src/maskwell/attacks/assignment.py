@@ -14,7 +14,9 @@ from .arranging import Arranged, Best, ranks
 from .contract import NOBODY, Bools, Ints
 from .one_to_one import Assignment, Chunk, Digests, Scored, best_of_matrix, in_chunks, optimal, turned
 
-MOST_CELLS = 36_000_000  # scores of a block that are held at once (288 MB); beyond, they are computed in each round
+MOST_CELLS = (
+    36_000_000  # scores of a block that are held at once (288 MB); beyond, they are computed in each round
+)
 CHUNK_CELLS = 4_000_000  # of those that are not
 
 

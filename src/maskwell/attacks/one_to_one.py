@@ -323,10 +323,12 @@ class Near:
         """Put columns that lie together into tiles."""
         from ..kernels.assignment import WIDE, Tiles
 
-        order = _together(columns, WIDE)
+        order = points_together(columns, WIDE)
         points = np.ascontiguousarray(columns[order].T)
         begin = np.arange(0, len(columns), WIDE)
-        low, high = (np.ascontiguousarray(one.reduceat(points, begin, axis=1).T) for one in (np.minimum, np.maximum))
+        low, high = (
+            np.ascontiguousarray(one.reduceat(points, begin, axis=1).T) for one in (np.minimum, np.maximum)
+        )
         return cls(rows, columns, offset, order, Tiles(points, offset[order], low, high))
 
     @property
@@ -339,9 +341,15 @@ class Near:
         count, wide = self.shape
         near = self.cheapest(np.zeros(wide), None, np.full(count, np.inf)).column[:, :FIRST]
         there = near >= 0
-        back = _nearest(self.rows, self.columns, min(BACK, count))
-        spread = np.argsort(self.columns[:, 0], kind="stable")[np.linspace(0, wide - 1, count).astype(np.int64)]
-        rows = [np.repeat(np.arange(count), there.sum(axis=1)), back.ravel(), np.argsort(self.rows[:, 0], kind="stable")]
+        back = nearest_points(self.rows, self.columns, min(BACK, count))[0]
+        spread = np.argsort(self.columns[:, 0], kind="stable")[
+            np.linspace(0, wide - 1, count).astype(np.int64)
+        ]
+        rows = [
+            np.repeat(np.arange(count), there.sum(axis=1)),
+            back.ravel(),
+            np.argsort(self.rows[:, 0], kind="stable"),
+        ]
         columns = [near[there], np.repeat(np.arange(wide), back.shape[1]), spread]
         return np.concatenate(rows), np.concatenate(columns)
 
@@ -370,15 +378,17 @@ class Near:
         return every.reshape(count, wide)
 
 
-def _nearest(points: Floats, searchers: Floats, count: int) -> Ints:
-    """Return the nearest points of searchers."""
+def nearest_points(points: Floats, searchers: Floats, count: int) -> tuple[Ints, Floats]:
+    """Return so many nearest points of each searcher, and how far they are."""
     from scipy.spatial import cKDTree
 
-    return np.asarray(cKDTree(points).query(searchers, k=count)[1]).reshape(len(searchers), count)
+    far, place = cKDTree(points).query(searchers, k=count)
+    shape = len(searchers), count
+    return np.asarray(place).reshape(shape), np.asarray(far).reshape(shape)
 
 
-def _together(points: Floats, wide: int) -> Ints:
-    """Return an order in which each stretch of `wide` points lies together: halved by the widest field, again and again."""
+def points_together(points: Floats, wide: int) -> Ints:
+    """Return an order in which each stretch of `wide` points lies together: halves by the widest field, and so on."""
     waiting, done = [np.arange(len(points))], []
     while waiting:
         some = waiting.pop()

@@ -4,7 +4,7 @@ Costs are minus scores. With prices u of rows and v <= 0 of columns cost - u - v
 those chosen; columns that nobody has cost nothing (Jonker and Volgenant, 1987, Computing 38, 325-340: bids, then
 Dijkstra's order; where all columns are taken, prices come from Bertsekas' auction, 1988, Annals of OR 14, 105-123). A
 row that can have no column stays alone, at a cost above all sums of others: costs are pairs (level, cost) in the order
-of a dictionary, and level 1 is that of staying alone. Chosen where a block is too large for scipy's matrix of all pairs.
+of a dictionary, and level 1 is that of staying alone. Chosen where a block is too large for scipy's matrix.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _give(match: Match, row: int, column: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _price_rows(graph: Graph, rows: Prices, columns: Prices, match: Match, tolerance: float) -> None:
-    """Set prices of rows to their lowest costs; who has a column that is dearer gives it up, and free best are taken."""
+    """Set prices of rows to their lowest costs; columns that are dearer are given up, and free best ones taken."""
     for i in range(len(match.column)):
         best, level, value, _, _ = _two_best(graph, columns, i)
         rows.level[i], rows.value[i] = level, value
@@ -172,7 +172,13 @@ def _pop(room: Room, size: int) -> int:
 
 @njit(cache=True, nogil=True)
 def _reach(
-    graph: Graph, rows: Prices, columns: Prices, room: Room, row: int, here: tuple[int, float], sizes: tuple[int, int]
+    graph: Graph,
+    rows: Prices,
+    columns: Prices,
+    room: Room,
+    row: int,
+    here: tuple[int, float],
+    sizes: tuple[int, int],
 ) -> tuple[int, int]:
     """Note what a row at some distance leads to; return the sizes of the heap and of the list of columns met."""
     (level, value), (size, met) = here, sizes
@@ -181,7 +187,9 @@ def _reach(
         if room.place[j] == SETTLED:
             continue
         far_level = level - rows.level[row] - columns.level[j]
-        far = value + max(graph.cost[at] - rows.value[row] - columns.value[j], 0.0 if far_level == level else -np.inf)
+        far = value + max(
+            graph.cost[at] - rows.value[row] - columns.value[j], 0.0 if far_level == level else -np.inf
+        )
         if room.place[j] == NONE:
             room.met[met], room.heap[size], room.place[j] = j, j, size
             size, met = size + 1, met + 1
@@ -309,7 +317,9 @@ def auction(graph: Graph, columns: Prices, match: Match, step: float, most: int)
 
 
 @njit(cache=True, nogil=True)
-def keep_cheapest(scores: Floats, rows: Ints, columns: Ints, prices: Floats, costs: Floats, found: Ints) -> None:
+def keep_cheapest(
+    scores: Floats, rows: Ints, columns: Ints, prices: Floats, costs: Floats, found: Ints
+) -> None:
     """Keep the cheapest columns of rows, by minus score less price: `costs` and `found` (rows x kept) are in order.
 
     `scores` are some of the pairs, `rows` and `columns` their numbers; pairs that cannot be, and columns with a price

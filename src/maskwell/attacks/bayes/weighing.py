@@ -138,7 +138,9 @@ def _quick(
         from .large.assigned import one_to_one
 
         links = one_to_one(odds, best, log_weights)
-        return Answer(odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap), [said]
+        return Answer(
+            odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap
+        ), [said]
     tied = partial(odds.is_tied, best)
     return Answer(odds, best, tied, odds.probability(best, log_weights)), [said]
 

@@ -107,7 +107,9 @@ class Pruning:
 
     def _rest(self, place: Ints) -> Floats | float:
         """Return the log of how many others f(z) is averaged over, in the blocks of some candidates."""
-        return np.log(np.maximum(self.units[place] - 1.0, SURE)) if self.leaves_out and len(self.units) else 0.0
+        return (
+            np.log(np.maximum(self.units[place] - 1.0, SURE)) if self.leaves_out and len(self.units) else 0.0
+        )
 
     def log_weights(self, place: Ints) -> Floats:
         """Return the log weight of every searcher's candidate (-1: none), rounded as in the sum of all."""
@@ -222,7 +224,9 @@ class Pruning:
 
         sums = true.weigh(self.candidates.take(chosen), Rules(WHOLE, False, False, False, 0.0))
         self.offset[chosen] = np.log(self.units[chosen]) - sums.log_sum
-        self.trees.renew((self.offset - np.log(self.units) if self.leaves_out else self.offset)[self.possible])
+        self.trees.renew(
+            (self.offset - np.log(self.units) if self.leaves_out else self.offset)[self.possible]
+        )
 
 
 def log_sums(true: Points, released: Points, eps: float) -> tuple[Floats, float]:
