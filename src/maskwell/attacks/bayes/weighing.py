@@ -17,7 +17,7 @@ from ..one_to_one import on_gap
 from ..pairwise import laws_on
 from ..ranking import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
 from ..search import block_codes
-from .ground import Ground, clear_fields
+from .ground import Ground, clear_fields, status_laws
 from .odds import Odds
 from .pairing import swapped_columns
 from .reading import BACKWARD, Reading
@@ -58,7 +58,8 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
     ours, theirs = plan.blocks_of(known.targets, release.table)
     blocks = Blocks(ours, theirs, orders)
-    ground = Ground.of(known, release, columns, clear_fields(release, fields, uncertain), order_of)
+    clear, laws = clear_fields(release, fields, uncertain), status_laws(plan, release, fields)
+    ground = Ground.of(known, release, columns, clear, order_of, laws)
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
     check_possible(answer.odds)

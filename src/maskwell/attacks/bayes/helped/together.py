@@ -16,7 +16,7 @@ from ...contract import NOBODY, Bools, Guess, Ints, Known, OrderOf
 from ...pairwise import laws_on
 from ...ranking import SAME_SCORE, Best, Blocks, answered
 from ..belief import Standing
-from ..ground import Ground, clear_fields
+from ..ground import Ground, clear_fields, status_laws
 from ..pairing import swapped_columns
 from ..reading import BACKWARD, Reading
 from ..weighing import (
@@ -64,7 +64,8 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     every = list(_groups(plan, known, orders[0]))
     used = _taking_part(every)
     some, groups = _only(known, used), [np.searchsorted(used, members) for members in every]
-    ground = Ground.of(some, release, columns, clear_fields(release, fields), order_of)
+    clear, laws = clear_fields(release, fields), status_laws(plan, release, fields)
+    ground = Ground.of(some, release, columns, clear, order_of, laws)
     if _is_bounded(plan, some, ground):
         return _without_helpers(plan, known, release, order_of, fields)
     _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
