@@ -21,7 +21,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 3
 myst_enable_extensions = ["substitution"]
-myst_substitutions = {f"{name}_results": _TABLES[name]() for name in ("linkage", "nearest", "bayes", "fit")}
+myst_substitutions = {f"{name}_results": _TABLES[name]() for name in ("linkage", "nearest", "bayes", "assignment", "fit")}
 
 html_theme = "furo"
 html_title = f"maskwell {release}"
