@@ -33,6 +33,23 @@ def bayes(folder: Path = RESULTS) -> str:
     return _written(folder, "bayes", _posteriors, _searched_memory)
 
 
+def assignment(folder: Path = RESULTS) -> str:
+    """Return the table of `assignment.py` as Markdown."""
+    return _written(folder, "assignment", _assignments)
+
+
+def _assignments(runs: list[Rows]) -> str:
+    """One line for each block: seconds, how many times as fast as scipy, and the proved gap."""
+    head = ("job", "processor seconds", "scipy's", "times as fast", "gap proved")
+    lines = []
+    for row in (row for rows in runs for row in rows):
+        theirs, ratio = (
+            "" if row[name] is None else f"{row[name]:,.3g}" for name in ("rival_seconds", "ratio")
+        )
+        lines.append((row["job"], f"{row['seconds']:,.3g}", theirs, ratio, f"{row['gap']:.0e}"))
+    return _table(head, lines)
+
+
 def fit(folder: Path = RESULTS) -> str:
     """Return the tables of `fit.py` as Markdown."""
     return _written(folder, "fit", _fits, _fitted_memory)

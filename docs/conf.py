@@ -21,7 +21,8 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 myst_heading_anchors = 3
 myst_enable_extensions = ["substitution"]
-myst_substitutions = {f"{name}_results": _TABLES[name]() for name in ("linkage", "nearest", "bayes", "fit")}
+_MEASURED = ("linkage", "nearest", "bayes", "assignment", "fit")
+myst_substitutions = {f"{name}_results": _TABLES[name]() for name in _MEASURED}
 
 html_theme = "furo"
 html_title = f"maskwell {release}"

@@ -151,13 +151,6 @@ def test_more_helpers_than_there_are_units_are_refused(masking):
         mw.attack(mw.BayesIntruder(helpers=60), masking)
 
 
-def test_one_to_one_is_refused_before_any_work_and_with_its_size(monkeypatch, masking):
-    monkeypatch.setattr("maskwell.attacks.assignment.MOST_CELLS", 3_000)
-    monkeypatch.setattr("maskwell.attacks.bayes.weighing.odds_of", None)
-    with pytest.raises(BadPlan, match="of 60 records to 60 in one block is too large"):
-        mw.attack(mw.BayesIntruder(assignment="one-to-one"), masking)
-
-
 def test_a_prior_on_what_is_not_there_is_refused(masking):
     from scipy.stats import lognorm
 

@@ -1,8 +1,8 @@
-"""One-to-one links: in each block the assignment of largest total score."""
+"""One-to-one links of a matcher: in each block the assignment of largest total score."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -12,17 +12,19 @@ from ..errors import BadPlan
 from ..table import Floats
 from .arranging import Arranged, Best, ranks
 from .contract import NOBODY, Bools, Ints
+from .one_to_one import Assignment, Chunk, Digests, Scored, best_of_matrix, in_chunks, optimal, turned
 
-MOST_CELLS = 25_000_000
+MOST_CELLS = (
+    36_000_000  # scores of a block that are held at once (288 MB); beyond, they are computed in each round
+)
+CHUNK_CELLS = 4_000_000  # of those that are not
 
 
-def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, Ints], Bools]]:
-    """Assign candidates to searchers, each at most once.
+def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, Ints], Bools], float]:
+    """Assign candidates to searchers, each at most once; return also by how much no total score can be larger.
 
     Candidates that have the same pattern with every searcher of the block are interchangeable: these are the ties.
     """
-    from ..kernels.pairs import all_patterns
-
     rank = ranks(scores)
     count = len(arranged.searchers)
     top, place, ties = (
@@ -30,15 +32,15 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, In
         np.full(count, NOBODY, np.int64),
         np.zeros(count, np.int64),
     )
-    alike = np.arange(len(arranged.places))
+    alike, gap = np.arange(len(arranged.places)), 0.0
     for rows in _blocks(arranged):
-        begin, end = int(arranged.start[rows.start]), int(arranged.stop[rows.start])
-        check_size(rows.stop - rows.start, end - begin)
-        pattern = all_patterns(arranged.low[rows], arranged.high[rows], arranged.found, begin, end)
-        chosen, found = _solved(scores[pattern])
-        here = rows.start + chosen
-        alike[begin:end] = begin + interchangeable(pattern)
-        place[here], top[here] = begin + found, rank[pattern[chosen, found]]
+        begin = int(arranged.start[rows.start])
+        found, same = _of_block(arranged, rows, scores)
+        linked = np.flatnonzero(found.column >= 0)
+        here, there = rows.start + linked, begin + found.column[linked]
+        alike[begin : begin + len(same)] = begin + same
+        place[here], top[here] = there, rank[arranged.patterns(here, there)]
+        gap += found.gap
     linked = place >= 0
     sizes = np.bincount(alike, minlength=len(alike))
     ties[linked] = sizes[alike[place[linked]]]
@@ -47,7 +49,47 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, In
     def is_tied(rows: Ints, places: Ints) -> Bools:
         return np.asarray(alike[places] == alike[place[rows]])
 
-    return Best(top, ties, place, nobody, nobody), is_tied
+    return Best(top, ties, place, nobody, nobody), is_tied, gap
+
+
+def _of_block(arranged: Arranged, rows: slice, scores: Floats) -> tuple[Assignment, Ints]:
+    """Assign the candidates of one block; return also the first candidate with the same patterns as each."""
+    from ..kernels.pairs import all_patterns
+
+    begin, end = int(arranged.start[rows.start]), int(arranged.stop[rows.start])
+    count, wide = rows.stop - rows.start, end - begin
+    if count * wide <= MOST_CELLS:
+        pattern = all_patterns(arranged.low[rows], arranged.high[rows], arranged.found, begin, end)
+        return best_of_matrix(scores[pattern]), interchangeable(pattern)
+    digests, first = Digests.of(wide), np.arange(wide)
+
+    def patterns() -> Iterator[tuple[Ints, Any]]:
+        for run in in_chunks(count, wide, CHUNK_CELLS):
+            at = slice(rows.start + int(run[0]), rows.start + int(run[-1]) + 1)
+            yield run, all_patterns(arranged.low[at], arranged.high[at], arranged.found, begin, end)
+
+    def chunks() -> Iterator[Chunk]:
+        return ((run, first, scores[pattern]) for run, pattern in patterns())
+
+    def listed(searchers: Ints, places: Ints) -> Floats:
+        return np.asarray(scores[arranged.patterns(rows.start + searchers, begin + places)])
+
+    for run, pattern in patterns():
+        digests.add(run, first, pattern.astype(np.float64))
+    return optimal_of(Scored((count, wide), chunks, listed)), digests.alike(first)
+
+
+def optimal_of(block: Scored) -> Assignment:
+    """Return the best assignment of a block, the smaller side searching."""
+    count, wide = block.shape
+    if count <= wide:
+        return optimal(block)
+
+    def chunks() -> Iterator[Chunk]:
+        for rows, columns, scores in block.chunks():
+            yield columns, rows, np.ascontiguousarray(scores.T)
+
+    return turned(optimal(Scored((wide, count), chunks, lambda i, j: block.scores(j, i))), count)
 
 
 def _blocks(arranged: Arranged) -> list[slice]:
@@ -70,13 +112,6 @@ def check_size(rows: int, columns: int) -> None:
             f"one-to-one assignment of {rows:,} records to {columns:,} in one block is too large: "
             "add a matching block, or use assignment='best'"
         )
-
-
-def _solved(scores: Floats) -> tuple[Ints, Ints]:
-    from scipy.optimize import linear_sum_assignment
-
-    rows, columns = linear_sum_assignment(scores, maximize=True)
-    return np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64)
 
 
 def interchangeable(pattern: Any) -> Ints:

@@ -12,8 +12,10 @@ import numpy as np
 from ..errors import MaskwellWarning
 from ..table import Floats
 from .arranging import SAME_SCORE, Arranged, Best, arrange, best_of, best_seen, count_pairs, ranks
+from .assignment import assign
 from .contract import NOBODY, Bools, Guess, Ints
 from .latent import Fit
+from .one_to_one import on_gap
 from .remarks import remarks
 
 if TYPE_CHECKING:
@@ -46,7 +48,12 @@ def match(
     counts, seen = count_pairs(arranged, marked=thrifty)
     weighed = Weighed.by(plan, counts, arranged)
     notes = notes + remarks(compared, arranged, counts)
-    best, is_tied = (_assigned if plan.assignment == "one-to-one" else _best)(weighed, arranged, seen)
+    gap: float | None = None
+    if plan.assignment == "one-to-one":
+        best, is_tied, gap = assign(arranged, weighed.scores)
+        notes = [*notes, on_gap(gap)]
+    else:
+        best, is_tied = _best(weighed, arranged, seen)
     partners = Partners(
         weighed,
         arranged
@@ -60,6 +67,7 @@ def match(
         "fit": weighed.fit,
         "patterns_of": answer.patterns_of,
         "looked_up": "re-identified" if seen.shape[1] else "all",
+        "gap": gap,
     }
     return answer.guess(is_tied, partners, figures, notes)
 
@@ -111,12 +119,6 @@ class Weighed:
 def agreeing(pattern: Ints) -> Ints:
     """Return how many fields agree in each pattern."""
     return np.bitwise_count(pattern.astype(np.uint32)).astype(np.int64)
-
-
-def _assigned(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
-    from .assignment import assign
-
-    return assign(arranged, weighed.scores)
 
 
 def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:

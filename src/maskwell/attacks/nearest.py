@@ -27,7 +27,6 @@ from .ranking import (
     assigned,
     check_fields_named,
     option_problems,
-    whole_blocks,
 )
 from .risk import Risk
 from .search import Search, check_fields
@@ -286,12 +285,12 @@ def _one_to_one(
     measured: Measured, blocks: Blocks, *, to_masked: bool
 ) -> tuple[Found, Callable[[Ints, Ints], Bools]]:
     counts = len(blocks.known), len(blocks.released)
-    links = assigned(whole_blocks(_batches(measured, blocks, to_masked=to_masked)), counts, to_masked)
+    links = assigned(_batches(measured, blocks, to_masked=to_masked), counts, to_masked)
     place = links.best.place
     found = replace(Found.nothing(len(place)), place=place, ties=links.best.ties)
     rows = np.flatnonzero(place >= 0)
     found.differing[rows], found.distance[rows] = measured.pairs(rows, place[rows])
-    return found, lambda rows, places: links.alike[places] == links.alike[place[rows]]
+    return found, links.is_tied
 
 
 def _batches(measured: Measured, blocks: Blocks, *, to_masked: bool) -> Iterator[Batch]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import BadPlan
 from ..table import Floats
-from .assignment import check_size, interchangeable
+from .assignment import MOST_CELLS, check_size, optimal_of
 from .contract import NOBODY, Bools, Guess, Ints
+from .one_to_one import Assignment, Chunk, Digests, Scored, best_of_matrix, in_chunks
 
 KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
 SAME_SCORE = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
 ASSIGNMENTS = ("best", "one-to-one")
 PAIRS_AT_ONCE = 200_000
+PAIRS_STREAMED = 1_000_000  # of a block too large to be held
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,27 +167,100 @@ def log_sum(logs: Floats, axis: int) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """One-to-one links of largest total score; `alike` numbers the candidates that are interchangeable."""
+    """One-to-one links of largest total score; `alike` numbers the candidates that are interchangeable.
+
+    No assignment within blocks has a total score that is larger by more than `gap`.
+    """
 
     best: Best
     alike: Ints = field(repr=False)
+    gap: float = 0.0
+
+    def is_tied(self, rows: Ints, found: Ints) -> Bools:
+        """Tell whether candidates cannot be told from those linked."""
+        return np.asarray(self.alike[found] == self.alike[self.best.place[rows]])
 
 
-def assigned(whole: Iterable[Batch], counts: tuple[int, int], to_masked: bool) -> Assigned:
+def assigned(
+    batches: Iterable[Batch], counts: tuple[int, int], to_masked: bool, scorer: ScoresPairs | None = None
+) -> Assigned:
     """Assign candidates to searchers, each at most once, in each block: first as many links as are possible at all,
     then the largest total score. Candidates with the same score for every searcher are the ties.
+
+    A block with more pairs than are held at once is passed over again by the `scorer`, in every round.
     """
     searchers, candidates = counts if to_masked else counts[::-1]
-    best, alike = Best.nothing(searchers), np.arange(candidates)
-    for batch in whole:
-        near, far, scores, log_weights = _turned(batch, to_masked)
-        best.log_total[near] = log_sum(log_weights, axis=1)
-        same = interchangeable(scores)
-        alike[far] = far[same]
-        rows, columns = _solved(scores)
-        best.place[near[rows]], best.score[near[rows]] = far[columns], scores[rows, columns]
-        best.ties[near[rows]] = np.bincount(same, minlength=len(far))[same[columns]]
-    return Assigned(best, alike)
+    out = _Links(Best.nothing(searchers), np.arange(candidates), Digests.of(candidates))
+    large: list[tuple[Ints, Ints]] = []
+    for parts in _by_block(batches):
+        near, far = out.enter(parts, to_masked)
+        if len(near) * len(far) > MOST_CELLS:
+            large.append((near, far))
+    for near, far in large:
+        if scorer is None:
+            check_size(len(near), len(far))
+        else:
+            out.link(near, far, optimal_of(_streamed(scorer, near, far, to_masked)), None)
+    return Assigned(out.best, out.alike, out.gap)
+
+
+@dataclass(slots=True)
+class _Links:
+    """Links as they are found, block by block."""
+
+    best: Best
+    alike: Ints
+    digests: Digests
+    gap: float = 0.0
+
+    def enter(self, parts: Iterator[Batch], to_masked: bool) -> tuple[Ints, Ints]:
+        """Take the scores of a block in, and link its records if they can all be held; return both sides."""
+        held: list[Batch] = []
+        known, cells, released = np.empty(0, np.int64), 0, []
+        for batch in parts:
+            near, far, scores, log_weights = _turned(batch, to_masked)
+            total = log_sum(log_weights, axis=1)
+            self.best.log_total[near] = np.logaddexp(self.best.log_total[near], total)
+            self.digests.add(near, far, scores)
+            known, cells = batch.known, cells + batch.scores.size
+            released.append(batch.released)
+            held = [*held, batch] if cells <= MOST_CELLS else []
+        every = np.concatenate(released)
+        near, far = (known, every) if to_masked else (every, known)
+        same = self.digests.alike(far)
+        self.alike[far] = far[same]
+        if cells <= MOST_CELLS:
+            scores = np.concatenate([batch.scores for batch in held], axis=1)
+            scores = scores if to_masked else np.ascontiguousarray(scores.T)
+            self.link(near, far, best_of_matrix(scores), scores)
+        return near, far
+
+    def link(self, near: Ints, far: Ints, found: Assignment, scores: Floats | None) -> None:
+        """Enter the links of a block."""
+        rows = np.flatnonzero(found.column >= 0)
+        columns = found.column[rows]
+        self.best.place[near[rows]] = far[columns]
+        if scores is not None:
+            self.best.score[near[rows]] = scores[rows, columns]
+        sizes = np.bincount(self.alike[far])
+        self.best.ties[near[rows]] = sizes[self.alike[far[columns]]]
+        self.gap += found.gap
+
+
+def _streamed(scorer: ScoresPairs, near: Ints, far: Ints, to_masked: bool) -> Scored:
+    """Return a block whose pairs are scored anew each time, some rows after the other."""
+
+    def listed(rows: Ints, columns: Ints) -> Floats:
+        sides = (near[rows], far[columns]) if to_masked else (far[columns], near[rows])
+        return scorer.pairs(*sides)
+
+    def chunks() -> Iterator[Chunk]:
+        every = np.arange(len(far))
+        for run in in_chunks(len(near), len(far), PAIRS_STREAMED):
+            logs = listed(np.repeat(run, len(far)), np.tile(every, len(run)))
+            yield run, every, logs.reshape(len(run), len(far))
+
+    return Scored((len(near), len(far)), chunks, listed)
 
 
 def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats, Floats]:
@@ -196,31 +272,19 @@ def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats, Floats]:
     return batch.released, batch.known, turned, turned
 
 
-def _solved(scores: Floats) -> tuple[Ints, Ints]:
-    """Return rows and columns of the best assignment, without the impossible pairs it could not avoid."""
-    from scipy.optimize import linear_sum_assignment
-
-    possible = np.isfinite(scores)
-    if not possible.any():
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    low, high = scores[possible].min(), scores[possible].max()
-    penalty = low - (high - low + 1.0) * (min(scores.shape) + 1)
-    rows, columns = linear_sum_assignment(np.where(possible, scores, penalty), maximize=True)
-    kept = possible[rows, columns]
-    return np.asarray(rows[kept], dtype=np.int64), np.asarray(columns[kept], dtype=np.int64)
+def _by_block(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
+    """Return the batches of each block together; they come one after the other."""
+    return (parts for _, parts in groupby(batches, key=lambda batch: id(batch.known)))
 
 
 def whole_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
     """Join the batches of a block; they come one after the other."""
-    parts: list[Batch] = []
-    for batch in batches:
-        if parts and parts[0].known is not batch.known:
-            yield _joined(parts)
-            parts = []
-        parts.append(batch)
-        check_size(len(batch.known), sum(len(part.released) for part in parts))
-    if parts:
-        yield _joined(parts)
+    for parts in _by_block(batches):
+        held: list[Batch] = []
+        for batch in parts:
+            held.append(batch)
+            check_size(len(batch.known), sum(len(part.released) for part in held))
+        yield _joined(held)
 
 
 def _joined(parts: Sequence[Batch]) -> Batch:
@@ -232,12 +296,19 @@ def _joined(parts: Sequence[Batch]) -> Batch:
     return Batch(parts[0].known, released, scores, np.concatenate(weights, axis=1))
 
 
-def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) -> tuple[Best, Any]:
-    """Link every searcher; return the links and a function that tells whether candidates tie with them."""
+def search(
+    scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str
+) -> tuple[Best, Callable[[Ints, Ints], Bools], float | None]:
+    """Link every searcher; return the links, a function that tells whether candidates tie with them, and the gap of a
+    one-to-one assignment.
+    """
     counts = len(blocks.known), len(blocks.released)
     if assignment == "one-to-one":
-        links = assigned(whole_blocks(scorer.batches()), counts, to_masked)
-        return links.best, lambda rows, found: links.alike[found] == links.alike[links.best.place[rows]]
+        links = assigned(scorer.batches(), counts, to_masked, scorer)
+        linked = np.flatnonzero((links.best.place >= 0) & np.isneginf(links.best.score))
+        sides = (linked, links.best.place[linked])
+        links.best.score[linked] = scorer.pairs(*(sides if to_masked else sides[::-1]))
+        return links.best, links.is_tied, links.gap
     best = Best.nothing(counts[0] if to_masked else counts[1])
     for batch in scorer.batches():
         best.add(*_turned(batch, to_masked))
@@ -253,7 +324,7 @@ def search(scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str) 
         tied[inside] = scores >= lowest(best.score[rows[inside]])
         return tied
 
-    return best, is_tied
+    return best, is_tied, None
 
 
 def partners_of(scorer: ScoresPairs, blocks: Blocks, best: Best, *, to_masked: bool) -> Callable[[int], Ints]:

@@ -18,6 +18,8 @@ from .targets import Sample
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .bayes.helped.ceiling import Ceiling
+
 LIMITS = ("upper bound", "are not decided", "NOT CONVERGED", "NOT SETTLED", "THE ERROR PLAYS")
 
 
@@ -58,7 +60,9 @@ class Risk:
     took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
     the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
-    are a sample.
+    are a sample. `gap` is of one-to-one links: no assignment has a total score that is larger by more.
+    `ceiling` bounds what anybody can expect to find, where blocks are too large for all matchings: the interval then
+    reaches to its upper end.
     """
 
     attack: Any
@@ -79,6 +83,8 @@ class Risk:
     belief: Any = field(default=None, repr=False, compare=False)
     assumed: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
+    gap: float | None = None
+    ceiling: Ceiling | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
     by: str = ""
     exempt: str | None = None
@@ -98,11 +104,16 @@ class Risk:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """Wilson's 95% interval of the rate among all records; nothing where all were targets: the rate is exact."""
+        """Wilson's 95% interval of the rate among all records; nothing where all were targets: the rate is exact.
+
+        With a bound on the ceiling it is that of what the best intruder finds: from this rate to the bound's upper end.
+        """
         chosen = getattr(self.attack, "targets", None)
-        if not isinstance(chosen, Sample) or self.targets < chosen.sample or self.targets == self.records:
-            return None
-        return wilson(min(self.rate, 1.0), self.targets)
+        whole = not isinstance(chosen, Sample) or self.targets < chosen.sample or self.targets == self.records
+        ends = (self.rate, self.rate) if whole else wilson(min(self.rate, 1.0), self.targets)
+        if self.ceiling is not None:
+            return ends[0], max(self.ceiling.high, self.rate)
+        return None if whole else ends
 
     @property
     def expected_incorrect(self) -> float:
@@ -163,9 +174,11 @@ class Risk:
                 out[name] = {"rate": side.rate, "expected_correct": side.expected_correct, "by": side.by}
         if self.exempt is not None:
             out["exempt"] = self.exempt
-        for name in ("h", "floor", "belief", "assumed"):
+        for name in ("h", "floor", "ceiling", "belief", "assumed"):
             if getattr(self, name) is not None:
                 out[name] = getattr(self, name).to_dict()
+        if self.gap is not None:
+            out["gap"] = self.gap
         out["notes"] = list(self.notes)
         return out
 
@@ -181,7 +194,7 @@ class Risk:
             f"  correct {tenths(self.expected_correct)} (ties shared; {self.correct:,} as drawn): "
             f"rate {self.rate:.1%}, guessing within blocks {self.baseline:.1%}"
         )
-        if self.interval is not None:
+        if self.interval is not None and self.ceiling is None:
             low, high = self.interval
             lines.append(
                 f"  the targets are a sample: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
@@ -192,7 +205,7 @@ class Risk:
             lines += ["", f"  {'':<20}{'links':>8}{'correct':>10}{'incorrect':>11}{'expected correct':>18}"]
             lines += [one.line() for one in self.classes]
         lines += self._fit_lines()
-        for part in (self.h, self.floor, self.belief):
+        for part in (self.h, self.floor, self.ceiling, self.belief):
             lines += [] if part is None else part.lines()
         notes = [
             line

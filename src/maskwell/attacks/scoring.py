@@ -38,6 +38,7 @@ def score(plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], ta
         fit=fit,
         patterns=_patterns(guess.figures["counts"], fit) if fit is not None else None,
         true_m=true_m,
+        gap=guess.figures.get("gap"),
         notes=tuple(notes),
     )
 

@@ -68,6 +68,7 @@ def compile_all() -> None:
     _compile_searches()
     _compile_bias()
     _compile_matchings()
+    _compile_assignment()
     _compile_helping()
     _compile_gauss()
     _compile_randoms()
@@ -146,6 +147,25 @@ def _compile_matchings() -> None:
     counting.add_node(jobs, view, room, tally, one.copy())
     matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
     matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
+
+
+def _compile_assignment() -> None:
+    """Compile the loops of one-to-one assignments."""
+    import numpy as np
+
+    from . import assignment
+
+    one, two, nobody = np.zeros((1, 1)), np.zeros(1, np.int64), np.full(1, -1)
+    graph = assignment.Graph(np.array([0, 1]), two, one[0])
+    sides = [assignment.Prices(two.copy(), one[0].copy()) for _ in range(2)]
+    match = assignment.Match(nobody.copy(), nobody.copy())
+    assignment.auction(graph, sides[1], match, 0.1, 1)
+    assignment.assign(graph, *sides, match, 0.0)
+    cost, found = np.full((1, 1), np.inf), np.full((1, 1), -1)
+    assignment.keep_cheapest(one, two, two, one[0], cost, found)
+    tiles = assignment.Tiles(one, one[0], one, one)
+    assignment.cheaper(tiles, one, one[0], cost[0], cost.copy(), found)
+    assignment.add_digests(one.view(np.uint64), one[0].view(np.uint64), np.zeros(1, np.uint64))
 
 
 def _compile_helping() -> None:

@@ -101,7 +101,8 @@ class Odds:
         moved = np.full(len(release.table), -np.inf) if logs[2] is None else logs[2]
         if targets.share and logs[2] is None:
             truth = Pairing.of(release.card, fields, release.table, known.population, read)
-            moved = _log_moved(truth, release, known.population, ground)
+            wanted = np.isin(ground.blocks.released, ground.blocks.known)
+            moved = log_moved(truth, release, known.population, ground.true_order, wanted)
         return cls(ground, targets, None, logs[0], moved, logs[1])
 
     @property
@@ -263,11 +264,11 @@ def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tup
 def _log_moved_once(
     pairing: Pairing, known: Known, release: Release, ground: Ground, fields: tuple[str, ...]
 ) -> Floats:
-    """Return `_log_moved`, computed once by intruders of one attack who look at the same blocks."""
+    """Return `log_moved`, computed once by intruders of one attack who look at the same blocks."""
     wanted = np.isin(ground.blocks.released, ground.blocks.known)
     key = ("moved", fields, wanted.tobytes())
     if key not in known.shared:
-        known.shared[key] = _log_moved(pairing, release, known.population, ground)
+        known.shared[key] = log_moved(pairing, release, known.population, ground.true_order, wanted)
     found: Floats = known.shared[key]
     return found
 
@@ -290,16 +291,17 @@ def _is_f_moved(truth: Pairing, release: Release, population: Table, ground: Gro
     return alike and np.array_equal(units[theirs], ground.units)
 
 
-def _log_moved(pairing: Pairing, release: Release, population: Table, ground: Ground) -> Floats:
+def log_moved(
+    pairing: Pairing, release: Release, population: Table, true_order: Ints, wanted: Bools
+) -> Floats:
     """Return for each wanted released record the log density of its swapped columns over its block's true records."""
     card: NoiseCard = release.card
     assert card.swapped is not None
-    wanted: Bools = np.isin(ground.blocks.released, ground.blocks.known)
     within = card.swapped.blocks
     true, theirs = block_codes(coded_in(population, card, within), release.table, within)
     sizes = np.bincount(true, minlength=int(theirs.max(initial=0)) + 1)
     out = np.full(len(release.table), -np.inf)
-    for _, records, block in Blocks(true, theirs, (ground.true_order, np.arange(len(theirs)))):
+    for _, records, block in Blocks(true, theirs, (true_order, np.arange(len(theirs)))):
         for run in in_runs(block[wanted[block]], len(records)):
             logs = summed_logs(pairing.moved, *_listed([(records, run)]))
             out[run] = _log_mean(logs.reshape(len(records), len(run)), sizes[theirs[run]])

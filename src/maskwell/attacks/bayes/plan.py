@@ -26,6 +26,7 @@ from .reading import BACKWARD, KERNELS
 
 if TYPE_CHECKING:
     from ...table import Floats, Table
+    from .helped.ceiling import Ceiling
     from .helped.matchings import Sampling
     from .roughly.erring import OwnError
     from .untold.priors import Prior
@@ -149,12 +150,23 @@ class BayesIntruder(Search):
         with np.errstate(over="ignore"):
             said = check_card(marked.masking, risk.fields)
             far = 0 if self.error is not None or self.prior is not None else far_targets(marked, risk.fields)
+            ceiling = self._bound(risk, marked)
         return replace(
             risk,
+            ceiling=ceiling,
             belief=Belief.of_answer(marked, self.threshold),
             assumed=Assumed.of(self, risk.fields, marked),
             notes=(*risk.notes, *said, *([CONTRADICTED.format(f"{far:,}")] if far else [])),
         )
+
+    def _bound(self, risk: Risk, marked: Marked) -> Ceiling | None:
+        """Return a bound on the ceiling where blocks were too large for it."""
+        seed = marked.guess.figures.get("bound_seed")
+        if seed is None:
+            return None
+        from .helped.ceiling import ceiling_of
+
+        return ceiling_of(self, marked, risk.fields, int(seed))
 
 
 def _kernel_problems(plan: Any) -> list[str]:

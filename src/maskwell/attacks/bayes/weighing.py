@@ -12,12 +12,12 @@ import numpy as np
 from ...errors import BadInput
 from ...masking import Release
 from ...table import Floats
-from ..assignment import check_size
 from ..contract import Bools, Guess, Ints, Known, OrderOf
+from ..one_to_one import on_gap
 from ..pairwise import laws_on
 from ..ranking import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
 from ..search import block_codes
-from .ground import Ground, clear_fields
+from .ground import Ground, clear_fields, status_laws
 from .odds import Odds
 from .pairing import swapped_columns
 from .reading import BACKWARD, Reading
@@ -48,6 +48,7 @@ class Answer:
     best: Best
     is_tied: Callable[[Ints, Ints], Bools]
     probability: Floats
+    gap: float | None = None
 
 
 def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
@@ -57,9 +58,8 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
     ours, theirs = plan.blocks_of(known.targets, release.table)
     blocks = Blocks(ours, theirs, orders)
-    ground = Ground.of(known, release, columns, clear_fields(release, fields, uncertain), order_of)
-    if plan.assignment == "one-to-one":
-        check_size(*ground.largest_block())
+    clear, laws = clear_fields(release, fields, uncertain), status_laws(plan, release, fields)
+    ground = Ground.of(known, release, columns, clear, order_of, laws)
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
     check_possible(answer.odds)
@@ -73,9 +73,9 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
         scores=(best.score, best.second_score),
         columns=_columns(answer, plan.to_masked),
         fields=tuple(fields),
-        notes=[*_notes(plan, release, ground), *_error_notes(plan, odds), *said],
+        notes=[*_notes(plan, release, ground), *_error_notes(plan, odds), *said, *_on_gap(answer)],
     )
-    return judged(_with_standing(guess, answer, plan.to_masked), plan.threshold)
+    return judged(_with_figures(guess, answer, plan.to_masked), plan.threshold)
 
 
 def _settled(
@@ -91,8 +91,8 @@ def _settled(
 
     def answer(at: Reading) -> Answer:
         odds = odds_of(plan, known, release, fields, ground, at)
-        best, is_tied = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
-        return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked))
+        best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
+        return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
 
     if (quick := _quick(plan, known, release, fields, ground)) is not None:
         return quick
@@ -120,7 +120,7 @@ def _quick(
 ) -> tuple[Answer, list[str]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
-    if not plain or plan.assignment != "best" or swapped_columns(release.card):
+    if not plain or swapped_columns(release.card):
         return None
     from .large.scaled import scaled
 
@@ -135,6 +135,13 @@ def _quick(
         return None
     best, log_weights, neglected = odds.best()
     said = f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"
+    if plan.assignment == "one-to-one":
+        from .large.assigned import one_to_one
+
+        links = one_to_one(odds, best, log_weights)
+        return Answer(
+            odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap
+        ), [said]
     tied = partial(odds.is_tied, best)
     return Answer(odds, best, tied, odds.probability(best, log_weights)), [said]
 
@@ -240,11 +247,15 @@ def _error_notes(plan: Any, odds: Any) -> list[str]:
     return error_notes(plan, odds)
 
 
-def _with_standing(guess: Guess, answer: Answer, to_masked: bool) -> Guess:
+def _on_gap(answer: Answer) -> list[str]:
+    return [] if answer.gap is None else [on_gap(answer.gap)]
+
+
+def _with_figures(guess: Guess, answer: Answer, to_masked: bool) -> Guess:
     def standing(rows: Ints, found: Ints) -> Any:
         return answer.odds.standing(answer.best, rows, found, to_masked=to_masked)
 
-    return replace(guess, figures={**guess.figures, "standing": standing})
+    return replace(guess, figures={**guess.figures, "standing": standing, "gap": answer.gap})
 
 
 def judged(guess: Guess, threshold: float) -> Guess:

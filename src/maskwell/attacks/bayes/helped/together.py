@@ -16,10 +16,20 @@ from ...contract import NOBODY, Bools, Guess, Ints, Known, OrderOf
 from ...pairwise import laws_on
 from ...ranking import SAME_SCORE, Best, Blocks, answered
 from ..belief import Standing
-from ..ground import Ground, clear_fields
+from ..ground import Ground, clear_fields, status_laws
 from ..pairing import swapped_columns
 from ..reading import BACKWARD, Reading
-from ..weighing import NODES, TOO_SURE, UPPER_BOUND, check_possible, judged, log_absent, log_f, odds_of
+from ..weighing import (
+    NODES,
+    TOO_SURE,
+    UPPER_BOUND,
+    check_possible,
+    judged,
+    log_absent,
+    log_f,
+    odds_of,
+    weighed,
+)
 from .findings import on_chains, on_links, on_matchings
 from .matchings import MOST_CELLS, Sampling
 from .told import Part, told_parts
@@ -28,6 +38,10 @@ if TYPE_CHECKING:
     from .helping import Group, Helped, Kernel
 
 MOST_PAIRS = 30_000_000  # of known and released records of one block, for which probabilities are kept
+BOUNDED = (
+    "blocks are too large for all matchings: the links are those of one who knows his target alone, and what anybody "
+    "can expect to find is bounded, by neighbourhoods whose records are told (the ceiling)"
+)
 CEILING = "every unit is known to him: no intruder who holds this card can expect to do better (the ceiling)"
 
 
@@ -50,7 +64,10 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     every = list(_groups(plan, known, orders[0]))
     used = _taking_part(every)
     some, groups = _only(known, used), [np.searchsorted(used, members) for members in every]
-    ground = Ground.of(some, release, columns, clear_fields(release, fields), order_of)
+    clear, laws = clear_fields(release, fields), status_laws(plan, release, fields)
+    ground = Ground.of(some, release, columns, clear, order_of, laws)
+    if _is_bounded(plan, some, ground):
+        return _without_helpers(plan, known, release, order_of, fields)
     _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
     if plan.kernel == "forward" and ground.absent.any():
         raise BadPlan(
@@ -66,6 +83,33 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     sought = range(len(rows)) if known.sought is None else known.sought.tolist()
     luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
     return judged(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
+
+
+def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
+    """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
+    told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
+    return told and _most_pairs(ground.blocks) > MOST_CELLS and _knows_everybody(plan, known, ground)
+
+
+def _without_helpers(
+    plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]
+) -> Guess:
+    """Answer for those sought as one who knows each of them alone; what others could add is bounded with links in hand.
+
+    `figures` say that a bound is due: `assessed` has it.
+    """
+    alone = replace(plan, helpers=0, sampling=None)
+    used = np.arange(len(known.targets)) if known.sought is None else np.sort(known.sought)
+    guess = weighed(alone, replace(_only(known, used), sought=None), release, order_of, fields)
+    place = np.full(len(known.targets), NOBODY)
+    place[used] = np.arange(len(used))
+    return replace(
+        guess,
+        searcher=used[guess.searcher],
+        partners=lambda one: guess.partners(int(place[one])),
+        figures={**guess.figures, "bound_seed": _seed(order_of(release.table, "released"))},
+        notes=(BOUNDED, *guess.notes),
+    )
 
 
 def _taking_part(groups: Sequence[Ints]) -> Ints:
@@ -123,10 +167,21 @@ def _seed(order: Ints) -> int:
     return int.from_bytes(hashlib.sha256(order.astype(np.int64).tobytes()).digest()[:8], "little")
 
 
+def _sizes(blocks: Blocks) -> list[Ints]:
+    """Return how many known and how many released records each block has."""
+    count = int(max(blocks.known.max(initial=0), blocks.released.max(initial=0))) + 1
+    return [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
+
+
+def _most_pairs(blocks: Blocks) -> int:
+    """Return how many pairs the largest block has."""
+    known, released = _sizes(blocks)
+    return int((known * released).max(initial=0))
+
+
 def _check_size(blocks: Blocks, most: int) -> None:
     """Refuse more pairs of a block than can be held, or matched at once where all are in one group."""
-    count = int(max(blocks.known.max(initial=0), blocks.released.max(initial=0))) + 1
-    sides = [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
+    sides = _sizes(blocks)
     pairs = sides[0] * sides[1]
     if pairs.max(initial=0) > most:
         known, released = (int(side[pairs.argmax()]) for side in sides)

@@ -100,20 +100,29 @@ class Pruning:
         sums = self._weighed(self.searchers, self.unsure)
         self._make_whole(np.flatnonzero(_is_open(sums.costs, self.unsure + self._tolerance(sums))), sums)
         place, second, ties = self._ranked(sums)
-        rest = (
+        score, second_score = self._scores(place), self._scores(second)
+        log_weight, neglected = self.log_weights(place), (1 + self.unsure) * (1 + sums.lacking) - 1
+        total = sums.log_sum + self._rest(place)
+        return Pruned(score, ties, place, second_score, second, total, log_weight, neglected)
+
+    def _rest(self, place: Ints) -> Floats | float:
+        """Return the log of how many others f(z) is averaged over, in the blocks of some candidates."""
+        return (
             np.log(np.maximum(self.units[place] - 1.0, SURE)) if self.leaves_out and len(self.units) else 0.0
         )
-        score, second_score = self._scores(place), self._scores(second)
-        log_weight, neglected = (
-            self._log_weight(place, score) + rest,
-            (1 + self.unsure) * (1 + sums.lacking) - 1,
-        )
-        return Pruned(score, ties, place, second_score, second, sums.log_sum + rest, log_weight, neglected)
 
-    def _log_weight(self, place: Ints, score: Floats) -> Floats:
-        """Return the log weight of every searcher's candidate, rounded as in the sum of all."""
+    def log_weights(self, place: Ints) -> Floats:
+        """Return the log weight of every searcher's candidate (-1: none), rounded as in the sum of all."""
+        return np.asarray(self._log_weight(place) + self._rest(place))
+
+    def make_whole(self) -> None:
+        """Make the sums of all candidates whole, so that no offset is unsure."""
+        if self.true is not None and self.unsure:
+            self._make_sums_whole(self.true, self.possible)
+
+    def _log_weight(self, place: Ints) -> Floats:
         if not self.leaves_out:
-            return score
+            return self._scores(place)
         rows, share = np.flatnonzero(place >= 0), np.full(len(place), -np.inf)
         share[rows] = self._squared(rows, place[rows], self.offset - np.log(self.units))
         return np.asarray(share - np.log(np.maximum(1.0 - np.exp(share), SURE)))
@@ -205,17 +214,19 @@ class Pruning:
 
     def _make_marked_whole(self, searchers: Points, low: Floats, high: Floats) -> None:
         """Make the sums whole of all candidates that score within bounds for somebody."""
-        from ....kernels.gauss_leaves import Rules
-
         marks: Bools = np.zeros(len(self.possible), bool)
         self.trees.within(searchers, low, high, most=len(marks) + 1, marks=marks)
-        chosen = self.possible[marks]
-        if self.true is not None and len(chosen):
-            sums = self.true.weigh(self.candidates.take(chosen), Rules(WHOLE, False, False, False, 0.0))
-            self.offset[chosen] = np.log(self.units[chosen]) - sums.log_sum
-            self.trees.renew(
-                (self.offset - np.log(self.units) if self.leaves_out else self.offset)[self.possible]
-            )
+        if self.true is not None and marks.any():
+            self._make_sums_whole(self.true, self.possible[marks])
+
+    def _make_sums_whole(self, true: Trees, chosen: Ints) -> None:
+        from ....kernels.gauss_leaves import Rules
+
+        sums = true.weigh(self.candidates.take(chosen), Rules(WHOLE, False, False, False, 0.0))
+        self.offset[chosen] = np.log(self.units[chosen]) - sums.log_sum
+        self.trees.renew(
+            (self.offset - np.log(self.units) if self.leaves_out else self.offset)[self.possible]
+        )
 
 
 def log_sums(true: Points, released: Points, eps: float) -> tuple[Floats, float]:
