@@ -300,3 +300,20 @@ def test_what_was_calibrated_is_kept_and_used_by_the_next_run(folder: Path) -> N
     assert any("were kept from an earlier run of this plan" in note for note in outcome.notes)
     assert outcome.mind[0] == "the key is that of a run that did not end: what it calibrated is used"
     assert not any("were kept" in note for note in release(another, key=KEY).notes)
+
+
+def test_a_swap_that_would_only_rename_rows_is_refused_before_any_noise_is_drawn(folder: Path) -> None:
+    schema = homes().schema
+    dropped = schema.changed({"SAID": replace(schema["SAID"], drop=True)})
+    (folder / "homes.toml").write_text(dropped.to_toml())
+    stages: list[str] = []
+    with pytest.raises(BadPlan, match=r"\[swap\]: nothing else leaves in a row .* only renames rows"):
+        release(plan_in(folder, LIGHT, swap={}), key=KEY, progress=lambda stage, *_: stages.append(stage))
+    assert "mask" not in stages
+
+
+def test_swaps_that_cannot_help_are_a_reason_in_the_verdict(folder: Path) -> None:
+    outcome = release(plan_in(folder, LIGHT, swap={}), key=KEY)
+    assert not outcome.passed
+    assert outcome.swapping is None
+    assert any(reason.startswith("no exchange helps: by X, Y alone") for reason in outcome.reasons)

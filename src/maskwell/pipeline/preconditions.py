@@ -29,6 +29,7 @@ from .outcome import Advice, Outcome
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
+    from ..plan import ReleasePlan
     from ..table import Table
     from .meeting import Situation
 
@@ -56,6 +57,17 @@ def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dic
             except (BadPlan, BadInput) as error:
                 raise BadPlan([f"{name}: {problem}" for problem in error.problems]) from None
     return found
+
+
+def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, card: NoiseCard) -> None:
+    """Refuse a swap that would only rename rows, whoever of the intruders it is against."""
+    from ..protect.reach import check_rest
+
+    own = plan.swap
+    if own is None:
+        return
+    able = [attack for attack in intruders.values() if not isinstance(attack, Fingerprint)]
+    check_rest(table, card, able if own.intruder is None else [intruders[own.intruder]], own.columns)
 
 
 def _try_out(plan: Any, table: Table, card: NoiseCard) -> None:

@@ -22,7 +22,7 @@ from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_
 from .meeting import Situation, meet
 from .noise_search import searched_noise
 from .outcome import Outcome
-from .preconditions import not_possible, refused_at_once
+from .preconditions import check_swap, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .stages import Progress, Stages
 from .verdict import compared, judged
@@ -117,6 +117,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
         judge = Judge.of(plan, intruders, coded.table)
         if not judge.held:
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
+        check_swap(plan, intruders, table, card)
         intruders, budget = budgeted(plan, intruders, coded, card, judge.held)
         untried = {part.name: part.why for part in budget.parts if part.why}
         untried |= not_possible(intruders, table, card)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..card import block_numbers
+from ..card import NoiseCard, block_numbers
 from ..errors import BadPlan, nearest, raise_all
 from ..laws import Additive
 from ..laws.unknowns import is_independent
@@ -57,6 +57,28 @@ def reach_of(
     if not rest:
         raise BadPlan(_renames(moved, blocks, groups))
     return Reach(tuple(fields), moved, blocks, rest)
+
+
+def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: Sequence[str] | None) -> None:
+    """Refuse, before any noise is drawn, a swap that against none of some intruders would part anything.
+
+    By names alone: a column that is the same inside all blocks is seen in the release.
+    """
+    leaving = {c.name for c in table.schema.columns if not c.drop and "id" not in c.roles}
+    groups = [set(law.columns) for law in card.laws if not is_product(law)]
+    groups += [{total, *dict(parts)} for total, parts in card.recomputed]
+    refusals = []
+    for attack in attacks:
+        numbers = [
+            c.name for c in table.schema.columns if "key" in c.roles and c.is_number and c.name in leaving
+        ]
+        fields = getattr(attack, "fields", None) or tuple(numbers)
+        blocks = attack.match_columns(table.schema)
+        moved = _widened(set(columns or fields), groups)
+        if not fields or leaving - moved - set(blocks):
+            return
+        refusals.append(_renames(tuple(name for name in table.names if name in moved), blocks, groups))
+    raise_all([f"[swap]: {said}" for said in refusals[:1]], BadPlan)
 
 
 def _asked(fields: tuple[str, ...], columns: Sequence[str] | str | None) -> tuple[str, ...]:
