@@ -64,7 +64,21 @@ def test_the_largest_sample_that_costs_no_more_is_taken() -> None:
     assert LEAST_SAMPLE < taken < 50_000
     assert attack_seconds(plan, counts, taken) <= 5.0 < attack_seconds(plan, counts, int(1.3 * taken))
     assert sample_within(plan, counts, 1e9, 50_000) == 50_000
-    assert sample_within(plan, counts, 0.0, 50_000) == LEAST_SAMPLE
+    assert sample_within(plan, counts, 0.0, 50_000) < 1.1 * LEAST_SAMPLE
+
+
+def test_where_a_sample_costs_as_much_as_all_are_looked_for() -> None:
+    """All records of one block compete: to look for 200 of them takes the whole block anyway."""
+    assert sample_within(BayesIntruder(helpers="all"), blocks(1_000), 0.0, 1_000) == 1_000
+    assert sample_within(BayesIntruder(helpers="all"), blocks(*[50] * 200), 0.0, 10_000) < 250
+
+
+def test_of_very_many_targets_a_sample_is_looked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwell.pipeline.budget.MOST_TARGETS", 300)
+    outcome = release(plan_in(folder), key=KEY)
+    assert outcome.after["nearest"].targets == 300
+    assert outcome.after["nearest"].interval is not None
+    assert any("looks for 300 of 400 targets, drawn by the key" in note for note in outcome.notes)
 
 
 def test_the_blocks_and_fields_of_an_intruder_are_counted(folder: Path) -> None:
@@ -77,7 +91,11 @@ def test_the_blocks_and_fields_of_an_intruder_are_counted(folder: Path) -> None:
     assert counts_of(NearestRecord(match_blocks=()), table, card).records.tolist() == [400]
 
 
-def test_a_small_budget_samples_targets_and_a_large_one_none(folder: Path) -> None:
+def test_a_small_budget_samples_targets_and_a_large_one_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwell.pipeline.costs.START", 0.0)
+
     def parts(minutes: float) -> dict[str, tuple[int, int]]:
         plan = plan_in(folder, intruders=[], budget={"minutes": minutes}, calibrate={})
         own, table = intruders_of(plan), table_of(plan)
@@ -90,9 +108,10 @@ def test_a_small_budget_samples_targets_and_a_large_one_none(folder: Path) -> No
         return {part.name: (part.sample, part.targets) for part in budget.parts}
 
     assert all(sample == targets == 400 for sample, targets in parts(5.0).values())
-    small = parts(0.055)
-    assert small["the ceiling"] == (200, 400)
-    assert small["nearest record"] == (400, 400)
+    small = parts(1e-5)
+    assert small["nearest record"] == (200, 400)
+    assert small["the ceiling"] == (400, 400)  # he needs the whole blocks anyway, and is not tried at all
+    assert small["fingerprint alone"] == (400, 400)
 
 
 def test_sizes_follow_from_counts_and_stand_in_the_outcome(folder: Path) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
+HARDLY_MORE = 1.05  # times the cost of the least sample
+MOST_TARGETS = 200_000  # more would tell a rate of 15% no nearer than to 0.16%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
 SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
 SCALES, CONFIRMED = (
@@ -126,10 +128,13 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
 
 
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
-    """Return the largest sample of the targets that costs no more: all, or the least one where that costs more."""
-    sizes = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).astype(np.int64))
-    fitting = [int(size) for size in sizes if attack_seconds(plan, counts, int(size)) <= seconds]
-    return max(fitting, default=int(sizes[0]))
+    """Return the largest sample of the targets that costs no more than this, or than the least one.
+
+    Where all records of one block compete a sample costs as much as all of them: then all are looked for.
+    """
+    sizes = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).round().astype(np.int64)).tolist()
+    allowed = max(seconds, HARDLY_MORE * attack_seconds(plan, counts, sizes[0]))
+    return max(size for size in sizes if attack_seconds(plan, counts, size) <= allowed)
 
 
 def budgeted(
@@ -167,7 +172,10 @@ def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:
 
 def _shared_out(intruders: Mapping[str, Any], counts: Mapping[str, Counts], total: float) -> dict[str, Part]:
     """Share the seconds of one attack out, to the cheapest first: what he leaves is for the others."""
-    whole = {name: attack_seconds(attack, counts[name], _asked(attack)) for name, attack in intruders.items()}
+    whole = {
+        name: attack_seconds(attack, counts[name], _asked(attack) or MOST_TARGETS)
+        for name, attack in intruders.items()
+    }
     parts, left = dict[str, Part](), total
     for place, name in enumerate(sorted(intruders, key=lambda name: whole[name])):
         share = max(left, 0.0) / (len(intruders) - place)
@@ -184,7 +192,8 @@ def _asked(attack: Any) -> int | None:
 
 def _part(name: str, attack: Any, counts: Counts, share: float, most_seconds: float) -> Part:
     asked = _asked(attack)
-    most = counts.total if asked is None else min(asked, counts.total)
+    usual = counts.total if isinstance(attack, Fingerprint) else MOST_TARGETS
+    most = min(counts.total, usual if asked is None else asked)
     if isinstance(getattr(attack, "targets", None), Quantiles):
         few = len(attack.targets.at)
         return Part(name, few, few, None, attack_seconds(attack, counts, few), counts.fields)
