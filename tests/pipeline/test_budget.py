@@ -109,7 +109,7 @@ def test_a_small_budget_samples_targets_and_a_large_one_none(
 
     assert all(sample == targets == 400 for sample, targets in parts(5.0).values())
     small = parts(1e-5)
-    assert small["nearest record"] == (200, 400)
+    assert 200 <= small["nearest record"][0] < 220
     assert small["the ceiling"] == (400, 400)  # he needs the whole blocks anyway, and is not tried at all
     assert small["fingerprint alone"] == (400, 400)
 
