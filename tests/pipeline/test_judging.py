@@ -117,3 +117,21 @@ def test_a_reason_why_somebody_is_not_held_is_asked_for(folder: Path) -> None:
         plan_in(folder, tolerance={"intruders": ["nearest"], "not_held": {"nearest": "why"}})
     with pytest.raises(BadPlan, match="not_held must be a table of reasons"):
         plan_in(folder, tolerance={"not_held": ["nearest"]})
+
+
+def test_a_bound_on_the_ceiling_is_judged_by_its_upper_end(masking: mw.Masking) -> None:
+    from dataclasses import replace
+
+    from maskwell.attacks.bayes.helped.ceiling import Ceiling
+    from maskwell.report.wording import sampled_words
+
+    bound = Ceiling(0.2, 0.15, 0.25, cells=32, targets=300, told=192, sampled=4, converged=True)
+    risk = replace(mw.attack(NearestRecord(), masking), ceiling=bound)
+    risks = Risks({"nearest": risk})
+    assert risk.rate < 0.25
+    (met,) = judge(MaxRate(0.2501)).standings(risks)
+    (unmet,) = judge(MaxRate(0.2499)).standings(risks)
+    assert (met.met, unmet.met) == (True, False)
+    assert judge(MaxRate(0.3)).not_judged(risks) == []
+    assert "bounded for all targets" in judge(Ratio(2.0)).not_judged(risks)[0]
+    assert sampled_words(risk) == "bounded: at most 25.0%"

@@ -79,7 +79,7 @@ class Judge:
         figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")
         if risk.interval is not None:
-            top, bottom = _unsafe_end(self.tolerance, counts)
+            top, bottom = _unsafe_end(self.tolerance, counts, risk)
             end = figure_of(top, bottom)
             far = "little" if measure.at_least else "much"
             whom += f" in a sample, of all it may be as {far} as {measure.shown(end)} (95%)"
@@ -117,7 +117,18 @@ class Judge:
             for name in self.held
             if name in risks and isinstance(getattr(risks[name].attack, "targets", None), Quantiles)
         ]
+        said += [
+            f"{name} is held to the tolerance, and what he finds is bounded for all targets together alone: give finer "
+            'match_blocks, or a max_rate over "all"'
+            for name in self.held
+            if name in risks and risks[name].ceiling is not None and not self._bounds_judge
+        ]
         return said
+
+    @property
+    def _bounds_judge(self) -> bool:
+        """Whether a bound on the rate of all targets says whether the tolerance holds."""
+        return isinstance(self.tolerance, MaxRate) and self.over == ALL
 
     def hopeless(self, intruders: dict[str, Any], floor: float) -> bool:
         """Whether no noise can meet the tolerance, because one of its intruders looks at the fingerprint alone."""
@@ -133,16 +144,18 @@ class Judge:
         return False
 
 
-def _unsafe_end(tolerance: Any, counts: Counts) -> tuple[float, float]:
+def _unsafe_end(tolerance: Any, counts: Counts, risk: Risk) -> tuple[float, float]:
     """Return the parts of a figure as far on the unsafe side as the sample of targets lets that of all lie.
 
-    A rate has Wilson's interval, as the risk shows it, a mean h the normal one; each other share that of its count.
+    A rate has Wilson's interval, or that of the ceiling's bound, as the risk shows it, a mean h the normal one; each
+    other share that of its count.
     """
     measure = measure_of(tolerance)
     top, bottom = measure.parts(counts)
     end = measure.unsafe_end(top, bottom, float(measure.judged(counts)), ONE_SIDE)
     if isinstance(tolerance, MaxRate):
-        return wilson(min(top, 1.0), counts.targets)[1], 1.0
+        bound = 0.0 if risk.ceiling is None else risk.ceiling.high
+        return max(wilson(min(top, 1.0), counts.targets)[1], bound), 1.0
     if isinstance(tolerance, ExpectedH) and counts.h is not None and len(counts.h) > 1:
         reach = Z * float(counts.h.std(ddof=1)) / len(counts.h) ** 0.5
         return max(min(end[0], top - reach), 0.0), 1.0

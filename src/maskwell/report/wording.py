@@ -160,10 +160,12 @@ def not_held_words(outcome: Any) -> list[str]:
 
 
 def sampled_words(risk: Risk) -> str:
-    """Say of how many targets a sample is, with the interval of the rate; nothing where all were looked for."""
+    """Say how many targets were sampled, with the rate's interval, or its bound; nothing where it is exact."""
     if risk.interval is None:
         return ""
     low, high = risk.interval
+    if risk.ceiling is not None:
+        return f"bounded: at most {percent(high)}"
     return f"{risk.targets:,} sampled: {percent(low)} to {percent(high)}"
 
 
