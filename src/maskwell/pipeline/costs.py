@@ -23,7 +23,7 @@ PAIR_FIELD = {
     "Linkage": 1e-8,  # two passes over the pairs
     "NearestRecord": 1e-8,
     "BayesIntruder": 1e-7,  # densities, also those of all true records of the block, for f(z)
-    "without the card": 6e-8,  # over the nodes of a quadrature
+    "without the card": 1.2e-7,  # over the nodes of a quadrature
     "Fingerprint": 0.0,  # sorts
 }
 PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
