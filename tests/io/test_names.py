@@ -30,39 +30,11 @@ def test_words_are_parted_by_signs_digits_and_camel_case() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "id",
-        "ID",
-        "hid",
-        "hhid",
-        "HHID",
-        "ori_hid",
-        "hhno",
-        "famid",
-        "idhh",
-        "pid",
-        "persnr",
-        "nr",
-        "idcode",
-        "schid",
-        "schidkn",
-        "UTILITYID",
-        "childid",
-        "PersonId",
-        "case_id",
-        "school_nr",
-        "provnum",
-        "villnum",
-        "townid",
-        "seqn",
-        "patient-no",
-        "Ketchup.hid",
-        "id2",
-        "StudentID",
-        "household_id",
-        "firmid",
-        "employer_no",
-    ],
+    names(
+        "id ID hid hhid HHID ori_hid hhno famid idhh pid persnr nr idcode schid schidkn UTILITYID childid "
+        "PersonId case_id school_nr provnum villnum townid seqn patient-no Ketchup.hid id2 StudentID "
+        "household_id firmid employer_no studyid USUBJID"
+    ),
 )
 def test_names_of_ids(name: str) -> None:
     assert says_id(name)
@@ -70,35 +42,11 @@ def test_names_of_ids(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "humid",
-        "paid",
-        "child",
-        "medicaid",
-        "covid",
-        "valid",
-        "fluid",
-        "bid",
-        "kid",
-        "grid",
-        "acid",
-        "partyid",
-        "no_of_days",
-        "num_children",
-        "rooms",
-        "number",
-        "width",
-        "period",
-        "hours",
-        "whid",
-        "idea",
-        "ideology",
-        "identity_score",
-        "index",
-        "solid",
-        "steroids",
-        "residence",
-    ],
+    names(
+        "humid paid child medicaid covid valid fluid bid kid grid acid partyid no_of_days num_children rooms "
+        "number width period hours whid idea ideology identity_score index solid steroids residence thyroid "
+        "opioid rapid CD15NR yngkid bladewid"
+    ),
 )
 def test_names_that_only_sound_like_ids(name: str) -> None:
     assert not says_id(name)
@@ -113,32 +61,11 @@ def test_labels_of_ids() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "weight",
-        "weights",
-        "wt",
-        "WGT",
-        "wght",
-        "weightsEmployees",
-        "AFNLWGT",
-        "fnlwgt",
-        "perwt",
-        "hhwt",
-        "dweight",
-        "pspwght",
-        "anweight",
-        "sampling_weight",
-        "household_weights",
-        "WTMEC2YR",
-        "pond",
-        "ponderation",
-        "gewicht",
-        "phrf",
-        "finalwt",
-        "person_wt",
-        "w",
-        "prob",
-    ],
+    names(
+        "weight weights wt WGT wght weightsEmployees AFNLWGT fnlwgt perwt hhwt dweight pspwght anweight "
+        "sampling_weight household_weights WTMEC2YR pond ponderation gewicht phrf finalwt person_wt w prob "
+        "PWGTP WTSSALL hwtfinl expansion_factor wfinal"
+    ),
 )
 def test_names_of_weights(name: str) -> None:
     assert says_weight(name)
@@ -146,25 +73,10 @@ def test_names_of_weights(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "bwght",
-        "bwt",
-        "lwt",
-        "birthweight",
-        "lowbirthweight",
-        "BirthWeightOz",
-        "price.weight",
-        "harvwt",
-        "overweight",
-        "weight_gain",
-        "w1",
-        "wage",
-        "width",
-        "waist",
-        "ponds",
-        "respondents",
-        "weeks",
-    ],
+    names(
+        "bwght bwt lwt birthweight lowbirthweight BirthWeightOz price.weight harvwt overweight weight_gain w1 "
+        "wage width waist ponds respondents weeks lbwght wtloss wtkg"
+    ),
 )
 def test_names_that_only_sound_like_weights(name: str) -> None:
     assert not says_weight(name)

@@ -25,9 +25,16 @@ _GROUPS = (
 _ID_WORD = "id|ids|idnum|idno|idnr|ident|identifier|uuid|guid"
 _NUMBER_WORD = "nr|no|nbr|num|number|nummer|key|seq|serial"
 _ID = re.compile(
-    rf"({_ID_WORD}|idcode|identification|seqn|seqno|obsno|caseno|ssn|cusip|nr|intnum|pnr|persnr|hnr)"
+    rf"({_ID_WORD}|idcode|identification|seqn|seqno|obsno|caseno|ssn|cusip|intnum|pnr|persnr|hnr)"
     rf"|({_PERSONS}|{_GROUPS})({_ID_WORD}|{_NUMBER_WORD}|idk|idkn)[a-z]?"
     r"|id(hh|hhold|household|hog|hogar|pers|person|ind|indiv|fam|menage|sch|school|firm|est|case|obs|resp|child|user|code|num)"
+)
+_ENDS_IN_ID = re.compile("[a-z]{3,}id")  # studyid, batchid
+_NO_ID = re.compile(  # English words, and party identification
+    "[a-z]*(oid|aid|quid|druid|fluid)|(in)?valid|[a-z]*acid|placid|lucid|solid|eyelid|euclid|humid|timid|amid|pyramid|tumid|"
+    "grid|hybrid|florid|lurid|arid|torrid|horrid|madrid|rapid|tepid|lipid|[a-z]*lipid|stupid|cupid|rabid|morbid|turbid|"
+    "orchid|covid|vivid|livid|avid|rigid|frigid|turgid|algid|candid|splendid|sordid|rancid|[a-z]*kid|[a-z]*wid|bid|[a-z]{2,}bid|mid|lid|"
+    "[a-z]*carotid|parotid|fetid|putrid|invalid|partyid|rid"
 )
 _NOUN = re.compile(
     "person|individual|respondent|participant|subject|student|pupil|patient|worker|employee|hh|household|haushalt|"
@@ -97,7 +104,8 @@ def says_id(name: str, label: str = "") -> bool:
     """Whether a name or a label speaks of the id of a record or of a group: id, ori_hid, persnr, schoolNR, idcode."""
     words = words_of(name)
     pairs = ["".join(pair) for pair in pairwise(words)]
-    named = any(_ID.fullmatch(word) for word in words) or any(_ID.fullmatch(pair) for pair in pairs)
+    ended = any(_ENDS_IN_ID.fullmatch(word) and not _NO_ID.fullmatch(word) for word in words)
+    named = ended or words == ("nr",) or any(_ID.fullmatch(word) for word in (*words, *pairs))
     return named or _labelled_id(label)
 
 

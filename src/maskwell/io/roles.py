@@ -37,6 +37,7 @@ MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by des
 BALANCED = 0.95  # share of values that occur as often as most do
 BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
 FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
+FINE = 1e-3  # weights that were scaled have many decimals; a mean of 1 of coarser amounts is chance
 FEW_REPEATS = 0.05  # share of records: an id that so few repeat is an id with faults, not a group
 BODY_CORRELATION = 0.3  # of ranks with those of a height, from which on a weight is that of a body
 THREE_ANSWERS = (
@@ -252,6 +253,8 @@ def _is_scaled(facts: Facts) -> bool:
     ):
         return False
     step = facts.unit or 1e-6
+    if step > FINE:
+        return False
     mean = float(facts.support @ facts.counts) / facts.records
     return bool(abs(mean - 1) <= 4 * step / np.sqrt(12 * facts.records))
 
