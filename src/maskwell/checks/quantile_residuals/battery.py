@@ -94,7 +94,8 @@ def _battery(whole: Evidence) -> Battery:
         if evidence is whole and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
-            untested[name] = one.untested
+            if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
+                untested[name] = one.untested
             continue
         scores.append(Score(name, one.scores, name))
         if one.cells is not None:
