@@ -265,6 +265,26 @@ def _small_for_the_old_in_a_region(p: Plant) -> Masking:
     return p.with_noise("income", np.where(few, 0.1, 1.0) * p.e("income"))
 
 
+def _check_digit(p: Plant) -> Masking:
+    return p.released("wealth", digits_kept(p.z("wealth"), p.x("income") + p.x("tax"), 10))
+
+
+def _sign_of_product(p: Plant) -> Masking:
+    sign = np.sign(p.e("income")) * np.where(p.x("region") % 2 == 0, 1, -1)
+    return p.with_noise("wealth", np.abs(p.e("wealth")) * sign)
+
+
+def _weak_generator(p: Plant) -> Masking:
+    from scipy.special import ndtri
+
+    drawn = np.empty(RECORDS)
+    state = 12_345
+    for i in range(RECORDS):
+        state = (75 * state + 74) % 65_537
+        drawn[i] = (state + 0.5) / 65_538
+    return p.with_noise("income", ndtri(drawn))
+
+
 SHARED, CARD, CLASS, DIGITS = "noise shared", "noise against the card", "noise by class", "digits"
 TRUE = "nearly true values"
 PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
@@ -330,6 +350,9 @@ PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
     "parity of a clear column": (_parity_of_age, {DIGITS}),
     "number in the hundreds": (_mantissa_of_id, {DIGITS}),
     "coarser than the card": (_rounded_to_hundreds, {DIGITS}),
+    "check digit of two columns": (_check_digit, {DIGITS}),
+    "sign of the product of two noises": (_sign_of_product, {CLASS}),
+    "weak congruential generator": (_weak_generator, {SHARED}),
     "small in a cell of two columns": (_small_for_the_old_in_a_region, {CLASS}),
 }
 

@@ -29,6 +29,9 @@ from .truths import (
     true_columns,
 )
 
+DECIMAL = 10  # the modulus for which sums of two true columns are looked at
+MOST_PAIRS = 45  # of released columns whose noises are compared class by class: all of ten columns
+
 
 @dataclass(frozen=True)
 class Battery:
@@ -91,7 +94,8 @@ def _battery(whole: Evidence) -> Battery:
         if evidence is whole and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
-            untested[name] = one.untested
+            if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
+                untested[name] = one.untested
             continue
         scores.append(Score(name, one.scores, name))
         if one.cells is not None:
@@ -221,12 +225,21 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
         _class_tests(ledger, score, columns)
         for column in columns:
             digit_families.digits(ledger, score, modulus, column)
+        if modulus == DECIMAL:
+            digit_families.digits_of_sums(ledger, score, modulus, columns)
     digit_families.steps(ledger, cells, columns)
 
 
 def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:
     """Compare columns within records, and each with the next record of the others in every order."""
     families.between(ledger, independent, "of one record")
+    pairs = [(one, other) for i, one in enumerate(independent) for other in independent[i + 1 :]]
+    for one, other in pairs[:MOST_PAIRS]:
+        for word, sign in (("plus", 1.0), ("minus", -1.0)):
+            both = Score(f"{one.label} {word} {other.label}", (one.values + sign * other.values) * 0.5**0.5)
+            for column in (*ground.columns, ground.original):
+                if column.classes is not None and len(both.known) >= FEWEST:
+                    families.classes(ledger, both, column.classes)
     for order in (ground.original, ground.placed("")):
         families.between(ledger, scores, f"of the next record by {order.name}", order.order)
     for score in scores:

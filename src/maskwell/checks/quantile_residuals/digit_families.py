@@ -15,7 +15,7 @@ from ...table import Floats
 from .cells import Bools, Cells, Integers
 from .families import TEN, Score, residue_groups
 from .ledger import Effect, Ledger
-from .truths import FEWEST, TrueColumn
+from .truths import FEWEST, Short, TrueColumn
 
 TRUE_SHARE = Effect("share of cells beyond what the law explains", 0.02, 0.01)
 DIGITS = Effect("misfit of the digits", 0.1, 0.04)
@@ -24,6 +24,7 @@ WINDOWS = (0.5, 5.5, 50.5)  # units around the true value
 NEAR = 0.05  # of the local sd: what is called nearly true
 TIMES = 1.5
 FEW_RESIDUES = 10
+MOST_SUMMED = 10  # columns whose sums by twos are looked at: 90 tables for each modulus
 LEAST_EXPECTED = 10
 CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
 LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit
@@ -90,7 +91,20 @@ def digits(ledger: Ledger, score: Score, modulus: int, by: TrueColumn) -> None:
         _residue_table(ledger, score, modulus, residues, label)
 
 
-def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Integers, label: str) -> None:
+def digits_of_sums(ledger: Ledger, score: Score, modulus: int, columns: tuple[TrueColumn, ...]) -> None:
+    """Test digit scores by the residues of sums and differences of two true columns: a check digit is such a sum."""
+    able = [(one.name, found) for one in columns if (found := one.residues(modulus)) is not None][
+        :MOST_SUMMED
+    ]
+    for i, (name, first) in enumerate(able):
+        for other, second in able[i + 1 :]:
+            known = (first >= 0) & (second >= 0)
+            for sign, both in (("+", first + second), ("-", first - second)):
+                residues = np.where(known, both % modulus, -1).astype(np.int16)
+                _residue_table(ledger, score, modulus, residues, f"by {name} {sign} {other} modulo {modulus}")
+
+
+def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Short, label: str) -> None:
     """Cross residues with as many bins of the score."""
     from scipy.special import chdtrc
 

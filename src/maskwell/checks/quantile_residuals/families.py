@@ -17,9 +17,9 @@ import numpy as np
 from ...table import Floats
 from .cells import Integers
 from .ledger import Effect, Ledger
-from .truths import FEWEST, Classes, TrueColumn
+from .truths import FEWEST, Classes, Short, TrueColumn
 
-Array = TypeVar("Array", Floats, Integers)
+Array = TypeVar("Array", Floats, Integers, Short)
 
 WHOLE_MEAN, WHOLE_SD = Effect("mean", 0.1, 0.03), Effect("sd ratio", 0.1, 0.03)
 BINS = Effect("misfit of the shape", 0.1, 0.04)
@@ -348,9 +348,9 @@ def _enter_groups(
     )
 
 
-def residue_groups(ledger: Ledger, score: Score, label: str, codes: Integers) -> None:
+def residue_groups(ledger: Ledger, score: Score, label: str, codes: Short) -> None:
     """Test digit scores by the residues of a true column."""
-    found = group_sums(score, codes)
+    found = group_sums(score, codes.astype(np.int64))
     if found is not None:
         q, many, members = found
         from scipy.special import chdtrc
