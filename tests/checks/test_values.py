@@ -357,3 +357,15 @@ def test_a_size_that_the_plan_gives_tells_nothing():
     found = last_record(Evidence(apply(IndependentNoise("A", variance=4.0), gaussian(20), key=KEY)))
     assert np.isnan(found.figure)
     assert "no size on the card" in found.said
+
+
+def test_what_is_left_between_two_releases_tells_nothing_new():
+    truth = gaussian(300)
+    ids = Column("id", "integer", frozenset({"id"}))
+    data = pa.table({"id": np.arange(300), "A": truth.floats("A")})
+    named = Table.from_frame(data, Schema((ids, truth.schema["A"])))
+    first = apply(IndependentNoise("A", variance_ratio=0.1), named, key=KEY)
+    nested = apply(IndependentNoise("A", variance_ratio=0.5), named, key=KEY, earlier=first)
+    assert made("last record", nested).figure > 0.5
+    twice = Chain([IndependentNoise("A", variance_ratio=0.1), IndependentNoise("A", variance_ratio=0.2)])
+    assert made("last record", apply(twice, named, key=KEY)).figure > 0.5

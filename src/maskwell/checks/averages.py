@@ -36,10 +36,7 @@ FEWEST_GROUPS = 5  # groups of two and more from which on a column is said to be
 MOST_SORTED = (
     10**8
 )  # marks that the search by several columns sorts twice over, in about ten seconds; else one column
-MARKS, SHUFFLE = (
-    11,
-    12,
-)  # streams of their own: marks of values, and the order that shows what chance leaves constant
+MARKS = 11  # a stream of their own for the marks of values
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +131,11 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
 
 def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
-    mixed = np.random.default_rng([evidence.seed, SHUFFLE]).permutation(one.values)
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways = [(column,) for column in inside]
     if len(one.known) * len(inside) ** 2 <= MOST_SORTED:
         ways += _elimination(one.values, inside)
-    tried = [_averaged(one, mixed, _together(inside, way), way) for way in dict.fromkeys(ways)]
+    tried = [_averaged(one, _together(inside, way), way) for way in dict.fromkeys(ways)]
     found = [this for this in tried if this is not None]
     return min(found, key=lambda this: this.left, default=None)
 
@@ -183,27 +179,30 @@ def _constant(values: Integers, member: Integers) -> tuple[Integers, npt.NDArray
     return sizes, least == most
 
 
+def _chances(values: Integers, sizes: Integers) -> Floats:
+    """Return how probably groups of given sizes have one value only, if values fell on records at random."""
+    shares = np.bincount(values) / len(values)
+    each, group = np.unique(sizes, return_inverse=True)
+    return np.array([float((shares**size).sum()) for size in each])[group.ravel()]
+
+
 def _shared(values: Integers, member: Integers) -> float:
     """Return the mean square of the error left by averaging independent noise, members alone included."""
     sizes, constant = _constant(values, member)
     return float(np.where(constant, 1.0, sizes).sum() / len(values))
 
 
-def _averaged(
-    one: SharedColumn, mixed: Integers, member: Integers, columns: tuple[str, ...]
-) -> Averaged | None:
+def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> Averaged | None:
     """Return what averaging over a grouping leaves; nothing where values are not constant inside it, but by chance."""
     sizes, constant = _constant(one.values, member)
     several = sizes > 1
     groups = int(several.sum())
     if groups < FEWEST_GROUPS or sizes[several].sum() < FEWEST_MEMBERS * len(one.values):
         return None
-    share = float(constant[several].mean())
-    chance = float(_constant(mixed, member)[1][several].mean())
-    excess = (share - chance) / max(1 - chance, 1 / groups)
-    if excess < SYSTEMATIC or share - chance < SURE * np.sqrt(
-        max(chance * (1 - chance), 1 / groups) / groups
-    ):
+    chances = _chances(one.values, sizes[several])
+    share, chance = float(constant[several].mean()), float(chances.mean())
+    error = max(float(np.sqrt((chances * (1 - chances)).sum())), 1.0) / groups
+    if share - chance < max(SYSTEMATIC * (1 - chance), SURE * error):
         return None
     inside = (several & constant)[member]
     typical = float(np.median(sizes[several & constant]))

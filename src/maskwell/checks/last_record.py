@@ -30,8 +30,11 @@ from .evidence import Evidence
 from .findings import PASS
 from .residuals import NOTHING
 
+Ways = tuple[tuple[float, ...], ...]  # sizes of a column's noise: as a whole, and of its stages
+
 NEWS = 0.5  # of the records: an interval that holds more of them tells less than one bit
 ROOT_12 = float(np.sqrt(12))  # width of an interval over the sd of a uniform law on it
+DIGITS = 2  # of a size on a card of many records
 FEW = 3  # open values below which a mean and an sd of the others say nothing
 
 
@@ -100,25 +103,41 @@ def _sizes(evidence: Evidence) -> list[Sizes]:
         if not isinstance(seen, Additive | SkewedBias):
             continue
         for at, name in enumerate(seen.columns):
-            shown = _of_column(card, name)
-            full = shown if exact is None else _of_column(exact, name)
-            full = full if len(full) == len(shown) else shown
-            other = () if half is None else _of_column(half, name)
-            pairs = [
-                (a, b)
-                for i, (a, b) in enumerate(zip(shown, full, strict=True))
-                if len(other) != len(full) or other[i] != b
-            ]
+            pairs = _told_pairs(
+                *(() if one is None else _of_column(one, name) for one in (card, exact, half))
+            )
             if pairs:
                 shown, full = (tuple(side) for side in zip(*pairs, strict=True))
                 found.append(Sizes(seen, at, shown, full))
     return found
 
 
-def _of_column(card: NoiseCard, name: str) -> tuple[float, ...]:
-    """Return the sizes above 0 of a column's noise, of every stage."""
+def _told_pairs(shown: Ways, exact: Ways, half: Ways) -> list[tuple[float, float]]:
+    """Return the sizes that were computed from the records, each with what it was in full (itself, where unknown).
+
+    Noise of several stages is on a card as their sum and as stages. What is left between two releases, or the sum of
+    two rounded variances, has digits of its own that tell nothing new: those with more digits are left out where
+    others are there.
+    """
+    pairs = []
+    for i, way in enumerate(shown):
+        full = exact[i] if i < len(exact) and len(exact[i]) == len(way) else way
+        other = half[i] if i < len(half) and len(half[i]) == len(full) else ()
+        pairs += [
+            (size, whole)
+            for k, (size, whole) in enumerate(zip(way, full, strict=True))
+            if not other or other[k] != whole
+        ]
+    fewest = min((significant(size) for size, _ in pairs), default=0)
+    return [pair for pair in pairs if significant(pair[0]) <= max(fewest, DIGITS)]
+
+
+def _of_column(card: NoiseCard, name: str) -> Ways:
+    """Return the sizes above 0 of a column's noise: of the whole, and of its stages where it has several."""
     law = card.law_of(name)
-    return tuple(size for _, one in stages_of(law) for size in _of_law(one, name) if size > 0)
+    stages = [one for _, one in stages_of(law)]
+    ways = [[combined_of(law)], *([stages] if len(stages) > 1 else [])]
+    return tuple(tuple(size for one in way for size in _of_law(one, name) if size > 0) for way in ways)
 
 
 def _of_law(law: Any, name: str) -> Iterator[float]:
