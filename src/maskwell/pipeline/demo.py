@@ -89,6 +89,9 @@ max_rate = 0.15
 largest_target_block = 7
 target_blocks = ["REGION", "BEDROOMS", "BATHS", "YR_BLT"]
 
+[budget]                                 # by the table of costs; it takes a tenth of that here
+minutes = 20
+
 [[models]]
 formula = "log(HOME_VAL) ~ log(INCOME) + log(MORTGAGE)"
 
