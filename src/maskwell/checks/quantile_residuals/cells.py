@@ -240,7 +240,9 @@ def _one_of_each_group(evidence: Evidence, cells: Cells) -> tuple[Cells, Bools]:
     """
     truth = evidence.masking.truth
     nobody = np.zeros(0, bool)
-    for name in truth.schema.with_role("group"):
+    for name in [
+        column.name for column in truth.schema.columns if "group" in column.roles
+    ]:  # dropped ones too
         groups = codes_of(truth, name)[cells.at]
         order = np.argsort(groups, kind="stable")
         first = np.r_[True, np.diff(groups[order]) != 0]
