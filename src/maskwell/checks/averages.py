@@ -50,13 +50,13 @@ class Averaged:
 
 def averages(evidence: Evidence) -> Measured:
     """Measure the error left of a group's mean, in the noise's sd, for values that members of a group share."""
-    columns = {name: one for name in _noisy(evidence) if (one := _shared_column(evidence, name)) is not None}
+    columns = {name: at for name in _noisy(evidence) if (at := _shared_column(evidence, name)) is not None}
     clear = _clear_marks(evidence)
     if not columns or not clear:
         return Measured(
             NOTHING, "no column is noised, or nothing leaves in clear that would put records together"
         )
-    found = {name: _least_left(evidence, one, clear) for name, one in columns.items()}
+    found = {name: _least_left(evidence, at, clear) for name, at in columns.items()}
     left = {name: 1.0 if one is None else one.left for name, one in found.items()}
     worst = min(left, key=left.__getitem__)
     one = found[worst]
@@ -132,7 +132,7 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
 def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     inside = {column: codes[one.known] for column, codes in clear.items()}
-    ways = [(column,) for column in inside]
+    ways: list[tuple[str, ...]] = [(column,) for column in inside]
     if len(one.known) * len(inside) ** 2 <= MOST_SORTED:
         ways += _elimination(one.values, inside)
     tried = [_averaged(one, _together(inside, way), way) for way in dict.fromkeys(ways)]

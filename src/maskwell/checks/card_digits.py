@@ -138,6 +138,7 @@ def _exact(evidence: Evidence, is_half: bool) -> NoiseCard | None:
         half = np.sort(np.random.default_rng([evidence.seed, 5]).permutation(len(table))[::2])
         table = table.take(half if len(half) <= evidence.largest else half[: evidence.largest])
     try:
-        return mask.card(table, Setting(exact=True))
+        card: NoiseCard = mask.card(table, Setting(exact=True))
     except MaskwellError:
         return None
+    return card

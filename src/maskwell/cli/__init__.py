@@ -284,7 +284,7 @@ def _encoding_hint(encoding: str) -> str:
 
 
 def _name_of(command: typer.models.CommandInfo) -> str:
-    return command.name or getattr(command.callback, "__name__", "")
+    return str(command.name or getattr(command.callback, "__name__", ""))
 
 
 def _fault(error: Exception) -> str:
