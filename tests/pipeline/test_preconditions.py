@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.preconditions import high_floor, not_possible
+from maskwell.pipeline.preconditions import high_floor, high_guessing, not_possible
 from maskwell.pipeline.releasing import _situation
 from maskwell.pipeline.stages import Stages
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
 
 from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
 
@@ -47,10 +51,6 @@ def test_small_blocks_of_the_whole_file_are_targets_though_few_records_are_tried
 
 def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> None:
     """Missing values in masked columns move with a swap: such a floor is not refused at once."""
-    import pyarrow as pa
-
-    from maskwell.table import Table
-
     data = mw.read(folder / "homes.csv", folder / "homes.toml").to_arrow()
     gaps = pa.array([None if i < 3 else v for i, v in enumerate(data["X"].to_pylist())], pa.float64())
     data = data.set_column(data.column_names.index("X"), "X", gaps)
@@ -61,3 +61,22 @@ def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> N
     assert "the audit fails from 0.10% on" in stopped.reasons[0]
     case, _ = _situation(plan_in(folder, audit=tight, swap={}), KEY, Stages())
     assert high_floor(case, stopped.floor) is None
+
+
+def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
+    """Forty areas of ten records: who guesses finds 10% of all targets, whatever the noise."""
+    whole, areas = homes(), tuple(f"a{i:02d}" for i in range(40))
+    data = whole.to_arrow().append_column("AREA", pa.array([areas[i % 40] for i in range(400)]))
+    others = (replace(c, drop=c.name in ("REGION", "KIND")) for c in whole.schema.columns)
+    area = Column("AREA", "category", frozenset({"block"}), categories=areas)
+    schema = Schema((*others, area), series="homes")
+    mw.write(Table.from_frame(data, schema), folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    refused = release(plan_in(folder, tolerance={"max_rate": 0.02}, calibrate={}), key=KEY)
+    assert refused.masking is None
+    (reason,) = refused.reasons
+    assert "guessing within the blocks finds 10.0% of 400 targets whatever the noise" in reason
+    (advice,) = refused.advice
+    assert advice.figures == {"columns": "AREA", "guessing": 1 / 400}
+    case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.08}), KEY, Stages())
+    assert high_guessing(case) is None  # a lucky draw of the noise may lie within

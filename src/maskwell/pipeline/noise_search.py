@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,13 +98,12 @@ def _bounds(plan: ReleasePlan) -> list[Any]:
 
 def _kept_trials(case: Situation, key: Key | None) -> KeptTrials | None:
     """Return the trials of this plan, data and key that an earlier run has kept; of studies none are."""
-    from .. import __version__
     from ..calibration.kept import KeptTrials
 
     if key is None or key.seeded:
         return None
     source = case.plan.input
-    parts = [json.dumps(case.plan.to_dict(), sort_keys=True), __version__]
+    parts = [json.dumps(case.plan.to_dict(), sort_keys=True), version("maskwell")]
     parts += [_digest(path) for path in (source.file, source.schema) if path is not None]
     parts.append(hashlib.sha256(b"kept trials" + key.secret).hexdigest())
     return KeptTrials.read(case.plan.output.private, hashlib.sha256("\n".join(parts).encode()).hexdigest())

@@ -2,7 +2,8 @@
 
 Every intruder attacks a few records first, under the card of the whole file: what his plan refuses is said within
 seconds, and not after a search for the noise. The fingerprint floor is counted before any noise is drawn; where it
-lies above what is tolerated, or above what the audit allows, nothing that follows could change the answer.
+lies above what is tolerated, or above what the audit allows, or where guessing within blocks finds more than is
+tolerated, nothing that follows could change the answer.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks import Fingerprint, Linkage, Risk, Risks
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Risk, Risks
 from ..attacks.fingerprint import floor_of
 from ..attacks.floor import HIDDEN, remedy
 from ..attacks.latent import EM
 from ..attacks.running import attack_by
 from ..attacks.surviving import PATTERN
+from ..calibration.judging import ALL
 from ..calibration.trials import Resolved
 from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw
 from ..keystream import Key
 from ..masking import apply
+from .budget import counts_of
 from .intruders import card_risk
 from .outcome import Advice, Outcome
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import ReleasePlan
     from ..table import Table
+    from .costs import Counts
     from .meeting import Situation
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
@@ -38,6 +42,7 @@ FLOOR_CHECK = "fingerprint floor"  # of the audit
 FINGERPRINT = "fingerprint alone"  # who looks at it, where the plan has nobody of that kind
 NOT_ATTACKED = "not tried: the release is refused before any noise is drawn"
 MOST_COLUMNS = 4
+SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
 FEW_STEPS = 20  # of EM: whether it can be run at all does not depend on them
 
 
@@ -99,7 +104,7 @@ def _small(plan: Any, records: int) -> Any:
 
 def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
-    high = high_floor(case, floor)
+    high = high_floor(case, floor) or high_guessing(case)
     missing = [name for name in case.judge.held if name in case.untried]
     if high is None and not missing:
         return None
@@ -242,3 +247,64 @@ def _advice(floor: Risk, allowed: float) -> list[Advice]:
         if one["remaining"] < floor.floor.unique
     ]
     return advice
+
+
+def guessed(counts: Counts) -> float:
+    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n."""
+    alike = np.maximum(counts.records, 1)
+    return float((counts.targets / alike).sum()) / max(counts.total, 1)
+
+
+def high_guessing(case: Situation) -> HighFloor | None:
+    """Say why it must be refused where guessing within blocks finds more than is tolerated: noise can do no better.
+
+    Only of intruders who stand by every link, and where the excess is beyond what a draw of the noise can hide.
+    """
+    limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
+    if case.judge.over != ALL or card.subsampled is not None:
+        return None
+    for name, plan in case.coded.attacks(case.intruders).items():
+        if name not in case.judge.held or not _stands_by_all(plan):
+            continue
+        counts = counts_of(plan, case.coded.table, card)
+        rate = guessed(counts)
+        if rate - SURE * (rate / max(counts.total, 1)) ** 0.5 > limit:
+            reason = (
+                f"{name}: guessing within the blocks finds {rate:.1%} of {counts.total:,} targets whatever the noise; "
+                f"tolerated is at most {100 * limit:.4g}%"
+            )
+            return HighFloor((reason,), tuple(_coarser(case, plan, card, limit)))
+    return None
+
+
+def _stands_by_all(plan: Any) -> bool:
+    """Whether an intruder claims a link for every target."""
+    return isinstance(plan, NearestRecord) or (isinstance(plan, BayesIntruder) and plan.threshold == 0)
+
+
+def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
+    """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
+    table = case.coded.table
+    left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
+    dropped, rate = list[str](), 1.0
+    while left and rate > limit:
+        rates = {
+            name: guessed(counts_of(_with_blocks(plan, [one for one in left if one != name]), table, card))
+            for name in left
+        }
+        best = min(left, key=lambda name: rates[name])
+        dropped, rate = [*dropped, best], rates[best]
+        left.remove(best)
+    if rate > limit:
+        return []
+    columns = ", ".join(dropped)
+    change = (
+        f"drop {columns} in the schema, or make their classes coarser, so that more records share a block"
+    )
+    return [
+        Advice(f"{change}: without them guessing finds {rate:.1%}", {"columns": columns, "guessing": rate})
+    ]
+
+
+def _with_blocks(plan: Any, columns: list[str]) -> Any:
+    return replace(plan, match_blocks=tuple(columns))
