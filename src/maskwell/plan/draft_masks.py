@@ -151,6 +151,11 @@ def _shift(values: Floats) -> float:
 def _clear(decided: Decided) -> list[str]:
     """Say what leaves as it is, how many that tells apart, and what would change it."""
     names = decided.categories
+    if decided.changed:
+        lines = comment(
+            f"Categories are changed at random: {names_of(decided.changed)}. The card says by which chances."
+        )
+        return [*lines, *_pram(decided.changed, active=True)]
     if not names or decided.floor is None:
         return []
     floor = decided.floor
@@ -159,10 +164,6 @@ def _clear(decided: Decided) -> list[str]:
         f"tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
     )
     columns = telling(decided) or list(names[:1])
-    active = not decided.amounts
-    if active:
-        several = [name for name in names if len(decided.schema[name].categories) > 1]
-        return [*lines, *_pram(several, active=True)]
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
@@ -214,7 +215,7 @@ def _telling(decided: Decided) -> list[str]:
 
 def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
     """Whether few enough are alone, and found by guessing, once some categories are hidden."""
-    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    rest = [name for name in decided.blocks if name not in chosen]
     guessed = guessing_share(decided, rest)
     limit = drafted_rate() if not chosen else FIFTEEN_PERCENT.max_rate / 2
     return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
@@ -222,7 +223,7 @@ def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
 
 def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
     """Return the block without which guessing finds least."""
-    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    rest = [name for name in decided.blocks if name not in chosen]
     shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in rest}
     return min(rest, key=lambda name: shares[name], default=None)
 
@@ -231,7 +232,7 @@ def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
     """Return the share of records that stay alone where categories are hidden; what is missing in them still shows."""
     from ..attacks import Fingerprint, attack
 
-    masked = (*decided.amounts, *(total for total, _ in decided.sums), *hidden)
+    masked = (*decided.amounts, *(total for total, _ in decided.sums), *decided.changed, *hidden)
     return float(attack(Fingerprint(masked=masked), decided.table).rate)
 
 
