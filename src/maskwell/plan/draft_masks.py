@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
-SLIGHTLY = 0.05  # how far below 0 an eigenvalue of pairwise correlations may lie, to be repaired without harm
+DEFINITE = 0.01  # least eigenvalue of pairwise correlations: repaired from below 0 they leave noise without a density
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
@@ -69,16 +69,18 @@ def _sets(decided: Decided) -> list[tuple[str, ...]]:
     is_long = (
         len(decided.table) > 2 * len(decided.amounts) + 2
     )  # a full file of so many records has a covariance
-    if (is_long and not has_gaps) or _has_covariance(decided, decided.amounts):
+    if is_long and not has_gaps:
         return [decided.amounts]
     from ..io.identities import pairwise_correlations
 
     values = decided.table.values(list(decided.amounts))
     correlations = np.nan_to_num(pairwise_correlations(values))
     np.fill_diagonal(correlations, 1.0)
-    sets: list[list[int]] = []
-    for i in np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist():
-        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > -SLIGHTLY)
+    everything = list(range(len(decided.amounts)))
+    sets = [everything] if _least_eigenvalue(correlations, everything) > DEFINITE else list[list[int]]()
+    order = np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist()
+    for i in order if not sets else []:
+        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > DEFINITE)
         place = next(fits, None)
         if place is None:
             sets.append([i])
