@@ -16,6 +16,7 @@ from maskwell.errors import BadInput, CannotWrite
 from maskwell.masking import apply
 from maskwell.pipeline import read_input
 from maskwell.plan import DEFAULT_INTRUDERS, ReleasePlan
+from maskwell.plan.drafting import COMPARE_CATEGORIES
 from maskwell.schema import Schema
 
 APP = typer.Typer()
@@ -199,10 +200,23 @@ def test_every_commented_section_can_be_switched_on(tmp_path: Path) -> None:
 
 def test_a_file_of_categories_alone_is_changed_at_random(tmp_path: Path) -> None:
     data = {name: values for name, values in columns().items() if name in ("ID", "REGION")}
-    plan, schema, _ = drafted(tmp_path, data)
+    plan, schema, said = drafted(tmp_path, data | {"TYPE": np.arange(N) % 5})
     assert plan.mask(schema).to_dict()["mask"] == "Pram"
     assert plan.tolerance.intruders == ("knows the law",)
     assert plan.calibrate is None
+    assert "masked REGION TYPE" in said
+    assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), ())
+    assert [name for name, _ in plan.intruders] == list(COMPARE_CATEGORIES)
+
+
+def test_those_who_compare_categories_can_be_tried(tmp_path: Path) -> None:
+    from maskwell.pipeline.intruders import intruders_of
+    from maskwell.pipeline.preconditions import not_possible
+
+    data = {name: values for name, values in columns().items() if name in ("ID", "REGION")}
+    plan, _, _ = drafted(tmp_path, data | {"TYPE": np.arange(N) % 5})
+    table = read_input(plan)
+    assert not not_possible(intruders_of(plan), table, plan.mask(table.schema).card(table))
 
 
 def test_a_column_of_few_values_is_no_function_of_codes(tmp_path: Path) -> None:

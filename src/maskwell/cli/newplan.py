@@ -138,7 +138,7 @@ def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None
 
 def _fates(decided: Decided) -> dict[str, list[str]]:
     """Return what happens to the columns: each is named once."""
-    masked, sums = set(decided.amounts), {total for total, _ in decided.sums}
+    masked, sums = {*decided.amounts, *decided.changed}, {total for total, _ in decided.sums}
     fates: dict[str, list[str]] = {
         what: [] for what in ("id", "masked", "recomputed", "in clear", "weight", "group", "dropped")
     }

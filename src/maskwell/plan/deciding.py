@@ -95,6 +95,17 @@ class Decided:
         return tuple(c.name for c in self.schema.columns if c.kind == "category" and not c.drop)
 
     @property
+    def changed(self) -> tuple[str, ...]:
+        """The categories that are changed at random: all that vary, where there is no amount to be masked."""
+        several = [name for name in self.categories if len(self.schema[name].categories) > 1]
+        return () if self.amounts else tuple(several)
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The columns by which an intruder can match for sure: blocks that leave as they are."""
+        return tuple(name for name in self.schema.with_role("block") if name not in self.changed)
+
+    @property
     def rest(self) -> tuple[str, ...]:
         """What an exchange of the amounts inside blocks would part them from: all else that differs there."""
         blocks, moved = self.schema.with_role("block"), {*self.amounts, *(total for total, _ in self.sums)}
@@ -144,10 +155,9 @@ def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: I
 
     table = _table(raw, proposal.schema)
     decided = Decided(proposal, table, sums, tuple(questions))
-    several = [name for name in decided.categories if len(decided.schema[name].categories) > 1]
-    if not decided.amounts and not several:
+    if not decided.amounts and not decided.changed:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
-    masked = (*decided.amounts, *(total for total, _ in sums))
+    masked = (*decided.amounts, *(total for total, _ in sums), *decided.changed)
     return replace(decided, floor=attack(Fingerprint(masked=masked), table))
 
 

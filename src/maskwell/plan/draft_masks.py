@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
-SLIGHTLY = 0.05  # how far below 0 an eigenvalue of pairwise correlations may lie, to be repaired without harm
+DEFINITE = 0.01  # least eigenvalue of pairwise correlations: repaired from below 0 they leave noise without a density
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
@@ -69,16 +69,18 @@ def _sets(decided: Decided) -> list[tuple[str, ...]]:
     is_long = (
         len(decided.table) > 2 * len(decided.amounts) + 2
     )  # a full file of so many records has a covariance
-    if (is_long and not has_gaps) or _has_covariance(decided, decided.amounts):
+    if is_long and not has_gaps:
         return [decided.amounts]
     from ..io.identities import pairwise_correlations
 
     values = decided.table.values(list(decided.amounts))
     correlations = np.nan_to_num(pairwise_correlations(values))
     np.fill_diagonal(correlations, 1.0)
-    sets: list[list[int]] = []
-    for i in np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist():
-        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > -SLIGHTLY)
+    everything = list(range(len(decided.amounts)))
+    sets = [everything] if _least_eigenvalue(correlations, everything) > DEFINITE else list[list[int]]()
+    order = np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist()
+    for i in order if not sets else []:
+        fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > DEFINITE)
         place = next(fits, None)
         if place is None:
             sets.append([i])
@@ -151,6 +153,11 @@ def _shift(values: Floats) -> float:
 def _clear(decided: Decided) -> list[str]:
     """Say what leaves as it is, how many that tells apart, and what would change it."""
     names = decided.categories
+    if decided.changed:
+        lines = comment(
+            f"Categories are changed at random: {names_of(decided.changed)}. The card says by which chances."
+        )
+        return [*lines, *_pram(decided.changed, active=True)]
     if not names or decided.floor is None:
         return []
     floor = decided.floor
@@ -159,10 +166,6 @@ def _clear(decided: Decided) -> list[str]:
         f"tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
     )
     columns = telling(decided) or list(names[:1])
-    active = not decided.amounts
-    if active:
-        several = [name for name in names if len(decided.schema[name].categories) > 1]
-        return [*lines, *_pram(several, active=True)]
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
@@ -214,7 +217,7 @@ def _telling(decided: Decided) -> list[str]:
 
 def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
     """Whether few enough are alone, and found by guessing, once some categories are hidden."""
-    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    rest = [name for name in decided.blocks if name not in chosen]
     guessed = guessing_share(decided, rest)
     limit = drafted_rate() if not chosen else FIFTEEN_PERCENT.max_rate / 2
     return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
@@ -222,7 +225,7 @@ def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
 
 def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
     """Return the block without which guessing finds least."""
-    rest = [name for name in decided.schema.with_role("block") if name not in chosen]
+    rest = [name for name in decided.blocks if name not in chosen]
     shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in rest}
     return min(rest, key=lambda name: shares[name], default=None)
 
@@ -231,7 +234,7 @@ def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
     """Return the share of records that stay alone where categories are hidden; what is missing in them still shows."""
     from ..attacks import Fingerprint, attack
 
-    masked = (*decided.amounts, *(total for total, _ in decided.sums), *hidden)
+    masked = (*decided.amounts, *(total for total, _ in decided.sums), *decided.changed, *hidden)
     return float(attack(Fingerprint(masked=masked), decided.table).rate)
 
 

@@ -15,6 +15,13 @@ INFORMED, LAW = "nearest, informed", "knows the law"
 MANY = 20_000  # records
 TITLE = "Masked microdata"
 MOST_MODEL_TERMS, MOST_MODEL_LEVELS = 3, 10
+COMPARE_CATEGORIES = {  # of the eight, those for whom a category need not be a block
+    "Winkler's matcher": ['attack = "Linkage"'],
+    LAW: ['attack = "BayesIntruder"'],
+    f"{LAW}, one-to-one": ['attack = "BayesIntruder"', 'assignment = "one-to-one"'],
+    "the ceiling": ['attack = "BayesIntruder"', 'helpers = "all"'],
+    "fingerprint alone": ['attack = "Fingerprint"'],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def draft_schema(decided: Decided) -> str:
 
 def floor_question(decided: Decided) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
-    blocks = decided.schema.with_role("block")
+    blocks = decided.blocks
     floor, guessing = decided.floor, guessing_share(decided, blocks)
     said = []
     if floor is not None and floor.rate > floor_limit():
@@ -185,12 +192,15 @@ def _swap(decided: Decided) -> list[str]:
 
 
 def _targets(decided: Decided) -> list[str]:
-    blocks = [name for name in decided.schema.with_role("block") if name in decided.table.names]
+    blocks = decided.blocks
     lines = ["# Whom the intruders are after, and what they rely on.", "[targets]"]
     if set(decided.amounts) != set(decided.keys) and decided.amounts:
         lines.append(
             f"fields = {listed(decided.amounts)}  # compared; what is recomputed from them adds nothing"
         )
+    if decided.changed:
+        lines.append(f"fields = {listed(decided.changed)}  # compared, by the chances that they were changed")
+        lines.append("match_blocks = []  # nobody can rely on what is changed at random")
     if blocks:
         hidden = telling(decided) or list(decided.categories[:1])
         rest = [name for name in blocks if name not in hidden]
@@ -206,6 +216,11 @@ def _targets(decided: Decided) -> list[str]:
 
 
 def _intruders(decided: Decided) -> list[str]:
+    if decided.changed:
+        lines = ["# Who attacks the release: those who compare categories."]
+        for name, attack in COMPARE_CATEGORIES.items():
+            lines += ["", "[[intruders]]", f"name = {quoted(name)}", *attack]
+        return lines
     return [
         "# Eight intruders attack the release, from Winkler's matcher to one who knows everybody else. To name your",
         "# own instead, write one such section for each:",
@@ -253,7 +268,7 @@ def _formula(decided: Decided) -> str:
 
 
 def _utility(decided: Decided) -> list[str]:
-    few = decided.schema.with_role("block")[:2]
+    few = decided.blocks[:2]
     if not few:
         return []
     lines = ["# Means are compared within the groups of every column with the role block, or of these only:"]
