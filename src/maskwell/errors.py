@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+LONGEST_NAME, MOST_NAMES = 200, 2_000  # that are compared letter by letter: the time grows with both
+
 
 class MaskwellError(Exception):
     """Something maskwell refuses to do; `problems` holds one sentence for each reason."""
@@ -76,7 +78,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint such as ` (did you mean 'INCOME'?)`, or nothing when no name is close."""
     from difflib import get_close_matches
 
-    candidates = list(names)
+    if len(name) > LONGEST_NAME:
+        return ""
+    candidates = [candidate for candidate in names if len(candidate) <= LONGEST_NAME][:MOST_NAMES]
     folded = {candidate.casefold(): candidate for candidate in candidates}
     close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
