@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+MOST_SHOWN, LONGEST = 100, 2_000  # problems in a message, letters of one: what a file says may be of any length
 LONGEST_NAME, MOST_NAMES = 200, 2_000  # that are compared letter by letter: the time grows with both
 
 
@@ -14,15 +15,16 @@ class MaskwellError(Exception):
     exit_code = 2
 
     def __init__(self, problems: str | Iterable[str]) -> None:
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        given = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems: tuple[str, ...] = tuple(map(_shortened, given))
         super().__init__(self._text())
 
     def _text(self) -> str:
         if len(self.problems) == 1:
             return self.problems[0]
-        return "\n".join(
-            [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)]
-        )
+        shown, more = self.problems[:MOST_SHOWN], len(self.problems) - MOST_SHOWN
+        lines = [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in shown)]
+        return "\n".join([*lines, *([f"  - and {more:,} more"] if more > 0 else [])])
 
     def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
         return type(self), (self.problems,)
@@ -65,6 +67,11 @@ class CannotWrite(MaskwellError):
 
 class MaskwellWarning(UserWarning):
     """Something a steward should know; the work goes on."""
+
+
+def _shortened(problem: str) -> str:
+    """Return a sentence without the middle of what a file made too long in it."""
+    return problem if len(problem) <= LONGEST else f"{problem[: LONGEST // 2]} ... {problem[-LONGEST // 2 :]}"
 
 
 def raise_all(problems: Iterable[str], error: type[MaskwellError]) -> None:

@@ -32,7 +32,7 @@ MOST_PROBLEMS = 20  # are named; the others are counted
 TOLERANCE = 1e-6  # sums of probabilities, and eigenvalues, as they come back from JSON
 
 _UNIT = re.compile(r"[0-9]{1,200}(/[0-9]{1,200})?")
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
 
 Check = Callable[[Any], bool]
@@ -63,7 +63,10 @@ def shown(name: object) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    """Whether a value is a number that arithmetic can hold; whole ones as long as a double has all their digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= STEPS
+    return isinstance(value, float) and abs(value) <= LARGEST
 
 
 def _is_size(value: Any) -> bool:
@@ -72,7 +75,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether a value is a text that a file can hold: no NUL, no half of a character."""
+    """Whether a value is a text that a file can hold: no half of a character."""
     return isinstance(value, str) and 0 < len(value) <= LONGEST_TEXT and not _NO_TEXT.search(value)
 
 
@@ -210,6 +213,8 @@ def _additive(law: Any, where: str) -> Problems:
     for name in ("outlets", "offsets", "spreads", "categories"):
         if name in law and len(law[name]) not in ((width,) if name == "outlets" else (0, width)):
             found.append(f"{where}: {name} has {len(law[name]):,} entries for {width:,} columns")
+    if any(len(set(names)) < len(names) for names in law.get("categories", ())):
+        found.append(f"{where}: a category is listed twice")
     found += [said for j, one in enumerate(law["outlets"], 1) for said in _outlet(one, f"{where}, outlet {j}")]
     for j, one in enumerate(law.get("spreads", ()), 1):
         found += [] if one is None else _law(one, f"{where}, spread {j}", _SPREADS)

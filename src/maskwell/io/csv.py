@@ -72,7 +72,7 @@ def _memory_needed(size: int, head: str, dialect: Dialect, fields: int) -> int:
 def _codec(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
         raise BadInput(f"there is no encoding {encoding!r}: use utf-8, latin-1, cp1252 or utf-16") from None
     return "utf-8" if name == "utf-8-sig" else name
 
