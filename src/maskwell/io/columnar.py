@@ -65,13 +65,15 @@ def _read_parquet(path: Path, memory_limit: int | None, expected: Counts | None)
         sizes = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
         if expected is not None:
             expected.check(found.num_rows, found.num_columns)
+            expected.check_bytes(sizes)
         check_memory(max(2 * sizes, found.num_rows * found.num_columns * _VALUE_BYTES), memory_limit)
         if expected is None:
             return file.read()
     texts = [field.name for field in plain_types if _is_text(field.type)]
     with pq.ParquetFile(path, read_dictionary=texts) as file:
         coded = file.read()
-    check_memory(_expanded_bytes(coded), memory_limit)
+    expected.check_bytes(size := _expanded_bytes(coded))
+    check_memory(2 * size, memory_limit)
     return coded.cast(plain_types)
 
 
@@ -92,7 +94,7 @@ def _expanded_bytes(coded: pa.Table) -> int:
             if chunk.dictionary.type in (pa.string(), pa.large_string(), pa.binary()):
                 lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
                 total += int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
-    return 2 * total
+    return total
 
 
 def _read_arrow(path: Path, memory_limit: int | None, expected: Counts | None) -> pa.Table:
@@ -101,6 +103,7 @@ def _read_arrow(path: Path, memory_limit: int | None, expected: Counts | None) -
     records, columns, size = stored_counts(path)
     if expected is not None:
         expected.check(records, columns)
+        expected.check_bytes(size)
     check_memory(max(4 * path.stat().st_size, 2 * size), memory_limit)
     with path.open("rb") as file:
         return ipc.open_file(file).read_all()

@@ -12,6 +12,8 @@ _CGROUPS = (
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 
+_CELL_BYTES, _SLACK_BYTES = 1_000, 10_000_000  # a text of a page in every cell, and room for heads and paddings
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -35,6 +37,16 @@ class Counts:
             raise BadBundle(
                 f"the schema describes {self.columns:,} columns and the data file has {columns:,}: "
                 "they do not belong together"
+            )
+
+    def check_bytes(self, size: int) -> None:
+        """Refuse a file whose cells would be longer, unpacked, than those of any file of records."""
+        if self.records is None or self.columns is None:
+            return
+        if size > _SLACK_BYTES + self.records * self.columns * _CELL_BYTES:
+            raise BadBundle(
+                f"the data file would take {_size(size)} for {self.records:,} records of {self.columns:,} columns: "
+                "it is damaged or not what it says"
             )
 
 
