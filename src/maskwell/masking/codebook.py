@@ -146,6 +146,7 @@ def _additive(law: Additive, j: int) -> str:
         said += f", correlated over {', '.join(law.columns)}"
     if outlet.log_shift is not None:
         said += " on the log scale"
+        said += f" (of {law.columns[j]} + {outlet.log_shift:.12g})" if outlet.log_shift else ""
     if law.slope != 1.0:
         said += f", after shrinking by {law.slope:.3g} towards the mean"
     return ", ".join([said, *_limits(outlet)])

@@ -265,6 +265,21 @@ def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release
     return Release(read(folder / data[0], schema, dialect=dialect, expected=expected), card)
 
 
+def read_files(folder: Path, own: Release) -> Release:
+    """Read what was written of a release in a folder that has no manifest yet: data, schema and, where it is, the card.
+
+    `own` is the release that was written there: it says how, and has the card that is not there in the open.
+    """
+    data = next(path for path in sorted(folder.iterdir()) if path.name.startswith("data."))
+    card = NoiseCard.read(folder / CARD) if (folder / CARD).exists() else own.card.public()
+    ending = data.name.removeprefix("data.")
+    dialect = dialect_of(own.table, "\t" if ending == "tsv" else None) if FORMATS[ending] == "csv" else None
+    schema = Schema.read(folder / SCHEMA)
+    raise_all(misfits(card, schema), BadBundle)
+    expected = Counts(len(own), len(schema.columns))
+    return Release(read(data, schema, dialect=dialect, expected=expected), card)
+
+
 def _card_of(folder: Path, manifest: Manifest, opening: Opening) -> NoiseCard:
     """Return the card that was brought, else the bundle's own; one that says why where that is not to be had."""
     if isinstance(opening.card, NoiseCard):

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..attacks import Risk
     from ..calibration import Calibration
 
-Reports = Callable[[Outcome], tuple[Mapping[str, str], Mapping[str, str]]]
+Texts = Mapping[str, str | Callable[[Path], str]]  # by name; some are made of the files already in their folder
+Reports = Callable[[Outcome], tuple[Texts, Texts]]
 
 
 def release(
@@ -52,7 +53,7 @@ def release(
     what would; `despite` is a reason to write it all the same, which goes on record.
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
-    names to texts, for the public folder and for the private one. `passphrase` seals the card where the plan names no
+    names to texts, for the public folder and for the private one (or to what makes a text of the folder as written). `passphrase` seals the card where the plan names no
     recipients. The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
     """
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
@@ -225,8 +226,8 @@ def _written(
     )
 
 
-def _writer(text: str) -> Callable[[Path], None]:
+def _writer(text: str | Callable[[Path], str]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text if isinstance(text, str) else text(path.parent), encoding="utf-8")
 
     return write

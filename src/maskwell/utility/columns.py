@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from ..laws import Classes, Transition
 from ..laws.chained import combined_of
+from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
-from .correcting import NO_CARD, Undoing
+from .correcting import NO_CARD, Undoing, undoings
 from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
 from .results import ColumnUtility
 from .sides import Sides
@@ -29,6 +30,15 @@ def column_utilities(sides: Sides, known: dict[str, Undoing]) -> tuple[ColumnUti
         _number(column, sides, known[column.name]) if column.is_number else _category(column, sides)
         for column in sides.columns
     )
+
+
+def release_columns(release: Release) -> tuple[tuple[ColumnUtility, ...], bool]:
+    """Return the figures of a release and its card alone, as any reader can compute them, and whether it has weights.
+
+    What is said there of the truth is said of the release itself: a reader has nothing else.
+    """
+    sides = Sides(Masking(release.table, release.table, release.card))
+    return column_utilities(sides, undoings(sides)), sides.weights is not None
 
 
 def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
