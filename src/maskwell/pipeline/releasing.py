@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellWarning
+from ..io.spreadsheets import formula_warning
 from ..keystream import Key
 from ..plan import ReleasePlan
 from .budget import budgeted
@@ -74,6 +75,7 @@ def release(
                 f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
             ]
         return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
+    mind = [*mind, *filter(None, [formula_warning(outcome.masking.release.table)])]
     outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
         _written(outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else [])
