@@ -25,6 +25,8 @@ from .resolve import (
     spreads,
 )
 
+MOST_COMPONENTS = 1_000  # of which each is weighed for every value; more than a few change nothing
+
 
 @dataclass(frozen=True)
 class MixtureNoise(NoiseOptions):
@@ -69,8 +71,8 @@ class MixtureNoise(NoiseOptions):
         raise_all(problems, BadPlan)
 
     def _weight_problems(self) -> list[str]:
-        if self.components < 2:
-            return ["a mixture needs at least two components"]
+        if not 2 <= self.components <= MOST_COMPONENTS:
+            return [f"a mixture needs at least two components and has at most {MOST_COMPONENTS:,}"]
         if self.weights is None:
             return []
         if len(self.weights) != self.components:
