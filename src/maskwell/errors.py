@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-MOST_SHOWN, LONGEST = 100, 2_000  # problems in a message, letters of one: what a file says may be of any length
+MOST_SHOWN, LONGEST = (
+    100,
+    2_000,
+)  # problems in a message, letters of one: what a file says may be of any length
 LONGEST_NAME, MOST_NAMES = 200, 2_000  # that are compared letter by letter: the time grows with both
 
 

@@ -17,7 +17,9 @@ def toml_of(path: str | Path, what: str) -> dict[str, Any]:
     file = Path(path)
     try:
         if (size := file.stat().st_size) > MOST_BYTES:
-            raise BadPlan(f"{what} has {size:,} bytes, more than the {MOST_BYTES:,} that are read: shorten it")
+            raise BadPlan(
+                f"{what} has {size:,} bytes, more than the {MOST_BYTES:,} that are read: shorten it"
+            )
         return toml_data(file.read_text(encoding="utf-8-sig"), what)
     except OSError as error:
         raise BadPlan(f"{what} cannot be read: {error.strerror}") from None

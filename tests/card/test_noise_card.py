@@ -284,7 +284,10 @@ CARD = NoiseCard((Additive(("A",), Normal((1.0,)), (Outlet(),)),), records=10, d
         (CARD.to_json().replace("1.0", "1.1"), "its digest does not fit its content"),
         (CARD.to_json().replace('"records": 10', '"records": 11'), "its digest does not fit its content"),
         (CARD.to_json().replace('"laws"', '"lows"'), "unknown key 'lows' (did you mean 'laws'?)"),
-        (CARD.to_json().replace('"form": "normal"', '"form": "cauchy"'), "law 1, noise has no form that is known"),
+        (
+            CARD.to_json().replace('"form": "normal"', '"form": "cauchy"'),
+            "law 1, noise has no form that is known",
+        ),
         (CARD.to_json().replace('"sds": [1.0]', '"sd": [1.0]'), "law 1, noise lacks sds"),
     ],
 )

@@ -58,7 +58,10 @@ def test_the_codebook_tells_of_them_and_runs_nothing_itself() -> None:
     name = "<img src=x onerror=alert(1)>"
     table = table_of(("=1", "b", "c"), name=name)
     schema = table.schema.changed(
-        {name: Column(name, "text", description="[me](javascript:alert(1))\n# a `head` | <b>"), "x": table.schema["x"]}
+        {
+            name: Column(name, "text", description="[me](javascript:alert(1))\n# a `head` | <b>"),
+            "x": table.schema["x"],
+        }
     )
     text = codebook(mw.Release(Table.from_frame(table.to_frame(), schema), mw.NoiseCard()))
     assert "## In a spreadsheet" in text

@@ -52,7 +52,9 @@ def released(place: Path, table: Table, *masks: dict[str, Any], **sections: Any)
         "intruders": [{"name": "nearest", "attack": "NearestRecord", "fields": ["PAY", "RENT"]}],
         "tolerance": {"max_rate": 0.9},
     }
-    outcome = mw.release(ReleasePlan.from_dict(whole | sections, place), key=KEY, despite="to look at the page")
+    outcome = mw.release(
+        ReleasePlan.from_dict(whole | sections, place), key=KEY, despite="to look at the page"
+    )
     return outcome, (place / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -110,7 +112,9 @@ def test_released_weights_weigh_and_are_said_to(tmp_path: Path) -> None:
     _, page = released(tmp_path, Table.from_frame(table.to_frame(), kept))
     data = np.genfromtxt(tmp_path / "out" / "data.csv", delimiter=",", names=True)
     assert "Means and sds are weighted by the weights in the file." in page
-    assert rows_of(page, "Numbers in this release")["PAY"][1] == figure(np.average(data["PAY"], weights=data["W"]))
+    assert rows_of(page, "Numbers in this release")["PAY"][1] == figure(
+        np.average(data["PAY"], weights=data["W"])
+    )
 
 
 def test_the_example_runs_as_it_is_printed(made: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +136,13 @@ def test_a_model_that_cannot_be_fitted_is_a_reason_and_no_example(tmp_path: Path
 
 
 def test_a_logarithm_is_that_of_the_noise(tmp_path: Path) -> None:
-    log = {"mask": "IndependentNoise", "columns": ["GIFTS"], "variance_ratio": 0.3, "transform": "log", "shift": 1.0}
+    log = {
+        "mask": "IndependentNoise",
+        "columns": ["GIFTS"],
+        "variance_ratio": 0.3,
+        "transform": "log",
+        "shift": 1.0,
+    }
     outcome, page = released(tmp_path, workers(), NOISE, log, models=[{"formula": "PAY ~ log(GIFTS)"}])
     (reason,) = [one for one in outcome.reasons if one.startswith("PAY ~ log(GIFTS)")]
     assert "write log(GIFTS + 1)" in reason

@@ -157,9 +157,7 @@ def _ready(formula: str, release: Release, about: tuple[int, bool, dict[str, flo
         parsed, seen = read_formula(formula, release)
     asked = Asked(parsed, *about)
     system = build(asked, release, seen)
-    return _Ready(
-        asked, system, release, left_out, check_design(system, release, asked.measurement_error)
-    )
+    return _Ready(asked, system, release, left_out, check_design(system, release, asked.measurement_error))
 
 
 def fit_refusal(formula: str, release: Release, *, family: str = "gaussian", missing: str = DRAW) -> str:

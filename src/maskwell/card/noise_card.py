@@ -197,7 +197,9 @@ class NoiseCard:
         except json.JSONDecodeError as error:
             raise BadBundle(f"the card is damaged: not JSON at line {error.lineno}") from None
         except (ValueError, RecursionError):
-            raise BadBundle("the card is damaged: it is nested too deeply, or has too long a number") from None
+            raise BadBundle(
+                "the card is damaged: it is nested too deeply, or has too long a number"
+            ) from None
         if not isinstance(content, dict):
             raise BadBundle("this is not a maskwell noise card")
         digest = content.pop("digest", None)

@@ -71,7 +71,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_size(value: Any) -> bool:
     """Whether a number is an sd: 0, or with a square that is neither 0 nor infinite."""
-    return _is_number(value) and (value == 0 or SMALLEST <= value)
+    return _is_number(value) and (value == 0 or value >= SMALLEST)
 
 
 def _is_text(value: Any) -> bool:
@@ -100,7 +100,9 @@ def _list_of(check: Check, most: int = MOST_ENTRIES) -> Check:
 
 def _names(value: Any) -> bool:
     return (
-        _list_of(_is_text, MOST_COLUMNS)(value) and bool(value) and len({_key(one) for one in value}) == len(value)
+        _list_of(_is_text, MOST_COLUMNS)(value)
+        and bool(value)
+        and len({_key(one) for one in value}) == len(value)
     )
 
 
@@ -145,7 +147,10 @@ COUNT: Rule = (
     lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= STEPS,
     "a count of records",
 )
-UNIT: Rule = (_is_unit, f'a number or a fraction as text, such as "1/100", between {SMALLEST:g} and {LARGEST:g}')
+UNIT: Rule = (
+    _is_unit,
+    f'a number or a fraction as text, such as "1/100", between {SMALLEST:g} and {LARGEST:g}',
+)
 DIGEST: Rule = (lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value)), "a SHA-256")
 
 _CARD: dict[str, Rule] = {
@@ -215,7 +220,9 @@ def _additive(law: Any, where: str) -> Problems:
             found.append(f"{where}: {name} has {len(law[name]):,} entries for {width:,} columns")
     if any(len(set(names)) < len(names) for names in law.get("categories", ())):
         found.append(f"{where}: a category is listed twice")
-    found += [said for j, one in enumerate(law["outlets"], 1) for said in _outlet(one, f"{where}, outlet {j}")]
+    found += [
+        said for j, one in enumerate(law["outlets"], 1) for said in _outlet(one, f"{where}, outlet {j}")
+    ]
     for j, one in enumerate(law.get("spreads", ()), 1):
         found += [] if one is None else _law(one, f"{where}, spread {j}", _SPREADS)
     found += _noise(law["noise"], f"{where}, noise", width)
@@ -258,7 +265,9 @@ def _skewed(law: Any, where: str) -> Problems:
         found.append(f"{where}: it needs one sd and one outlet for each of its {width:,} columns")
     if law["bias_sd"] > LARGEST_LOG_SD:
         found.append(f"{where}: bias_sd must be at most {LARGEST_LOG_SD:g}")
-    return found + [s for j, one in enumerate(law["outlets"], 1) for s in _outlet(one, f"{where}, outlet {j}")]
+    return found + [
+        s for j, one in enumerate(law["outlets"], 1) for s in _outlet(one, f"{where}, outlet {j}")
+    ]
 
 
 def _transition(law: Any, where: str) -> Problems:
@@ -272,8 +281,12 @@ def _transition(law: Any, where: str) -> Problems:
     if len(set(true)) < len(true) or len(set(released)) < len(released):
         found.append(f"{where}: a category is listed twice")
     if not true or len(matrix) != len(true) or len(matrix[0]) != len(released):
-        found.append(f"{where}: its table must have a row for each true and a column for each released category")
-    elif any(not _is_share(p) for row in matrix for p in row) or any(abs(sum(r) - 1) > TOLERANCE for r in matrix):
+        found.append(
+            f"{where}: its table must have a row for each true and a column for each released category"
+        )
+    elif any(not _is_share(p) for row in matrix for p in row) or any(
+        abs(sum(r) - 1) > TOLERANCE for r in matrix
+    ):
         found.append(f"{where}: the rows of its table must be probabilities that sum to 1")
     return found
 
@@ -375,7 +388,11 @@ def _correlations(matrix: Any, width: int) -> Problems:
         return [f"its correlations must be a table of {width:,} by {width:,}"]
     table = np.array(matrix, dtype=np.float64)
     is_one = np.abs(np.diag(table) - 1.0).max(initial=0.0) <= TOLERANCE
-    if not is_one or np.abs(table - table.T).max(initial=0.0) > TOLERANCE or np.abs(table).max() > 1 + TOLERANCE:
+    if (
+        not is_one
+        or np.abs(table - table.T).max(initial=0.0) > TOLERANCE
+        or np.abs(table).max() > 1 + TOLERANCE
+    ):
         return ["its correlations must be symmetric, lie between -1 and 1 and be 1 on the diagonal"]
     if np.linalg.eigvalsh(table)[0] < -TOLERANCE * width:
         return ["its correlations cannot be those of any noise: the table has a negative eigenvalue"]
@@ -443,7 +460,9 @@ def _recomputed(data: Any) -> Problems:
         if not (_is_text(name) and _mapping(parts) and parts and all(map(_is_text, parts)))
         or not all(map(_is_number, parts.values()))
     ]
-    return [f"recomputed: {shown(name)} must be a table of column = coefficient" for name in bad[:MOST_PROBLEMS]]
+    return [
+        f"recomputed: {shown(name)} must be a table of column = coefficient" for name in bad[:MOST_PROBLEMS]
+    ]
 
 
 def misfits(card: NoiseCard, schema: Schema) -> Problems:

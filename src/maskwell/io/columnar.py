@@ -106,7 +106,10 @@ def _read_arrow(path: Path, memory_limit: int | None, expected: Counts | None) -
         expected.check_bytes(size)
     check_memory(max(4 * path.stat().st_size, 2 * size), memory_limit)
     with path.open("rb") as file:
-        return ipc.open_file(file).read_all()
+        coded = ipc.open_file(file).read_all()
+    if expected is not None:
+        expected.check_bytes(_expanded_bytes(coded))
+    return coded
 
 
 def write_columnar(table: Table, path: Path, kind: str) -> None:

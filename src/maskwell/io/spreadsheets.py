@@ -27,7 +27,9 @@ def formula_warning(table: Table) -> str:
     columns = formula_columns(table)
     if not columns:
         return ""
-    named = f"column {columns[0]!r} has" if len(columns) == 1 else f"columns {', '.join(map(repr, columns))} have"
+    named = (
+        f"column {columns[0]!r} has" if len(columns) == 1 else f"columns {', '.join(map(repr, columns))} have"
+    )
     return (
         f"{named} texts that begin with =, +, - or @, which a spreadsheet runs as formulas when it opens a CSV file: "
         "import what is not a number as text"

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from ..attacks import Risk
     from ..calibration import Calibration
 
-Texts = Mapping[str, str | Callable[[Path], str]]  # by name; some are made of the files already in their folder
+Texts = Mapping[
+    str, str | Callable[[Path], str]
+]  # by name; some are made of the files already in their folder
 Reports = Callable[[Outcome], tuple[Texts, Texts]]
 
 
@@ -54,8 +56,9 @@ def release(
     what would; `despite` is a reason to write it all the same, which goes on record.
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
-    names to texts, for the public folder and for the private one (or to what makes a text of the folder as written). `passphrase` seals the card where the plan names no
-    recipients. The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
+    names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
+    private one. `passphrase` seals the card where the plan names no recipients. The same plan and key give the same
+    bytes (but for a sealed card, which is never sealed alike twice).
     """
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     stages = Stages(progress)

@@ -64,7 +64,8 @@ def unfitted(model: ModelPlan, masking: Masking) -> str:
     from ..analysis.fitting import DRAW, DROP, fit_refusal
 
     tries = (
-        fit_refusal(model.formula, masking.release, family=model.family, missing=missing) for missing in (DRAW, DROP)
+        fit_refusal(model.formula, masking.release, family=model.family, missing=missing)
+        for missing in (DRAW, DROP)
     )
     first = next(tries)
     return f"{model.formula}: cannot be fitted to the release: {first}" if first and next(tries) else ""

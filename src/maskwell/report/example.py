@@ -60,7 +60,9 @@ def _proposed(release: Release, plan: ReleasePlan) -> Iterator[tuple[str, str]]:
 def _numbers(release: Release) -> list[str]:
     """Return the numbers that a model may be about, those with noise first."""
     columns = [
-        one for one in release.table.schema.columns if one.is_number and not one.roles & NO_MODELS and not one.drop
+        one
+        for one in release.table.schema.columns
+        if one.is_number and not one.roles & NO_MODELS and not one.drop
     ]
     masked = set(release.card.masked)
     return [one.name for one in sorted(columns, key=lambda column: column.name not in masked)]

@@ -67,7 +67,12 @@ def terms_at_most(tree: Any, widths: Mapping[str, int] | None = None) -> int:
                 most = power if isinstance(power, int) and 0 < power <= MOST_POWER else 1
                 return sum(comb(count, k) for k in range(1, most + 1))
             left, right = terms_at_most(tree.left, widths), terms_at_most(tree.right, widths)
-            crossed = {"PLUS": left + right, "SLASH": left + right, "MINUS": left, "STAR": left + right + left * right}
+            crossed = {
+                "PLUS": left + right,
+                "SLASH": left + right,
+                "MINUS": left,
+                "STAR": left + right + left * right,
+            }
             return crossed.get(kind, left * right)
     return max(1, (widths or {}).get(name_of(tree) or "", 1))
 
