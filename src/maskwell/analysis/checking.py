@@ -32,13 +32,8 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
             for name, column in zip(names, design[counted].T, strict=True)
             if not np.isfinite(column).all()
         ]
-        remedy = _log_remedy(system, bad) or (
-            "take log(x + c) with c so large that no plausible true value lies below -c, or the column itself, or ask "
-            "the steward for noise on the log scale or a finer unit"
-        )
         raise BadPlan(
-            f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
-            f"noise carried below 0, or that its unit rounded to 0?); {remedy}"
+            f"{', '.join(map(repr, bad))} is not a finite number in every record{_remedy(system, bad)}"
         )
     _collinear(design[counted], names)
     notes = [
@@ -56,14 +51,20 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _log_remedy(system: System, bad: list[str]) -> str:
-    """Say which logarithm to take of the columns, among those that bad terms are made of, with noise on one."""
+def _remedy(system: System, bad: list[str]) -> str:
+    """Say what to write in place of terms that are no numbers: a logarithm on the scale of the noise, where that is."""
     from .formulas.trees import refs
     from .log_scale import log_remedy
 
     terms = zip(system.interest.names, system.interest.columns, strict=True)
     used = frozenset().union(*(refs(node) for name, node in terms if name in bad))
-    return log_remedy(variable for variable in system.variables if variable.name in used)
+    if remedy := log_remedy(variable for variable in system.variables if variable.name in used):
+        return f": {remedy}"
+    return (
+        " (a logarithm or root of a value that noise carried below 0, or that its unit rounded to 0?); take log(x + c) "
+        "with c so large that no plausible true value lies below -c, or the column itself, or ask the steward for "
+        "noise on the log scale or a finer unit"
+    )
 
 
 def columns_at_release(system: System) -> Floats:

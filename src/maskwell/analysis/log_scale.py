@@ -25,13 +25,10 @@ def written_log(name: str, shift: float) -> str:
 
 def log_remedy(variables: Iterable[Variable]) -> str:
     """Say which logarithm to write of columns with noise on another one; nothing where there is none."""
-    said = [
-        f"the noise of {one.name!r} was added to {written_log(one.name, one.log_shift)}, because true values can be "
-        f"too small for log({one.name}): write {written_log(one.name, one.log_shift)}"
-        for one in variables
-        if one.log_shift
-    ]
-    return "; ".join(said)
+    shifted = [written_log(one.name, one.log_shift) for one in variables if one.log_shift]
+    if not shifted:
+        return ""
+    return f"write {', '.join(shifted)}, to which the noise was added because true values can be too small for log(x)"
 
 
 def on_noise_scale(formula: str, card: NoiseCard) -> str:

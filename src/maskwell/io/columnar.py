@@ -89,7 +89,8 @@ def _expanded_bytes(coded: pa.Table) -> int:
     import pyarrow.compute as pc
 
     total = 0
-    for column in coded.columns:
+    columns: list[Any] = coded.columns
+    for column in columns:
         for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
             if chunk.dictionary.type in (pa.string(), pa.large_string(), pa.binary()):
                 lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)

@@ -157,19 +157,23 @@ def _whole_file(page: _Page) -> list[Child]:
         within = f" that have the same {', '.join(card.swapped.blocks)}" if card.swapped.blocks else ""
         some = f"{100 * card.swapped.share:.3g}% of the" if is_open else "Some"
         said.append(f"{some} records exchanged {', '.join(card.swapped.columns)} with others{within}.")
-    return [*said, *_untouched(page.release)]
+    return [*said, *_untouched(page)]
 
 
-def _untouched(release: Any) -> list[Child]:
-    """Say which columns have other values without being masked, and that the rest is as it was collected."""
+def _untouched(page: _Page) -> list[Child]:
+    """Say which columns have other values without being masked, and that the rest, if any, is as it was collected."""
     from ..laws.chained import only_rounds
 
-    schema, said = release.table.schema, list[Child]()
-    if groups := [name for name in schema.with_role("group") if not schema[name].drop]:
+    table, said = page.release.table, list[Child]()
+    groups = table.schema.with_role("group")
+    if groups:
         said.append(f"Groups are numbered anew: {', '.join(groups)}.")
-    if rounded := [name for law in release.card.laws if only_rounds(law) for name in law.columns]:
+    rounded = [name for law in page.release.card.laws if only_rounds(law) for name in law.columns]
+    if rounded:
         said.append(f"Rounded to a unit: {', '.join(rounded)}.")
-    return [*said, "All other columns are as they were collected."]
+    if not set(table.names) <= {*page.touched, *groups, *rounded, *table.schema.with_role("id")}:
+        said.append("All other columns are as they were collected.")
+    return said
 
 
 def _card(page: _Page) -> Html:
@@ -195,7 +199,10 @@ def _card(page: _Page) -> Html:
         said = "The noise card is not part of this release: the size of the noise cannot be told from these files."
         access = paragraph(f"To analyse the data with it, {ask}")
         return section("card", "The noise card", seeded, paragraph(said), access)
-    said = "The card gives the law of the noise exactly, in the units of the data. It is card.json in the release."
+    said = (
+        "The card gives the law of the noise exactly, in the units of the data unless a logarithm is named. It is "
+        "card.json in the release."
+    )
     parts = [_law(law) for law in card.laws]
     return section("card", "The noise card", seeded, paragraph(said), *parts)
 
@@ -359,7 +366,8 @@ def _chart(drawn: list[dict[str, Any]]) -> Html:
 def _source(page: _Page) -> Html:
     report = page.plan.report
     whose = f"{report.organisation}. " if report.organisation else ""
-    cited = f"{whose}{page.title}. Masked microdata, {counted(len(page.release), 'record')}."
+    named = f"{page.title}. Masked microdata" if report.title else page.title
+    cited = f"{whose}{named}, {counted(len(page.release), 'record')}."
     said: list[Child] = [
         f"Cite the data as: {cited} Name the checksum in manifest.json, and say that the values are masked.",
         f"Questions, and access to what is not here: {report.contact}." if report.contact else None,

@@ -13,7 +13,7 @@ from ..laws.chained import combined_of
 from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
-from .correcting import NO_CARD, Undoing, undoings
+from .correcting import NO_CARD, NOTHING, Undoing, undoings
 from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
 from .results import ColumnUtility
 from .sides import Sides
@@ -50,7 +50,7 @@ def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
     ordered_after = ordered if same else Ordered.of(after, sides.weights_after)
     mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
     why = undoing.why_not
-    if variance <= 0:
+    if variance <= 0 and undoing.by != NOTHING:
         variance, why = float("nan"), "the noise is larger than what is left: the variance comes out below 0"
     return ColumnUtility(
         **_common(column, sides),
