@@ -71,8 +71,10 @@ class MixtureNoise(NoiseOptions):
         raise_all(problems, BadPlan)
 
     def _weight_problems(self) -> list[str]:
-        if not 2 <= self.components <= MOST_COMPONENTS:
-            return [f"a mixture needs at least two components and has at most {MOST_COMPONENTS:,}"]
+        if self.components < 2:
+            return ["a mixture needs at least two components"]
+        if self.components > MOST_COMPONENTS:
+            return [f"a mixture has at most {MOST_COMPONENTS:,} components"]
         if self.weights is None:
             return []
         if len(self.weights) != self.components:

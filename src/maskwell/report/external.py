@@ -157,21 +157,21 @@ def _whole_file(page: _Page) -> list[Child]:
         within = f" that have the same {', '.join(card.swapped.blocks)}" if card.swapped.blocks else ""
         some = f"{100 * card.swapped.share:.3g}% of the" if is_open else "Some"
         said.append(f"{some} records exchanged {', '.join(card.swapped.columns)} with others{within}.")
-    return [*said, *_untouched(page)]
+    return [*said, *_untouched(page.release, page.touched)]
 
 
-def _untouched(page: _Page) -> list[Child]:
+def _untouched(release: Release, touched: tuple[str, ...]) -> list[Child]:
     """Say which columns have other values without being masked, and that the rest, if any, is as it was collected."""
     from ..laws.chained import only_rounds
 
-    table, said = page.release.table, list[Child]()
+    table, said = release.table, list[Child]()
     groups = table.schema.with_role("group")
     if groups:
         said.append(f"Groups are numbered anew: {', '.join(groups)}.")
-    rounded = [name for law in page.release.card.laws if only_rounds(law) for name in law.columns]
+    rounded = [name for law in release.card.laws if only_rounds(law) for name in law.columns]
     if rounded:
         said.append(f"Rounded to a unit: {', '.join(rounded)}.")
-    if not set(table.names) <= {*page.touched, *groups, *rounded, *table.schema.with_role("id")}:
+    if not set(table.names) <= {*touched, *groups, *rounded, *table.schema.with_role("id")}:
         said.append("All other columns are as they were collected.")
     return said
 
