@@ -162,13 +162,13 @@ def test_every_problem_of_the_shape_is_listed_at_once():
         "unknown key 'serie' in the schema (did you mean 'series'?)",
         "series must be text",
         "column 'A': unknown key 'role' (did you mean 'roles'?)",
-        "column 'A': roles must be a list",
+        "column 'A': roles must be a list of texts",
         "column 'B' has no kind: one of continuous, integer, category, text",
-        "column 'B': unit must be a number",
+        "column 'B': unit must be a number of at most 1e+150",
         "column 'B': labels must be a table of code = label",
         "column 'B': drop must be true or false",
         "column 'C' must be a table: [columns.C]",
-        "column 'D': top must be a number",
+        "column 'D': top must be a number of at most 1e+150",
         "column 'D': description must be text",
     ]
 

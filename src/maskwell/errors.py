@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+MOST_SHOWN, LONGEST = (
+    100,
+    2_000,
+)  # problems in a message, letters of one: what a file says may be of any length
+LONGEST_NAME, MOST_NAMES = 200, 2_000  # that are compared letter by letter: the time grows with both
+
 
 class MaskwellError(Exception):
     """Something maskwell refuses to do; `problems` holds one sentence for each reason."""
@@ -12,15 +18,16 @@ class MaskwellError(Exception):
     exit_code = 2
 
     def __init__(self, problems: str | Iterable[str]) -> None:
-        self.problems: tuple[str, ...] = (problems,) if isinstance(problems, str) else tuple(problems)
+        given = (problems,) if isinstance(problems, str) else tuple(problems)
+        self.problems: tuple[str, ...] = tuple(map(_shortened, given))
         super().__init__(self._text())
 
     def _text(self) -> str:
         if len(self.problems) == 1:
             return self.problems[0]
-        return "\n".join(
-            [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in self.problems)]
-        )
+        shown, more = self.problems[:MOST_SHOWN], len(self.problems) - MOST_SHOWN
+        lines = [f"{len(self.problems)} problems:", *(f"  - {problem}" for problem in shown)]
+        return "\n".join([*lines, *([f"  - and {more:,} more"] if more > 0 else [])])
 
     def __reduce__(self) -> tuple[type[MaskwellError], tuple[Any, ...]]:
         return type(self), (self.problems,)
@@ -65,6 +72,11 @@ class MaskwellWarning(UserWarning):
     """Something a steward should know; the work goes on."""
 
 
+def _shortened(problem: str) -> str:
+    """Return a sentence without the middle of what a file made too long in it."""
+    return problem if len(problem) <= LONGEST else f"{problem[: LONGEST // 2]} ... {problem[-LONGEST // 2 :]}"
+
+
 def raise_all(problems: Iterable[str], error: type[MaskwellError]) -> None:
     """Raise one error that lists every problem; do nothing when there is none."""
     found = tuple(problems)
@@ -76,7 +88,9 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """Return a hint such as ` (did you mean 'INCOME'?)`, or nothing when no name is close."""
     from difflib import get_close_matches
 
-    candidates = list(names)
+    if len(name) > LONGEST_NAME:
+        return ""
+    candidates = [candidate for candidate in names if len(candidate) <= LONGEST_NAME][:MOST_NAMES]
     folded = {candidate.casefold(): candidate for candidate in candidates}
     close = get_close_matches(name.casefold(), list(folded), n=1, cutoff=0.6)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from .pipeline import Outcome
-from .pipeline import release as run
+from .pipeline.releasing import Texts
+from .pipeline.releasing import release as run
 from .plan import ReleasePlan
 from .report import external_report, internal_report
 
@@ -25,5 +27,6 @@ def release(plan: ReleasePlan | str | Path, **options: Any) -> Outcome:
     return run(plan, reports=_reports, **options)
 
 
-def _reports(outcome: Outcome) -> tuple[dict[str, str], dict[str, str]]:
-    return {REPORT: external_report(outcome)}, {REPORT: internal_report(outcome)}
+def _reports(outcome: Outcome) -> tuple[Texts, Texts]:
+    """Return the reports: that of the recipients is made when the files that it is about are written beside it."""
+    return {REPORT: partial(external_report, outcome)}, {REPORT: internal_report(outcome)}

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
 from .errors import BadPlan, nearest, raise_all
+from .toml_files import toml_data, toml_of
 
 ROLES = ("id", "block", "key", "sensitive", "weight", "group")
 KINDS = ("continuous", "integer", "category", "text")
 
+LARGEST = 1e150  # its square is still a number
+STEPS = 2**53  # beyond so many units from 0, floating point cannot tell a code from its neighbours
 OPEN, MISSING, TOP_CODED, BOTTOM_CODED, FIRST_MISSING_CODE = 0, 1, 2, 3, 4
 
 _FIELDS = ("kind", "roles", "unit", "top", "bottom", "missing", "categories", "labels", "description", "drop")
@@ -87,7 +90,14 @@ class Column:
             found.append(f"column {self.name!r}: an integer column needs a whole unit (1, 10, 1000)")
         if self.top is not None and self.bottom is not None and self.top <= self.bottom:
             found.append(f"column {self.name!r}: the top code must lie above the bottom code")
-        return found
+        return found or self._step_problems()
+
+    def _step_problems(self) -> list[str]:
+        """Say where a code lies so many units from 0 that floating point does not have its neighbours."""
+        codes = [code for code in (self.top, self.bottom, *self.missing) if isinstance(code, int | float)]
+        if self.step is None or all(abs(code) <= STEPS * self.step for code in codes):
+            return []
+        return [f"column {self.name!r}: its codes must lie within {STEPS:,} units of 0: take a larger unit"]
 
     def _category_problems(self) -> list[str]:
         found = []
@@ -218,22 +228,12 @@ class Schema:
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """Read a schema from TOML text."""
-        import tomllib
-
-        try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
-            raise BadPlan(f"the schema is not valid TOML: {error}") from None
+        return cls.from_dict(toml_data(text, "the schema"))
 
     @classmethod
     def read(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML file."""
-        try:
-            return cls.from_toml(Path(path).read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise BadPlan(f"the schema file {str(path)!r} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise BadPlan(f"the schema file {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
+        return cls.from_dict(toml_of(path, f"the schema file {str(path)!r}"))
 
 
 def _shape_problems(data: Mapping[str, Any]) -> list[str]:
@@ -255,17 +255,41 @@ def _shape_problems(data: Mapping[str, Any]) -> list[str]:
     return found
 
 
-_WANTED: dict[str, tuple[tuple[type, ...], str]] = {
-    "kind": ((str,), "text"),
-    "roles": ((list, tuple), "a list"),
-    "unit": ((int, float), "a number"),
-    "top": ((int, float), "a number"),
-    "bottom": ((int, float), "a number"),
-    "missing": ((list, tuple), "a list"),
-    "categories": ((list, tuple), "a list"),
-    "labels": ((Mapping,), "a table of code = label"),
-    "description": ((str,), "text"),
-    "drop": ((bool,), "true or false"),
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number that can be squared; whole ones as long as a double has all their digits."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) <= STEPS
+    return isinstance(value, float) and not LARGEST < abs(value) < inf  # what is not finite is said elsewhere
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_list(value: Any, *checks: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list | tuple) and all(any(check(one) for check in checks) for one in value)
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_labels(value: Any) -> bool:
+    return isinstance(value, Mapping) and _is_list([*value.values()], _is_text, _is_number, _is_flag)
+
+
+_NUMBER = (_is_number, f"a number of at most {LARGEST:g}")
+_WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "kind": (_is_text, "text"),
+    "roles": (lambda value: _is_list(value, _is_text), "a list of texts"),
+    "unit": _NUMBER,
+    "top": _NUMBER,
+    "bottom": _NUMBER,
+    "missing": (lambda value: _is_list(value, _is_text, _is_number), "a list of numbers and texts"),
+    "categories": (lambda value: _is_list(value, _is_text, _is_number, _is_flag), "a list of texts"),
+    "labels": (_is_labels, "a table of code = label"),
+    "description": (_is_text, "text"),
+    "drop": (_is_flag, "true or false"),
 }
 
 
@@ -277,10 +301,11 @@ def _column_shape_problems(name: str, described: Mapping[str, Any]) -> list[str]
     ]
     if "kind" not in described:
         found.append(f"column {name!r} has no kind: one of {', '.join(KINDS)}")
-    for key, (types, words) in _WANTED.items():
-        value = described.get(key)
-        if key in described and (not isinstance(value, types) or (isinstance(value, bool) and key != "drop")):
-            found.append(f"column {name!r}: {key} must be {words}")
+    found += [
+        f"column {name!r}: {key} must be {words}"
+        for key, (check, words) in _WANTED.items()
+        if key in described and not check(described[key])
+    ]
     return found
 
 

@@ -388,6 +388,7 @@ def test_numbers_read_back_exactly_and_have_no_small_exponents(numbers: list[flo
 
 
 @settings(max_examples=40, deadline=None)
+@pytest.mark.filterwarnings("ignore:.*which a spreadsheet runs as formulas")
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12), min_size=1, max_size=8

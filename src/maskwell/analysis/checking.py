@@ -33,10 +33,7 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
             if not np.isfinite(column).all()
         ]
         raise BadPlan(
-            f"{', '.join(map(repr, bad))} is not a finite number in every record (a logarithm or root of a value that "
-            "noise carried below 0, or that its unit rounded to 0?); take log(x + c) with c so large that no plausible "
-            "true value lies below -c, or the column itself, or ask the steward for noise on the log scale or a finer "
-            "unit"
+            f"{', '.join(map(repr, bad))} is not a finite number in every record{_remedy(system, bad)}"
         )
     _collinear(design[counted], names)
     notes = [
@@ -52,6 +49,22 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
     if release.card.seeded:
         notes.append("the noise of this release comes from a small seed: for studies")
     return tuple(notes)
+
+
+def _remedy(system: System, bad: list[str]) -> str:
+    """Say what to write in place of terms that are no numbers: a logarithm on the scale of the noise, where that is."""
+    from .formulas.trees import refs
+    from .log_scale import log_remedy
+
+    terms = zip(system.interest.names, system.interest.columns, strict=True)
+    used = frozenset().union(*(refs(node) for name, node in terms if name in bad))
+    if remedy := log_remedy(variable for variable in system.variables if variable.name in used):
+        return f": {remedy}"
+    return (
+        " (a logarithm or root of a value that noise carried below 0, or that its unit rounded to 0?); take log(x + c) "
+        "with c so large that no plausible true value lies below -c, or the column itself, or ask the steward for "
+        "noise on the log scale or a finer unit"
+    )
 
 
 def columns_at_release(system: System) -> Floats:

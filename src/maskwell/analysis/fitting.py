@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadPlan, MaskwellWarning, nearest
+from ..errors import BadPlan, MaskwellError, MaskwellWarning, nearest
 from ..masking import Masking, Release
 from ..table import Table
 from .building import FAMILY, Asked, as_if_true, build, read_formula
@@ -122,16 +122,8 @@ def fit(
     kind = family_of(family, link)
     errors = _check_arguments(formula, weights, measurement_error)
     release = as_release(release)
-    parsed, seen = read_formula(formula, release)
-    left_out: tuple[str, ...] = ()
-    if chosen.missing == DROP:
-        from .dropping import complete
-
-        release, left_out = complete(release, [*seen])
-        parsed, seen = read_formula(formula, release)
-    asked = Asked(parsed, kind, covariate_groups, errors)
-    system = build(asked, release, seen)
-    notes = check_design(system, release, asked.measurement_error)
+    ready = _ready(formula, release, (kind, covariate_groups, errors), chosen.missing)
+    asked, system, release, notes = ready.asked, ready.system, ready.release, ready.notes
     with shown(chosen.progress) as show:
         draws, beside = _drawn(system, release, weights, replace(chosen, progress=show), naive)
     if weights is None:
@@ -140,7 +132,41 @@ def fit(
         notes = (*notes, *resting_on_priors(system, chosen.priors, draws, notes))
     if beside is not None and Diagnostics.of(beside).failing:
         notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
-    return _posterior(asked, system, draws, beside, (*left_out, *notes))
+    return _posterior(asked, system, draws, beside, (*ready.left_out, *notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A model and its records before anything is drawn, and what there is to say of them."""
+
+    asked: Asked
+    system: System
+    release: Release
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _ready(formula: str, release: Release, about: tuple[int, bool, dict[str, float]], missing: str) -> _Ready:
+    """Read a formula on a release and make the model; refuse whatever cannot be fitted."""
+    parsed, seen = read_formula(formula, release)
+    left_out: tuple[str, ...] = ()
+    if missing == DROP:
+        from .dropping import complete
+
+        release, left_out = complete(release, [*seen])
+        parsed, seen = read_formula(formula, release)
+    asked = Asked(parsed, *about)
+    system = build(asked, release, seen)
+    return _Ready(asked, system, release, left_out, check_design(system, release, asked.measurement_error))
+
+
+def fit_refusal(formula: str, release: Release, *, family: str = "gaussian", missing: str = DRAW) -> str:
+    """Say why `fit` refuses a model of a release before it draws anything; nothing where it does not."""
+    try:
+        _ready(formula, release, (family_of(family, None), True, {}), missing)
+    except MaskwellError as refusal:
+        return "; ".join(refusal.problems)
+    return ""
 
 
 def _drawn(

@@ -65,6 +65,7 @@ def _gaussian(node: Node, seen: Seen) -> Seen:
 def _transformed(node: Node, seen: Seen) -> Seen:
     """Bring the response to the scale of the formula: as it is, or a transform of a known column."""
     from .formulas.trees import evaluate, on_state
+    from .log_scale import log_remedy
 
     variable = seen.variable
     state = on_state(node, [variable])
@@ -73,6 +74,8 @@ def _transformed(node: Node, seen: Seen) -> Seen:
             variable = replace(variable, log_shift=None)
         return replace(seen, variable=variable)
     if seen.noised.any() or seen.coded.any():
+        if isinstance(node, Unary) and (remedy := log_remedy([variable])):
+            raise BadPlan(f"the response {variable.name!r} is on another scale than its noise: {remedy}")
         hint = "model it as it is" if isinstance(node, Unary) else "model the column itself"
         raise BadPlan(
             f"the response {variable.name!r} carries noise or codes on another scale than the formula's; {hint}, "

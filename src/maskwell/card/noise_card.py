@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BadBundle, BadPlan
+from ..errors import BadBundle, BadPlan, raise_all
 from ..table import Floats, Table
+from .validation import card_problems
 
 if TYPE_CHECKING:
     from ..laws import Law
 
 FORMAT, VERSION = "maskwell noise card", 1
+MOST_BYTES = 2**24  # the correlations of a thousand columns have less than half of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +162,8 @@ class NoiseCard:
             raise BadBundle("the card is damaged: its version is no number")
         if version > VERSION:
             raise BadBundle(f"the card was written by a newer maskwell (card version {version}); upgrade")
-        try:
-            return cls._read(data)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise BadBundle(f"the card is damaged: {type(error).__name__} while reading it") from None
+        raise_all((f"the card is damaged: {said}" for said in card_problems(data)), BadBundle)
+        return cls._read(data)
 
     @classmethod
     def _read(cls, data: Mapping[str, Any]) -> NoiseCard:
@@ -190,10 +190,16 @@ class NoiseCard:
     @classmethod
     def from_json(cls, text: str) -> NoiseCard:
         """Read a card, refusing damaged, foreign and newer ones with the reason."""
+        if len(text) > MOST_BYTES:
+            raise BadBundle(f"the card has {len(text):,} characters: no noise card is so long")
         try:
             content = json.loads(text)
         except json.JSONDecodeError as error:
             raise BadBundle(f"the card is damaged: not JSON at line {error.lineno}") from None
+        except (ValueError, RecursionError):
+            raise BadBundle(
+                "the card is damaged: it is nested too deeply, or has too long a number"
+            ) from None
         if not isinstance(content, dict):
             raise BadBundle("this is not a maskwell noise card")
         digest = content.pop("digest", None)
@@ -206,6 +212,8 @@ class NoiseCard:
     def read(cls, path: str | Path) -> NoiseCard:
         """Read a card from a file."""
         try:
+            if (size := Path(path).stat().st_size) > MOST_BYTES:
+                raise BadBundle(f"the card {str(path)!r} has {size:,} bytes: no noise card is so large")
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         except OSError as error:
             raise BadBundle(f"the card {str(path)!r} cannot be read: {error.strerror}") from None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..table import Table
     from .dialect import Dialect
     from .inspect import Proposal
+    from .memory import Counts
     from .raw import Raw
 
 __all__ = ["FORMATS", "load", "read", "write"]
@@ -45,15 +46,19 @@ def read(
     dialect: Dialect | None = None,
     encoding: str = "utf-8",
     memory_limit: int | None = None,
+    expected: Counts | None = None,
 ) -> Table:
     """Read a file of records; without a schema (or the path of one) a schema is proposed.
 
     What a person must decide about the columns then stands in the table's notes, one for each column.
     The format follows from the file's ending unless given. `dialect` and `encoding` are for CSV, whose dialect
     is otherwise found and said in the table's notes. `memory_limit` (bytes) replaces the memory of the machine.
+    `expected` are the counts that the file must have, compared before it is read.
     """
     known = Schema.read(schema) if isinstance(schema, (str, Path)) else schema
-    raw = load(path, format=format, dialect=dialect, encoding=encoding, memory_limit=memory_limit)
+    raw = load(
+        path, format=format, dialect=dialect, encoding=encoding, memory_limit=memory_limit, expected=expected
+    )
     return conform_raw(raw, known)
 
 
@@ -64,6 +69,7 @@ def load(
     dialect: Dialect | None = None,
     encoding: str = "utf-8",
     memory_limit: int | None = None,
+    expected: Counts | None = None,
 ) -> Raw:
     """Read a file as it is, before any schema: text columns from CSV, typed ones from other formats."""
     file = Path(path)
@@ -77,11 +83,13 @@ def load(
     elif kind in ("parquet", "arrow"):
         from .columnar import load_columnar
 
-        raw = load_columnar(file, kind, memory_limit)
+        raw = load_columnar(file, kind, memory_limit, expected)
     else:
         from .stat import load_stat
 
-        raw = load_stat(file, ending, memory_limit)
+        raw = load_stat(file, ending, memory_limit, expected)
+    if expected is not None:
+        expected.check(raw.data.num_rows, raw.data.num_columns)
     if _stamp(file) != before:
         raise BadInput(f"the file {str(path)!r} changed while it was read: read it again when it is complete")
     return raw

@@ -41,10 +41,11 @@ FAILPOINTS: Final = (
 _NOTHING: Final[Extra] = {}
 _PRIVATE: Final[Extra] = {"half": "private"}
 _BUNDLE_ID: Final = re.compile(r"[0-9a-f]{32}")
-_FILE_NAME: Final = re.compile(r"(?!manifest\.json$)[^./\0][^/\0]*")
+_FILE_NAME: Final = re.compile(r"(?!manifest\.json$)[^./\0\ud800-\udfff][^/\0\ud800-\udfff]{0,254}")
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux and RENAME_SWAP of macOS; -100 is AT_FDCWD
 _NO_EXCHANGE: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP})
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+MOST_MANIFEST: Final = 2**20  # bytes: of ten files it has about a thousand
 _STARTING: Final = threading.Lock()  # so that no thread takes another's folder, not yet locked, for abandoned
 
 
@@ -410,7 +411,7 @@ def _read_ours(path: Path) -> Manifest | None:
 def _read_manifest(path: Path, folder: int) -> Manifest:
     try:
         with _open_at(folder, MANIFEST) as file:
-            return _parse(path / MANIFEST, json.load(file))
+            return _parse(path / MANIFEST, json.loads(file.read(MOST_MANIFEST)))
     except OSError as error:
         raise BadBundle(f"{path} has no readable {MANIFEST}; give a folder that maskwell wrote") from error
     except (ValueError, RecursionError):

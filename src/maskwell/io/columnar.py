@@ -12,8 +12,9 @@ import numpy as np
 from ..errors import BadInput, MaskwellWarning
 from ..schema import FIRST_MISSING_CODE
 from ..table import Source, Table
+from .arrow_footer import stored_counts
 from .headers import clean_names
-from .memory import check_memory
+from .memory import Counts, check_memory
 from .numbers import Array
 from .raw import Raw
 
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 _VALUE_BYTES = 24
 
 
-def load_columnar(path: Path, kind: str, memory_limit: int | None = None) -> Raw:
-    """Read a Parquet or Arrow (Feather version 2) file."""
+def load_columnar(
+    path: Path, kind: str, memory_limit: int | None = None, expected: Counts | None = None
+) -> Raw:
+    """Read a Parquet or Arrow (Feather version 2) file; where counts are expected, after they were compared."""
     import pyarrow as pa
 
     reader = _read_parquet if kind == "parquet" else _read_arrow
     try:
-        data = reader(path, memory_limit)
+        data = reader(path, memory_limit, expected)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         name = "a Parquet" if kind == "parquet" else "an Arrow"
         raise BadInput(f"the file is not {name} file, or it is damaged or encrypted") from None
@@ -54,22 +57,60 @@ def plain(column: Array) -> Array:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _read_parquet(path: Path, memory_limit: int | None) -> pa.Table:
+def _read_parquet(path: Path, memory_limit: int | None, expected: Counts | None) -> pa.Table:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
-        found = file.metadata
+        found, plain_types = file.metadata, file.schema_arrow
         sizes = sum(found.row_group(i).total_byte_size for i in range(found.num_row_groups))
+        if expected is not None:
+            expected.check(found.num_rows, found.num_columns)
+            expected.check_bytes(sizes)
         check_memory(max(2 * sizes, found.num_rows * found.num_columns * _VALUE_BYTES), memory_limit)
-        return file.read()
+        if expected is None:
+            return file.read()
+    texts = [field.name for field in plain_types if _is_text(field.type)]
+    with pq.ParquetFile(path, read_dictionary=texts) as file:
+        coded = file.read()
+    expected.check_bytes(size := _expanded_bytes(coded))
+    check_memory(2 * size, memory_limit)
+    return coded.cast(plain_types)
 
 
-def _read_arrow(path: Path, memory_limit: int | None) -> pa.Table:
+def _is_text(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind)
+
+
+def _expanded_bytes(coded: pa.Table) -> int:
+    """Return what texts take once they are written out: a dictionary holds each once, however long and frequent."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    total = 0
+    columns: list[Any] = coded.columns
+    for column in columns:
+        for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
+            if chunk.dictionary.type in (pa.string(), pa.large_string(), pa.binary()):
+                lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+                total += int(pc.sum(lengths.cast(pa.int64())).as_py() or 0)
+    return total
+
+
+def _read_arrow(path: Path, memory_limit: int | None, expected: Counts | None) -> pa.Table:
     import pyarrow.ipc as ipc
 
-    check_memory(4 * path.stat().st_size, memory_limit)
+    records, columns, size = stored_counts(path)
+    if expected is not None:
+        expected.check(records, columns)
+        expected.check_bytes(size)
+    check_memory(max(4 * path.stat().st_size, 2 * size), memory_limit)
     with path.open("rb") as file:
-        return ipc.open_file(file).read_all()
+        coded = ipc.open_file(file).read_all()
+    if expected is not None:
+        expected.check_bytes(_expanded_bytes(coded))
+    return coded
 
 
 def write_columnar(table: Table, path: Path, kind: str) -> None:

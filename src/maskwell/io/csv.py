@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from ..errors import BadInput
+from ..errors import BadInput, MaskwellWarning
 from ..table import Source, Statuses, Table, coded_values
 from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
 from .headers import clean_names
@@ -20,6 +21,7 @@ from .memory import check_memory
 from .numbers import Array, number_text, to_text
 from .raw import Raw
 from .scan import CHUNK_BYTES, broken_line, check_text, is_regular, read_irregular
+from .spreadsheets import formula_warning
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +74,7 @@ def _memory_needed(size: int, head: str, dialect: Dialect, fields: int) -> int:
 def _codec(encoding: str) -> str:
     try:
         name = codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, ValueError):
         raise BadInput(f"there is no encoding {encoding!r}: use utf-8, latin-1, cp1252 or utf-16") from None
     return "utf-8" if name == "utf-8-sig" else name
 
@@ -156,8 +158,10 @@ def dialect_of(table: Table, delimiter: str | None = None) -> Dialect:
 
 
 def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
-    """Write a table in its dialect."""
+    """Write a table in its dialect; warn of texts that a spreadsheet would run."""
     dialect = dialect_of(table, delimiter)
+    if said := formula_warning(table):
+        warnings.warn(said, MaskwellWarning, stacklevel=4)
     with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
         if dialect.bom:
             file.write(codecs.BOM_UTF8)

@@ -40,6 +40,9 @@ class Dialect:
         raise_all(self._problems(), BadInput)
 
     def _problems(self) -> list[str]:
+        texts = (self.delimiter, self.decimal, self.quote, self.encoding, self.newline)
+        if not all(isinstance(text, str) for text in texts) or not isinstance(self.bom, bool):
+            return ["the dialect must be told in texts, its byte order mark by true or false"]
         signs = (("delimiter", self.delimiter), ("quote", self.quote))
         found = [
             f"the dialect's {what} must be one ASCII character other than a line end"

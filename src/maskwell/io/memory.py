@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import BadInput
+from ..errors import BadBundle, BadInput
 
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
+
+_CELL_BYTES, _SLACK_BYTES = (
+    1_000,
+    10_000_000,
+)  # a text of a page in every cell, and room for heads and paddings
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many records and columns a file must have by what goes with it; nothing where that is not told.
+
+    Files expand: a Parquet file of one megabyte can hold a hundred million records. So what a file says of itself is
+    compared with this before any of it is read.
+    """
+
+    records: int | None = None
+    columns: int | None = None
+
+    def check(self, records: int, columns: int) -> None:
+        """Refuse a file of other counts."""
+        if self.records is not None and records != self.records:
+            raise BadBundle(
+                f"the card speaks of {self.records:,} records and the data file has {records:,}: "
+                "they do not belong together"
+            )
+        if self.columns is not None and columns != self.columns:
+            raise BadBundle(
+                f"the schema describes {self.columns:,} columns and the data file has {columns:,}: "
+                "they do not belong together"
+            )
+
+    def check_bytes(self, size: int) -> None:
+        """Refuse a file whose cells would be longer, unpacked, than those of any file of records."""
+        if self.records is None or self.columns is None:
+            return
+        if size > _SLACK_BYTES + self.records * self.columns * _CELL_BYTES:
+            raise BadBundle(
+                f"the data file would take {_size(size)} for {self.records:,} records of {self.columns:,} columns: "
+                "it is damaged or not what it says"
+            )
 
 
 def check_memory(needed: int, limit: int | None = None) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import BadInput
 from ..table import Source
 from .headers import clean_names
-from .memory import check_memory
+from .memory import Counts, check_memory
 from .numbers import EXACT_BELOW, Array, is_word, nulled, number_text
 from .raw import Hint, Raw
 
@@ -31,11 +31,17 @@ class Ranges:
     of: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
 
-def load_stat(path: Path, ending: str, memory_limit: int | None = None) -> Raw:
+def load_stat(
+    path: Path, ending: str, memory_limit: int | None = None, expected: Counts | None = None
+) -> Raw:
     """Read an SPSS (sav, zsav), Stata (dta) or SAS (sas7bdat, xpt) file with what it says of its columns."""
     import pyarrow as pa
 
     check_memory(MEMORY_RATIO * path.stat().st_size, memory_limit)
+    if expected is not None:
+        said = _read(path, ending, metadataonly=True)[1]
+        if said.number_rows is not None and said.number_rows >= 0:  # not every file says it
+            expected.check(said.number_rows, said.number_columns)
     columns, meta = _read(path, ending)
     names, notes = clean_names(list(columns))
     renamed = dict(zip(names, columns, strict=True))
@@ -47,7 +53,7 @@ def load_stat(path: Path, ending: str, memory_limit: int | None = None) -> Raw:
     return Raw(data, source, notes=tuple(notes), hints=hints)
 
 
-def _read(path: Path, ending: str) -> tuple[dict[str, list[Any]], Any]:
+def _read(path: Path, ending: str, **further: Any) -> tuple[dict[str, list[Any]], Any]:
     try:
         import pyreadstat
     except ImportError:
@@ -59,7 +65,9 @@ def _read(path: Path, ending: str) -> tuple[dict[str, list[Any]], Any]:
     }
     options = {} if ending == "xpt" else {"user_missing": True}
     try:
-        columns, meta = readers.get(ending, pyreadstat.read_sav)(str(path), output_format="dict", **options)
+        columns, meta = readers.get(ending, pyreadstat.read_sav)(
+            str(path), output_format="dict", **options, **further
+        )
     except Exception:  # pyreadstat raises many kinds, and some quote values
         raise BadInput(
             f"the file is not a readable {ending} file: it is damaged or of another version"

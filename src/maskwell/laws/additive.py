@@ -163,7 +163,7 @@ class Additive:
             noise=noise_from_dict(data["noise"]),
             outlets=tuple(Outlet.from_dict(outlet) for outlet in data["outlets"]),
             slope=data.get("slope", 1.0),
-            offsets=tuple(data.get("offsets", ())),
+            offsets=tuple(map(float, data.get("offsets", ()))),
             spreads=tuple(None if s is None else spread_from_dict(s) for s in data.get("spreads", ())),
             mean_corrected=data.get("mean_corrected", False),
             categories=tuple(tuple(names) for names in data.get("categories", ())),
@@ -236,7 +236,8 @@ class SkewedBias:
     def from_dict(cls, data: Mapping[str, Any]) -> SkewedBias:
         """Build the law from plain data."""
         outlets = tuple(Outlet.from_dict(outlet) for outlet in data["outlets"])
-        return cls(tuple(data["columns"]), data["bias_sd"], tuple(data["sds"]), outlets)
+        sds = tuple(map(float, data["sds"]))
+        return cls(tuple(data["columns"]), float(data["bias_sd"]), sds, outlets)
 
 
 def _released_number(column: Column, outlet: Outlet) -> Column:

@@ -23,7 +23,10 @@ def noise_from_dict(data: Mapping[str, Any]) -> Noise:
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value
+    """Return lists as tuples and whole numbers as floats, whose squares do not overflow."""
+    if isinstance(value, list):
+        return tuple(_frozen(item) for item in value)
+    return float(value) if isinstance(value, int) else value
 
 
 def convolve(first: Noise, second: Noise) -> Noise | None:

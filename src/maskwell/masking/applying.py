@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from ..card import NoiseCard
+from ..card.validation import card_problems
 from ..engines import Engine, Part
 from ..engines.local import Local
-from ..errors import BadPlan, MaskwellWarning
+from ..errors import BadPlan, MaskwellWarning, raise_all
 from ..keystream import Key, Stream, uniforms
 from ..laws import Additive, Law, Normal, Outlet, SkewedBias
 from ..laws.chained import combined_of, stages_of
@@ -61,6 +62,7 @@ def apply(
     setting = Setting(engine or Local(), exact)
     stream = Stream(key, table.schema.series, "", record_blocks(table))
     card, history = _resolve(mask, table, setting, earlier, stream)
+    _check_card(card)
     check_identities(table, card)
     card = replace(_on_units(card, table), numbered=table.ids is None, seeded=key.seeded)
     changed = _draw_all(card, table, stream, history, setting, progress)
@@ -92,6 +94,12 @@ def _resolve(
     if earlier is None:
         return mask.card(table, setting), History()
     return nest(earlier, mask, table, setting, stream)
+
+
+def _check_card(card: NoiseCard) -> None:
+    """Refuse noise of which a card would be written that its own readers refuse."""
+    found = card_problems(card.public().to_dict())
+    raise_all((f"noise of such a size cannot be told on a card ({said})" for said in found), BadPlan)
 
 
 def _on_units(card: NoiseCard, table: Table) -> NoiseCard:

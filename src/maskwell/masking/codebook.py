@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from ..laws import Additive, Classes, Multiplicative, Outlet, RankSwapped, Skewe
 from ..laws.chained import combined_of
 from ..schema import Column
 from .results import Release
+
+_LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 def codebook(release: Release) -> str:
@@ -25,14 +28,22 @@ def codebook(release: Release) -> str:
             f"The records are a random sample: each was released with probability {card.subsampled:g}.",
         ]
     if card.swapped is not None:
-        lines += ["", _swapped(card.swapped)]
+        lines += ["", cell(_swapped(card.swapped))]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
         cells = (column.name, what_it_is(column), codes_of(column), _masking(release, column))
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
         lines += label_lines(column) or category_lines(release, column)
-    return "\n".join([*lines, *_advice(release)]) + "\n"
+    return "\n".join([*lines, *spreadsheet_lines(release), *_advice(release)]) + "\n"
+
+
+def spreadsheet_lines(release: Release) -> list[str]:
+    """Say which columns a spreadsheet would take for formulas, where there are any."""
+    from ..io.spreadsheets import formula_warning
+
+    said = formula_warning(release.table)
+    return ["", "## In a spreadsheet", "", f"{cell(said)}."] if said else []
 
 
 def _swapped(swapped: Swapped) -> str:
@@ -42,8 +53,10 @@ def _swapped(swapped: Swapped) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text as it stands in a cell of a Markdown table."""
-    return text.replace("|", "\\|").replace("\n", " ")
+    """Return a text as it stands in a cell of a Markdown table: one line, no markup and no HTML of its own."""
+    plain = " ".join(text.split()) if any(sign in text for sign in _LINE_ENDS) else text
+    escaped = escape(plain, quote=False)
+    return escaped.replace("\\", "\\\\").replace("|", "\\|").replace("[", "\\[").replace("`", "\\`")
 
 
 def what_it_is(column: Column) -> str:
@@ -75,7 +88,7 @@ def label_lines(column: Column) -> list[str]:
     if not column.labels:
         return []
     rows = [f"| {cell(code)} | {cell(label)} |" for code, label in column.labels]
-    return ["", f"## {column.name}", "", "| code | label |", "|---|---|", *rows]
+    return ["", f"## {cell(column.name)}", "", "| code | label |", "|---|---|", *rows]
 
 
 def category_lines(release: Release, column: Column) -> list[str]:
@@ -84,10 +97,10 @@ def category_lines(release: Release, column: Column) -> list[str]:
     if isinstance(law, Additive) and law.categories and column.kind != "category":
         names = law.categories[law.columns.index(column.name)]
         rows = [f"| {i} | {cell(name)} |" for i, name in enumerate(names)]
-        return ["", f"## {column.name}", "", "| code before the noise | category |", "|---|---|", *rows]
+        return ["", f"## {cell(column.name)}", "", "| code before the noise | category |", "|---|---|", *rows]
     if not column.categories or "group" in column.roles:
         return []
-    return ["", f"## {column.name}", "", "Categories: " + ", ".join(map(cell, column.categories)) + "."]
+    return ["", f"## {cell(column.name)}", "", "Categories: " + ", ".join(map(cell, column.categories)) + "."]
 
 
 def _masking(release: Release, column: Column) -> str:
@@ -146,6 +159,7 @@ def _additive(law: Additive, j: int) -> str:
         said += f", correlated over {', '.join(law.columns)}"
     if outlet.log_shift is not None:
         said += " on the log scale"
+        said += f" (of {law.columns[j]} + {outlet.log_shift:.12g})" if outlet.log_shift else ""
     if law.slope != 1.0:
         said += f", after shrinking by {law.slope:.3g} towards the mean"
     return ", ".join([said, *_limits(outlet)])

@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from ..card import NoiseCard
-from ..errors import BadBundle, BadPlan, MaskwellError
+from ..card.validation import misfits
+from ..errors import BadBundle, BadPlan, MaskwellError, raise_all
 from ..io import FORMATS, read, write
 from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
 from ..io.csv import dialect_of
 from ..io.dialect import Dialect
+from ..io.memory import Counts
 from ..keystream import Key, in_sixteens
 from ..schema import Schema
 from ..sealing import is_sealed, sealed_by_passphrase
@@ -27,7 +29,14 @@ from .past import Past, Revisions
 from .plans import plan_data
 from .results import Masking, Release, pair_by_id
 from .swapping import Swapping
-from .withheld import KEPT, SEALED_BY_PASSPHRASE, SEALED_FOR_RECIPIENTS, closed_codebook, withheld_card
+from .withheld import (
+    KEPT,
+    SEALED_BY_PASSPHRASE,
+    SEALED_FOR_RECIPIENTS,
+    closed_codebook,
+    is_withheld,
+    withheld_card,
+)
 
 RELEASE_CARD = "release.card.json"  # in the private half: the card as it could leave, where it did not
 SWAPPING = "swapping.json"
@@ -251,7 +260,24 @@ def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release
     if card.data_sha256 and card.data_sha256 != manifest.files[data[0]]["sha256"]:
         raise BadBundle("the card belongs to another release: its hash is not that of the data file")
     schema, dialect = Schema.read(folder / SCHEMA), _dialect(manifest)
-    return Release(read(folder / data[0], schema, dialect=dialect), card)
+    raise_all(() if is_withheld(card) else misfits(card, schema), BadBundle)
+    expected = Counts(card.records, len(schema.columns))
+    return Release(read(folder / data[0], schema, dialect=dialect, expected=expected), card)
+
+
+def read_files(folder: Path, own: Release) -> Release:
+    """Read what was written of a release in a folder that has no manifest yet: data, schema and, where it is, the card.
+
+    `own` is the release that was written there: it says how, and has the card that is not there in the open.
+    """
+    data = next(path for path in sorted(folder.iterdir()) if path.name.startswith("data."))
+    card = NoiseCard.read(folder / CARD) if (folder / CARD).exists() else own.card.public()
+    ending = data.name.removeprefix("data.")
+    dialect = dialect_of(own.table, "\t" if ending == "tsv" else None) if FORMATS[ending] == "csv" else None
+    schema = Schema.read(folder / SCHEMA)
+    raise_all(misfits(card, schema), BadBundle)
+    expected = Counts(len(own), len(schema.columns))
+    return Release(read(data, schema, dialect=dialect, expected=expected), card)
 
 
 def _card_of(folder: Path, manifest: Manifest, opening: Opening) -> NoiseCard:

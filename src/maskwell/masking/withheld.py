@@ -10,7 +10,7 @@ from ..errors import NoLaw
 from ..laws import Additive, Classes, RankSwapped, Transition
 from ..laws.chained import combined_of
 from ..schema import Column
-from .codebook import category_lines, cell, codes_of, label_lines, what_it_is
+from .codebook import category_lines, cell, codes_of, label_lines, spreadsheet_lines, what_it_is
 from .results import Release
 
 SEALED_FOR_RECIPIENTS = (
@@ -85,13 +85,15 @@ def closed_codebook(release: Release, *, sealed: bool) -> str:
     if card.subsampled is not None:
         lines += ["", "The records are a random sample."]
     if card.swapped is not None:
-        lines += ["", f"Some records had {', '.join(card.swapped.columns)} exchanged with another."]
+        moved = cell(", ".join(card.swapped.columns))
+        lines += ["", f"Some records had {moved} exchanged with another."]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
         cells = (column.name, what_it_is(column), codes_of(column), _masking(card, column))
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
         lines += label_lines(column) or category_lines(release, column)
+    lines += spreadsheet_lines(release)
     return "\n".join([*lines, *(_advice(sealed) if card.columns else ())]) + "\n"
 
 

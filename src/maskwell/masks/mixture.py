@@ -25,6 +25,8 @@ from .resolve import (
     spreads,
 )
 
+MOST_COMPONENTS = 1_000  # of which each is weighed for every value; more than a few change nothing
+
 
 @dataclass(frozen=True)
 class MixtureNoise(NoiseOptions):
@@ -71,6 +73,8 @@ class MixtureNoise(NoiseOptions):
     def _weight_problems(self) -> list[str]:
         if self.components < 2:
             return ["a mixture needs at least two components"]
+        if self.components > MOST_COMPONENTS:
+            return [f"a mixture has at most {MOST_COMPONENTS:,} components"]
         if self.weights is None:
             return []
         if len(self.weights) != self.components:

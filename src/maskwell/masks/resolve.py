@@ -24,6 +24,10 @@ from .size_grid import FINEST_STEP, correlation_step, sizes_on_grid, step_from
 Limit = tuple[str, float | None, float | None]
 
 LARGEST = 1e150  # beyond it the variance overflows
+MOST_RATIO, LEAST_RATIO = (
+    1e12,
+    1e-12,
+)  # of noise to data: beyond them floating point has one and not the other
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
 HIDDEN = 10  # sds of the noise: what the offset on a card leaves open about the last record
 MOVED = 0.01  # sds of the noise: from here on a note says that a mean may move
@@ -116,8 +120,12 @@ def exactly_one(what: str, **given: object) -> list[str]:
 
 def in_range(name: str, value: float | None, low: float, high: float = np.inf) -> list[str]:
     """Check that an option lies above `low` and not above `high`."""
-    if value is None or (low < value <= high and np.isfinite(value)):
+    if value is None or (low < value <= min(high, MOST_RATIO) and abs(value) >= LEAST_RATIO):
         return []
+    if np.isfinite(value) and low < value <= high:
+        return [
+            f"{name} must lie between {LEAST_RATIO:g} and {MOST_RATIO:g}: other noise is none, or all there is"
+        ]
     upper = f" and at most {high:g}" if np.isfinite(high) else ""
     return [f"{name} must lie above {low:g}{upper}"]
 
@@ -128,6 +136,10 @@ def figures(
     """Check one figure for all columns, or one for each: finite, and positive unless zero is allowed."""
     values = np.atleast_1d(np.asarray(given, dtype=np.float64))
     found = []
+    if np.any(
+        np.isfinite(values) & ((np.abs(values) > LARGEST) | ((values != 0) & (np.abs(values) < 1 / LARGEST)))
+    ):
+        found.append(f"{name} must lie between {1 / LARGEST:g} and {LARGEST:g}, or arithmetic loses it")
     if np.ndim(given) and len(values) != len(columns):
         found.append(f"{name} has {len(values)} figures for {len(columns)} columns")
     if not np.all(np.isfinite(values) & ((values >= 0) if zero else (values > 0))):

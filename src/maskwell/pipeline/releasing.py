@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan, MaskwellWarning
+from ..io.spreadsheets import formula_warning
 from ..keystream import Key
 from ..plan import ReleasePlan
 from .budget import budgeted
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from ..attacks import Risk
     from ..calibration import Calibration
 
-Reports = Callable[[Outcome], tuple[Mapping[str, str], Mapping[str, str]]]
+Texts = Mapping[
+    str, str | Callable[[Path], str]
+]  # by name; some are made of the files already in their folder
+Reports = Callable[[Outcome], tuple[Texts, Texts]]
 
 
 def release(
@@ -52,8 +56,9 @@ def release(
     what would; `despite` is a reason to write it all the same, which goes on record.
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
-    names to texts, for the public folder and for the private one. `passphrase` seals the card where the plan names no
-    recipients. The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
+    names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
+    private one. `passphrase` seals the card where the plan names no recipients. The same plan and key give the same
+    bytes (but for a sealed card, which is never sealed alike twice).
     """
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     stages = Stages(progress)
@@ -73,6 +78,7 @@ def release(
                 f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
             ]
         return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
+    mind = [*mind, *filter(None, [formula_warning(outcome.masking.release.table)])]
     outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
         _written(outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else [])
@@ -225,8 +231,8 @@ def _written(
     )
 
 
-def _writer(text: str) -> Callable[[Path], None]:
+def _writer(text: str | Callable[[Path], str]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text if isinstance(text, str) else text(path.parent), encoding="utf-8")
 
     return write

@@ -43,8 +43,9 @@ def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | N
         found = audited(case, masking, risks)
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
+    unfit = [said for model in case.plan.models if (said := unfitted(model, masking))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
-    return Verdict((*case.judge.reasons(risks), *wider, *failed), found, tuple(case.judge.not_judged(risks)))
+    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, tuple(case.judge.not_judged(risks)))
 
 
 def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:
@@ -56,6 +57,18 @@ def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         return audit(masking, limits=own.limits, risks=risks, earlier=earlier, largest=own.largest)
+
+
+def unfitted(model: ModelPlan, masking: Masking) -> str:
+    """Say why a model of the plan cannot be fitted to the release by whoever has the card; nothing where it can."""
+    from ..analysis.fitting import DRAW, DROP, fit_refusal
+
+    tries = (
+        fit_refusal(model.formula, masking.release, family=model.family, missing=missing)
+        for missing in (DRAW, DROP)
+    )
+    first = next(tries)
+    return f"{model.formula}: cannot be fitted to the release: {first}" if first and next(tries) else ""
 
 
 def too_wide(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:

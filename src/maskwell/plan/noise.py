@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from ..io import FORMATS
 from ..io.dialect import Dialect
 from ..laws.spread import Power, Step
 from ..masks import MASKS, Chain
+from ..toml_files import check_depth, toml_of
 from .building import built, section_of, unknown
 
 if TYPE_CHECKING:
@@ -106,20 +106,13 @@ class NoisePlan:
     @classmethod
     def read(cls, path: str | Path) -> Self:
         """Read a plan from a TOML file, listing every problem at once."""
-        file = Path(path)
-        try:
-            data = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            raise BadPlan(f"the plan {str(path)!r} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise BadPlan(f"the plan {str(path)!r} is not UTF-8 text; save it as UTF-8") from None
-        except tomllib.TOMLDecodeError as error:
-            raise BadPlan(f"the plan {str(path)!r} is not valid TOML: {error}") from None
-        return cls.from_dict(data, file.parent)
+        data = toml_of(path, f"the plan {str(path)!r}")
+        return cls.from_dict(data, Path(path).parent)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], folder: Path = Path()) -> Self:
         """Build a plan from plain data."""
+        check_depth(data, "the plan")
         problems = [_strange(name, cls.sections) for name in data if name not in cls.sections]
         parts = cls._parts(data, folder, problems)
         raise_all(problems, BadPlan)

@@ -1,76 +1,111 @@
 """The external report, for recipients: what was done to the data, the card, how to analyse it, what not to conclude.
 
-It is made of the release, the card as it leaves and the plan's own words alone. Figures of the truth, of risk and of
+It is made of the release as it is written, read back, and of the plan's own words. Figures of the truth, of risk and of
 the audit have no way into it; where the card does not leave in the open, no figure that tells its content has either.
 """
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .charts import picture
 from .elements import Child, Html, data_table, document, listed, paragraph, section, tag
+from .example import DROP, example_of
 from .pictures import signal_and_noise
-from .wording import by_passphrase, counted, figure, sentence
+from .wording import by_passphrase_of, counted, figure, sentence
+
+if TYPE_CHECKING:
+    from ..masking import Release
+    from ..plan import ReleasePlan
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
-DROP = ", missing='drop'"
 KINDS = {"integer": "whole number", "continuous": "amount", "category": "category", "text": "text"}
 SMALLEST_SHARE = 1e-9
-_PLAIN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*$")
 
 
-def external_report(outcome: Any) -> str:
+@dataclass(frozen=True)
+class _Page:
+    """All that the report is made of: the release as its recipients read it, with the card, and the plan."""
+
+    release: Release
+    plan: ReleasePlan
+
+    @property
+    def leaves(self) -> str:
+        """How the card leaves: open, sealed or kept."""
+        return str(self.plan.card.leaves)
+
+    @property
+    def title(self) -> str:
+        """The title of the plan; the name of the steward's own file is not for recipients."""
+        return self.plan.report.title or "Masked microdata"
+
+    @cached_property
+    def touched(self) -> tuple[str, ...]:
+        """The columns that are not as they were collected, in the order of the file."""
+        card = self.release.card
+        moved = card.swapped.columns if card.swapped is not None else ()
+        touched = {*card.masked, *(total for total, _ in card.recomputed), *moved}
+        return tuple(name for name in self.release.table.names if name in touched)
+
+
+def external_report(outcome: Any, folder: Path | None = None) -> str:
     """Return the report for recipients: a whole HTML page that may leave with the release.
 
-    It tells what the release tells and nothing else. The same outcome gives the same bytes.
+    Its figures are computed from the data file, the schema and the card in `folder`, where these were written; without
+    one they are written to a folder for the purpose and read back. The same outcome gives the same bytes.
     """
-    release, report = outcome.masking.release, outcome.plan.report
+    page = _Page(_as_read(outcome, folder), outcome.plan)
+    release, report = page.release, page.plan.report
     whose = f"{report.organisation} · " if report.organisation else ""
     about = f"{whose}{counted(len(release), 'record')}, {counted(len(release.table.names), 'column')}"
-    head = tag("header", tag("h1", _title(outcome)), paragraph(about, kind="subtitle"))
-    page = document(
-        f"{_title(outcome)}: about this release",
+    head = tag("header", tag("h1", page.title), paragraph(about, kind="subtitle"))
+    whole = document(
+        f"{page.title}: about this release",
         "About this release, for those who analyse it",
         head,
-        _summary(outcome),
-        _done(outcome),
-        _card(outcome),
-        _analysis(outcome),
-        _warnings(outcome),
-        _columns(outcome),
-        _source(outcome),
+        _summary(page),
+        _done(page),
+        _card(page),
+        _analysis(page),
+        _warnings(page),
+        _columns(page),
+        _source(page),
         tag("footer", _made_by()),
     )
-    return str(page)
+    return str(whole)
 
 
-def _title(outcome: Any) -> str:
-    """Return the title of the plan; the name of the steward's own file is not for recipients."""
-    return outcome.plan.report.title or "Masked microdata"
+def example(outcome: Any) -> str:
+    """Return a few lines of Python that fit one model to this release; nothing where none of them runs."""
+    return example_of(_as_read(outcome, None), outcome.plan)
 
 
-def _leaves(outcome: Any) -> str:
-    return str(outcome.plan.card.leaves)
+def _as_read(outcome: Any, folder: Path | None) -> Release:
+    """Return the release as its recipients read it; a card that does not leave in the open is the steward's own."""
+    from tempfile import TemporaryDirectory
+
+    from ..masking.stored import read_files, write_release
+
+    own = outcome.masking.release
+    if folder is not None:
+        return read_files(folder, own)
+    with TemporaryDirectory(prefix="maskwell-") as place:
+        write_release(own, Path(place, "release"), outcome.plan.output.format)
+        return read_files(Path(place, "release"), own)
 
 
-def _touched(outcome: Any) -> tuple[str, ...]:
-    """Return the columns that are not as they were collected, in the order of the file."""
-    card = outcome.masking.release.card
-    moved = card.swapped.columns if card.swapped is not None else ()
-    touched = {*card.masked, *(total for total, _ in card.recomputed), *moved}
-    return tuple(name for name in outcome.masking.release.table.names if name in touched)
-
-
-def _summary(outcome: Any) -> Html:
-    touched = _touched(outcome)
+def _summary(page: _Page) -> Html:
+    touched = page.touched
     first = (
         "The values in this file are not the true ones." if touched else "No column of this file was masked."
     )
     why = (
-        f"To protect those it is about, {len(touched)} of {len(outcome.masking.release.table.names)} columns "
+        f"To protect those it is about, {len(touched)} of {len(page.release.table.names)} columns "
         "were changed before the file left. "
         if touched
         else ""
@@ -79,27 +114,27 @@ def _summary(outcome: Any) -> Html:
         OPEN: "How large the changes are is written on the noise card, so that analyses can allow for them.",
         SEALED: "How large the changes are is written on a sealed card, which accredited analysts can open.",
         KEPT: "How large the changes are is not published.",
-    }[_leaves(outcome)]
+    }[page.leaves]
     line = paragraph(first, kind="answer")
     return tag("div", line, paragraph(why + (how if touched else "")), class_="verdict")
 
 
-def _done(outcome: Any) -> Html:
+def _done(page: _Page) -> Html:
     """Say in words what was done to each column, as far as the card leaves."""
     from ..masking.codebook import describe
 
-    card, schema = outcome.masking.release.card, outcome.masking.release.table.schema
+    card, schema = page.release.card, page.release.table.schema
     sums = dict(card.recomputed)
     moved = card.swapped.columns if card.swapped is not None and card.swapped.share > 0 else ()
     rows = []
-    for name in _touched(outcome):
+    for name in page.touched:
         law = card.law_of(name)
         if name in sums:
             said = f"Computed anew from {', '.join(part for part, _ in sums[name])}."
-        elif _leaves(outcome) == OPEN and law is not None:
+        elif page.leaves == OPEN and law is not None:
             said = sentence(describe(law, name))
         elif law is not None:
-            told = "told on the card" if _leaves(outcome) == SEALED else "not published"
+            told = "told on the card" if page.leaves == SEALED else "not published"
             said = f"Changed at random; by how much is {told}."
         else:
             said = ""
@@ -108,12 +143,12 @@ def _done(outcome: Any) -> Html:
         rows.append((name, schema[name].description or KINDS[schema[name].kind], said))
     heads = ("column", "what it is", "what was done")
     table = data_table("What was done to each column", heads, rows) if rows else None
-    return section("done", "What was done to the data", table, listed(_whole_file(outcome)))
+    return section("done", "What was done to the data", table, listed(_whole_file(page)))
 
 
-def _whole_file(outcome: Any) -> list[Child]:
+def _whole_file(page: _Page) -> list[Child]:
     """Say what was done to the file as a whole."""
-    card, is_open = outcome.masking.release.card, _leaves(outcome) == OPEN
+    card, is_open = page.release.card, page.leaves == OPEN
     said: list[Child] = ["The records stand in random order, and their ids, where they have any, are new."]
     if card.subsampled is not None:
         some = f"each with probability {card.subsampled:g}" if is_open else "at random"
@@ -122,24 +157,28 @@ def _whole_file(outcome: Any) -> list[Child]:
         within = f" that have the same {', '.join(card.swapped.blocks)}" if card.swapped.blocks else ""
         some = f"{100 * card.swapped.share:.3g}% of the" if is_open else "Some"
         said.append(f"{some} records exchanged {', '.join(card.swapped.columns)} with others{within}.")
-    return [*said, *_untouched(outcome.masking.release)]
+    return [*said, *_untouched(page.release, page.touched)]
 
 
-def _untouched(release: Any) -> list[Child]:
-    """Say which columns have other values without being masked, and that the rest is as it was collected."""
+def _untouched(release: Release, touched: tuple[str, ...]) -> list[Child]:
+    """Say which columns have other values without being masked, and that the rest, if any, is as it was collected."""
     from ..laws.chained import only_rounds
 
-    schema, said = release.table.schema, list[Child]()
-    if groups := [name for name in schema.with_role("group") if not schema[name].drop]:
+    table, said = release.table, list[Child]()
+    groups = table.schema.with_role("group")
+    if groups:
         said.append(f"Groups are numbered anew: {', '.join(groups)}.")
-    if rounded := [name for law in release.card.laws if only_rounds(law) for name in law.columns]:
+    rounded = [name for law in release.card.laws if only_rounds(law) for name in law.columns]
+    if rounded:
         said.append(f"Rounded to a unit: {', '.join(rounded)}.")
-    return [*said, "All other columns are as they were collected."]
+    if not set(table.names) <= {*touched, *groups, *rounded, *table.schema.with_role("id")}:
+        said.append("All other columns are as they were collected.")
+    return said
 
 
-def _card(outcome: Any) -> Html:
+def _card(page: _Page) -> Html:
     """Return the public card as a table, or how to ask for it."""
-    card, contact = outcome.masking.release.card, outcome.plan.report.contact
+    card, contact = page.release.card, page.plan.report.contact
     ask = f"ask {contact}." if contact else "ask whoever gave you the data."
     seeded = (
         paragraph(
@@ -148,19 +187,22 @@ def _card(outcome: Any) -> Html:
         if card.seeded
         else None
     )
-    if _leaves(outcome) == SEALED:
+    if page.leaves == SEALED:
         said = (
             "The noise card is in the release as card.json.age, sealed in the age format. Whoever holds "
-            f"{'its passphrase' if by_passphrase(outcome) else 'an identity that it was sealed for'} can open it; "
+            f"{'its passphrase' if by_passphrase_of(page.plan) else 'an identity that it was sealed for'} can open it; "
             "maskwell reads it where it lies."
         )
         access = paragraph(f"To be given access, {ask}")
         return section("card", "The noise card", seeded, paragraph(said), access)
-    if _leaves(outcome) == KEPT:
+    if page.leaves == KEPT:
         said = "The noise card is not part of this release: the size of the noise cannot be told from these files."
         access = paragraph(f"To analyse the data with it, {ask}")
         return section("card", "The noise card", seeded, paragraph(said), access)
-    said = "The card gives the law of the noise exactly, in the units of the data. It is card.json in the release."
+    said = (
+        "The card gives the law of the noise exactly, in the units of the data unless a logarithm is named. It is "
+        "card.json in the release."
+    )
     parts = [_law(law) for law in card.laws]
     return section("card", "The noise card", seeded, paragraph(said), *parts)
 
@@ -184,8 +226,8 @@ def _law(law: Any) -> Html:
     )
     heads = ("column", "sd of the noise", *(law.columns if has_any else ()))
     rows: list[tuple[str, ...]] = [
-        (name, figure(float(sd)), *([f"{r:.2f}" for r in row] if has_any else []))
-        for name, sd, row in zip(law.columns, sds, correlations, strict=True)
+        (f"{name}{_scale(name, outlet)}", figure(float(sd)), *([f"{r:.2f}" for r in row] if has_any else []))
+        for name, outlet, sd, row in zip(law.columns, law.outlets, sds, correlations, strict=True)
     ]
     caption = f"Noise: {law.noise.form}" + ("; correlations of the noise on the right" if has_any else "")
     slope = (
@@ -198,9 +240,16 @@ def _law(law: Any) -> Html:
     return tag("div", data_table(caption, heads, rows), slope)
 
 
-def _analysis(outcome: Any) -> Html:
+def _scale(name: str, outlet: Any) -> str:
+    """Say on which scale noise was added, where it is not that of the data."""
+    from ..analysis.log_scale import written_log
+
+    return "" if outlet.log_shift is None else f", as {written_log(name, outlet.log_shift)}"
+
+
+def _analysis(page: _Page) -> Html:
     """Return how to analyse the release, with an example of its own columns."""
-    if _leaves(outcome) == KEPT:
+    if page.leaves == KEPT:
         said = (
             "Without the card, estimates from the masked columns cannot be corrected. Columns that are as collected "
             "can be analysed as they are."
@@ -214,57 +263,28 @@ def _analysis(outcome: Any) -> Html:
         "With missing='drop' records are left out in which a value of the model is missing or coded, as ordinary fits "
         "do; without it what is not known is drawn with the rest, which takes longer."
     )
-    code = example(outcome)
+    code = example_of(page.release, page.plan)
     more = [paragraph(dropped)] if DROP in code else []
+    more += [paragraph(said) for said in _logarithms(page)]
     return section("analysis", "How to analyse it", paragraph(said), tag("pre", tag("code", code)), *more)
 
 
-def example(outcome: Any) -> str:
-    """Return a few lines of Python that fit one model to this release."""
-    formula, family = _model(outcome)
-    asks = by_passphrase(outcome)
-    opening = ', passphrase=getpass("Passphrase of the card: ")' if asks else ', identity="my-identity.txt"'
-    opening = opening if _leaves(outcome) == SEALED else ""
-    kind = "" if family == "gaussian" else f", family={family!r}"
-    kind += DROP if any(name in formula for name in outcome.masking.release.table.closed) else ""
-    folder = outcome.plan.output.release.name or "release"
-    return "\n".join(
-        [
-            *(["from getpass import getpass"] if asks else []),
-            "import maskwell as mw",
-            f"release = mw.read_release({folder!r}{opening})",
-            "print(release)",
-            f"posterior = mw.fit({formula!r}, release{kind})",
-            "print(posterior)",
-        ]
-    )
+def _logarithms(page: _Page) -> list[str]:
+    """Say which logarithm to model of a column whose noise is on the scale of log(x + shift)."""
+    from ..analysis.log_scale import written_log
+    from ..analysis.noise.reading import state_scale
 
-
-def _model(outcome: Any) -> tuple[str, str]:
-    """Return a model of the plan that names no column that stays inside, else one of the masked numbers."""
-    schema = outcome.masking.release.table.schema
-    inside = [name for name in outcome.masking.truth.schema.names if name not in schema]
-    for model in outcome.plan.models:
-        if not any(name in model.formula for name in inside):
-            return str(model.formula), str(model.family)
-    numbers = [name for name in _touched(outcome) if schema[name].is_number]
-    numbers += [
-        column.name
-        for column in schema.columns
-        if column.is_number and column.name not in numbers and not column.roles & {"id", "weight", "group"}
+    shifts = {name: state_scale(page.release.card, name) for name in page.release.card.masked}
+    return [
+        f"The noise of {name} was added to {written_log(name, shift)}: that is the logarithm of it to write in a "
+        f"formula. log({name}) is no number where a true value is 0."
+        for name, shift in shifts.items()
+        if shift and page.leaves == OPEN
     ]
-    named = [_quoted(name) for name in numbers[:3]]
-    return (
-        f"{named[0]} ~ {' + '.join(named[1:])}" if len(named) > 1 else f"{(named or ['y'])[0]} ~ 1"
-    ), "gaussian"
 
 
-def _quoted(name: str) -> str:
-    return name if _PLAIN_NAME.match(name) else f"`{name}`"
-
-
-def _warnings(outcome: Any) -> Html:
-    card = outcome.masking.release.card
+def _warnings(page: _Page) -> Html:
+    card = page.release.card
     said = [
         "Nothing about a single record: no value of it need be true, and a record that looks like somebody is most "
         "likely not that person. Do not try to find anyone, and tell us if you believe that you could.",
@@ -273,7 +293,7 @@ def _warnings(outcome: Any) -> Html:
         "Nothing from the largest and smallest values, from ranks, from counts above a threshold or from exact sums: "
         "these are the noise's as much as the data's.",
     ]
-    if _leaves(outcome) != OPEN:
+    if page.leaves != OPEN:
         said.append("Nothing from values that cannot occur, nor from how many values stand at a limit.")
     elif _is_clamped(card):
         said.append("Nothing from how many values stand at a limit: noise was cut off there.")
@@ -297,16 +317,20 @@ def _is_clamped(card: Any) -> bool:
     return any(outlet.low is not None or outlet.high is not None for outlet in outlets)
 
 
-def _columns(outcome: Any) -> Html:
+def _columns(page: _Page) -> Html:
     """Return the moments of each number in the release, and corrected by the card where it is open."""
-    is_open = _leaves(outcome) == OPEN
-    numbers = [column for column in outcome.utility.columns if column.is_number]
+    is_open = page.leaves == OPEN
+    from ..utility.columns import release_columns
+
+    found, is_weighted = release_columns(page.release)
+    numbers = [column for column in found if column.is_number]
+    masked = set(page.release.card.masked)
     rows, drawn = [], []
     for one in numbers:
         figures = [one.mean_after, one.sd_after]
         figures += [one.mean_corrected, one.sd_corrected] if is_open else []
-        rows.append((one.name, "yes" if one.name in _touched(outcome) else "no", *map(figure, figures)))
-        if is_open and one.masked and isfinite(one.sd_corrected) and one.sd_after > 0:
+        rows.append((one.name, "yes" if one.name in page.touched else "no", *map(figure, figures)))
+        if is_open and one.name in masked and isfinite(one.sd_corrected) and one.sd_after > 0:
             share = min(1.0, (one.sd_corrected / one.sd_after) ** 2)
             drawn.append(
                 {"name": one.name, "kind": "spread of the original values", "share": share, "order": 0}
@@ -319,7 +343,7 @@ def _columns(outcome: Any) -> Html:
         "Corrected figures are estimates of the original's, computed from this release and the card alone, as any "
         "reader can; a dash stands where the card does not allow it."
     )
-    if outcome.utility.weighted:
+    if is_weighted:
         said = f"Means and sds are weighted by the weights in the file. {said}"
     chart = _chart(drawn) if drawn else None
     return section("columns", "Columns", table, paragraph(said, kind="note") if is_open else None, chart)
@@ -339,10 +363,11 @@ def _chart(drawn: list[dict[str, Any]]) -> Html:
     )
 
 
-def _source(outcome: Any) -> Html:
-    report = outcome.plan.report
+def _source(page: _Page) -> Html:
+    report = page.plan.report
     whose = f"{report.organisation}. " if report.organisation else ""
-    cited = f"{whose}{_title(outcome)}. Masked microdata, {counted(len(outcome.masking.release), 'record')}."
+    named = f"{page.title}. Masked microdata" if report.title else page.title
+    cited = f"{whose}{named}, {counted(len(page.release), 'record')}."
     said: list[Child] = [
         f"Cite the data as: {cited} Name the checksum in manifest.json, and say that the values are masked.",
         f"Questions, and access to what is not here: {report.contact}." if report.contact else None,

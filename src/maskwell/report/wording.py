@@ -11,6 +11,7 @@ from .screen import short
 if TYPE_CHECKING:
     from ..attacks.risk import Risk
     from ..pipeline import Advice
+    from ..plan import ReleasePlan
 
 # What each intruder knows and does; those of a plan's own are told by the kind of their attack.
 KNOWS = {
@@ -83,7 +84,12 @@ def is_seeded(outcome: Any) -> bool:
 
 def by_passphrase(outcome: Any) -> bool:
     """Whether the card is sealed for whoever has the passphrase, and not for named recipients."""
-    return outcome.plan.card.leaves == "sealed" and not outcome.plan.card.recipients
+    return by_passphrase_of(outcome.plan)
+
+
+def by_passphrase_of(plan: ReleasePlan) -> bool:
+    """Whether a plan seals the card for whoever has the passphrase, and not for named recipients."""
+    return plan.card.leaves == "sealed" and not plan.card.recipients
 
 
 def leaves_words(outcome: Any) -> str:

@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from ..laws import Classes, Transition
 from ..laws.chained import combined_of
+from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
-from .correcting import NO_CARD, Undoing
+from .correcting import NO_CARD, NOTHING, Undoing, undoings
 from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
 from .results import ColumnUtility
 from .sides import Sides
@@ -31,6 +32,15 @@ def column_utilities(sides: Sides, known: dict[str, Undoing]) -> tuple[ColumnUti
     )
 
 
+def release_columns(release: Release) -> tuple[tuple[ColumnUtility, ...], bool]:
+    """Return the figures of a release and its card alone, as any reader can compute them, and whether it has weights.
+
+    What is said there of the truth is said of the release itself: a reader has nothing else.
+    """
+    sides = Sides(Masking(release.table, release.table, release.card))
+    return column_utilities(sides, undoings(sides)), sides.weights is not None
+
+
 def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
     name = column.name
     before, after = sides.before(name), sides.after(name)
@@ -40,7 +50,7 @@ def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
     ordered_after = ordered if same else Ordered.of(after, sides.weights_after)
     mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
     why = undoing.why_not
-    if variance <= 0:
+    if variance <= 0 and undoing.by != NOTHING:
         variance, why = float("nan"), "the noise is larger than what is left: the variance comes out below 0"
     return ColumnUtility(
         **_common(column, sides),

@@ -65,7 +65,7 @@ class Undoing:
 
     def noise(self, mean: float, variance: float) -> float:
         """Return the mean variance of the noise, from the mean and variance of the values with slope undone."""
-        square = mean**2 + variance
+        square = mean * mean + variance
         return (self.variance + self.bias_sd**2 * square) / (1 + self.bias_sd**2)
 
 

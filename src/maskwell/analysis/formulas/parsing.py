@@ -20,7 +20,7 @@ from .components import columns_of, lazy_node, level_of
 from .reading import bare, is_operator, name_of, walk
 from .trees import evaluate, refs, simplified
 from .uses import Levels, Values, coded_numbers, columns_at_most, misused_columns, names_in, unknown_columns
-from .whitelist import MATHS, check
+from .whitelist import MATHS, check, check_terms, terms_at_most
 
 MOST_COLUMNS = 2_000
 MOST_RECORDS = 5_000  # on which expressions are compared with formulae's columns
@@ -72,11 +72,12 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
     tree = check(formula, variables)
     raise_all(unknown_columns(tree, data, variables), BadPlan)
     raise_all(dict.fromkeys(misused_columns(tree, data, variables, noised)), BadPlan)
+    check_terms(terms_at_most(tree.right, {name: len(levels) - 1 for name, levels in variables.items()}))
     filled = {name: _filled(data[name], bool(variables[name])) for name in names_in(tree)}
     model = _model(tree)
-    if columns_at_most(model, variables) > MOST_COLUMNS:
+    if (count := columns_at_most(model, variables)) > MOST_COLUMNS:
         raise BadPlan(
-            f"The formula has more than {MOST_COLUMNS} coefficients; name large groups as (1|group)."
+            f"The formula has more than {MOST_COLUMNS} coefficients, up to {count:,}; name large groups as (1|group)."
         )
     groups = _groups(tree, model)
     design = _design(model, _frame(filled, variables), [term for group in groups for term in group])

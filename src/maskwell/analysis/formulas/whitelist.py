@@ -6,7 +6,8 @@ otherwise than they look: x**2 as x, (x - 1|school) with the intercept. These ar
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from math import comb
 from typing import Any
 
 from ...errors import BadPlan, nearest, raise_all
@@ -22,6 +23,7 @@ CODINGS = ("C", "T", "S")
 FUNCTIONS = (*MATHS, *FROZEN, *CODINGS, "I", "poly", "offset", "binary", "B")
 SPLINES = ("bs", "cr", "cc", "tp", "hsgp", "ns", "te", "s")
 MOST_POWER, MOST_DEGREE = 5, 8
+MOST_TERMS = 2_000  # of a formula once it is spelled out; as many coefficients are fitted
 COMPARISONS = ("EQUAL_EQUAL", "BANG_EQUAL", "LESS_EQUAL", "LESS", "GREATER_EQUAL", "GREATER")
 _SYNONYMS = {"ln": "log(x)", "factor": "C(x)", "as_factor": "C(x)", "pow": "I(x**2)", "square": "I(x**2)"}
 _SIMPLE = (*MATHS, *FROZEN, "I")
@@ -35,9 +37,44 @@ def check(formula: str, columns: Collection[str] = ()) -> Any:
     tree = tree_of(formula)
     if not is_operator(tree, "TILDE"):
         raise BadPlan("The formula as a whole stands in parentheses; write 'y ~ x1 + x2'.")
+    check_terms(terms_at_most(tree.right))
     found = [*_response(tree.left), *_terms(tree.right, True, True), *_names(tree, columns)]
     raise_all(dict.fromkeys(found), BadPlan)
     return tree
+
+
+def check_terms(count: int) -> None:
+    """Refuse a formula, before any of it is spelled out, that would make too many columns."""
+    if count > MOST_TERMS:
+        raise BadPlan(
+            f"The formula would make {count:,} columns or more, and at most {MOST_TERMS:,} are fitted: cross fewer "
+            "terms, as in (a + b + c)**2 for the interactions of two."
+        )
+
+
+def terms_at_most(tree: Any, widths: Mapping[str, int] | None = None) -> int:
+    """Return how many terms a formula spells out, counted on its tree: crossing n of them makes 2^n - 1.
+
+    With the `widths` of categories (levels but the first) these are the columns, if there is an intercept.
+    """
+    match type(tree).__name__:
+        case "Grouping":
+            return terms_at_most(tree.expression, widths)
+        case "Binary":
+            kind = tree.operator.kind
+            if kind == "STAR_STAR":
+                power, count = getattr(bare(tree.right), "value", 1), terms_at_most(tree.left)
+                most = power if isinstance(power, int) and 0 < power <= MOST_POWER else 1
+                return sum(comb(count, k) for k in range(1, most + 1))
+            left, right = terms_at_most(tree.left, widths), terms_at_most(tree.right, widths)
+            crossed = {
+                "PLUS": left + right,
+                "SLASH": left + right,
+                "MINUS": left,
+                "STAR": left + right + left * right,
+            }
+            return crossed.get(kind, left * right)
+    return max(1, (widths or {}).get(name_of(tree) or "", 1))
 
 
 def _names(tree: Any, columns: Collection[str]) -> Iterator[str]:

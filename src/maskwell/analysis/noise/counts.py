@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...card import NoiseCard
-from ...errors import BadInput
+from ...errors import BadInput, BadPlan
 from ...laws import Additive, Classes, JointMixture, Mixture, Normal, SkewedBias, Transition
 from ...laws.unknowns import is_independent, of_columns
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
@@ -71,6 +71,11 @@ def count_chances(
     distinct, at = np.unique(z[is_open], return_inverse=True)
     rows = _of_levels(distinct, levels) if levels else _windows(law, distinct)
     widths = rows.high - rows.low + 1
+    if (widths < 0).any() or (rows.low < 0).any():  # none is left, or they are beyond all whole numbers
+        raise BadPlan(
+            f"the noise that the card tells of {name!r} fits no counts: model it as an amount (family 'gaussian'), or "
+            "ask the steward for the card of these data"
+        )
     if int(widths.sum()) > MOST_CHANCES:
         return None
     counts = _ranges(rows.low, widths)
