@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord
+from ..attacks.bayes.helped.matchings import MOST_CELLS
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
@@ -27,8 +28,9 @@ PAIR_FIELD = {
 }
 PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
-ASSIGNED_PAIR = 4e-7  # one-to-one in a block
+ASSIGNED_PAIR = 1e-7  # one-to-one in a block: rounds over all pairs, or their tiles
 COMPANY_PAIR = 1.2e-5  # the ceiling in a block: chains of matchings
+BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
 EM_CELL = 1.5e-9  # a pattern and a field in one step of EM
 RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
 START = 0.05  # an attack on anything: reading codes, sorting blocks
@@ -92,10 +94,18 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     )  # whole blocks, where records compete
     weighed = (counts.squares(sample) + sought) * fields * PAIR_FIELD["BayesIntruder"]
     if plan.helpers:
-        return START + weighed + counts.whole_squares(sample) * COMPANY_PAIR
+        return START + weighed + _company_seconds(counts, sample)
     if competing:
         return START + weighed + counts.whole_squares(sample) * ASSIGNED_PAIR
     return START + weighed
+
+
+def _company_seconds(counts: Counts, sample: int | None) -> float:
+    """Return what the ceiling costs beside the weights of pairs: one block that is too large bounds all of them."""
+    squares = counts.records.astype(np.float64) ** 2
+    if (squares[counts.targets > 0] > MOST_CELLS).any():
+        return BOUNDED
+    return counts.whole_squares(sample) * COMPANY_PAIR
 
 
 def em_seconds(plan: Linkage, counts: Counts, sample: int | None) -> float:
