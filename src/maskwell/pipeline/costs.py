@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord
-from ..attacks.bayes.helped.matchings import MOST_CELLS
+from ..attacks.bayes.helped.matchings import MATCHED_CELLS
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
@@ -103,7 +103,7 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
 def _company_seconds(counts: Counts, sample: int | None) -> float:
     """Return what the ceiling costs beside the weights of pairs: one block that is too large bounds all of them."""
     squares = counts.records.astype(np.float64) ** 2
-    if (squares[counts.targets > 0] > MOST_CELLS).any():
+    if (squares[counts.targets > 0] > MATCHED_CELLS).any():
         return BOUNDED
     return counts.whole_squares(sample) * COMPANY_PAIR
 
