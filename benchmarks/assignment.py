@@ -2,7 +2,7 @@
 
 Every record is a target and a candidate, in one block of four fields, with noise of sd 0.3 or 1 of the field's, on
 normal values and on skewed ones (exponentials of 1.5 times a normal: the tail has pairs thousands of noise sds apart).
-The work is `optimal(Near.of(...))`: listed pairs, auctions, augmenting paths, and the proof over all pairs. The rival is
+The work is `optimal(Near.of(...))`: listed pairs, auctions, paths, and the proof over all pairs. The rival is
 `scipy.optimize.linear_sum_assignment`; the matrix itself is not counted. The benchmark stops where the totals differ by
 more than 1e-9 of them. Seconds are processor seconds of all threads; beyond 5,000 records the rival would need
 gigabytes, and is left out.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import maskwell as mw
 from maskwell.attacks import NearestRecord, Risks, Sample
+from maskwell.attacks.bayes.helped.ceiling import Ceiling
 from maskwell.attacks.risk import wilson
 from maskwell.attacks.targets import Quantiles
 from maskwell.errors import BadPlan
@@ -58,6 +60,21 @@ def test_of_all_targets_the_rate_itself_is_judged(masking: mw.Masking) -> None:
     assert standing.met
     assert standing.end is None
     assert "may be" not in standing.said
+
+
+def test_a_bound_on_the_ceiling_is_judged_by_its_upper_end(masking: mw.Masking) -> None:
+    bound = Ceiling(0.4, 0.38, 0.42, 32, 1_000, 192, 32, True)
+    risk = replace(mw.attack(NearestRecord(), masking), ceiling=bound)
+    assert risk.rate < 0.4
+    (met,) = judge(MaxRate(0.42)).standings(Risks({"nearest": risk}))
+    (unmet,) = judge(MaxRate(0.41)).standings(Risks({"nearest": risk}))
+    assert met.met
+    assert not unmet.met
+    assert unmet.end == pytest.approx(0.42)
+    assert "with all that can be known it may be as much as 42.00% (95%)" in unmet.said
+    (ratio,) = judge(Ratio(0.42 / 0.58 - 1e-6)).standings(Risks({"nearest": risk}))
+    assert ratio.end == pytest.approx(0.42 / 0.58)
+    assert not ratio.met
 
 
 def test_other_tolerances_are_judged_by_their_unsafe_end_too(masking: mw.Masking) -> None:

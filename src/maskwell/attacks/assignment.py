@@ -41,9 +41,9 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, In
         alike[begin : begin + len(same)] = begin + same
         place[here], top[here] = there, rank[arranged.patterns(here, there)]
         gap += found.gap
-    linked = place >= 0
+    has = place >= 0
     sizes = np.bincount(alike, minlength=len(alike))
-    ties[linked] = sizes[alike[place[linked]]]
+    ties[has] = sizes[alike[place[has]]]
     nobody = np.full(count, NOBODY, np.int64)
 
     def is_tied(rows: Ints, places: Ints) -> Bools:

@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 
 DENSE_CELLS = 1_000_000  # pairs of a block up to which scipy's matrix is quick
 FIRST, BACK, MORE = 16, 4, 16  # pairs listed at first of each row and of each column, and in each later round
-STEPS = (8.0, 2.0, 0.5, 0.1, 0.02)  # of bids, from coarse to fine: a score is a log likelihood
+STEPS = (
+    1.0,
+    0.25,
+    0.06,
+    0.015,
+    0.003,
+)  # of bids, from coarse to fine, in what listed costs of a row differ by
 LATER_STEPS = STEPS[-2:]
 MOST_BIDS = 20  # for each row and step: beyond, paths are quicker
 FEW = 0.02  # share of rows with an unlisted cheaper pair below which prices are good enough for paths
@@ -175,11 +181,12 @@ class _Search:
         from ..kernels.assignment import auction
 
         steps: tuple[float, ...] = STEPS
+        spread = _spread_listed(self.graph())
         for _ in range(MOST_AUCTIONS):
             graph, count = self.graph(), len(self.match.column)
             for step in steps:
                 self.match.column[:], self.match.row[:] = NOBODY, NOBODY
-                auction(graph, self.columns, self.match, step, MOST_BIDS * count)
+                auction(graph, self.columns, self.match, spread * step, MOST_BIDS * count)
             bounds = _lowest_listed(graph, self.columns.value) - self.slack
             offers = self.block.cheapest(self.columns.value, None, bounds)
             below = offers.column >= 0
@@ -232,6 +239,15 @@ class _Search:
         columns = self.match.column[has]
         paid = -self.block.scores(has, columns) - self.columns.value[columns]
         return float(np.maximum(paid - low[has], 0.0).sum())
+
+
+def _spread_listed(graph: Graph) -> float:
+    """Return by how much the listed costs of a row differ, in the middle of all rows; 1 where they do not."""
+    some = np.flatnonzero(np.diff(graph.start))
+    if not len(some):
+        return 1.0
+    high, low = (one.reduceat(graph.cost, graph.start[some]) for one in (np.maximum, np.minimum))
+    return float(np.median(high - low)) or 1.0
 
 
 def _lowest_listed(graph: Graph, prices: Floats) -> Floats:

@@ -242,8 +242,8 @@ class _Links:
         self.best.place[near[rows]] = far[columns]
         if scores is not None:
             self.best.score[near[rows]] = scores[rows, columns]
-        sizes = np.bincount(self.alike[far])
-        self.best.ties[near[rows]] = sizes[self.alike[far[columns]]]
+        same = self.digests.alike(far)
+        self.best.ties[near[rows]] = np.bincount(same)[same[columns]]
         self.gap += found.gap
 
 

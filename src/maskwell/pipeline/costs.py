@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord
-from ..attacks.bayes.helped.matchings import MOST_CELLS
+from ..attacks.bayes.helped.matchings import MATCHED_CELLS
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
@@ -28,9 +28,9 @@ PAIR_FIELD = {
 }
 PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
-ASSIGNED_PAIR = 1e-7  # one-to-one in a block
+ASSIGNED_PAIR = 1e-7  # one-to-one in a block: rounds over all pairs, or their tiles
 COMPANY_PAIR = 1.2e-5  # the ceiling in a block: chains of matchings
-BOUNDED = 35.0  # the ceiling where a block is too large for them: some neighbourhoods, each about a second
+BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
 EM_CELL = 1.5e-9  # a pattern and a field in one step of EM
 RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
 START = 0.05  # an attack on anything: reading codes, sorting blocks
@@ -94,15 +94,16 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     )  # whole blocks, where records compete
     weighed = (counts.squares(sample) + sought) * fields * PAIR_FIELD["BayesIntruder"]
     if plan.helpers:
-        return START + weighed + company_seconds(counts, sample)
+        return START + weighed + _company_seconds(counts, sample)
     if competing:
         return START + weighed + counts.whole_squares(sample) * ASSIGNED_PAIR
     return START + weighed
 
 
-def company_seconds(counts: Counts, sample: int | None) -> float:
-    """Return what the ceiling costs: matchings of the blocks that targets are in, or a bound where one is too large."""
-    if float(counts.records.max(initial=0)) ** 2 > MOST_CELLS:
+def _company_seconds(counts: Counts, sample: int | None) -> float:
+    """Return what the ceiling costs beside the weights of pairs: one block that is too large bounds all of them."""
+    squares = counts.records.astype(np.float64) ** 2
+    if (squares[counts.targets > 0] > MATCHED_CELLS).any():
         return BOUNDED
     return counts.whole_squares(sample) * COMPANY_PAIR
 

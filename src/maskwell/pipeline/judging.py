@@ -7,7 +7,7 @@ tolerance is not met, whatever the others find.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..calibration.judging import ALL, WORST_DECILE, Counts, check_has_h, counte
 from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
+    from ..attacks.bayes.helped.ceiling import Ceiling
     from ..plan import ReleasePlan
     from ..table import Table
 
@@ -79,10 +80,11 @@ class Judge:
         figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")
         if risk.interval is not None:
-            top, bottom = _unsafe_end(self.tolerance, counts, risk)
+            top, bottom = _unsafe_end(self.tolerance, counts, risk.ceiling)
             end = figure_of(top, bottom)
             far = "little" if measure.at_least else "much"
-            whom += f" in a sample, of all it may be as {far} as {measure.shown(end)} (95%)"
+            of = "; with all that can be known" if risk.ceiling is not None else " in a sample, of all"
+            whom += f"{of} it may be as {far} as {measure.shown(end)} (95%)"
         excess = float(measure.excess(np.asarray(top), np.asarray(bottom)))
         side = "at least" if measure.at_least else "at most"
         said = (
@@ -144,18 +146,21 @@ class Judge:
         return False
 
 
-def _unsafe_end(tolerance: Any, counts: Counts, risk: Risk) -> tuple[float, float]:
+def _unsafe_end(tolerance: Any, counts: Counts, ceiling: Ceiling | None = None) -> tuple[float, float]:
     """Return the parts of a figure as far on the unsafe side as the sample of targets lets that of all lie.
 
-    A rate has Wilson's interval, or that of the ceiling's bound, as the risk shows it, a mean h the normal one; each
-    other share that of its count.
+    A rate has Wilson's interval, as the risk shows it, a mean h the normal one; each other share that of its count.
+    Where a bound on the ceiling stands in for it, as many links are right as the bound's upper end allows.
     """
     measure = measure_of(tolerance)
+    if ceiling is not None:
+        correct = max(counts.correct, ceiling.high * counts.targets)
+        wrong = max(counts.correct + counts.incorrect - correct, 0.0)
+        return measure.parts(replace(counts, correct=correct, incorrect=wrong))
     top, bottom = measure.parts(counts)
     end = measure.unsafe_end(top, bottom, float(measure.judged(counts)), ONE_SIDE)
     if isinstance(tolerance, MaxRate):
-        bound = 0.0 if risk.ceiling is None else risk.ceiling.high
-        return max(wilson(min(top, 1.0), counts.targets)[1], bound), 1.0
+        return wilson(min(top, 1.0), counts.targets)[1], 1.0
     if isinstance(tolerance, ExpectedH) and counts.h is not None and len(counts.h) > 1:
         reach = Z * float(counts.h.std(ddof=1)) / len(counts.h) ** 0.5
         return max(min(end[0], top - reach), 0.0), 1.0

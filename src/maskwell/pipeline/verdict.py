@@ -45,7 +45,9 @@ def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | N
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
-    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, tuple(case.judge.not_judged(risks)))
+    return Verdict(
+        (*case.judge.reasons(risks), *unfit, *wider, *failed), found, tuple(case.judge.not_judged(risks))
+    )
 
 
 def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:

@@ -161,12 +161,12 @@ class BayesIntruder(Search):
 
     def _bound(self, risk: Risk, marked: Marked) -> Ceiling | None:
         """Return a bound on the ceiling where blocks were too large for it."""
-        seed = marked.guess.figures.get("bound_seed")
-        if seed is None:
+        given = marked.guess.figures.get("bound")
+        if given is None:
             return None
         from .helped.ceiling import ceiling_of
 
-        return ceiling_of(self, marked, risk.fields, int(seed))
+        return ceiling_of(self, marked, risk.fields, given)
 
 
 def _kernel_problems(plan: Any) -> list[str]:

@@ -11,7 +11,7 @@ Targets are drawn at random, each with its neighbourhood: a cell of a k-d partit
 nearest to the cell. The mean over a cell's targets, cells drawn by their number of targets, is unbiased (Hansen and
 Hurwitz, 1943). What varies little is by how much it exceeds what each target's best link has by itself, which is known
 for all: that is what cells are asked for. The interval is Student's, over cells, and so has the error of sampled
-matchings in it; where the targets are a sample of all records theirs is added.
+matchings in it. Where the targets are a sample the bound is about all records that it stands for, and has its error.
 """
 
 from __future__ import annotations
@@ -40,6 +40,17 @@ CELLS = 32  # neighbourhoods that are drawn: the bound is then known to a point 
 CORE, TOLD = 32, 192  # units of a cell, and with those around it whose records are told: about a second each
 CLOSED = 1e4  # a coordinate of values that are missing or coded: far from all open ones
 CHANCE, NORMAL = 0.975, 1.959964  # of Student's quantile and the normal one, for an interval of 95%
+
+
+@dataclass(frozen=True, slots=True)
+class Unbounded:
+    """What an answer leaves for the bound: a seed, and by number in the truth what each known unit's best link has.
+
+    That is the probability of the link by itself, 0 where there is none and NaN for who is not known.
+    """
+
+    seed: int
+    alone: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +85,11 @@ class Ceiling:
         ]
 
 
-def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], seed: int) -> Ceiling:
+def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounded) -> Ceiling:
     """Bound what somebody can find who holds the card and knows every unit; the steward's links are told in parts."""
-    place = _Neighbourhoods.of(plan, marked, fields)
-    targets = np.flatnonzero(~np.isnan(place.alone))
-    some = min(CELLS, len(targets))
-    drawn = np.random.default_rng(seed).choice(targets, some, replace=False)
+    place, seed = _Neighbourhoods.of(plan, marked, fields, given.alone), given.seed
+    sought = np.unique(marked.numbers[marked.guess.searcher])
+    drawn = np.random.default_rng(seed).choice(sought, min(CELLS, len(sought)), replace=False)
     seen: dict[int, _Chances] = {}
     values = []
     for unit in drawn.tolist():
@@ -88,7 +98,7 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], seed: int) -> C
             rng = np.random.default_rng([seed, key])
             seen[key] = place.chances(core, around, plan.sampling or Sampling(), rng)
         values.append(seen[key].more)
-    alone = place.alone[targets]
+    alone = place.alone[sought]
     mean = float(np.mean(alone) + np.mean(values))
     luck = alone.std() / np.sqrt(len(alone)) if isinstance(plan.targets, Sample) else 0.0
     reach = float(np.hypot(_reach(np.array(values)), NORMAL * luck))
@@ -140,7 +150,7 @@ class _Neighbourhoods:
     cells: dict[int, Ints]
 
     @classmethod
-    def of(cls, plan: Any, marked: Marked, fields: Sequence[str]) -> _Neighbourhoods:
+    def of(cls, plan: Any, marked: Marked, fields: Sequence[str], alone: Floats) -> _Neighbourhoods:
         """Prepare the units of all blocks."""
         masking = marked.masking
         truth, released, card = masking.truth, masking.release.table, masking.release.card
@@ -152,7 +162,7 @@ class _Neighbourhoods:
         pairing = Pairing.of(card, fields, released, truth, read)
         units = members(blocks, np.arange(len(blocks)))
         points = centres(masking, fields)
-        return cls(masking, blocks, units, points, record, _alone(marked), pairing, {})
+        return cls(masking, blocks, units, points, record, _of_targets(plan, marked, alone), pairing, {})
 
     def of_unit(self, unit: int) -> tuple[Ints, Ints]:
         """Return the cell of a unit, and the cell with the units around it."""
@@ -193,11 +203,15 @@ class _Neighbourhoods:
         return log_moved(self.pairing, self.masking.release, truth, np.arange(len(truth)), wanted)
 
 
-def _alone(marked: Marked) -> Floats:
-    """Return the probability of each target's best link by itself (0: he has none), by its number in the truth."""
-    alone, guess = np.full(len(marked.masking.truth), np.nan), marked.guess
-    alone[marked.numbers[guess.searcher]] = np.nan_to_num(guess.columns["probability"])
-    return alone
+def _of_targets(plan: Any, marked: Marked, alone: Floats) -> Floats:
+    """Return what the best links of those have whom the bound is about, NaN for others; a sample stands for all."""
+    if plan.targets is None or isinstance(plan.targets, Sample):
+        targets = plan.eligible_records(marked.masking.truth)
+    else:
+        targets = marked.numbers[marked.guess.searcher]
+    out = np.full(len(alone), np.nan)
+    out[targets] = alone[targets]
+    return out
 
 
 def centres(masking: Masking, fields: Sequence[str]) -> Floats:

@@ -30,8 +30,9 @@ from ..weighing import (
     odds_of,
     weighed,
 )
+from .ceiling import Unbounded
 from .findings import on_chains, on_links, on_matchings
-from .matchings import MOST_CELLS, Sampling
+from .matchings import MATCHED_CELLS, MOST_CELLS, Sampling
 from .told import Part, told_parts
 
 if TYPE_CHECKING:
@@ -88,28 +89,20 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
 def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
     """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
     told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
-    return told and _most_pairs(ground.blocks) > MOST_CELLS and _knows_everybody(plan, known, ground)
+    return told and _most_pairs(ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
 
 
 def _without_helpers(
     plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]
 ) -> Guess:
-    """Answer for those sought as one who knows each of them alone; what others could add is bounded with links in hand.
-
-    `figures` say that a bound is due: `assessed` has it.
-    """
+    """Answer as one who knows each target alone; what others could add is bounded with links in hand (`assessed`)."""
     alone = replace(plan, helpers=0, sampling=None)
-    used = np.arange(len(known.targets)) if known.sought is None else np.sort(known.sought)
-    guess = weighed(alone, replace(_only(known, used), sought=None), release, order_of, fields)
-    place = np.full(len(known.targets), NOBODY)
-    place[used] = np.arange(len(used))
-    return replace(
-        guess,
-        searcher=used[guess.searcher],
-        partners=lambda one: guess.partners(int(place[one])),
-        figures={**guess.figures, "bound_seed": _seed(order_of(release.table, "released"))},
-        notes=(BOUNDED, *guess.notes),
-    )
+    guess = weighed(alone, replace(known, sought=None), release, order_of, fields)
+    numbers = np.arange(len(known.targets)) if known.numbers is None else known.numbers
+    chance = np.full(len(known.population), np.nan)
+    chance[numbers[guess.searcher]] = np.nan_to_num(guess.columns["probability"])
+    bound = Unbounded(_seed(order_of(release.table, "released")), chance)
+    return replace(guess, figures={**guess.figures, "bound": bound}, notes=(BOUNDED, *guess.notes))
 
 
 def _taking_part(groups: Sequence[Ints]) -> Ints:
