@@ -45,6 +45,7 @@ def release(
     progress: Progress | None = None,
     reports: Reports | None = None,
     passphrase: str | None = None,
+    advise: bool = True,
 ) -> Outcome:
     """Do all that a plan says, in order, and write the release where nothing stands against it.
 
@@ -57,7 +58,8 @@ def release(
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
     names to texts, for the public folder and for the private one. `passphrase` seals the card where the plan names no
-    recipients. The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
+    recipients. Without `advise` nobody searches what would pass where this does not, which takes some dozens of draws.
+    The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
     """
     check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
@@ -68,7 +70,7 @@ def release(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
         case, mind = _situation(wanted, own, stages)
-        outcome = _found(case, despite)
+        outcome = _found(case, despite, advise)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
     if not outcome.leaves:
@@ -137,7 +139,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     return case, mind
 
 
-def _found(case: Situation, despite: str | None) -> Outcome:
+def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
@@ -176,7 +178,7 @@ def _found(case: Situation, despite: str | None) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *notes, *masking.notes),
     )
-    if verdict.passed:
+    if verdict.passed or not advise:
         return outcome
     from .advising import advised
 
