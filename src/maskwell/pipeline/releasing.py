@@ -58,7 +58,7 @@ def release(
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
     names to texts, for the public folder and for the private one. `passphrase` seals the card where the plan names no
-    recipients. Without `advise` nobody searches what would pass where this does not, which takes some dozens of draws.
+    recipients. Without `advise`, or with a reason to release despite it, nobody searches what would pass.
     The same plan and key give the same bytes (but for a sealed card, which is never sealed alike twice).
     """
     check_study(seed, study)
@@ -178,7 +178,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *notes, *masking.notes),
     )
-    if verdict.passed or not advise:
+    if verdict.passed or not advise or despite is not None:
         return outcome
     from .advising import advised
 
