@@ -28,20 +28,22 @@ def noise_of(outcome: Any) -> np.ndarray:
 
 
 def test_a_refused_run_keeps_its_key_and_the_next_draws_the_same_noise(folder: Path) -> None:
-    first = release(plan_in(folder, LIGHT))
+    first = release(plan_in(folder, LIGHT), advise=False)
     kept = folder / "inside" / "refused"
     assert not first.passed
     assert not (folder / "out").exists()
     assert oct(kept.stat().st_mode)[-3:] == "700"
     assert {oct(path.stat().st_mode)[-3:] for path in kept.iterdir()} == {"600"}
-    second = release(plan_in(folder, LIGHT))
+    second = release(plan_in(folder, LIGHT), advise=False)
     assert np.array_equal(noise_of(first), noise_of(second))
     assert len(json.loads((kept / "attempts.json").read_text())) == 2
-    assert any("2 runs that were refused" in one for one in release(plan_in(folder, LIGHT)).mind)
+    assert any(
+        "2 runs that were refused" in one for one in release(plan_in(folder, LIGHT), advise=False).mind
+    )
 
 
 def test_more_noise_is_the_same_noise_made_larger_and_what_was_refused_goes_on_record(folder: Path) -> None:
-    first = release(plan_in(folder, LIGHT))
+    first = release(plan_in(folder, LIGHT), advise=False)
     second = release(plan_in(folder, HEAVY))
     assert second.passed
     assert np.corrcoef(noise_of(first), noise_of(second))[0, 1] > 0.99
@@ -79,18 +81,20 @@ def test_changed_data_are_not_the_same_plan(folder: Path) -> None:
 
 
 def test_studies_and_given_keys_keep_nothing(folder: Path) -> None:
-    release(plan_in(folder, LIGHT), seed=1)
-    release(plan_in(folder, LIGHT), key=Key(bytes(range(32))))
+    release(plan_in(folder, LIGHT), seed=1, study=True, advise=False)
+    release(plan_in(folder, LIGHT), key=Key(bytes(range(32))), advise=False)
     assert not (folder / "inside").exists()
-    release(plan_in(folder, HEAVY), seed=1)
+    release(plan_in(folder, HEAVY), seed=1, study=True)
+    assert not (folder / "inside").exists()
+    assert (folder / "inside-study").exists()
     assert release(plan_in(folder, NOISE | {"r0": 0.2})).passed  # what a study wrote never left
 
 
 def test_a_key_that_others_can_read_is_refused(folder: Path) -> None:
-    release(plan_in(folder, LIGHT))
+    release(plan_in(folder, LIGHT), advise=False)
     (folder / "inside" / "refused" / "key.hex").chmod(0o644)
     with pytest.raises(BadInput, match="open to others: chmod 600"):
-        release(plan_in(folder, LIGHT))
+        release(plan_in(folder, LIGHT), advise=False)
 
 
 def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -> None:
@@ -101,7 +105,7 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
         "targets": {"sample": 60},
     }
     plan = plan_in(folder, NOISE | {"r0": 0.75}, intruders=[informed], swap=EXCHANGED)
-    found = release(plan, seed=3)
+    found = release(plan, seed=3, study=True)
     assert found.swapping is not None
     everybody = mw.attack(mw.NearestRecord(distance="posterior"), found.masking)
     assert found.before["informed"].rate > 0.2
@@ -111,16 +115,16 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
 def test_what_nobody_tried_has_no_rate(folder: Path) -> None:
     informed = {"name": "informed", "attack": "NearestRecord", "distance": "posterior"}
     elsewhere = {"release": "out-2", "private": "inside-2"}
-    found = release(plan_in(folder, intruders=[informed]), seed=1)
+    found = release(plan_in(folder, intruders=[informed]), seed=1, study=True)
     assert found.card_risk["sealed"] is None
     assert "sealed or kept not tried" in repr(found)
-    assert release(plan_in(folder, output=elsewhere), seed=1).card_risk["sealed"] is not None
+    assert release(plan_in(folder, output=elsewhere), seed=1, study=True).card_risk["sealed"] is not None
 
 
 def test_a_release_does_not_overwrite_the_one_it_is_nested_in(folder: Path) -> None:
-    release(plan_in(folder, HEAVY), seed=1)
+    release(plan_in(folder, HEAVY), seed=1, study=True)
     before = bytes_of(folder)
     again = {"release": "out", "private": "inside", "earlier": "out"}
     with pytest.raises(BadPlan, match="would overwrite the earlier one"):
-        release(plan_in(folder, HEAVY, output=again), seed=1)
+        release(plan_in(folder, HEAVY, output=again), seed=1, study=True)
     assert bytes_of(folder) == before

@@ -14,7 +14,7 @@ import typer
 
 from ..errors import BadPlan
 from ..pipeline.stages import STAGES
-from .reading import JsonOption
+from .reading import JsonOption, SeedOption, StudyOption
 from .telling import said
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def release(
             help="A key.hex file: the same plan and key give the same bytes.", show_default="a new key"
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")] = None,
+    seed: SeedOption = None,
+    study: StudyOption = False,
     passphrase_file: Annotated[
         Path | None, typer.Option(help="The passphrase of a card that is sealed for no recipients.")
     ] = None,
@@ -52,6 +53,9 @@ def release(
         float | None,
         typer.Option(help="Stop after so many minutes, with exit code 1.", min=0.0, show_default="no end"),
     ] = None,
+    advice: Annotated[
+        bool, typer.Option("--advice/--no-advice", help="Search what would pass where this does not.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Do all that a plan says: read, calibrate, mask, attack, swap, compare, audit, and write what passes.
@@ -67,19 +71,23 @@ def release(
     - `maskwell release plan.toml --json > figures.json`
     """
     from ..pipeline.keys import read_key
+    from ..pipeline.study import check_study
     from ..plan import ReleasePlan
     from ..releasing import release as run
 
+    check_study(seed, study)
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
     with Told(at_most_minutes) as told:
         outcome = run(
             wanted,
             seed=seed,
+            study=study,
             key=None if key is None else read_key(key),
             despite=despite,
             progress=told,
             passphrase=secret,
+            advise=advice,
         )
     typer.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False) if as_json else summary(outcome))
     if not outcome.passed and outcome.despite is None:
@@ -88,10 +96,10 @@ def release(
 
 def summary(outcome: Outcome) -> str:
     """Return an outcome as one screen of text."""
-    from ..report import release_summary
+    from ..report import pasted, release_summary
 
     mind = "".join(f"\n  - {one}" for one in outcome.mind)
-    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "")
+    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "") + pasted(outcome)
 
 
 def _by_passphrase(plan: Any) -> bool:

@@ -26,6 +26,7 @@ from .outcome import Outcome
 from .preconditions import check_swap, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .stages import Progress, Stages
+from .study import check_study, study_plan
 from .verdict import compared, judged
 
 if TYPE_CHECKING:
@@ -42,32 +43,39 @@ def release(
     plan: ReleasePlan | str | Path,
     *,
     seed: int | None = None,
+    study: bool = False,
     key: Key | None = None,
     despite: str | None = None,
     progress: Progress | None = None,
     reports: Reports | None = None,
     passphrase: str | None = None,
+    advise: bool = True,
 ) -> Outcome:
     """Do all that a plan says, in order, and write the release where nothing stands against it.
 
     Read, check, look at what no noise protects, calibrate (or take the noise as given), mask, attack by every intruder,
     swap until the tolerance holds and attack again, compare, audit, write. The noise is drawn once, by `key` (from the
-    operating system unless given; a `seed` is for studies). What does not pass is not written, and the outcome says
+    operating system unless given). What does not pass is not written, and the outcome says
     what would; `despite` is a reason to write it all the same, which goes on record.
+
+    A `seed` is for studies and needs `study=True`: all is as in a release, but the folders are named as a study's.
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
     names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
-    private one. `passphrase` seals the card where the plan names no recipients. The same plan and key give the same
-    bytes (but for a sealed card, which is never sealed alike twice).
+    private one. `passphrase` seals the card where the plan names no recipients. Without `advise`, or with a reason to
+    release despite it, nobody searches what would pass. The same plan and key give the same bytes (but for a sealed
+    card, which is never sealed alike twice).
     """
+    check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
+    wanted = study_plan(wanted) if study else wanted
     stages = Stages(progress)
     sealing = _checked(wanted, despite, key, seed, passphrase)
     own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
         case, mind = _situation(wanted, own, stages)
-        outcome = _found(case, despite)
+        outcome = _found(case, despite, advise)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
     if not outcome.leaves:
@@ -137,7 +145,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     return case, mind
 
 
-def _found(case: Situation, despite: str | None) -> Outcome:
+def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
@@ -176,7 +184,7 @@ def _found(case: Situation, despite: str | None) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *notes, *masking.notes),
     )
-    if verdict.passed:
+    if verdict.passed or not advise or despite is not None:
         return outcome
     from .advising import advised
 
