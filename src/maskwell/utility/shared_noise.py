@@ -206,7 +206,8 @@ def _rest(step: Floats, last: Floats) -> Floats:
     """Return the rest of a series whose terms fall by one factor; nothing where they change sign or hardly fall."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = last / step
-    return np.where((factor > 0) & (factor < FALLING), last * factor / (1 - np.minimum(factor, FALLING)), 0.0)
+        rest = last * factor / (1 - np.minimum(factor, FALLING))
+    return np.where((factor > 0) & (factor < FALLING), rest, 0.0)
 
 
 def _states(law: Additive, values: Floats, weights: Floats, repeat: int) -> list[Floats]:
