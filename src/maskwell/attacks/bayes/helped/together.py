@@ -89,7 +89,7 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
 def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
     """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
     told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
-    return told and _most_pairs(ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
+    return told and _all_pairs(known, ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
 
 
 def _without_helpers(
@@ -166,10 +166,11 @@ def _sizes(blocks: Blocks) -> list[Ints]:
     return [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
 
 
-def _most_pairs(blocks: Blocks) -> int:
-    """Return how many pairs the largest block has."""
-    known, released = _sizes(blocks)
-    return int((known * released).max(initial=0))
+def _all_pairs(known: Known, blocks: Blocks) -> int:
+    """Return how many pairs the blocks of those sought have together: all of them would be matched."""
+    units, released = _sizes(blocks)
+    sought = np.unique(blocks.known if known.sought is None else blocks.known[known.sought])
+    return int((units * released)[sought].sum())
 
 
 def _check_size(blocks: Blocks, most: int) -> None:
