@@ -136,7 +136,7 @@ def test_a_reason_why_somebody_is_not_held_is_asked_for(folder: Path) -> None:
         plan_in(folder, tolerance={"not_held": ["nearest"]})
 
 
-def test_a_bound_on_the_ceiling_is_judged_by_its_upper_end(masking: mw.Masking) -> None:
+def test_a_bound_on_the_ceiling_judges_rates_of_all_targets_alone(masking: mw.Masking) -> None:
     from dataclasses import replace
 
     from maskwell.attacks.bayes.helped.ceiling import Ceiling
