@@ -132,7 +132,8 @@ def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
 
     Where all records of one block compete a sample costs as much as all of them: then all are looked for.
     """
-    sizes = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).round().astype(np.int64)).tolist()
+    tried = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).round().astype(np.int64))
+    sizes: list[int] = tried.tolist()
     allowed = max(seconds, HARDLY_MORE * attack_seconds(plan, counts, sizes[0]))
     return max(size for size in sizes if attack_seconds(plan, counts, size) <= allowed)
 
