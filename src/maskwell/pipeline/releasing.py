@@ -86,7 +86,8 @@ def release(
                 f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
             ]
         return replace(outcome, mind=tuple(mind), seconds=dict(stages.seconds))
-    mind = [*mind, *filter(None, [formula_warning(outcome.masking.release.table)])]
+    if outcome.masking is not None and (said := formula_warning(outcome.masking.release.table)):
+        mind = [*mind, said]
     outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
         _written(outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else [])
