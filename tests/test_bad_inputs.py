@@ -477,9 +477,9 @@ def done(ran: Any) -> Any:
     return ran
 
 
-def truth_and_release(desk: Desk) -> tuple[Records, Records]:
+def truth_and_release(desk: Desk, ending: str = "") -> tuple[Records, Records]:
     """The records of the survey and of the release, brought into one order by the links."""
-    masking = mw.Masking.read(release=desk / "out", private=desk / "inside")
+    masking = mw.Masking.read(release=desk / f"out{ending}", private=desk / f"inside{ending}")
     rows = masking.truth.to_arrow().to_pylist()
     return [rows[i] for i in masking.order], masking.release.table.to_arrow().to_pylist()
 
@@ -601,17 +601,14 @@ def test_row_16_small_types_are_widened_never_wrapped(desk: Desk) -> None:
     pq.write_table(pa.table(columns), desk / "survey.parquet")
     schema = desk.put("schema.toml", '[columns.ID]\nkind="text"\nroles=["id"]\n[columns.X]\nkind="integer"\n'
                       '[columns.Y]\nkind="continuous"\n')  # fmt: skip
-    done(
-        desk.mask(
-            desk / "survey.parquet", "--schema", schema, "--columns", "X", "--variance-ratio", 1, "--seed", 4
-        )
-    )
-    found = pq.read_table(desk / "out" / "data.parquet")
+    noise = ("--columns", "X", "--variance-ratio", 1, "--seed", 4, "--study")
+    done(desk.mask(desk / "survey.parquet", "--schema", schema, *noise))
+    found = pq.read_table(desk / "out-study" / "data.parquet")
     assert found.schema.field("X").type == pa.int64()
     assert max(found["X"].to_pylist()) > 255
-    truth, masked = truth_and_release(desk)
-    noise = [m["X"] - t["X"] for t, m in zip(truth, masked, strict=True)]
-    assert max(map(abs, noise)) < 6 * 17.3  # sd of the noise: that of the data; a wrapped value is off by 256
+    truth, masked = truth_and_release(desk, "-study")
+    added = [m["X"] - t["X"] for t, m in zip(truth, masked, strict=True)]
+    assert max(map(abs, added)) < 6 * 17.3  # sd of the noise: that of the data; a wrapped value is off by 256
 
 
 def test_row_17_only_declared_codes_are_missing(desk: Desk) -> None:

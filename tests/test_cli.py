@@ -245,11 +245,21 @@ def test_private_inside_public_is_refused(run: Run, folder: Path) -> None:
 
 def test_a_seed_marks_the_release(run: Run, folder: Path) -> None:
     for name in ("one", "two"):
-        folders = ("--release", name, "--private", "inside", "--seed", 5)
+        folders = ("--release", name, "--private", "inside", "--seed", 5, "--study")
         text = done(run("mask", "people.csv", "--schema", "people.toml", *NOISE, *folders))
         assert "The noise comes from a small seed: for studies, not for release." in text
-    assert (folder / "one/data.csv").read_bytes() == (folder / "two/data.csv").read_bytes()
-    assert mw.read_release("one").card.seeded
+    assert (folder / "one-study/data.csv").read_bytes() == (folder / "two-study/data.csv").read_bytes()
+    assert mw.read_release("one-study").card.seeded
+    assert left_in(folder) == {"people.csv", "people.toml", "one-study", "two-study", "inside-study"}
+
+
+def test_a_seed_that_nobody_called_a_study_is_no_release(run: Run, folder: Path) -> None:
+    before = left_in(folder)
+    ran = run("mask", "people.csv", "--schema", "people.toml", *NOISE, *FOLDERS, "--seed", 5)
+    assert ran.code == 1
+    assert ran.err.startswith("error: a run by a seed is a study and no release")
+    assert run("demo", "--seed", 5).code == 1
+    assert left_in(folder) == before
 
 
 def test_warnings_that_are_no_notes_are_said(run: Run, folder: Path) -> None:
@@ -277,7 +287,8 @@ def test_nested_releases(run: Run, folder: Path) -> None:
     assert "release 3 of the series" in done(mask(0.4, "third", "--earlier", "second"))
     before = left_in(folder)
     assert "smaller than the earlier one" in refused(mask(0.25, "fourth", "--earlier", "third"))
-    assert "leave key and seed out" in refused(mask(0.5, "fourth", "--earlier", "third", "--seed", 3))
+    seeded = mask(0.5, "fourth", "--earlier", "third", "--seed", 3, "--study")
+    assert "third-study" in refused(seeded)  # a study is nested in studies
     assert left_in(folder) == before
     first, second = (mw.Masking.read(release=name, private="inside") for name in ("first", "second"))
     assert first.key == second.key
@@ -331,7 +342,7 @@ def test_a_plan_takes_no_options_but_the_seed(run: Run, folder: Path) -> None:
     assert (
         "a plan says it all: write --input-format, --r0, --release, --encoding into the plan instead" in said
     )
-    assert "small seed" in done(run("mask", plan(folder), "--seed", 3))
+    assert "small seed" in done(run("mask", plan(folder), "--seed", 3, "--study"))
 
 
 def test_a_plan_can_nest_and_change_the_format(run: Run, folder: Path) -> None:
@@ -361,11 +372,11 @@ SECTIONS = {
 def test_every_mask_runs_from_a_plan(run: Run, folder: Path, name: str) -> None:
     text = plan(folder).read_text().partition("[[masks]]")[0]
     (folder / "plan.toml").write_text(f'{text}[[masks]]\nmask = "{name}"\n{SECTIONS[name]}\n')
-    done(run("mask", "plan.toml", "--seed", 2))
-    release = mw.read_release("out")
+    done(run("mask", "plan.toml", "--seed", 2, "--study"))
+    release = mw.read_release("out-study")
     columns = re.findall(r'"([A-Z]+)"', SECTIONS[name].splitlines()[0])
     assert set(columns) == {*release.card.columns, *(total for total, _ in release.card.recomputed)}
-    with (folder / "out/data.csv").open(newline="") as file:
+    with (folder / "out-study/data.csv").open(newline="") as file:
         records = list(csv.DictReader(file))
     assert len(records) == len(release) == (release.card.records or 0)
     assert (len(records) == 240) == (name != "Subsample")

@@ -68,6 +68,12 @@ class CannotWrite(MaskwellError):
     """The output cannot be written where it was asked for."""
 
 
+class NoRelease(MaskwellError):
+    """What was asked for would pass for a release and is none; the answer is no."""
+
+    exit_code = 1
+
+
 class MaskwellWarning(UserWarning):
     """Something a steward should know; the work goes on."""
 

@@ -19,7 +19,8 @@ def release(plan: ReleasePlan | str | Path, **options: Any) -> Outcome:
     """Do all that a plan says, in order, and write the release with its reports where nothing stands against it.
 
     Read, check, look at what no noise protects, calibrate (or take the noise as given), mask, attack by every intruder,
-    swap until the tolerance holds and attack again, compare, audit, write. Options are `seed` (for studies), `key`,
+    swap until the tolerance holds and attack again, compare, audit, write. Options are `seed` (with `study=True`:
+    for studies, whose folders are named as such), `key`,
     `despite` (a reason to write what does not pass, which goes on record), `progress` (called with stage, done and
     total) and `passphrase` (of a card that is sealed for no recipients). What does not pass is not written, and the
     outcome says what would.

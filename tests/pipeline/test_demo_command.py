@@ -45,7 +45,8 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[int, str, Pa
     monkeypatch.setattr(demo, "PASSING_PLAN", quick(demo.PASSING_PLAN, 1.0, LOOSE))
     monkeypatch.setattr(demo, "DRAWS", 100)
     folder = tmp_path / "demo"
-    ran = CliRunner().invoke(app, ["demo", "--folder", str(folder), "--records", "1000", "--seed", "1"])
+    few = ["--records", "1000", "--seed", "1", "--study"]
+    ran = CliRunner().invoke(app, ["demo", "--folder", str(folder), *few])
     return ran.exit_code, ran.stdout, folder, ran.exception
 
 
@@ -56,7 +57,7 @@ def test_one_plan_is_refused_one_passes_and_a_model_is_fitted(
     assert code == 0, said + repr(error)
     first, second = said.index("MAY NOT BE RELEASED"), said.index("WOULD PASS, BUT IS FOR STUDIES ONLY")
     assert first < said.index("what would") < second < said.index("3. What a recipient gets")
-    assert sorted(path.name for path in (folder / "release").iterdir()) == [
+    assert sorted(path.name for path in (folder / "release-study").iterdir()) == [
         "card.json",
         "codebook.md",
         "data.csv",
@@ -64,8 +65,8 @@ def test_one_plan_is_refused_one_passes_and_a_model_is_fitted(
         "report.html",
         "schema.toml",
     ]
-    assert not (folder / "refused").exists()
-    assert len(list((folder / "private").glob("*/report.html"))) == 1
+    assert not (folder / "refused-study").exists()
+    assert len(list((folder / "private-study").glob("*/report.html"))) == 1
     rows = re.findall(
         r"^ +log\((INCOME|MORTGAGE)\) +(\S+) +(\S+) +(\S+) +(\S+) to (\S+)$", said, re.MULTILINE
     )

@@ -79,10 +79,12 @@ def test_changed_data_are_not_the_same_plan(folder: Path) -> None:
 
 
 def test_studies_and_given_keys_keep_nothing(folder: Path) -> None:
-    release(plan_in(folder, LIGHT), seed=1)
+    release(plan_in(folder, LIGHT), seed=1, study=True)
     release(plan_in(folder, LIGHT), key=Key(bytes(range(32))))
     assert not (folder / "inside").exists()
-    release(plan_in(folder, HEAVY), seed=1)
+    release(plan_in(folder, HEAVY), seed=1, study=True)
+    assert not (folder / "inside").exists()
+    assert (folder / "inside-study").exists()
     assert release(plan_in(folder, NOISE | {"r0": 0.2})).passed  # what a study wrote never left
 
 
@@ -101,7 +103,7 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
         "targets": {"sample": 60},
     }
     plan = plan_in(folder, NOISE | {"r0": 0.75}, intruders=[informed], swap=EXCHANGED)
-    found = release(plan, seed=3)
+    found = release(plan, seed=3, study=True)
     assert found.swapping is not None
     everybody = mw.attack(mw.NearestRecord(distance="posterior"), found.masking)
     assert found.before["informed"].rate > 0.2
@@ -111,16 +113,16 @@ def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -
 def test_what_nobody_tried_has_no_rate(folder: Path) -> None:
     informed = {"name": "informed", "attack": "NearestRecord", "distance": "posterior"}
     elsewhere = {"release": "out-2", "private": "inside-2"}
-    found = release(plan_in(folder, intruders=[informed]), seed=1)
+    found = release(plan_in(folder, intruders=[informed]), seed=1, study=True)
     assert found.card_risk["sealed"] is None
     assert "sealed or kept not tried" in repr(found)
-    assert release(plan_in(folder, output=elsewhere), seed=1).card_risk["sealed"] is not None
+    assert release(plan_in(folder, output=elsewhere), seed=1, study=True).card_risk["sealed"] is not None
 
 
 def test_a_release_does_not_overwrite_the_one_it_is_nested_in(folder: Path) -> None:
-    release(plan_in(folder, HEAVY), seed=1)
+    release(plan_in(folder, HEAVY), seed=1, study=True)
     before = bytes_of(folder)
     again = {"release": "out", "private": "inside", "earlier": "out"}
     with pytest.raises(BadPlan, match="would overwrite the earlier one"):
-        release(plan_in(folder, HEAVY, output=again), seed=1)
+        release(plan_in(folder, HEAVY, output=again), seed=1, study=True)
     assert bytes_of(folder) == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import maskwell as mw
+from maskwell.cli import main
 from maskwell.cli.releasing import Told, release
 from maskwell.errors import BadInput
 from maskwell.pipeline.keys import read_key
@@ -60,6 +63,23 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+Main = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run_main(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Main:
+    """Run the command line as a shell does: exit code, output, errors."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["maskwell", *map(str, words)])
+        with pytest.raises(SystemExit) as ending:
+            main()
+        said = capsys.readouterr()
+        return int(ending.value.code or 0), said.out, said.err
+
+    return run
+
+
 @pytest.fixture
 def app() -> typer.Typer:
     """The command by itself."""
@@ -84,13 +104,32 @@ def test_what_passes_ends_with_0_and_json_has_all_figures(app: typer.Typer, fold
 
 
 def test_what_is_refused_ends_with_1_unless_a_reason_is_given(app: typer.Typer, folder: Path) -> None:
-    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1"])
+    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", "--study"])
     assert result.exit_code == 1, result.output
     assert not (folder / "out").exists()
     despite = ["--despite", "agreed by the board"]
-    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", *despite])
+    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", "--study", *despite])
     assert result.exit_code == 0, result.output
-    assert (folder / "out" / "card.json").exists()
+    assert (folder / "out-study" / "card.json").exists()
+    assert not (folder / "out").exists()
+
+
+def test_a_seed_without_study_ends_with_1_before_any_work(run_main: Main, folder: Path) -> None:
+    code, out, err = run_main("release", folder / "good.toml", "--seed", 1)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: a run by a seed is a study and no release: say so (--study")
+    assert err.count("\n") == 1
+    assert run_main("release", folder / "no such plan.toml", "--seed", 1)[0] == 1
+    code, _, err = run_main("release", folder / "good.toml", "--study")
+    assert (code, err) == (2, "error: a study is run by a seed: give one (--seed), or leave --study out\n")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "bad.toml", "good.toml", "homes.csv", "homes.toml", "key.hex",
+    ]  # fmt: skip
+    code, out, _ = run_main("release", folder / "good.toml", "--seed", 1, "--study")
+    assert code == 0
+    assert "FOR STUDIES ONLY" in out
+    assert f"for studies:   {folder}/out-study/" in out
+    assert {"out-study", "inside-study"} <= {path.name for path in folder.iterdir()}
 
 
 def test_a_key_file_is_closed_to_others_and_holds_a_key(folder: Path) -> None:

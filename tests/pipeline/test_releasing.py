@@ -252,14 +252,14 @@ def test_a_card_is_sealed_as_the_plan_says(folder: Path) -> None:
 
 def test_a_bound_on_intervals_is_judged_with_swaps_and_where_nothing_can_be_forecast(folder: Path) -> None:
     models = [{"formula": "Y ~ X", "at_most_wider": 9.0}]
-    swapped = release(plan_in(folder, NOISE | {"r0": 0.75}, models=models, swap=EXCHANGED), seed=3)
+    swapped = release(plan_in(folder, NOISE | {"r0": 0.75}, models=models, swap=EXCHANGED), seed=3, study=True)
     assert swapped.swapping is not None
     assert swapped.swapping.swaps > 0
     assert not any("cannot be forecast" in reason for reason in swapped.reasons)
     logs = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 2.0, "transform": "log"}
     models = [{"formula": "log(Y) ~ log(X)", "at_most_wider": 0.01}]
     elsewhere = {"release": "out-2", "private": "inside-2"}
-    found = release(plan_in(folder, logs, models=models, output=elsewhere), seed=3)
+    found = release(plan_in(folder, logs, models=models, output=elsewhere), seed=3, study=True)
     assert any("the interval of log(X) widens by" in reason for reason in found.reasons)
 
 
@@ -270,12 +270,12 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
     mw.write(Table.from_frame(pa.table(columns), schema), tmp_path / "homes.csv")
     (tmp_path / "homes.toml").write_text(schema.to_toml())
     noise = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 0.03}
-    said = " ".join(map(str, release(plan_in(tmp_path, noise), seed=1).advice))
+    said = " ".join(map(str, release(plan_in(tmp_path, noise), seed=1, study=True).advice))
     assert (
         'noise on the log scale (transform = "log") or a top code for the most skewed columns: X (7.' in said
     )
     light, against = noise | {"variance_ratio": 0.015}, {"max_rate": 0.9, "intruders": ["nearest"]}
-    found = release(plan_in(tmp_path, light, tolerance=against), seed=1)
+    found = release(plan_in(tmp_path, light, tolerance=against), seed=1, study=True)
     assert any(
         one.change.startswith("informed links: hold the tolerance against 'informed' too")
         for one in found.advice

@@ -31,6 +31,8 @@ from .reading import (
     InputFormatOption,
     PlanArgument,
     SchemaOption,
+    SeedOption,
+    StudyOption,
     given,
     is_plan,
     noise,
@@ -59,7 +61,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-SeedOption = Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")]
 
 
 def _print_version(asked: bool) -> None:
@@ -157,6 +158,7 @@ def mask(
     decimal: DecimalOption = None,
     input_format: InputFormatOption = None,
     seed: SeedOption = None,
+    study: StudyOption = False,
 ) -> None:
     """Mask a file and write the release: data, noise card, codebook, and a private folder for you.
 
@@ -166,8 +168,10 @@ def mask(
 
     - `maskwell mask survey.csv --columns INCOME,TAXES --r0 0.97 --release out --private inside`
     """
+    from ..pipeline.study import check_study, study_plan
     from ..plan import MaskPlan
 
+    check_study(seed, study)
     ratios = given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
     output = given(release=release, private=private, earlier=earlier, format=format)
     read_as = given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
@@ -176,7 +180,7 @@ def mask(
     else:
         source = {"file": what} | read_as | given(format=input_format)
         plan = _plan_of_options(source, output, columns, ratios)
-    _run(plan, seed)
+    _run(study_plan(plan) if study else plan, seed)
 
 
 def _plan_of_options(

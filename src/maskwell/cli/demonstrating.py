@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import CannotWrite
+from .reading import SeedOption, StudyOption
 from .releasing import NO, Told, summary
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def demo(
     files_only: Annotated[
         bool, typer.Option("--files-only", help="Write the survey, its schemas and both plans, and stop.")
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")] = None,
+    seed: SeedOption = None,
+    study: StudyOption = False,
 ) -> None:
     """Release the built-in housing survey: one plan that is refused, one that passes, and a recipient's model.
 
@@ -31,7 +33,9 @@ def demo(
     from ..datasets import housing
     from ..pipeline import demo_plans
     from ..pipeline.demo import SURVEY
+    from ..pipeline.study import check_study
 
+    check_study(seed, study)
     make_folder(folder)
     survey = housing(records)
     refused, passing = demo_plans(folder, survey)
@@ -55,7 +59,7 @@ def _released(plan: Path, seed: int | None) -> Outcome:
     from ..releasing import release
 
     with Told() as told:
-        return release(plan, seed=seed, progress=told)
+        return release(plan, seed=seed, study=seed is not None, progress=told)
 
 
 def _in_short(outcome: Outcome) -> list[str]:

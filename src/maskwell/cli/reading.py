@@ -31,6 +31,10 @@ DecimalOption = Annotated[
 InputFormatOption = Annotated[
     str | None, typer.Option(help="The format of FILE: csv, parquet, sav, ...", show_default="its ending")
 ]
+SeedOption = Annotated[int | None, typer.Option(help="For studies: needs --study.")]
+StudyOption = Annotated[
+    bool, typer.Option("--study", help="A study by a seed: written to folders named -study, no release.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -14,7 +14,7 @@ import typer
 
 from ..errors import BadPlan
 from ..pipeline.stages import STAGES
-from .reading import JsonOption
+from .reading import JsonOption, SeedOption, StudyOption
 from .telling import said
 
 if TYPE_CHECKING:
@@ -44,7 +44,8 @@ def release(
             help="A key.hex file: the same plan and key give the same bytes.", show_default="a new key"
         ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="For studies only: the release is marked as such.")] = None,
+    seed: SeedOption = None,
+    study: StudyOption = False,
     passphrase_file: Annotated[
         Path | None, typer.Option(help="The passphrase of a card that is sealed for no recipients.")
     ] = None,
@@ -67,15 +68,18 @@ def release(
     - `maskwell release plan.toml --json > figures.json`
     """
     from ..pipeline.keys import read_key
+    from ..pipeline.study import check_study
     from ..plan import ReleasePlan
     from ..releasing import release as run
 
+    check_study(seed, study)
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
     with Told(at_most_minutes) as told:
         outcome = run(
             wanted,
             seed=seed,
+            study=study,
             key=None if key is None else read_key(key),
             despite=despite,
             progress=told,

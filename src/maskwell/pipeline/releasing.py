@@ -26,6 +26,7 @@ from .outcome import Outcome
 from .preconditions import check_swap, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .stages import Progress, Stages
+from .study import check_study, study_plan
 from .verdict import compared, judged
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def release(
     plan: ReleasePlan | str | Path,
     *,
     seed: int | None = None,
+    study: bool = False,
     key: Key | None = None,
     despite: str | None = None,
     progress: Progress | None = None,
@@ -52,15 +54,19 @@ def release(
 
     Read, check, look at what no noise protects, calibrate (or take the noise as given), mask, attack by every intruder,
     swap until the tolerance holds and attack again, compare, audit, write. The noise is drawn once, by `key` (from the
-    operating system unless given; a `seed` is for studies). What does not pass is not written, and the outcome says
+    operating system unless given). What does not pass is not written, and the outcome says
     what would; `despite` is a reason to write it all the same, which goes on record.
+
+    A `seed` is for studies and needs `study=True`: all is as in a release, but the folders are named as a study's.
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
     names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
     private one. `passphrase` seals the card where the plan names no recipients. The same plan and key give the same
     bytes (but for a sealed card, which is never sealed alike twice).
     """
+    check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
+    wanted = study_plan(wanted) if study else wanted
     stages = Stages(progress)
     sealing = _checked(wanted, despite, key, seed, passphrase)
     own = Key.from_seed(seed) if seed is not None else key
