@@ -62,7 +62,6 @@ app = typer.Typer(
 )
 
 
-
 def _print_version(asked: bool) -> None:
     if asked:
         from .. import __version__
