@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from ..errors import MaskwellError, MaskwellWarning
+from .reassembly import group_reasons
 
 if TYPE_CHECKING:
     from ..attacks import Risks
@@ -45,9 +46,8 @@ def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | N
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
-    return Verdict(
-        (*case.judge.reasons(risks), *unfit, *wider, *failed), found, tuple(case.judge.not_judged(risks))
-    )
+    not_judged = (*case.judge.not_judged(risks), *group_reasons(masking))
+    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
 
 
 def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:

@@ -13,7 +13,9 @@ from .wording import NOT_TRIED, advice_of, counted, not_held_words, sentence, tr
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
     "The rates are about this release and these intruders. One who holds other columns, or better ones, may find more; "
-    "the ceiling bounds, in expectation, only those who hold the columns compared.",
+    "the ceiling bounds, in expectation, only those who hold the columns compared and compare record by record. It "
+    "does not cover who knows which records belong together (a household, a school, one firm month by month), who "
+    "knows further columns, or who knows more of the population than this file.",
     "To be found is to be linked. What can be learned about a group, or about someone who is not in the file, is not "
     "measured here.",
     "Other files about the same people, released elsewhere or later, are taken into account only where the plan names "

@@ -21,7 +21,8 @@ KNOWS = {
     "without the card": "Weighs every released record, and must learn the noise from the release itself.",
     "knows the law": "Holds the card, and weighs every released record by the law of the noise.",
     "knows the law, one-to-one": "Holds the card, and knows that each released record belongs to one target.",
-    "the ceiling": "Holds the card and knows every other unit: in expectation nobody finds more.",
+    "the ceiling": "Holds the card and every other record: in expectation nobody who compares the same columns record "
+    "by record finds more. Who knows whole groups, further columns, or more of the population may.",
     "fingerprint alone": "Looks only at what left unmasked, is missing or is coded, which no noise hides.",
 }
 KINDS = {

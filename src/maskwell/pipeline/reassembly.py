@@ -1,0 +1,188 @@
+"""Whether a release puts the members of a group (a household, a school, a firm) together again.
+
+Every rate of a release is about one record at a time. Who knows a whole group finds more, and can use it wherever the
+release shows which records belong together: by the column of the group itself, or by released values that its members
+share and few others have (a region, a roof, an income drawn once for a household). The group of a record is known
+here, so that this is counted and not guessed: with S some released columns and c the combination of their values, a
+group stands together where
+
+    one c has (nearly) all its members, and few others: at most two other groups, or two records of others for each.
+
+S grows from the column that is most often the same within groups; the S that puts most records together counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from ..masking import Masking
+    from ..table import Table
+
+Codes = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+SHARED = 0.5  # share of groups within which a column is the same, from which on it may be one of the group
+NEARLY = 0.9  # share of a group's members: one pupil with a missing value does not hide a school
+MOST_OTHERS = (
+    2  # groups beside it, or records of others for each of its own: one guess of three is still right
+)
+MOST_TOGETHER = 0.01  # share of records: what so few add to a rate is within its own error
+MOST_NAMED = 4  # columns
+
+
+@dataclass(frozen=True, slots=True)
+class Reassembly:
+    """What a release tells of the groups of one column.
+
+    `groups` counts those of which two or more records are released, `records` their records; `together` and
+    `records_together` those whose members stand together by the released values of `columns`. `leaves` says whether
+    the column itself is in the release.
+    """
+
+    column: str
+    leaves: bool
+    groups: int
+    records: int
+    together: int
+    records_together: int
+    columns: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """The share of the records in groups whose groups stand together."""
+        return self.records_together / self.records if self.records else 0.0
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether figures about one record at a time say enough: no group leaves, or none can be told."""
+        return not self.groups or (not self.leaves and self.share <= MOST_TOGETHER)
+
+    @property
+    def said(self) -> str:
+        """Why figures about one record at a time do not judge the release, and what to do."""
+        alone = "every figure is about one record at a time, and who knows a whole group finds more"
+        if self.leaves:
+            return (
+                f"{self.column} leaves and puts the records of {self.groups:,} groups together: {alone}; drop it "
+                "(drop = true in the schema)"
+            )
+        return (
+            f"{self.column} is dropped, but {_listed(self.columns)} put {self.together:,} of {self.groups:,} groups "
+            f"({self.share:.1%} of their records) together again: {alone}; drop, mask or coarsen these columns"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return figures only."""
+        return {
+            "column": self.column,
+            "leaves": self.leaves,
+            "groups": self.groups,
+            "together": self.together,
+            "records": self.records,
+            "records_together": self.records_together,
+            "share": self.share,
+            "columns": list(self.columns),
+        }
+
+
+def reassemblies(masking: Masking) -> tuple[Reassembly, ...]:
+    """Return, for every column of the truth with the role group, what the release tells of its groups."""
+    named = [column.name for column in masking.truth.schema.columns if "group" in column.roles]
+    return tuple(reassembly(masking, name) for name in named)
+
+
+def group_reasons(masking: Masking) -> tuple[str, ...]:
+    """Say why a release is not judged by figures about one record at a time; nothing where it is."""
+    return tuple(found.said for found in reassemblies(masking) if not found.is_judged)
+
+
+def reassembly(masking: Masking, column: str) -> Reassembly:
+    """Count the groups of a column that the released values put together."""
+    released = masking.release.table
+    group = _numbered(
+        _codes(masking.truth, column)[masking.order], masking.truth.array(column), masking.order
+    )
+    sizes = np.bincount(group)
+    several = sizes >= 2
+    leaves = column in released.schema
+    best = np.zeros(len(sizes), bool)
+    chosen: tuple[str, ...] = ()
+    for names, together in _prefixes(released, group, several, column):
+        if sizes[together].sum() > sizes[best].sum():
+            best, chosen = together, names
+    return Reassembly(
+        column,
+        leaves,
+        int(several.sum()),
+        int(sizes[several].sum()),
+        int(best.sum()),
+        int(sizes[best].sum()),
+        chosen,
+    )
+
+
+def _prefixes(
+    released: Table, group: Codes, several: Bools, column: str
+) -> Iterator[tuple[tuple[str, ...], Bools]]:
+    """Give ever more columns, those first that are most often the same within groups, and who stands together."""
+    left_out = {column, released.schema.id_column}
+    codes = {name: _codes(released, name) for name in released.names if name not in left_out}
+    same = {name: _share_alike(code, group, several) for name, code in codes.items()}
+    shared = sorted((name for name in codes if same[name] >= SHARED), key=lambda name: -same[name])
+    joint = np.zeros(len(group), np.int64)
+    for count, name in enumerate(shared, start=1):
+        joint = np.unique(joint * (int(codes[name].max()) + 1) + codes[name], return_inverse=True)[1]
+        yield tuple(shared[:count]), several & _together(joint, group)
+
+
+def _together(joint: Codes, group: Codes) -> Bools:
+    """Return, for each group, whether nearly all its records have one combination that few others have."""
+    combination, whose, count = _crossed(joint, group)
+    groups_with, records_with = np.bincount(combination), np.bincount(joint)
+    few = groups_with[combination] <= 1 + MOST_OTHERS
+    few |= records_with[combination] <= (1 + MOST_OTHERS) * count
+    stands = few & (count >= NEARLY * np.bincount(group)[whose])
+    return np.asarray(np.bincount(whose[stands], minlength=int(group.max(initial=0)) + 1) > 0)
+
+
+def _share_alike(code: Codes, group: Codes, several: Bools) -> float:
+    """Return the share of the groups of two and more within which a column has (nearly) one value."""
+    _, whose, count = _crossed(code, group)
+    alike = np.zeros(len(several), bool)
+    alike[whose[count >= NEARLY * np.bincount(group)[whose]]] = True
+    return float(alike[several].mean()) if several.any() else 0.0
+
+
+def _crossed(codes: Codes, group: Codes) -> tuple[Codes, Codes, Codes]:
+    """Return the combinations of a code and a group that occur: the code, the group, and how many records."""
+    groups = int(group.max(initial=0)) + 1
+    pairs, count = np.unique(codes * groups + group, return_counts=True)
+    return pairs // groups, pairs % groups, count
+
+
+def _codes(table: Table, name: str) -> Codes:
+    """Return a number for every different value or status of a column."""
+    import pyarrow as pa
+
+    array = table.array(name).dictionary_encode()
+    values = np.asarray(pa.array(array.indices).fill_null(-1), dtype=np.int64) + 1
+    return np.asarray(np.unique(values * 256 + table.status(name), return_inverse=True)[1], dtype=np.int64)
+
+
+def _numbered(codes: Codes, array: Any, order: Codes) -> Codes:
+    """Return groups numbered from 0 on; a record without a group is one of its own."""
+    own = np.asarray(array.is_null())[order]
+    codes = np.where(own, int(codes.max(initial=0)) + 1 + np.arange(len(codes)), codes)
+    return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.int64)
+
+
+def _listed(columns: tuple[str, ...]) -> str:
+    if len(columns) <= MOST_NAMED:
+        return ", ".join(columns)
+    return f"{', '.join(columns[:MOST_NAMED])} and {len(columns) - MOST_NAMED} more"

