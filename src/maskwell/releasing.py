@@ -22,7 +22,8 @@ def release(plan: ReleasePlan | str | Path, **options: Any) -> Outcome:
     swap until the tolerance holds and attack again, compare, audit, write. Options are `seed` (with `study=True`:
     for studies, whose folders are named as such), `key`,
     `despite` (a reason to write what does not pass, which goes on record), `progress` (called with stage, done and
-    total) and `passphrase` (of a card that is sealed for no recipients). What does not pass is not written, and the
+    total), `passphrase` (of a card that is sealed for no recipients) and `advise` (whether changes that would pass are
+    searched). What does not pass is not written, and the
     outcome says what would.
     """
     return run(plan, reports=_reports, **options)

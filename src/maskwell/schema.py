@@ -218,11 +218,11 @@ class Schema:
 
     def to_toml(self, comments: Mapping[str, Iterable[str]] | None = None) -> str:
         """Write the schema as TOML, with comment lines above the columns they speak of."""
-        lines = [f"series = {_toml(self.series)}"]
+        lines = [f"series = {toml_value(self.series)}"]
         for column in self.columns:
             lines += ["", *(f"# {text}" for text in (comments or {}).get(column.name, ()))]
-            lines.append(f"[columns.{_toml_key(column.name)}]")
-            lines += [f"{name} = {_toml(value)}" for name, value in column.to_dict().items()]
+            lines.append(f"[columns.{toml_key(column.name)}]")
+            lines += [f"{name} = {toml_value(value)}" for name, value in column.to_dict().items()]
         return "\n".join(lines) + "\n"
 
     @classmethod
@@ -309,20 +309,22 @@ def _column_shape_problems(name: str, described: Mapping[str, Any]) -> list[str]
     return found
 
 
-def _toml_key(name: str) -> str:
+def toml_key(name: str) -> str:
+    """Return a name as TOML writes it before an equals sign."""
     plain = name.isascii() and name.replace("_", "a").replace("-", "a").isalnum()
-    return name if plain else _toml(name)
+    return name if plain else toml_value(name)
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Return plain data as TOML writes it after an equals sign."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + "".join(_escaped(character) for character in value) + '"'
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{toml_value(str(k))} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_toml, value)) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return repr(float(value) if isinstance(value, float) else int(value))
 
 

@@ -53,6 +53,9 @@ def release(
         float | None,
         typer.Option(help="Stop after so many minutes, with exit code 1.", min=0.0, show_default="no end"),
     ] = None,
+    advice: Annotated[
+        bool, typer.Option("--advice/--no-advice", help="Search what would pass where this does not.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Do all that a plan says: read, calibrate, mask, attack, swap, compare, audit, and write what passes.
@@ -84,6 +87,7 @@ def release(
             despite=despite,
             progress=told,
             passphrase=secret,
+            advise=advice,
         )
     typer.echo(json.dumps(outcome.to_dict(), indent=2, allow_nan=False) if as_json else summary(outcome))
     if not outcome.passed and outcome.despite is None:
@@ -92,10 +96,10 @@ def release(
 
 def summary(outcome: Outcome) -> str:
     """Return an outcome as one screen of text."""
-    from ..report import release_summary
+    from ..report import pasted, release_summary
 
     mind = "".join(f"\n  - {one}" for one in outcome.mind)
-    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "")
+    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "") + pasted(outcome)
 
 
 def _by_passphrase(plan: Any) -> bool:

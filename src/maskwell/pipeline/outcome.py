@@ -49,19 +49,40 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A change to the plan, with figures; `passes` says whether it is enough by itself (None: that was not tried)."""
+    """A change to the plan, with figures and what it came to where it was tried.
+
+    `passes` says whether the changed plan passed in 19 of 20 draws by keys of calibration (None: not tried, or not as
+    the plan would be run). `draws` were made until that was known, `passed` of them passed; `why` says how far it came
+    where it did not. `plan` and `schema` are the sections as they are typed, in place of those that the plan has.
+    """
 
     change: str
     figures: Mapping[str, float | int | str | None] = field(default_factory=dict)
     passes: bool | None = None
+    draws: int = 0
+    passed: int = 0
+    why: str = ""
+    plan: str = ""
+    schema: str = ""
+
+    @property
+    def comes_to(self) -> str:
+        """What it came to, in words."""
+        drawn = f"passed in {self.passed} of {self.draws} draws"
+        if self.passes:
+            return f"would pass: {drawn}"
+        if self.draws and self.passes is None:
+            return f"tried as a first release, without the earlier one: {drawn}"
+        if self.draws:
+            return f"{self.why} ({drawn})"
+        return "not tried" if self.passes is None else "not enough by itself"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the advice as plain data."""
-        return {"change": self.change, "figures": dict(self.figures), "passes": self.passes}
+        return asdict(self) | {"figures": dict(self.figures)}
 
     def __str__(self) -> str:
-        enough = {True: "this passes (tried)", False: "not enough by itself (tried)", None: "not tried"}
-        return f"{self.change}: {enough[self.passes]}"
+        return f"{self.change}: {self.comes_to}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,6 +49,7 @@ def release(
     progress: Progress | None = None,
     reports: Reports | None = None,
     passphrase: str | None = None,
+    advise: bool = True,
 ) -> Outcome:
     """Do all that a plan says, in order, and write the release where nothing stands against it.
 
@@ -61,8 +62,9 @@ def release(
 
     `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
     names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
-    private one. `passphrase` seals the card where the plan names no recipients. The same plan and key give the same
-    bytes (but for a sealed card, which is never sealed alike twice).
+    private one. `passphrase` seals the card where the plan names no recipients. Without `advise`, or with a reason to
+    release despite it, nobody searches what would pass. The same plan and key give the same bytes (but for a sealed
+    card, which is never sealed alike twice).
     """
     check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
@@ -73,7 +75,7 @@ def release(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
         case, mind = _situation(wanted, own, stages)
-        outcome = _found(case, despite)
+        outcome = _found(case, despite, advise)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
     if not outcome.leaves:
@@ -143,7 +145,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     return case, mind
 
 
-def _found(case: Situation, despite: str | None) -> Outcome:
+def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
@@ -182,7 +184,7 @@ def _found(case: Situation, despite: str | None) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *notes, *masking.notes),
     )
-    if verdict.passed:
+    if verdict.passed or not advise:
         return outcome
     from .advising import advised
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
@@ -38,10 +38,16 @@ class Verdict:
         return not self.reasons and not self.not_judged
 
 
-def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | None = None) -> Verdict:
+def judged(
+    case: Situation,
+    masking: Masking,
+    risks: Risks,
+    utility: Utility | None = None,
+    left_out: Collection[str] = (),
+) -> Verdict:
     """Judge a masking by everything that the plan asks; where intervals cannot be forecast, by those compared."""
     with case.stages.stage("audit"):
-        found = audited(case, masking, risks)
+        found = audited(case, masking, risks, left_out)
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking))]
@@ -50,15 +56,22 @@ def judged(case: Situation, masking: Masking, risks: Risks, utility: Utility | N
     return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
 
 
-def audited(case: Situation, masking: Masking, risks: Risks) -> Audit:
-    """Audit a masking as the plan says."""
+def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collection[str] = ()) -> Audit:
+    """Audit a masking as the plan says, but for checks that are left out."""
     from ..checks import audit
 
     own = case.plan.audit
     earlier = () if case.earlier is None else (case.earlier,)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
-        return audit(masking, limits=own.limits, risks=risks, earlier=earlier, largest=own.largest)
+        return audit(
+            masking,
+            limits=own.limits,
+            risks=risks,
+            earlier=earlier,
+            largest=own.largest,
+            left_out=left_out,
+        )
 
 
 def unfitted(model: ModelPlan, masking: Masking) -> str:

@@ -10,12 +10,13 @@ from .screen import masking_summary, short, text_table
 if TYPE_CHECKING:
     from .external import external_report
     from .internal import internal_report
-    from .summary import refusal_summary, release_summary
+    from .summary import pasted, refusal_summary, release_summary
 
 __all__ = [
     "external_report",
     "internal_report",
     "masking_summary",
+    "pasted",
     "refusal_summary",
     "release_summary",
     "short",
@@ -25,6 +26,7 @@ __all__ = [
 _WHERE = {
     "external_report": "external",
     "internal_report": "internal",
+    "pasted": "summary",
     "refusal_summary": "summary",
     "release_summary": "summary",
 }

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
-from .wording import NOT_TRIED, advice_of, counted, not_held_words, sentence, trimmed
+from .wording import advice_of, counted, not_held_words, sentence, trimmed
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
@@ -87,11 +87,10 @@ def advice_section(outcome: Any) -> Html:
     advice = advice_of(outcome)
     if not advice:
         return Html("")
-    verdicts = {True: "would pass", False: "would not pass", None: NOT_TRIED}
     rows = [
         (
             sentence(one.change),
-            verdicts[one.passes],
+            one.comes_to,
             "; ".join(f"{name.replace('_', ' ')} {_figure(value)}" for name, value in one.figures.items()),
         )
         for one in advice

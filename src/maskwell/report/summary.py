@@ -127,20 +127,42 @@ def _audit(outcome: Any) -> list[str]:
 
 
 def _advice(outcome: Any) -> list[str]:
-    """Show what passes; else what was not tried, then what was tried and is not enough, marked."""
+    """Show what passes; else what no noise changes, what comes closest, and what was not tried."""
     every = advice_of(outcome)
-    shown = [one for one in every if one.passes] or sorted(every, key=_is_not_enough)
+    shown = [one for one in every if one.passes] or list(every)
     if not shown:
         return []
     lines = ["", "what would pass" if shown[0].passes else "what would change it"]
     for one in shown[:MOST_ADVICE]:
-        lines += _wrapped(f"- {'tried, not enough by itself: ' if _is_not_enough(one) else ''}{one.change}")
+        lines += _wrapped(f"- {one.change}{_drawn(one)}")
     return lines
 
 
-def _is_not_enough(advice: Any) -> bool:
-    """Whether a change was tried and does not pass; what says so itself is left out."""
-    return advice.passes is False and not noise_is_no_help(advice)
+def _drawn(advice: Any) -> str:
+    """Say what a change came to where it was tried; what says so itself is left out."""
+    if advice.passes:
+        return f" (passed in {advice.passed} of {advice.draws} draws)"
+    return (
+        ""
+        if (advice.passes is None and not advice.draws) or noise_is_no_help(advice)
+        else f": {advice.comes_to}"
+    )
+
+
+def pasted(outcome: Any) -> str:
+    """Return the first change that would pass as it is typed, nothing where none does."""
+    best = next((one for one in advice_of(outcome) if one.passes), None)
+    if best is None:
+        return ""
+    parts = [
+        ("in the plan, in place of its own sections" + _taken_out(outcome), best.plan),
+        ("in the schema", best.schema),
+    ]
+    return "\n".join(f"\n# {head}:\n{text}" for head, text in parts if text)
+
+
+def _taken_out(outcome: Any) -> str:
+    return "" if outcome.plan.calibrate is None else " (and without [calibrate])"
 
 
 def _written(outcome: Any) -> list[str]:

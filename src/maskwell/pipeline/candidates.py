@@ -1,0 +1,249 @@
+"""Changes to a plan that may help: more noise, noise on the log scale, fewer columns, swaps.
+
+A candidate is what a steward would type: sections of the plan as text, with figures of three digits, and columns that
+the schema drops. Its plan is read back from that text, so that what is tried is what can be pasted.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attacks.floor import HIDDEN
+from ..attacks.surviving import PATTERN
+from ..calibration.scaling import has_scale, scale_words, scaled, writable
+from ..masks import Chain, CorrelatedNoise, IndependentNoise
+from ..masks.resolve import step_from
+from ..plan import ReleasePlan
+from ..plan.noise import KEYS
+from ..tolerances import MaxRate, Ratio
+from .meeting import Met, Situation, most_dangerous
+from .plan_text import dropped_text, masks_text, section_text, sections_text
+from .reassembly import reassemblies
+
+if TYPE_CHECKING:
+    from ..attacks import Risk
+    from ..table import Floats, Table
+    from .verdict import Verdict
+
+SKEWED = 2.0  # skewness: an exponential column has it
+SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
+CALIBRATE, FLOOR = "calibrate", "fingerprint floor"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A plan to be tried: its masks, whom it swaps against (nothing: as the plan says), and what leaves no more."""
+
+    words: tuple[str, ...]
+    masks: tuple[Any, ...]
+    dropped: tuple[str, ...] = ()
+    swap: str | None = None
+
+    def at(self, factor: float) -> Candidate:
+        """Return it with the scale of its noise times a factor, in the digits that are written."""
+        masks = tuple(writable(scaled(mask, factor)) if has_scale(mask) else mask for mask in self.masks)
+        return self if factor == 1.0 else replace(self, masks=masks)
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether there is noise that can be made larger."""
+        return any(map(has_scale, self.masks))
+
+    @property
+    def scale(self) -> str:
+        """The scale of its noise in the masks' own names."""
+        noises = tuple(mask for mask in self.masks if has_scale(mask))
+        return scale_words(noises[0] if len(noises) == 1 else Chain(noises)) if noises else ""
+
+    def text(self, plan: ReleasePlan) -> str:
+        """Return the sections of the plan that change, as they are typed."""
+        same = self.masks == plan.masks and plan.calibrate is None
+        sections = [] if same else [masks_text(self.masks)]
+        if self.swap is not None:
+            sections.append(section_text("swap", {"intruder": self.swap}))
+        return "\n".join([*sections, *_fewer_columns(plan, self.dropped)])
+
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """Return the plan with its changed sections read back from their text; noise is then taken as given."""
+        data = {name: part for name, part in plan.to_dict().items() if name != CALIBRATE}
+        return ReleasePlan.from_dict(data | tomllib.loads(self.text(plan)), Path())
+
+    def schema_text(self) -> str:
+        """Return what changes in the schema."""
+        return dropped_text(self.dropped) if self.dropped else ""
+
+    def table(self, table: Table) -> Table:
+        """Return the table with the columns dropped that no longer leave."""
+        changed = {name: replace(table.schema[name], drop=True) for name in self.dropped}
+        return replace(table, schema=table.schema.changed(changed))
+
+
+def candidates(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> list[Candidate]:
+    """Return what may help on this file, the mildest change first; what cannot be done on it is left out."""
+    masks = case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
+    groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
+    first = without(Candidate((), masks), groups)
+    failed = {failure.check for failure in verdict.audit.failures}
+    out = []
+    if not case.judge.hopeless(case.intruders, floor.rate):
+        out.append(first)
+        logs, named = log_masks(case.table, first.masks)
+        if named:
+            words = f'noise on the log scale for {", ".join(named)} (transform = "log")'
+            out.append(replace(first, masks=logs, words=(*first.words, words)))
+        out += _with_swaps(case, found, first)
+    if FLOOR in failed or not out or not case.judge.met(found.after):
+        columns = _telling(case, verdict, floor)
+        out += [without(first, columns)] if columns else []
+    return out
+
+
+def _with_swaps(case: Situation, found: Met, first: Candidate) -> list[Candidate]:
+    """Add swaps where the plan makes none and the tolerance is one that swaps can meet."""
+    if case.plan.swap is not None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
+        return []
+    against = most_dangerous(case, found.after)
+    if against is None:
+        return []
+    return [
+        replace(first, swap=against, words=(*first.words, f"records swapped against {against!r} ([swap])"))
+    ]
+
+
+def _telling(case: Situation, verdict: Verdict, floor: Risk) -> tuple[str, ...]:
+    """Return the clear columns to leave out, one after the other, until neither tolerance nor audit is hopeless."""
+    limit = next((one.limits.fail for one in verdict.audit.findings if one.check == FLOOR), None)
+    columns: list[str] = []
+    for step in floor.floor.steps.to_pylist():
+        if step["part"] in (PATTERN, HIDDEN):
+            return ()
+        columns.append(step["column"])
+        share = step["remaining"] / floor.targets
+        if not case.judge.hopeless(case.intruders, share) and (limit is None or share <= limit):
+            return tuple(columns)
+    return ()
+
+
+def without(candidate: Candidate, columns: tuple[str, ...]) -> Candidate:
+    """Return a candidate that leaves some columns out, of its masks too."""
+    if not columns:
+        return candidate
+    kept = [one for mask in candidate.masks if (one := _spared(mask, columns)) is not None]
+    words = (*candidate.words, f"leave out {', '.join(columns)}")
+    return replace(candidate, masks=tuple(kept), dropped=(*candidate.dropped, *columns), words=words)
+
+
+def _spared(mask: Any, columns: tuple[str, ...]) -> Any:
+    """Return a mask without some of its columns; nothing where none is left."""
+    if getattr(mask, "column", None) in columns:
+        return None
+    own = getattr(mask, "columns", ())
+    kept = tuple(name for name in own if name not in columns)
+    if kept == own:
+        return mask
+    return replace(mask, columns=kept, **_limits_of(mask, kept)) if kept else None
+
+
+def _limits_of(mask: Any, columns: tuple[str, ...]) -> dict[str, Any]:
+    given = getattr(mask, "limits", ())
+    return {"limits": tuple(limit for limit in given if limit[0] in columns)} if given else {}
+
+
+def log_masks(table: Table, masks: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Put the noise of columns with long tails on the log scale, where their values allow it; with their names.
+
+    Zeros need a shift: a round share of the median, which tells no extreme. Columns with values below 0 keep their
+    noise, as do masks whose noise depends on the value or keeps all moments.
+    """
+    out: list[Any] = []
+    named: list[str] = []
+    for mask in masks:
+        able = isinstance(mask, IndependentNoise) or (
+            isinstance(mask, CorrelatedNoise) and mask.keep == "means"
+        )
+        plain = able and mask.transform is None and mask.spread is None and not _is_absolute(mask)
+        columns = _keys(table) if plain and mask.columns == (KEYS,) else getattr(mask, "columns", ())
+        long = [name for name in columns if plain and has_long_tail(table, name)]
+        if not long:
+            out.append(mask)
+            continue
+        named += long
+        rest = tuple(name for name in columns if name not in long)
+        out += [replace(mask, columns=rest, **_limits_of(mask, rest))] if rest else []
+        out += _on_log_scale(table, mask, long)
+    return tuple(out), tuple(named)
+
+
+def _is_absolute(mask: Any) -> bool:
+    """Whether the noise has a variance in the units of the data, which means another thing on the log scale."""
+    return getattr(mask, "variance", None) is not None
+
+
+def _keys(table: Table) -> tuple[str, ...]:
+    """Return the numbers that leave and have the role key."""
+    columns = [column for column in table.schema.columns if "key" in column.roles]
+    return tuple(column.name for column in columns if column.is_number and not column.drop)
+
+
+def _on_log_scale(table: Table, mask: Any, columns: list[str]) -> list[Any]:
+    """Return masks on the log scale, one for each shift that the columns need."""
+    by_shift: dict[float, list[str]] = {}
+    for name in columns:
+        by_shift.setdefault(shift_of(_open(table, name)), []).append(name)
+    return [
+        replace(mask, columns=tuple(names), transform="log", shift=shift, **_limits_of(mask, tuple(names)))
+        for shift, names in by_shift.items()
+    ]
+
+
+def has_long_tail(table: Table, name: str) -> bool:
+    """Whether a column is skewed, has no value below 0, and has more values above 0 than not."""
+    values = _open(table, name)
+    if len(values) < 3 or values.min() < 0 or not values.std() > 0 or np.median(values) <= 0:
+        return False
+    return bool(((values - values.mean()) ** 3).mean() / values.std() ** 3 > SKEWED)
+
+
+def shift_of(values: Floats) -> float:
+    """Return what is added before the logarithm: nothing, or where there are zeros a round share of the median."""
+    return 0.0 if values.min() > 0 else float(step_from(SHIFT_RATIO * float(np.median(values[values > 0]))))
+
+
+def _open(table: Table, name: str) -> Floats:
+    values = table.floats(name)
+    return values[~np.isnan(values)]
+
+
+def _stages(mask: Any) -> tuple[Any, ...]:
+    if isinstance(mask, Chain):
+        return tuple(one for stage in mask.masks for one in _stages(stage))
+    return (mask,)
+
+
+def _fewer_columns(plan: ReleasePlan, dropped: tuple[str, ...]) -> list[str]:
+    """Return the sections that name columns which no longer leave, without them."""
+    if not dropped:
+        return []
+    out, data = [], plan.to_dict()
+    for name in ("targets", "utility"):
+        section = data.get(name, {})
+        if (fewer := _fewer(section, dropped)) != section:
+            out.append(section_text(name, fewer))
+    if any(_fewer(one, dropped) != one for one in data.get("intruders", ())):
+        out.append(sections_text("intruders", [_fewer(one, dropped) for one in data["intruders"]]))
+    return out
+
+
+def _fewer(section: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, Any]:
+    """Take columns out of what is compared and relied upon; who is a target is still told by them."""
+    out = dict(section)
+    for key in ("match_blocks", "fields", "groups"):
+        if isinstance(out.get(key), list):
+            out[key] = [name for name in out[key] if name not in dropped]
+    return out

@@ -1,0 +1,192 @@
+"""Rehearsals: a plan is drawn, attacked, swapped and judged under keys of calibration, never under the release's own.
+
+A change to a plan that was tried on the release's own noise until it passed would be noise chosen because it came out
+well. So every change is tried on other draws,
+
+    key of draw i = subkey(release's key; purpose "calibration", stage "advice i"),
+
+with the intruders, the audit and the bounds of the plan itself, and "would pass" is said where at least 19 of 20
+passed. How often a plan passes is a chance p: with p = 0.8 that happens in 7% of the cases, with p = 0.7 in 0.8%.
+
+How much is computed follows from counts. The quick intruders decide first, a plan is given up at its second draw that
+fails, and where 20 draws would look at very many pairs of records the intruders look for a sample of their targets:
+then the unsafe end of the interval must meet the tolerance, so that a pass is still a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ..attacks import BayesIntruder, Risks, Sample
+from ..errors import MaskwellError, NoLaw
+from ..keystream import Key
+from .classes import Coded
+from .intruders import intruders_of
+from .judging import Judge
+from .meeting import Met, Situation, attempt, exchanged
+from .stages import Stages
+from .verdict import compared, judged
+
+if TYPE_CHECKING:
+    from ..masking import Masking
+    from ..plan import ReleasePlan
+    from ..table import Table
+
+DRAWS, ENOUGH = 20, 19
+OF_KEYS = ("predictable noise",)  # checks that are about the key and say nothing of a plan
+MOST_PAIRS = 1e8  # of a target and a record, for one draw and one intruder: some seconds on two cores
+FEWEST_TARGETS = 200  # of a sample: with fewer its interval is wider than most tolerances
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What one draw came to: the worst intruder's figure beside the tolerance, and why it would be refused."""
+
+    passed: bool
+    worst: str = ""
+    figure: float = float("nan")
+    excess: float = float("nan")
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """The draws of one plan, as many as it took to know."""
+
+    draws: tuple[Draw, ...]
+
+    @property
+    def passed(self) -> int:
+        """How many draws passed."""
+        return sum(draw.passed for draw in self.draws)
+
+    @property
+    def passes(self) -> bool:
+        """Whether the plan may be said to pass."""
+        return len(self.draws) == DRAWS and self.passed >= ENOUGH
+
+    @property
+    def is_impossible(self) -> bool:
+        """Whether the plan cannot be run on this file: no draw came so far as to be attacked."""
+        return not self.passed and all(draw.figure != draw.figure for draw in self.draws)
+
+    @property
+    def worst(self) -> Draw:
+        """The draw that exceeded the tolerance most; one refused for other reasons only where none did."""
+        failed = [draw for draw in self.draws if not draw.passed] or list(self.draws)
+        return max(failed, key=lambda draw: draw.excess if draw.excess == draw.excess else float("-inf"))
+
+    @property
+    def figure(self) -> float:
+        """The mean over the draws of the worst intruder's figure."""
+        known = [draw.figure for draw in self.draws if draw.figure == draw.figure]
+        return sum(known) / len(known) if known else float("nan")
+
+
+def rehearsed(case: Situation, *, tell: Callable[[], None] | None = None, draws: int = DRAWS) -> Rehearsal:
+    """Draw a plan until it is known whether it passes: given up at the second draw that fails."""
+    found: list[Draw] = []
+    for number in range(draws):
+        found.append(one_draw(case, number))
+        if tell is not None:
+            tell()
+        if sum(not draw.passed for draw in found) > DRAWS - ENOUGH:
+            break
+    return Rehearsal(tuple(found))
+
+
+def one_draw(case: Situation, number: int) -> Draw:
+    """Draw, attack, swap and judge once, under a key of calibration."""
+    own = replace(case, key=advice_key(case, number), earlier=None, stages=Stages())
+    try:
+        masking = own.drawn(own.mask)
+        early = quick_draw(own, masking)
+        if early is not None:
+            return early
+        masking, risks = _attacked(own, masking)
+        if not own.judge.met(risks):
+            return _of_risks(own, risks)
+        utility = compared(own.plan, masking) if _needs_utility(own.plan, number) else None
+        verdict = judged(own, masking, risks, utility, left_out=OF_KEYS)
+    except MaskwellError as refusal:
+        return Draw(False, reasons=refusal.problems)
+    return replace(_of_risks(own, risks), passed=verdict.passed, reasons=verdict.reasons)
+
+
+def quick_draw(case: Situation, masking: Masking) -> Draw | None:
+    """Let the quick intruders decide first; nothing where they do not find too much, or records will be swapped."""
+    quick = tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
+    if case.plan.swap is not None or not quick:
+        return None
+    try:
+        risks = case.attacked(masking, "advise", quick)
+    except NoLaw:
+        return None
+    return None if case.judge.met(risks) else _of_risks(case, risks)
+
+
+def _attacked(case: Situation, masking: Masking) -> tuple[Masking, Risks]:
+    """Attack by all, and swap as the plan says."""
+    risks = case.attacked(masking, "advise")
+    if case.plan.swap is None or case.judge.met(risks):
+        return masking, risks
+    attempts = [attempt(case, risks, 1.0, "given")]
+    found = exchanged(case, Met(masking, risks, risks, (), case.mask), attempts)
+    return found.masking, found.after
+
+
+def _of_risks(case: Situation, risks: Risks) -> Draw:
+    worst = case.judge.worst(risks)
+    reasons = tuple(case.judge.reasons(risks))
+    if worst is None:
+        return Draw(False, reasons=reasons)
+    return Draw(False, worst.name, worst.figure, worst.excess, reasons)
+
+
+def _needs_utility(plan: ReleasePlan, number: int) -> bool:
+    """Whether models are fitted: in every draw where intervals are bounded, else once, to know that they can be."""
+    return any(model.at_most_wider is not None for model in plan.models) or (bool(plan.models) and not number)
+
+
+def advice_key(case: Situation, number: int) -> Key:
+    """Return the key of a draw: one of calibration's, with which no release shares a word."""
+    key = case.key if case.earlier is None else case.earlier.key
+    assert key is not None
+    subkey = key.subkey(
+        series=case.table.schema.series, purpose="calibration", stage=f"advice {number}", column=""
+    )
+    return Key(subkey, seeded=key.seeded)
+
+
+def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
+    """Return another plan in the situation of this one, refusing what its plan refuses."""
+    mask = plan.mask(table.schema)
+    mask.card(table)
+    coded = Coded.of(table, mask)
+    intruders, _ = intruders_of(plan, table)
+    intruders = {name: _thinned(attack, coded.table) for name, attack in intruders.items()}
+    for own in coded.attacks(intruders).values():
+        own.eligible_records(coded.table)
+    judge = Judge.of(plan, intruders, coded.table)
+    return replace(
+        case,
+        plan=plan,
+        table=table,
+        mask=mask,
+        coded=coded,
+        intruders=intruders,
+        judge=judge,
+        stages=Stages(),
+    )
+
+
+def _thinned(attack: Any, table: Table) -> Any:
+    """Let an intruder look for a sample of his targets where he would compare very many pairs."""
+    targets = getattr(attack, "targets", None)
+    if not hasattr(attack, "targets") or not isinstance(targets, Sample | None):
+        return attack
+    most = max(int(MOST_PAIRS / max(len(table), 1)), FEWEST_TARGETS)
+    eligible = len(attack.eligible_records(table)) if targets is None else targets.sample
+    return attack if eligible <= most else replace(attack, targets=Sample(most))
