@@ -18,7 +18,7 @@ from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, candidates
 from .meeting import Met, Situation
 from .outcome import Advice
-from .rehearsal import Draw, Rehearsal, advice_key, quick_draw, rehearsed, situation_of
+from .rehearsal import Draw, Rehearsal, advice_key, left_out, quick_draw, rehearsed, situation_of
 from .stages import Stages
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _is_enough(case: Situation, candidate: Candidate, factor: float, tell: Calla
 def _advice(case: Situation, trial: _Trial) -> Advice:
     """Put what was tried into words and figures."""
     candidate, rehearsal = trial.candidate, trial.rehearsal
-    change = list(candidate.words)
+    change, caveat = list(candidate.words), _caveat(case, trial)
     figures: dict[str, Any] = {"rate": _number(rehearsal.figure)}
     if candidate.dropped:
         figures["columns"] = ", ".join(candidate.dropped)
@@ -173,13 +173,21 @@ def _advice(case: Situation, trial: _Trial) -> Advice:
     return Advice(
         ", and ".join(change) or "the plan with other noise",
         figures,
-        rehearsal.passes if case.earlier is None else None,
+        None if caveat and rehearsal.passes else rehearsal.passes,
         draws=len(rehearsal.draws),
         passed=rehearsal.passed,
-        why="" if rehearsal.passes else _why_not(trial),
+        why=caveat if rehearsal.passes else _why_not(trial),
         plan=candidate.text(case.plan),
         schema=candidate.schema_text(),
     )
+
+
+def _caveat(case: Situation, trial: _Trial) -> str:
+    """Say what keeps a change that passed all draws from being said to pass."""
+    slow = left_out(case, trial.case)
+    if slow:
+        return f"not tried on these draws: {', '.join(slow)}"
+    return "" if case.earlier is None else "tried as a first release, without the earlier one"
 
 
 def _why_not(trial: _Trial) -> str:

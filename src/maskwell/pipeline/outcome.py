@@ -71,8 +71,6 @@ class Advice:
         drawn = f"passed in {self.passed} of {self.draws} draws"
         if self.passes:
             return f"would pass: {drawn}"
-        if self.draws and self.passes is None:
-            return f"tried as a first release, without the earlier one: {drawn}"
         if self.draws:
             return f"{self.why} ({drawn})"
         return "not tried" if self.passes is None else "not enough by itself"

@@ -9,19 +9,20 @@ with the intruders, the audit and the bounds of the plan itself, and "would pass
 passed. How often a plan passes is a chance p: with p = 0.8 that happens in 7% of the cases, with p = 0.7 in 0.8%.
 
 How much is computed follows from counts. The quick intruders decide first, a plan is given up at its second draw that
-fails, and where 20 draws would look at very many pairs of records the intruders look for a sample of their targets:
-then the unsafe end of the interval must meet the tolerance, so that a pass is still a pass.
+fails, and who would take more than a draw's part of the plan's budget looks for a sample of his targets: then the
+unsafe end of the interval must meet the tolerance, so that a pass is still a pass.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..attacks import BayesIntruder, Risks, Sample
+from ..attacks import BayesIntruder, Risks
 from ..errors import MaskwellError, NoLaw
 from ..keystream import Key
+from .budget import budgeted
 from .classes import Coded
 from .intruders import intruders_of
 from .judging import Judge
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
 
 DRAWS, ENOUGH = 20, 19
 OF_KEYS = ("predictable noise",)  # checks that are about the key and say nothing of a plan
-MOST_PAIRS = 1e8  # of a target and a record, for one draw and one intruder: some seconds on two cores
-FEWEST_TARGETS = 200  # of a sample: with fewer its interval is wider than most tolerances
+ONE_DRAW = (
+    1 / 12
+)  # of the plan's budget: forty draws then take about as long as the attacks of three releases
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,9 @@ def one_draw(case: Situation, number: int) -> Draw:
         verdict = judged(own, masking, risks, utility, left_out=OF_KEYS)
     except MaskwellError as refusal:
         return Draw(False, reasons=refusal.problems)
-    return replace(_of_risks(own, risks), passed=verdict.passed, reasons=verdict.reasons)
+    return replace(
+        _of_risks(own, risks), passed=verdict.passed, reasons=(*verdict.reasons, *verdict.not_judged)
+    )
 
 
 def quick_draw(case: Situation, masking: Masking) -> Draw | None:
@@ -130,7 +134,7 @@ def quick_draw(case: Situation, masking: Masking) -> Draw | None:
 def _attacked(case: Situation, masking: Masking) -> tuple[Masking, Risks]:
     """Attack by all, and swap as the plan says."""
     risks = case.attacked(masking, "advise")
-    if case.plan.swap is None or case.judge.met(risks):
+    if case.plan.swap is None or not case.may_swap or case.judge.met(risks):
         return masking, risks
     attempts = [attempt(case, risks, 1.0, "given")]
     found = exchanged(case, Met(masking, risks, risks, (), case.mask), attempts)
@@ -161,15 +165,21 @@ def advice_key(case: Situation, number: int) -> Key:
 
 
 def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
-    """Return another plan in the situation of this one, refusing what its plan refuses."""
+    """Return another plan in the situation of this one, refusing what its plan refuses.
+
+    Each draw has a small part of the plan's budget. Who takes longer looks for a sample of his targets; who takes too
+    long even so takes no part, and then nobody says that the plan would pass.
+    """
     mask = plan.mask(table.schema)
-    mask.card(table)
+    card = mask.card(table)
     coded = Coded.of(table, mask)
-    intruders, _ = intruders_of(plan, table)
-    intruders = {name: _thinned(attack, coded.table) for name, attack in intruders.items()}
+    intruders = intruders_of(plan)
     for own in coded.attacks(intruders).values():
         own.eligible_records(coded.table)
     judge = Judge.of(plan, intruders, coded.table)
+    few = replace(plan, budget=replace(plan.budget, minutes=plan.budget.minutes * ONE_DRAW))
+    intruders, budget = budgeted(few, intruders, coded, card, judge.held)
+    untried = {part.name: part.why for part in budget.parts if part.why} | dict(case.untried)
     return replace(
         case,
         plan=plan,
@@ -177,16 +187,13 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
         mask=mask,
         coded=coded,
         intruders=intruders,
-        judge=judge,
+        judge=replace(judge, held=tuple(name for name in judge.held if name not in untried)),
         stages=Stages(),
+        budget=budget,
+        untried=untried,
     )
 
 
-def _thinned(attack: Any, table: Table) -> Any:
-    """Let an intruder look for a sample of his targets where he would compare very many pairs."""
-    targets = getattr(attack, "targets", None)
-    if not hasattr(attack, "targets") or not isinstance(targets, Sample | None):
-        return attack
-    most = max(int(MOST_PAIRS / max(len(table), 1)), FEWEST_TARGETS)
-    eligible = len(attack.eligible_records(table)) if targets is None else targets.sample
-    return attack if eligible <= most else replace(attack, targets=Sample(most))
+def left_out(case: Situation, own: Situation) -> tuple[str, ...]:
+    """Return who attacks the release and is too slow to attack the draws of a rehearsal."""
+    return tuple(name for name in own.untried if name not in case.untried)
