@@ -18,7 +18,7 @@ from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, candidates
 from .meeting import Met, Situation
 from .outcome import Advice
-from .rehearsal import Draw, Rehearsal, advice_key, left_out, quick_draw, rehearsed, situation_of
+from .rehearsal import Draw, Rehearsal, is_quickly_met, left_out, rehearsed, situation_of
 from .stages import Stages
 
 if TYPE_CHECKING:
@@ -152,9 +152,8 @@ def _is_enough(case: Situation, candidate: Candidate, factor: float, tell: Calla
     """Whether the quick intruders find no more than is tolerated, on a few draws of calibration."""
     own = _situation(case, candidate.at(factor))
     for number in range(SEARCH_DRAWS):
-        drawn = replace(own, key=advice_key(own, number), earlier=None, stages=Stages())
         tell()
-        if quick_draw(drawn, drawn.drawn(drawn.mask)) is not None:
+        if not is_quickly_met(own, number):
             return False
     return True
 

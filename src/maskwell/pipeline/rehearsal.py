@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..attacks import BayesIntruder, Risks
+from ..checks.linked import is_informed
 from ..errors import MaskwellError, NoLaw
 from ..keystream import Key
 from .budget import budgeted
@@ -104,10 +105,10 @@ def one_draw(case: Situation, number: int) -> Draw:
     own = replace(case, key=advice_key(case, number), earlier=None, stages=Stages())
     try:
         masking = own.drawn(own.mask)
-        early = quick_draw(own, masking)
-        if early is not None:
-            return early
-        masking, risks = _attacked(own, masking)
+        quick = quick_risks(own, masking)
+        if quick is not None and not own.judge.met(quick):
+            return _of_risks(own, quick)
+        masking, risks = _attacked(own, masking, quick)
         if not own.judge.met(risks):
             return _of_risks(own, risks)
         utility = compared(own.plan, masking) if _needs_utility(own.plan, number) else None
@@ -119,21 +120,31 @@ def one_draw(case: Situation, number: int) -> Draw:
     )
 
 
-def quick_draw(case: Situation, masking: Masking) -> Draw | None:
-    """Let the quick intruders decide first; nothing where they do not find too much, or records will be swapped."""
+def is_quickly_met(case: Situation, number: int) -> bool:
+    """Whether the quick intruders find no more than is tolerated in a draw; so it is where there are none."""
+    own = replace(case, key=advice_key(case, number), earlier=None, stages=Stages())
+    quick = quick_risks(own, own.drawn(own.mask))
+    return quick is None or own.judge.met(quick)
+
+
+def quick_risks(case: Situation, masking: Masking) -> Risks | None:
+    """Attack by the quick ones of the tolerance; nothing where there are none, or where records will be swapped."""
     quick = tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
     if case.plan.swap is not None or not quick:
         return None
     try:
-        risks = case.attacked(masking, "advise", quick)
+        return case.attacked(masking, "advise", quick)
     except NoLaw:
         return None
-    return None if case.judge.met(risks) else _of_risks(case, risks)
 
 
-def _attacked(case: Situation, masking: Masking) -> tuple[Masking, Risks]:
-    """Attack by all, and swap as the plan says."""
-    risks = case.attacked(masking, "advise")
+def _attacked(case: Situation, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
+    """Let all others attack, and swap as the plan says."""
+    known = {} if quick is None else {**quick.refused, **quick}
+    names = tuple(name for name in case.intruders if name not in known)
+    risks = case.attacked(masking, "advise", names) if names else Risks({}, {})
+    if quick is not None:
+        risks = Risks({**quick, **risks}, {**quick.refused, **risks.refused})
     if case.plan.swap is None or not case.may_swap or case.judge.met(risks):
         return masking, risks
     attempts = [attempt(case, risks, 1.0, "given")]
@@ -168,7 +179,8 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
     """Return another plan in the situation of this one, refusing what its plan refuses.
 
     Each draw has a small part of the plan's budget. Who takes longer looks for a sample of his targets; who takes too
-    long even so takes no part, and then nobody says that the plan would pass.
+    long even so takes no part, and then nobody says that the plan would pass. Neither does who is not held to the
+    tolerance and whom the audit does not look at, the ceiling above all.
     """
     mask = plan.mask(table.schema)
     card = mask.card(table)
@@ -179,7 +191,9 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
     judge = Judge.of(plan, intruders, coded.table)
     few = replace(plan, budget=replace(plan.budget, minutes=plan.budget.minutes * ONE_DRAW))
     intruders, budget = budgeted(few, intruders, coded, card, judge.held)
-    untried = {part.name: part.why for part in budget.parts if part.why} | dict(case.untried)
+    intruders = {name: one for name, one in intruders.items() if name in judge.held or is_informed(one)}
+    slow = {part.name: part.why for part in budget.parts if part.why and part.name in intruders}
+    untried = {**slow, **case.untried}
     return replace(
         case,
         plan=plan,
