@@ -28,20 +28,22 @@ def noise_of(outcome: Any) -> np.ndarray:
 
 
 def test_a_refused_run_keeps_its_key_and_the_next_draws_the_same_noise(folder: Path) -> None:
-    first = release(plan_in(folder, LIGHT))
+    first = release(plan_in(folder, LIGHT), advise=False)
     kept = folder / "inside" / "refused"
     assert not first.passed
     assert not (folder / "out").exists()
     assert oct(kept.stat().st_mode)[-3:] == "700"
     assert {oct(path.stat().st_mode)[-3:] for path in kept.iterdir()} == {"600"}
-    second = release(plan_in(folder, LIGHT))
+    second = release(plan_in(folder, LIGHT), advise=False)
     assert np.array_equal(noise_of(first), noise_of(second))
     assert len(json.loads((kept / "attempts.json").read_text())) == 2
-    assert any("2 runs that were refused" in one for one in release(plan_in(folder, LIGHT)).mind)
+    assert any(
+        "2 runs that were refused" in one for one in release(plan_in(folder, LIGHT), advise=False).mind
+    )
 
 
 def test_more_noise_is_the_same_noise_made_larger_and_what_was_refused_goes_on_record(folder: Path) -> None:
-    first = release(plan_in(folder, LIGHT))
+    first = release(plan_in(folder, LIGHT), advise=False)
     second = release(plan_in(folder, HEAVY))
     assert second.passed
     assert np.corrcoef(noise_of(first), noise_of(second))[0, 1] > 0.99
@@ -79,8 +81,8 @@ def test_changed_data_are_not_the_same_plan(folder: Path) -> None:
 
 
 def test_studies_and_given_keys_keep_nothing(folder: Path) -> None:
-    release(plan_in(folder, LIGHT), seed=1, study=True)
-    release(plan_in(folder, LIGHT), key=Key(bytes(range(32))))
+    release(plan_in(folder, LIGHT), seed=1, study=True, advise=False)
+    release(plan_in(folder, LIGHT), key=Key(bytes(range(32))), advise=False)
     assert not (folder / "inside").exists()
     release(plan_in(folder, HEAVY), seed=1, study=True)
     assert not (folder / "inside").exists()
@@ -89,10 +91,10 @@ def test_studies_and_given_keys_keep_nothing(folder: Path) -> None:
 
 
 def test_a_key_that_others_can_read_is_refused(folder: Path) -> None:
-    release(plan_in(folder, LIGHT))
+    release(plan_in(folder, LIGHT), advise=False)
     (folder / "inside" / "refused" / "key.hex").chmod(0o644)
     with pytest.raises(BadInput, match="open to others: chmod 600"):
-        release(plan_in(folder, LIGHT))
+        release(plan_in(folder, LIGHT), advise=False)
 
 
 def test_swaps_protect_all_targets_though_a_sample_is_looked_for(folder: Path) -> None:

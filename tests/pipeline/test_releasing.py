@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -110,14 +111,14 @@ def test_what_is_refused_is_not_written_and_its_advice_was_tried(folder: Path) -
     assert any(reason.startswith("informed: rate of correct links") for reason in refused.reasons)
     noise = next(one for one in refused.advice if "factor" in one.figures)
     assert not any(
-        "swaps" in one.figures for one in refused.advice
+        one.passes and "[swap]" in one.change for one in refused.advice
     )  # by X and Y alone he finds as many afterwards
     assert noise.figures["rate"] <= 0.15
     assert noise.passes
-    louder = mw.CorrelatedNoise(("X", "Y"), r0=float(str(noise.figures["scale"]).removeprefix("r0=")))
-    again = release(plan_in(folder, louder.to_dict()), key=KEY)
-    assert again.passed
-    assert again.attempts[0].rate == pytest.approx(noise.figures["rate"])
+    assert (noise.draws, noise.passed >= 19) == (20, True)
+    (louder,) = tomllib.loads(noise.plan)["masks"]
+    assert louder["r0"] == float(str(noise.figures["scale"]).removeprefix("r0="))
+    assert release(plan_in(folder, louder), key=KEY).passed
     swapped = release(
         plan_in(folder, LIGHT, swap={"intruder": "informed"} | EXCHANGED), key=KEY, despite="to count"
     )
@@ -194,7 +195,7 @@ def test_a_release_is_nested_in_an_earlier_one(folder: Path) -> None:
 
 def test_a_bound_on_a_model_is_a_reason(folder: Path) -> None:
     models = [{"formula": "Y ~ X", "at_most_wider": 0.01}]
-    outcome = release(plan_in(folder, models=models), key=KEY)
+    outcome = release(plan_in(folder, models=models), key=KEY, advise=False)
     assert outcome.reasons[0].startswith("Y ~ X: the interval of X widens by")
 
 
@@ -252,14 +253,16 @@ def test_a_card_is_sealed_as_the_plan_says(folder: Path) -> None:
 
 def test_a_bound_on_intervals_is_judged_with_swaps_and_where_nothing_can_be_forecast(folder: Path) -> None:
     models = [{"formula": "Y ~ X", "at_most_wider": 9.0}]
-    swapped = release(plan_in(folder, NOISE | {"r0": 0.75}, models=models, swap=EXCHANGED), seed=3, study=True)
+    swapped = release(
+        plan_in(folder, NOISE | {"r0": 0.75}, models=models, swap=EXCHANGED), seed=3, study=True
+    )
     assert swapped.swapping is not None
     assert swapped.swapping.swaps > 0
     assert not any("cannot be forecast" in reason for reason in swapped.reasons)
     logs = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 2.0, "transform": "log"}
     models = [{"formula": "log(Y) ~ log(X)", "at_most_wider": 0.01}]
     elsewhere = {"release": "out-2", "private": "inside-2"}
-    found = release(plan_in(folder, logs, models=models, output=elsewhere), seed=3, study=True)
+    found = release(plan_in(folder, logs, models=models, output=elsewhere), seed=3, study=True, advise=False)
     assert any("the interval of log(X) widens by" in reason for reason in found.reasons)
 
 
@@ -270,10 +273,8 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
     mw.write(Table.from_frame(pa.table(columns), schema), tmp_path / "homes.csv")
     (tmp_path / "homes.toml").write_text(schema.to_toml())
     noise = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 0.03}
-    said = " ".join(map(str, release(plan_in(tmp_path, noise), seed=1, study=True).advice))
-    assert (
-        'noise on the log scale (transform = "log") or a top code for the most skewed columns: X (7.' in said
-    )
+    advice = release(plan_in(tmp_path, noise), seed=1, study=True).advice
+    assert any('noise on the log scale for X (transform = "log")' in one.change for one in advice)
     light, against = noise | {"variance_ratio": 0.015}, {"max_rate": 0.9, "intruders": ["nearest"]}
     found = release(plan_in(tmp_path, light, tolerance=against), seed=1, study=True)
     assert any(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from maskwell.pipeline import Advice, Outcome
-from maskwell.report import refusal_summary, release_summary
+from maskwell.report import pasted, refusal_summary, release_summary
 from maskwell.report.plan_section import advice_section
 
 Build = Callable[..., Outcome]
@@ -49,19 +49,38 @@ def test_what_comes_from_a_seed_is_for_studies_only(seeded: Outcome) -> None:
     assert release_summary(despite).splitlines()[1].startswith("FOR STUDIES ONLY (--seed)")
 
 
-FAILED = Advice("leave out TAXES, or group them", {"columns": "TAXES", "floor": 0.1, "rate": 0.3}, False)
-UNTRIED = Advice("leave out BATHS, or group it", {"column": "BATHS"})
+FAILED = Advice(
+    "leave out TAXES",
+    {"columns": "TAXES", "floor": 0.1, "rate": 0.3},
+    False,
+    draws=2,
+    why="comes close: nearest 15.80% of 15.00%",
+    plan='[[masks]]\nmask = "Subsample"\nfraction = 0.5\n',
+    schema="[columns.TAXES]\ndrop = true\n",
+)
+UNTRIED = Advice("leave out BATHS, or group its categories", {"column": "BATHS"})
 VAIN = Advice("no scale up to 16 times this one meets the tolerance", {"factor": 16.0, "rate": 0.2}, False)
 NOISE = Advice("informed links: Give more noise (calibrate finds how much), or swap the records", {})
 
 
-def test_what_was_tried_in_vain_is_marked_and_comes_last(build: Build) -> None:
+def test_what_was_tried_says_how_far_it_came_and_what_passed_in_how_many_draws(build: Build) -> None:
     text = release_summary(build(passed=False, advice=(FAILED, UNTRIED)))
     changes = text[text.index("what would change it") :].splitlines()[1:3]
-    assert changes == [f"  - {UNTRIED.change}", f"  - tried, not enough by itself: {FAILED.change}"]
-    passing = replace(FAILED, passes=True)
-    text = refusal_summary(build(passed=False, advice=(FAILED, UNTRIED, passing)))
-    assert f"what would pass\n  - {FAILED.change}\n\nnothing" in text
+    assert changes == [
+        f"  - {FAILED.change}: comes close: nearest 15.80% of 15.00% (passed in 0 of 2 draws)",
+        f"  - {UNTRIED.change}",
+    ]
+    assert pasted(build(passed=False, advice=(FAILED, UNTRIED))) == ""
+    passing = replace(FAILED, passes=True, draws=20, passed=19, why="")
+    refused = build(passed=False, advice=(FAILED, UNTRIED, passing))
+    assert f"what would pass\n  - {FAILED.change} (passed in 19 of 20 draws)\n\nnothing" in refusal_summary(
+        refused
+    )
+    text = pasted(refused)
+    assert "# in the plan, in place of its own sections" in text
+    assert FAILED.plan in text
+    assert f"# in the schema:\n{FAILED.schema}" in text
+    assert "would pass: passed in 19 of 20 draws" in advice_section(refused)
 
 
 def test_more_noise_is_not_advised_where_it_was_tried_in_vain(build: Build) -> None:

@@ -97,16 +97,16 @@ def candidates(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> li
         if named:
             words = f'noise on the log scale for {", ".join(named)} (transform = "log")'
             out.append(replace(first, masks=logs, words=(*first.words, words)))
-        out += _with_swaps(case, found, first)
     if FLOOR in failed or not out or not case.judge.met(found.after):
         columns = _telling(case, verdict, floor)
         out += [without(first, columns)] if columns else []
-    return out
+    return out + _with_swaps(case, found, first)
 
 
 def _with_swaps(case: Situation, found: Met, first: Candidate) -> list[Candidate]:
     """Add swaps where the plan makes none and the tolerance is one that swaps can meet."""
-    if case.plan.swap is not None or not isinstance(case.judge.tolerance, MaxRate | Ratio):
+    able = case.plan.swap is None and isinstance(case.judge.tolerance, MaxRate | Ratio)
+    if not able or case.judge.met(found.after):
         return []
     against = most_dangerous(case, found.after)
     if against is None:

@@ -184,7 +184,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *notes, *masking.notes),
     )
-    if verdict.passed or not advise:
+    if verdict.passed or not advise or despite is not None:
         return outcome
     from .advising import advised
 
