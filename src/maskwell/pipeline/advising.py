@@ -47,7 +47,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
         counter = _Counter(step)
         for candidate in candidates(case, found, verdict, floor):
             if counter.done < MOST_IN_ALL and sum(one.passes is True for one in advice) < MOST_ADVICE:
-                advice += tried(replace(case, stages=Stages()), candidate, counter)
+                advice += tried(replace(case, stages=Stages()), candidate, counter, _most(candidate, advice))
         advice += fingerprints(case, found, floor)
         advice += [_remedied(case, found, one) for one in verdict.audit.failures]
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
@@ -90,11 +90,19 @@ class _Trial:
         return self.rehearsal.passes, share, -excess if excess == excess else float("-inf")
 
 
-def tried(case: Situation, candidate: Candidate, tell: Callable[[], None]) -> list[Advice]:
+def _most(candidate: Candidate, advice: list[Advice]) -> float:
+    """Return up to which scale a change is tried: swaps are for less noise than is enough without them."""
+    enough = [float(one.figures.get("factor") or LARGEST_FACTOR) for one in advice if one.passes]
+    return min(enough, default=LARGEST_FACTOR) / NEAR if candidate.swap is not None else LARGEST_FACTOR
+
+
+def tried(
+    case: Situation, candidate: Candidate, tell: Callable[[], None], most: float = LARGEST_FACTOR
+) -> list[Advice]:
     """Rehearse a change at the weakest noise that may do, then louder, until it passes or the draws are spent."""
     best: _Trial | None = None
     try:
-        for trial in _louder(case, candidate, tell):
+        for trial in _louder(case, candidate, tell, most):
             best = trial if best is None or trial.rank > best.rank else best
             if trial.rehearsal.passes or trial.rehearsal.is_impossible:
                 break
@@ -103,11 +111,11 @@ def tried(case: Situation, candidate: Candidate, tell: Callable[[], None]) -> li
     return [] if best is None or best.rehearsal.is_impossible else [_advice(case, best)]
 
 
-def _louder(case: Situation, candidate: Candidate, tell: Callable[[], None]) -> Iterator[_Trial]:
+def _louder(case: Situation, candidate: Candidate, tell: Callable[[], None], most: float) -> Iterator[_Trial]:
     """Rehearse at one scale after the other, each louder by what the last one lacked."""
     factor = _weakest(case, candidate, tell) if candidate.has_scale else 1.0
     spent = 0
-    while spent < MOST_DRAWS and factor <= LARGEST_FACTOR:
+    while spent < MOST_DRAWS and factor <= most:
         own = candidate.at(factor)
         situation = _situation(case, own)
         rehearsal = rehearsed(situation, tell=tell)
