@@ -168,10 +168,8 @@ def _crossed(codes: Codes, group: Codes) -> tuple[Codes, Codes, Codes]:
 
 def _codes(table: Table, name: str) -> Codes:
     """Return a number for every different value or status of a column."""
-    import pyarrow as pa
-
-    array = table.array(name).dictionary_encode()
-    values = np.asarray(pa.array(array.indices).fill_null(-1), dtype=np.int64) + 1
+    array: Any = table.array(name).dictionary_encode()
+    values = np.asarray(array.indices.fill_null(-1), dtype=np.int64) + 1
     return np.asarray(np.unique(values * 256 + table.status(name), return_inverse=True)[1], dtype=np.int64)
 
 

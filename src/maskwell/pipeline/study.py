@@ -28,10 +28,14 @@ def check_study(seed: int | None, study: bool) -> None:
 def study_plan(plan: AnyPlan) -> AnyPlan:
     """Return a plan that writes to the folders of its study, and is nested in a study where it is nested."""
     own = plan.output
-    paths = {"release": own.release, "private": own.private}
-    nested = {"earlier": own.earlier, "earlier_private": own.earlier_private}
-    paths |= {name: path for name, path in nested.items() if path is not None}
-    return replace(plan, output=replace(own, **{name: study_folder(path) for name, path in paths.items()}))
+    output = replace(
+        own,
+        release=study_folder(own.release),
+        private=study_folder(own.private),
+        earlier=None if own.earlier is None else study_folder(own.earlier),
+        earlier_private=None if own.earlier_private is None else study_folder(own.earlier_private),
+    )
+    return replace(plan, output=output)
 
 
 def study_folder(path: Path) -> Path:
