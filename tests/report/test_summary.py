@@ -78,8 +78,8 @@ def test_what_was_tried_says_how_far_it_came_and_what_passed_in_how_many_draws(b
     )
     text = pasted(refused)
     assert "# in the plan, in place of its own sections" in text
-    assert FAILED.plan in text
-    assert f"# in the schema:\n{FAILED.schema}" in text
+    assert FAILED.plan.rstrip() in text
+    assert text.endswith(f"\n\n# in the schema:\n{FAILED.schema.rstrip()}")
     assert "would pass: passed in 19 of 20 draws" in advice_section(refused)
 
 

@@ -158,7 +158,7 @@ def pasted(outcome: Any) -> str:
         ("in the plan, in place of its own sections" + _taken_out(outcome), best.plan),
         ("in the schema", best.schema),
     ]
-    return "\n".join(f"\n# {head}:\n{text}" for head, text in parts if text)
+    return "".join(f"\n\n# {head}:\n{text.rstrip()}" for head, text in parts if text)
 
 
 def _taken_out(outcome: Any) -> str:
