@@ -57,9 +57,9 @@ def attack_exchanged(plan: Any, masking: Masking, targets: Table | None, shared:
     record = _best(answers, (BOTH, EXCHANGED, REST), None, _foreign(exchange, masking, exchange.columns))
     values = _best(answers, (FROM_DONORS, BOTH, EXCHANGED, REST), donors, _foreign(exchange, masking, rest))
     chosen = record if is_exempt(exchange, record.risk) or record.risk.rate >= values.risk.rate else values
-    sides = {"his_record": record.risk, "his_values": values.risk}
     exempt = exchange.exempt if is_exempt(exchange, record.risk) else None
-    return chosen._replace(risk=replace(chosen.risk, attack=plan, exempt=exempt, **sides))
+    risk = replace(chosen.risk, attack=plan, exempt=exempt, his_record=record.risk, his_values=values.risk)
+    return chosen._replace(risk=risk)
 
 
 def is_exempt(exchange: Exchange, risk: Risk) -> bool:

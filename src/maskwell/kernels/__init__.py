@@ -157,10 +157,10 @@ def _compile_assignment() -> None:
 
     one, two, nobody = np.zeros((1, 1)), np.zeros(1, np.int64), np.full(1, -1)
     graph = assignment.Graph(np.array([0, 1]), two, one[0])
-    sides = [assignment.Prices(two.copy(), one[0].copy()) for _ in range(2)]
+    searching, sought = (assignment.Prices(two.copy(), one[0].copy()) for _ in range(2))
     match = assignment.Match(nobody.copy(), nobody.copy())
-    assignment.auction(graph, sides[1], match, 0.1, 1)
-    assignment.assign(graph, *sides, match, 0.0)
+    assignment.auction(graph, sought, match, 0.1, 1)
+    assignment.assign(graph, searching, sought, match, 0.0)
     cost, found = np.full((1, 1), np.inf), np.full((1, 1), -1)
     assignment.keep_cheapest(one, two, two, one[0], cost, found)
     tiles = assignment.Tiles(one, one[0], one, one)

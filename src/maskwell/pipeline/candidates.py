@@ -18,7 +18,7 @@ from ..attacks.floor import HIDDEN
 from ..attacks.surviving import PATTERN
 from ..calibration.scaling import has_scale, scale_words, scaled, writable
 from ..masks import Chain, CorrelatedNoise, IndependentNoise
-from ..masks.resolve import step_from
+from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
 from ..plan.noise import KEYS
 from ..tolerances import MaxRate, Ratio

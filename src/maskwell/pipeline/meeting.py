@@ -244,11 +244,9 @@ def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Mas
     from ..protect import swap
 
     own = case.plan.swap
-    options = (
-        {}
-        if own is None
-        else {"domains": own.domains, "columns": own.columns, "exempt_values": own.exempt_values}
-    )
+    options: dict[str, Any] = {}
+    if own is not None:
+        options = {"domains": own.domains, "columns": own.columns, "exempt_values": own.exempt_values}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         try:
