@@ -101,11 +101,9 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
 
 
 def _company_seconds(counts: Counts, sample: int | None) -> float:
-    """Return what the ceiling costs beside the weights of pairs: one block that is too large bounds all of them."""
-    squares = counts.records.astype(np.float64) ** 2
-    if (squares[counts.targets > 0] > MATCHED_CELLS).any():
-        return BOUNDED
-    return counts.whole_squares(sample) * COMPANY_PAIR
+    """Return what the ceiling costs beside the weights of pairs: of blocks with too many in all it is bounded."""
+    pairs = counts.whole_squares(sample)
+    return BOUNDED if pairs > MATCHED_CELLS else pairs * COMPANY_PAIR
 
 
 def em_seconds(plan: Linkage, counts: Counts, sample: int | None) -> float:

@@ -22,9 +22,7 @@ from .smoothing import smoothed
 __all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dict"]
 
 MOST_CELLS = 10_000_000
-MATCHED_CELLS = (
-    4_000_000  # pairs of a block beyond which the ceiling is bounded: its chains would take a minute
-)
+MATCHED_CELLS = 4_000_000  # pairs of all blocks beyond which the ceiling is bounded: chains take a minute
 ENOUGH_MORE, MUCH_MORE = (
     1.3,
     16.0,
