@@ -14,7 +14,7 @@ from maskwell.errors import BadPlan
 from maskwell.pipeline import release
 from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, counts_of, sample_within
 from maskwell.pipeline.classes import Coded
-from maskwell.pipeline.costs import Counts, attack_seconds
+from maskwell.pipeline.costs import BOUNDED, Counts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.plan import ReleasePlan
 
@@ -60,7 +60,11 @@ def test_where_records_compete_a_sample_is_dear_by_the_blocks_it_meets() -> None
 
 def test_the_ceiling_of_a_block_too_large_to_be_matched_costs_what_its_bound_does() -> None:
     plan = BayesIntruder(helpers="all")
-    assert attack_seconds(plan, blocks(20_000), None) < attack_seconds(plan, blocks(3_000, 3_000), None)
+    few, many = (attack_seconds(plan, blocks(*sizes), None) for sizes in ((1_400, 1_400), (20_000, 20_000)))
+    assert few > BOUNDED  # chains of matchings, before there are too many pairs for them
+    assert many - 2 * (attack_seconds(plan, blocks(20_000), None) - BOUNDED) == pytest.approx(
+        BOUNDED, abs=0.1
+    )
 
 
 def test_the_largest_sample_that_costs_no_more_is_taken() -> None:

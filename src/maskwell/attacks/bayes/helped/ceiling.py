@@ -162,7 +162,7 @@ class _Neighbourhoods:
         pairing = Pairing.of(card, fields, released, truth, read)
         units = members(blocks, np.arange(len(blocks)))
         points = centres(masking, fields)
-        return cls(masking, blocks, units, points, record, _of_targets(plan, marked, alone), pairing, {})
+        return cls(masking, blocks, units, points, record, _of_targets(marked, alone), pairing, {})
 
     def of_unit(self, unit: int) -> tuple[Ints, Ints]:
         """Return the cell of a unit, and the cell with the units around it."""
@@ -203,12 +203,9 @@ class _Neighbourhoods:
         return log_moved(self.pairing, self.masking.release, truth, np.arange(len(truth)), wanted)
 
 
-def _of_targets(plan: Any, marked: Marked, alone: Floats) -> Floats:
-    """Return what the best links of those have whom the bound is about, NaN for others; a sample stands for all."""
-    if plan.targets is None or isinstance(plan.targets, Sample):
-        targets = plan.eligible_records(marked.masking.truth)
-    else:
-        targets = marked.numbers[marked.guess.searcher]
+def _of_targets(marked: Marked, alone: Floats) -> Floats:
+    """Return what the best links of those have who are looked for, NaN for others."""
+    targets = marked.numbers[marked.guess.searcher]
     out = np.full(len(alone), np.nan)
     out[targets] = alone[targets]
     return out
