@@ -12,6 +12,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan, HopelessSwap
+from maskwell.masking.swapping import Exchange, exchange
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -245,3 +246,40 @@ def test_the_donors_come_back_from_disk(swapped: mw.Masking, tmp_path: Any) -> N
     back = mw.Masking.read(release=tmp_path / "release", private=tmp_path / "private")
     np.testing.assert_array_equal(back.donors("a"), swapped.donors("a"))
     assert mw.attack(mw.NearestRecord(), back).his_values.rate == swapped.swapping.his_values.rate
+
+
+@pytest.mark.parametrize("share", [0.0025, 0.02])
+def test_an_exchange_between_two_with_the_same_rest_only_renames_rows(share: float) -> None:
+    table = people()
+    answer = np.zeros(400)
+    answer[: int(400 * share)] = 1.0
+    nearly = Table.from_frame(table.to_frame().set_column(4, "answer", pa.array(answer)), table.schema)
+    masking = masked(dict.fromkeys(FIELDS, 0.4), nearly)
+    before = mw.attack(mw.NearestRecord(), masking).rate
+    with pytest.warns(mw.MaskwellWarning):
+        swapped = mw.swap(masking, mw.NearestRecord(), mw.MaxRate(before / 3), exempt_values="he knows these")
+    assert not swapped.swapping.met
+    assert swapped.swapping.records <= 2 * 400 * share
+    risk = mw.attack(mw.NearestRecord(), swapped)
+    assert risk.his_record.rate >= before - 3 * share
+
+
+def test_rows_exchanged_with_the_same_rest_are_marked_as_the_donors() -> None:
+    table = people()
+    same = Table.from_frame(
+        table.to_frame().set_column(4, "answer", pa.array(np.repeat([0.0, 1.0], 200))), table.schema
+    )
+    masking = masked(dict.fromkeys(FIELDS, 0.4), same)
+    region, pairs = same.floats("region"), []
+    for half in (range(200), range(200, 400)):
+        for code in (0, 1):
+            members = [i for i in half if region[i] == code]
+            pairs += list(zip(members[::2], members[1::2], strict=False))
+    exchanged = np.array(pairs)
+    renamed = replace(
+        masking,
+        masked=exchange(masking.masked, FIELDS, exchanged),
+        exchange=Exchange(FIELDS, ("region",), exchanged, "he knows these"),
+    )
+    risk = mw.attack(mw.NearestRecord(), renamed)
+    assert risk.his_record.rate == mw.attack(mw.NearestRecord(), masking).rate

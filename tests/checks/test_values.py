@@ -353,6 +353,20 @@ def test_correlations_tell_too():
     assert told.figure < 0.25
 
 
+def test_long_tails_of_a_thousand_records_pass_at_full_noise():
+    for n in (1_000, 1_500, 5_000):
+        normals = np.random.default_rng(n).normal(size=(n, 2))
+        values = np.exp(1.5 * normals @ np.array([[1.0, 0.5], [0.0, 0.9]]))
+        truth = Table.from_frame(pa.table({"A": values[:, 0], "B": values[:, 1]}))
+        masking = apply(CorrelatedNoise(("A", "B"), sd_ratio=1.0), truth, key=KEY)
+        assert made("last record", masking).verdict != "fail"
+        (law,) = masking.card.laws
+        sds = tuple(float(f"{sd:.2e}") for sd in values.std(axis=0, ddof=1))  # a third digit tells
+        fine = replace(law, noise=replace(law.noise, sds=sds))
+        told = made("last record", replace(masking, card=replace(masking.card, laws=(fine,))))
+        assert told.verdict == "fail"
+
+
 def test_a_size_that_the_plan_gives_tells_nothing():
     found = last_record(Evidence(apply(IndependentNoise("A", variance=4.0), gaussian(20), key=KEY)))
     assert np.isnan(found.figure)

@@ -16,7 +16,7 @@ from maskwell.masks.size_grid import (
 
 from .conftest import EXACT, plain
 
-COUNTS = (1, 20, 49, 50, 199, 200, 999, 1_000, 10**6)
+COUNTS = (1, 20, 49, 50, 199, 200, 999, 1_000, 4_999, 5_000, 10**6)
 RATIO = {1_000: 1.05, 200: 1.12, 50: 1.30, 0: 1.59}  # half a step, by ratio: the most that rounding changes
 
 
@@ -38,8 +38,8 @@ def test_many_records_keep_two_digits(size):
 
 def test_fewer_records_show_fewer_sizes():
     sizes = np.geomspace(1, 9.999, 4_000)
-    shown = [len({size_on_grid(float(size), n) for size in sizes}) for n in (20, 100, 500, 5_000)]
-    assert shown == [4, 7, 13, 91]  # the next power of ten among them
+    shown = [len({size_on_grid(float(size), n) for size in sizes}) for n in (20, 100, 500, 2_000, 5_000)]
+    assert shown == [4, 7, 13, 36, 91]  # the next power of ten among them
     assert [least for least, _ in SERIES] == sorted((least for least, _ in SERIES), reverse=True)
 
 
@@ -49,13 +49,15 @@ def test_an_interval_of_other_digits_is_narrower():
 
 
 def test_steps_of_correlations_grow_as_records_get_fewer():
-    assert [correlation_step(n) for n in (5, 20, 40, 100, 200, 400, 1_000, 10**6)] == [
+    assert [correlation_step(n) for n in (5, 20, 40, 100, 200, 400, 1_000, 2_000, 5_000, 10**6)] == [
         1.0,
         1.0,
         0.5,
         0.2,
         0.1,
         0.05,
+        0.05,
+        0.02,
         0.01,
         0.01,
     ]

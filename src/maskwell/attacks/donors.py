@@ -8,6 +8,10 @@ whose E is his target's has found his *values*. They are two attacks, each with 
 - by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
   row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)].
 
+An exchange between two whose R is the same, value by value, only renames their rows: each then has the other's whole
+record, and is marked as his. Else a column that is nearly constant, or a coin, would hide who is found as surely as one
+that tells everybody apart.
+
 One guess marked twice would understate both: where R is drowned in noise, who goes by both misses the values that E
 alone gives away. A tolerance is held against the larger of the two rates, unless the steward exempted the values.
 """
@@ -18,7 +22,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from ..card import NoiseCard, Swapped
+import numpy as np
+
+from ..card import NoiseCard, Swapped, block_numbers
 from ..errors import MaskwellError
 from ..masking.results import Masking, Release
 from ..masking.swapping import Exchange, rest_columns
@@ -54,12 +60,21 @@ def attack_exchanged(plan: Any, masking: Masking, targets: Table | None, shared:
     answers = _answers(plan, masking, targets, shared)
     donors = exchange.donors(masking.order)
     rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
-    record = _best(answers, (BOTH, EXCHANGED, REST), None, _foreign(exchange, masking, exchange.columns))
+    owners = _owners(masking, donors, rest)
+    record = _best(answers, (BOTH, EXCHANGED, REST), owners, _foreign(exchange, masking, exchange.columns))
     values = _best(answers, (FROM_DONORS, BOTH, EXCHANGED, REST), donors, _foreign(exchange, masking, rest))
     chosen = record if is_exempt(exchange, record.risk) or record.risk.rate >= values.risk.rate else values
     exempt = exchange.exempt if is_exempt(exchange, record.risk) else None
     risk = replace(chosen.risk, attack=plan, exempt=exempt, his_record=record.risk, his_values=values.risk)
     return chosen._replace(risk=risk)
+
+
+def _owners(masking: Masking, donors: Ints, rest: tuple[str, ...]) -> Ints:
+    """Return whose record each released row is: its own one's, or the donor's where the rest of both is the same."""
+    kinds = block_numbers(masking.release.table, rest)
+    place = np.full(len(masking.truth), -1, np.int64)
+    place[masking.order] = np.arange(len(masking.order))
+    return np.where(kinds == kinds[place[donors]], donors, masking.order)
 
 
 def is_exempt(exchange: Exchange, risk: Risk) -> bool:

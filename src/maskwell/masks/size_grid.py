@@ -9,7 +9,10 @@ rounding to r of itself hides the last record to about .24 sqrt(n r) / c sds of 
 (root mean square over the interval, a typical record of normal data). Two digits (r = .04) leave .4 at n = 20, 1.4 at
 200 and 3 at 1,000 with c = .5; a record's own released value leaves 1. The sizes below leave 2 or more for any n.
 Correlations of the noise are data too: to who knows another column of the last record, at u_j sds from its mean, a
-step of them leaves n step / u_j data sds, so that n step is 20 or more below 1,000 records, and 10 or more above.
+step of them leaves n step / u_j data sds, so that n step is 20 or more below 5,000 records, and 50 or more above.
+Of a long tail the farthest record counts: at u sds the size leaves n r / u and a step n step / u data sds, and u may
+come to sqrt(n). With noise of one data sd and r, step >= .7 / sqrt(n) the error left is sqrt(n) r / sqrt(12) >= .2 sds
+of the noise whatever the column: .022 at 1,000 records, and 1% (two digits) from 5,000 on.
 """
 
 from __future__ import annotations
@@ -21,14 +24,20 @@ import numpy as np
 from ..table import Floats
 
 TWO_DIGITS_FROM = (
-    1_000  # records: 3 sds of the noise are left, and 1.4 of the farthest record of a lognormal column
+    5_000  # records: 7 sds of the noise are left of a typical record, .2 of any that there may be
+)
+THIRTY_FIVE = (  # steps of 4% to 10%, so that no size is changed by more than two digits would change it
+    *(one / 10 for one in range(10, 20)),
+    *(one / 10 for one in range(20, 50, 2)),
+    *(one / 10 for one in range(50, 100, 5)),
 )
 TWELVE = (1.0, 1.2, 1.5, 1.8, 2.2, 2.7, 3.3, 3.9, 4.7, 5.6, 6.8, 8.2)  # preferred numbers: steps of 21%
 SIX = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # steps of 47%
 THREE = (1.0, 2.0, 5.0)  # steps of 115%
-SERIES = ((200, TWELVE), (50, SIX), (0, THREE))  # from so many records on
+SERIES = ((1_000, THIRTY_FIVE), (200, TWELVE), (50, SIX), (0, THREE))  # from so many records on
 FINEST_STEP = 0.01  # of correlations
 OPEN_STEP = 20.0  # records x step of their correlations: what is left is 6 data sds at u_j = 1, 2 at 3
+TAIL_STEP = 0.7  # root of the records x step: .2 data sds are left where u_j is the largest there can be
 
 
 def size_on_grid(value: float, records: int) -> float:
@@ -59,9 +68,10 @@ def size_interval(size: float, records: int, digits: int = 2) -> tuple[float, fl
 
 def correlation_step(records: int) -> float:
     """Return the step of the correlations that a card may show, computed from so many records."""
-    return (
-        FINEST_STEP if records >= TWO_DIGITS_FROM else min(1.0, float(step_from(OPEN_STEP / max(records, 1))))
-    )
+    if records >= TWO_DIGITS_FROM:
+        return FINEST_STEP
+    count = max(records, 1)
+    return min(1.0, float(step_from(max(OPEN_STEP / count, TAIL_STEP / np.sqrt(count)))))
 
 
 def step_from(least: float) -> Fraction:

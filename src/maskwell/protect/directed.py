@@ -77,7 +77,7 @@ def swap(
     _check_exempt(exempt_values, masking, reach)
     wanted = asked_domains(domains, masking.masked, reach)
     some = not set(reach.fields) <= set(reach.columns)
-    walk = walk_along(masking, guess, marks, reach.blocks, order_key, at_random=some)
+    walk = walk_along(masking, guess, marks, reach.blocks, order_key, rest=reach.rest, at_random=some)
     job = _Job(masking, attack, tolerance, risk, reach, walk, order_key, exempt_values)
     _check_hope(job)
     trial, trace = _found(job)

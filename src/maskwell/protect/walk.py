@@ -16,6 +16,7 @@ from ..table import Floats
 
 ALONE = "alone in its block"
 LIKE_ALL = "with no other in its block that the intruder would not claim for it"
+SAME_REST = "with no other to exchange with in its block that differs in what stays in the row"
 NONE_LEFT = "whose partners had all moved"
 
 
@@ -40,6 +41,7 @@ def walk_along(
     blocks: tuple[str, ...],
     key: Key,
     *,
+    rest: tuple[str, ...] = (),
     at_random: bool = False,
 ) -> Walk:
     """Give each record at risk the most similar partner that has not moved, in the order of the key.
@@ -48,12 +50,15 @@ def walk_along(
     like it in these columns too, the row would be found by the others all the same. The mixture on the card, a share of
     values from anywhere in the block, is then exact.
 
+    One with the same `rest` is passed over, where columns are named: exchanging with it only renames two rows.
+
     At risk is a record whose true link the intruder claims, or has among the tied best of a link he claims. One that
     moved as another's partner is not moved again.
     """
     rank = _ranks(masking, key)
     known, places, shares = _at_risk(masking, guess, marks, rank)
     sizes = _block_sizes(masking, blocks)
+    kinds = block_numbers(masking.release.table, rest) if rest else np.arange(len(masking.order))
     moved, danger = np.zeros(len(masking.order), bool), np.zeros(len(masking.order))
     danger[places] = shares
     pairs, stuck = list[tuple[int, int]](), list[Stuck]()
@@ -61,7 +66,8 @@ def walk_along(
         if moved[place]:
             continue
         partners = guess.partners(int(mine))
-        partners = partners[partners != place]
+        others = partners[partners != place]
+        partners = others[kinds[others] != kinds[place]]
         if at_random:
             partners = partners[np.argsort((rank[partners] - rank[place]) % len(rank), kind="stable")]
         free = partners[~moved[partners]]
@@ -69,7 +75,8 @@ def walk_along(
             pairs.append((place, free[0]))
             moved[[place, free[0]]] = True
         else:
-            reason = NONE_LEFT if len(partners) else ALONE if sizes[place] == 1 else LIKE_ALL
+            alone = ALONE if sizes[place] == 1 else LIKE_ALL
+            reason = NONE_LEFT if len(partners) else SAME_REST if len(others) else alone
             stuck.append(Stuck(int(masking.order[place]), reason, len(pairs)))
     swaps = np.array(pairs, np.int64).reshape(-1, 2)
     return Walk(len(known), masking.order[swaps], danger[swaps].sum(axis=1), tuple(stuck))
