@@ -14,6 +14,7 @@ from maskwell.pipeline import release
 from maskwell.pipeline.preconditions import high_floor, high_guessing, not_possible
 from maskwell.pipeline.releasing import _situation
 from maskwell.pipeline.stages import Stages
+from maskwell.report.summary import release_summary
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -80,3 +81,21 @@ def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
     assert advice.figures == {"columns": "AREA", "guessing": 1 / 400}
     case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.08}), KEY, Stages())
     assert high_guessing(case) is None  # a lucky draw of the noise may lie within
+
+
+def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path) -> None:
+    """A hundred households of four under sixty roofs: a roof tells the household up to one other."""
+    whole, roofs = homes(), tuple(f"r{i:02d}" for i in range(60))
+    data = whole.to_arrow().append_column("HOME", pa.array([f"h{i // 4}" for i in range(400)]))
+    data = data.append_column("ROOF", pa.array([roofs[i // 4 % 60] for i in range(400)]))
+    others = (replace(c, drop=c.name in ("REGION", "KIND", "SAID")) for c in whole.schema.columns)
+    home = Column("HOME", "text", frozenset({"group"}), drop=True)
+    schema = Schema((*others, home, Column("ROOF", "category", categories=roofs)), series="homes")
+    mw.write(Table.from_frame(data, schema), folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    refused = release(plan_in(folder, tolerance={"max_rate": 0.3}, calibrate={}), key=KEY)
+    assert refused.masking is None
+    (reason,) = refused.not_judged
+    assert "HOME is dropped, but ROOF put 100 of 100 groups" in reason
+    assert [one.figures for one in refused.advice] == [{"columns": "ROOF", "together": 0.0}]
+    assert refused.advice[0].change in release_summary(refused).replace("\n    ", " ")

@@ -10,7 +10,15 @@ import pytest
 
 import maskwell as mw
 from maskwell.masking import Masking
-from maskwell.pipeline.reassembly import MOST_OTHERS, NEARLY, Reassembly, group_reasons, reassembly
+from maskwell.pipeline.reassembly import (
+    MOST_OTHERS,
+    NEARLY,
+    Reassembly,
+    group_reasons,
+    reassembly,
+    sure_reassemblies,
+    to_leave_out,
+)
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -130,3 +138,22 @@ def test_subsampled_and_real_groups_are_counted_by_what_is_released() -> None:
     part = reassembly(mw.apply(half, table, seed=1), "school")
     assert part.records < found.records / 4
     assert part.groups <= 65
+
+
+def test_what_clear_columns_tell_of_groups_is_known_before_any_noise() -> None:
+    table = persons(roofs=40)
+    clear = ("region", "roof", "sex")
+    (early,) = sure_reassemblies(table, clear)
+    late = reassembly(mw.apply(NOISE, table, seed=1), "home")
+    assert (early.together, early.records_together) == (late.together, late.records_together)
+    after = to_leave_out(table, clear, "home")
+    assert after.columns == ("roof",)
+    assert after.is_judged
+    assert not sure_reassemblies(table, [name for name in clear if name not in after.columns])
+
+
+def test_a_group_that_leaves_is_what_to_leave_out() -> None:
+    table = persons(drop=False)
+    (early,) = sure_reassemblies(table, ("home", "region", "sex"))
+    assert early.leaves
+    assert to_leave_out(table, ("home", "region", "sex"), "home").columns[0] == "home"

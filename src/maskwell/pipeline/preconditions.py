@@ -3,7 +3,8 @@
 Every intruder attacks a few records first, under the card of the whole file: what his plan refuses is said within
 seconds, and not after a search for the noise. The fingerprint floor is counted before any noise is drawn; where it
 lies above what is tolerated, or above what the audit allows, or where guessing within blocks finds more than is
-tolerated, nothing that follows could change the answer.
+tolerated, or where columns in clear put the members of groups together again, nothing that follows could change the
+answer.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from ..masking import apply
 from .budget import counts_of
 from .intruders import card_risk
 from .outcome import Advice, Outcome
+from .reassembly import Reassembly, sure_reassemblies, to_leave_out
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -106,12 +108,13 @@ def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
     high = high_floor(case, floor) or high_guessing(case)
     missing = [name for name in case.judge.held if name in case.untried]
-    if high is None and not missing:
+    groups = _groups(case)
+    if high is None and not missing and not groups:
         return None
     own = next((name for name, plan in case.intruders.items() if isinstance(plan, Fingerprint)), FINGERPRINT)
     others = {name: case.untried.get(name, NOT_ATTACKED) for name in case.intruders if name != own}
     risks = Risks({own: floor}, others)
-    not_judged = [
+    not_judged = [one.said for one, _ in groups] + [
         f"{name} is held to the tolerance and cannot be tried: {case.untried[name]}" for name in missing
     ]
     advice = [
@@ -138,10 +141,37 @@ def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
         card_risk=card_risk(risks),
         not_judged=tuple(not_judged),
         budget=case.budget,
-        advice=(*(() if high is None else high.advice), *advice),
+        advice=(*(one for _, one in groups), *(() if high is None else high.advice), *advice),
         held=case.judge.held,
         notes=("refused before any noise was drawn: nothing that follows could change it",),
     )
+
+
+def _groups(case: Situation) -> list[tuple[Reassembly, Advice]]:
+    """Return the groups that columns in clear put together whatever the noise, each with what to leave out.
+
+    Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row.
+    """
+    table, card = case.coded.table, case.coded.mask.card(case.coded.table)
+    if card.subsampled is not None:
+        return []
+    clear = [
+        column.name
+        for column in table.schema.columns
+        if not column.drop
+        and column.name not in card.masked
+        and (case.plan.swap is None or column.roles & {"block", "group"})
+    ]
+    out = []
+    for found in sure_reassemblies(table, clear):
+        after = to_leave_out(table, clear, found.column)
+        columns = ", ".join(after.columns)
+        said = (
+            f"drop {columns} in the schema, or make classes coarser, so that fewer groups of {found.column} stand "
+            f"together: without {columns} it is {after.together:,} of {after.groups:,}, where it was {found.together:,}"
+        )
+        out.append((found, Advice(said, {"columns": columns, "together": after.share})))
+    return out
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ S grows from the column that is most often the same within groups; the S that pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,7 +74,7 @@ class Reassembly:
             )
         return (
             f"{self.column} is dropped, but {_listed(self.columns)} put {self.together:,} of {self.groups:,} groups "
-            f"({self.share:.1%} of their records) together again: {alone}; drop, mask or coarsen these columns"
+            f"({self.share:.1%} of their records) together again: drop, mask or coarsen some of them; {alone}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -104,10 +104,35 @@ def group_reasons(masking: Masking) -> tuple[str, ...]:
 
 def reassembly(masking: Masking, column: str) -> Reassembly:
     """Count the groups of a column that the released values put together."""
-    released = masking.release.table
-    group = _numbered(
-        _codes(masking.truth, column)[masking.order], masking.truth.array(column), masking.order
-    )
+    return _counted(masking.truth, masking.release.table, masking.order, column)
+
+
+def sure_reassemblies(table: Table, clear: Sequence[str]) -> tuple[Reassembly, ...]:
+    """Return, before any noise is drawn, what columns that leave as they are tell of groups, where it is too much."""
+    shown, rows = table.select(clear), np.arange(len(table))
+    named = [column.name for column in table.schema.columns if "group" in column.roles]
+    found = (_counted(table, shown, rows, name) for name in named)
+    return tuple(one for one in found if not one.is_judged)
+
+
+def to_leave_out(table: Table, clear: Sequence[str], column: str) -> Reassembly:
+    """Return what is left, in `columns` what to leave out: the column that puts most together, until it is judged."""
+    left, rows, out = list(clear), np.arange(len(table)), list[str]()
+    found = _counted(table, table.select(left), rows, column)
+    while not found.is_judged:
+        trials = {
+            name: _counted(table, table.select([one for one in left if one != name]), rows, column)
+            for name in ([column] if found.leaves else found.columns)
+        }
+        best = min(trials, key=lambda name: trials[name].records_together)
+        left.remove(best)
+        out.append(best)
+        found = trials[best]
+    return replace(found, columns=tuple(out))
+
+
+def _counted(truth: Table, released: Table, order: Codes, column: str) -> Reassembly:
+    group = _numbered(_codes(truth, column)[order], truth.array(column), order)
     sizes = np.bincount(group)
     several = sizes >= 2
     leaves = column in released.schema

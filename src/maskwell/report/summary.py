@@ -23,6 +23,7 @@ from .wording import (
 )
 
 WIDTH, HEIGHT = 100, 45
+MOST_ADVICE_LINES = 6  # a change is to be followed, so that it is shown whole
 MOST_REASONS, MOST_ADVICE, MOST_FINDINGS, MOST_VERDICTS, MOST_INTRUDERS = 4, 3, 4, 3, 9
 
 PASSED = "MAY BE RELEASED: the tolerance holds and no check of the audit fails"
@@ -36,7 +37,8 @@ def release_summary(outcome: Any) -> str:
     lines = [*_wrapped(title_of(outcome), ""), *_answer(outcome), ""]
     lines += [*_risk(outcome), *_learned(outcome), *_audit(outcome)]
     lines += [*_advice(outcome), *_written(outcome)]
-    return "\n".join(line.rstrip() for line in _fitting(lines))
+    shown = lines if outcome.release is None else _fitting(lines)  # of what is refused no report has the rest
+    return "\n".join(line.rstrip() for line in shown)
 
 
 def refusal_summary(outcome: Any) -> str:
@@ -134,7 +136,7 @@ def _advice(outcome: Any) -> list[str]:
         return []
     lines = ["", "what would pass" if shown[0].passes else "what would change it"]
     for one in shown[:MOST_ADVICE]:
-        lines += _wrapped(f"- {one.change}{_drawn(one)}")
+        lines += _wrapped(f"- {one.change}{_drawn(one)}", most=MOST_ADVICE_LINES)
     return lines
 
 
@@ -181,8 +183,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _wrapped(text: str, indent: str = "  ") -> list[str]:
-    """Return text on two lines at most; the report has all of it."""
+def _wrapped(text: str, indent: str = "  ", most: int = 2) -> list[str]:
+    """Return text on so many lines at most; the report has all of it."""
     return wrap(
-        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", max_lines=2, placeholder=" …"
+        text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", max_lines=most, placeholder=" …"
     )
