@@ -207,6 +207,9 @@ def _by_correlations(evidence: Evidence, names: set[str]) -> Iterator[tuple[str,
             noise = getattr(stage, "noise", None)
             correlations = np.array(getattr(noise, "correlations", ()))
             if isinstance(stage, Additive) and set(stage.columns) <= names and correlations.size > 1:
+                records = len(evidence.masking.truth)
+                if evidence.masking.number > 1 and not _is_on_steps(correlations, correlation_step(records)):
+                    continue  # what is left between two releases: a difference of rounded figures tells nothing new
                 yield from _of_pairs(evidence, stage, correlations)
 
 
@@ -234,8 +237,12 @@ def _of_pairs(evidence: Evidence, law: Additive, correlations: Floats) -> Iterat
 def _step(correlations: Floats, records: int) -> float:
     """Return the step of the correlations on a card: that of this program, or finer where they lie between."""
     step = correlation_step(records)
-    off = correlations / step
-    if np.abs(off - np.round(off)).max() <= 1e-9:
+    if _is_on_steps(correlations, step):
         return step
     digits = max(significant(float(one)) for one in correlations.ravel())
     return min(step, 10.0**-digits)
+
+
+def _is_on_steps(correlations: Floats, step: float) -> bool:
+    off = correlations / step
+    return bool(np.abs(off - np.round(off)).max() <= 1e-9)
