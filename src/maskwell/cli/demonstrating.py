@@ -46,7 +46,7 @@ def demo(
     typer.echo(f"\n1. maskwell release {refused}: light noise, every class as it is\n")
     first = _released(refused, seed)
     typer.echo("\n".join(f"   {line}".rstrip() for line in _in_short(first)))
-    typer.echo(f"\n2. maskwell release {passing}: coarser classes, fewer columns, more noise, swaps\n")
+    typer.echo(f"\n2. maskwell release {passing}: coarser classes, fewer columns, more noise\n")
     second = _released(passing, seed)
     typer.echo("\n".join(f"   {line}".rstrip() for line in summary(second).splitlines()))
     if second.release is None or second.private is None:

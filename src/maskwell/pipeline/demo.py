@@ -2,12 +2,11 @@
 
 What was found on the way to the second: of the 771 homes in small blocks 81% are unique by what leaves in clear alone,
 so no noise helps before classes are coarser. What is missing or coded in an amount shows too: with all five amounts,
-6% of the records have a pattern of their own even in coarse blocks. With three amounts and without BATHS under 1% do.
-Amounts of money are skewed, so that their noise is on the log scale: on their own it would put every fifth income at
-the limit, and a model would have to guess from a normal tail what lies there. Noise that alone meets the tolerance
-would leave little to learn. Under moderate noise income alone, or value and mortgage alone, tell little; it is all
-three together that find a home. So the homes that are still found exchange their income with another like them, while
-value and mortgage stay in the row: exchanging all three would only rename rows.
+6% of the records have a pattern of their own even in coarse blocks. With three amounts and without BATHS and BEDROOMS
+under 1% do. Amounts of money are skewed, so that their noise is on the log scale: on their own it would put every fifth
+income at the limit, and a model would have to guess from a normal tail what lies there. With BEDROOMS left in, 26% of
+the homes are found under noise of 0.3; exchanging all three amounts of these homes would only rename rows (nothing else
+would stay in the row), and exchanging their income alone takes longer to attack than a demo should.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ REFUSED, PASSING = "plan.refused.toml", "plan.toml"
 AMOUNTS = ("HOME_VAL", "INCOME", "MORTGAGE")
 MODEL = "log(HOME_VAL) ~ log(INCOME) + log(MORTGAGE)"
 DRAWS, WARMUP = 1000, 150  # of each of four chains: they agree, in seconds
-LEFT_OUT = ("BATHS", "MAINTAIN", "TAXES")
+LEFT_OUT = ("BATHS", "BEDROOMS", "MAINTAIN", "TAXES")
 
 REFUSED_PLAN = """\
 # Light noise on all amounts, every class as it is. It is refused.
@@ -54,15 +53,10 @@ private = "refused.private"
 """
 
 PASSING_PLAN = """\
-# Coarser classes, fewer columns, more noise, swaps. It passes.
+# Coarser classes, fewer columns, more noise. It passes.
 [input]
 file = "survey.csv"
-schema = "survey.fewer.schema.toml"      # without BATHS, MAINTAIN and TAXES
-
-[[masks]]
-mask = "Grouping"
-columns = "BEDROOMS"
-groups = { "1 or 2" = ["1", "2"], "3" = ["3"], "4 or more" = ["4", "5", "6"] }
+schema = "survey.fewer.schema.toml"      # without BATHS, BEDROOMS, MAINTAIN, TAXES
 
 [[masks]]
 mask = "Grouping"
@@ -76,11 +70,8 @@ columns = "YR_BLT"
 [[masks]]
 mask = "IndependentNoise"
 columns = ["INCOME", "HOME_VAL", "MORTGAGE"]
-variance_ratio = 0.3
+variance_ratio = 0.4
 transform = "log"
-
-[swap]                                   # homes that are still found exchange their income
-columns = ["INCOME"]
 
 [tolerance]
 max_rate = 0.15
