@@ -130,3 +130,20 @@ def test_subsampled_and_real_groups_are_counted_by_what_is_released() -> None:
     part = reassembly(mw.apply(half, table, seed=1), "school")
     assert part.records < found.records / 4
     assert part.groups <= 65
+
+
+def test_a_value_that_some_groups_share_and_others_do_not_is_seen() -> None:
+    rng, homes = np.random.default_rng(5), np.repeat(np.arange(200), 2)
+    shares = (np.arange(200) < 60)[homes]
+    phone = np.where(shares, 10_000 + homes, 20_000 + np.arange(400))
+    columns = {"home": homes, "phone": phone.astype(float), "income": rng.normal(50, 9, 400)}
+    schema = Schema(
+        (
+            Column("home", "integer", frozenset({"group"}), drop=True),
+            Column("phone", "continuous"),
+            Column("income", "continuous", frozenset({"key"})),
+        )
+    )
+    found = reassembly(mw.apply(NOISE, Table.from_frame(pa.table(columns), schema), seed=1), "home")
+    assert (found.together, found.records_together, found.columns) == (60, 120, ("phone",))
+    assert not found.is_judged
