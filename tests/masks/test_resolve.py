@@ -120,8 +120,8 @@ def test_rounded_correlations_keep_half_of_the_noise_in_every_direction(seed, wi
 
 
 def test_a_shrinking_is_said():
-    common = np.random.default_rng(12).normal(size=4000)
-    values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(4000, 2))
+    common = np.random.default_rng(12).normal(size=6000)
+    values = common[:, None] + 0.05 * np.random.default_rng(13).normal(size=(6000, 2))
     card = CorrelatedNoise(("A", "B"), sd_ratio=0.5).card(plain(values))
     assert card.laws[0].noise.correlations[0][1] == 0.99
     assert card.notes == ("correlations of the noise shrunk by 1% to stay consistent with steps of 0.01",)

@@ -157,3 +157,20 @@ def test_a_group_that_leaves_is_what_to_leave_out() -> None:
     (early,) = sure_reassemblies(table, ("home", "region", "sex"))
     assert early.leaves
     assert to_leave_out(table, ("home", "region", "sex"), "home").columns[0] == "home"
+
+
+def test_a_value_that_some_groups_share_and_others_do_not_is_seen() -> None:
+    rng, homes = np.random.default_rng(5), np.repeat(np.arange(200), 2)
+    shares = (np.arange(200) < 60)[homes]
+    phone = np.where(shares, 10_000 + homes, 20_000 + np.arange(400))
+    columns = {"home": homes, "phone": phone.astype(float), "income": rng.normal(50, 9, 400)}
+    schema = Schema(
+        (
+            Column("home", "integer", frozenset({"group"}), drop=True),
+            Column("phone", "continuous"),
+            Column("income", "continuous", frozenset({"key"})),
+        )
+    )
+    found = reassembly(mw.apply(NOISE, Table.from_frame(pa.table(columns), schema), seed=1), "home")
+    assert (found.together, found.records_together, found.columns) == (60, 120, ("phone",))
+    assert not found.is_judged

@@ -8,7 +8,8 @@ group stands together where
 
     one c has (nearly) all its members, and few others: at most two other groups, or two records of others for each.
 
-S grows from the column that is most often the same within groups; the S that puts most records together counts.
+S grows from the column that is most often the same within groups, and every other column is tried alone (a telephone
+that two of five households share, where the others have their own); the S that puts most records together counts.
 """
 
 from __future__ import annotations
@@ -164,6 +165,8 @@ def _prefixes(
     for count, name in enumerate(shared, start=1):
         joint = np.unique(joint * (int(codes[name].max()) + 1) + codes[name], return_inverse=True)[1]
         yield tuple(shared[:count]), several & _together(joint, group)
+    for name in (name for name in codes if name not in shared):
+        yield (name,), several & _together(codes[name], group)
 
 
 def _together(joint: Codes, group: Codes) -> Bools:
