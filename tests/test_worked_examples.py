@@ -7,15 +7,18 @@ from pathlib import Path
 import pytest
 
 from maskwell.plan import ReleasePlan
+from maskwell.schema import Schema
 
 PLANS = Path(__file__).parents[1] / "docs" / "examples"
 
 
-@pytest.mark.parametrize("name", ["census", "men", "norway"])
-def test_plan_can_be_read(name: str) -> None:
+@pytest.mark.parametrize("name", ["census", "households", "men", "utilities", "women"])
+def test_plan_can_be_read_and_holds_the_strongest_to_its_tolerance(name: str) -> None:
     plan = ReleasePlan.read(PLANS / f"{name}.toml")
-    assert plan.calibrate is not None
-    assert "nearest, informed" in plan.tolerance.intruders
+    schema = Schema.read(PLANS / f"{name}.schema.toml")
+    assert plan.mask(schema) is not None
+    assert {"knows the law", "knows the law, one-to-one", "the ceiling"} < set(plan.tolerance.intruders)
+    assert not any("group" in column.roles and not column.drop for column in schema.columns)
 
 
 def test_only_plans_and_schemas_are_kept() -> None:

@@ -383,3 +383,23 @@ def test_what_is_left_between_two_releases_tells_nothing_new():
     assert made("last record", nested).figure > 0.5
     twice = Chain([IndependentNoise("A", variance_ratio=0.1), IndependentNoise("A", variance_ratio=0.2)])
     assert made("last record", apply(twice, named, key=KEY)).figure > 0.5
+
+
+def test_a_value_shared_in_some_groups_alone_is_said_of_these():
+    """Who does not work has 0 hours, in each of ten towns; the others have hours of their own."""
+    rng = np.random.default_rng(6)
+    town, works = rng.integers(0, 10, 4000), rng.random(4000) < 0.6
+    hours = np.where(works, rng.normal(35, 8, 4000).round(3), 0.0)
+    towns = tuple(f"t{i}" for i in range(10))
+    schema = Schema(
+        (
+            Column("town", "category", frozenset({"block"}), categories=towns),
+            Column("works", "category", frozenset({"block"}), categories=("no", "yes")),
+            Column("hours", "continuous", frozenset({"key"}), unit=0.001),
+        )
+    )
+    data = {"town": [towns[i] for i in town], "works": np.where(works, "yes", "no").tolist(), "hours": hours}
+    noise = IndependentNoise(("hours",), variance_ratio=1.0)
+    found = made("averaging", apply(noise, Table.from_frame(pa.table(data), schema), key=KEY))
+    assert found.figure == pytest.approx(np.sqrt(works.mean()), abs=0.01)
+    assert f"in groups with {1 - works.mean():.0%} of the records hours is the same" in found.said

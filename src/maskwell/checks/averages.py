@@ -36,16 +36,21 @@ FEWEST_GROUPS = 5  # groups of two and more from which on a column is said to be
 MOST_SORTED = (
     10**8
 )  # marks that the search by several columns sorts twice over, in about ten seconds; else one column
+NEARLY_ALL = 0.995  # of the members: "all" where it is rounded to 100%
 MARKS = 11  # a stream of their own for the marks of values
 
 
 @dataclass(frozen=True, slots=True)
 class Averaged:
-    """What is left of the noise by averaging over a grouping: the figure and the groups' typical size."""
+    """What is left of the noise by averaging over a grouping: the figure and the groups' typical size.
+
+    `share` is that of the members of groups whose group has one true value.
+    """
 
     left: float
     size: float
     columns: tuple[str, ...]
+    share: float = 1.0
 
 
 def averages(evidence: Evidence) -> Measured:
@@ -70,11 +75,13 @@ def averages(evidence: Evidence) -> Measured:
         if columns[worst].voted is not None
         else f"the mean of a group is off by {left[worst]:.2f} sds of the noise"
     )
+    where = "" if one.share >= NEARLY_ALL else f"in groups with {one.share:.0%} of the records "
+    what = what if not where else f"over all groups, {what}"
     said = (
-        f"{worst} is the same for records that have the same {together}, and each of them has noise of its own: {what} "
-        f"({one.size:.0f} records, typically)"
+        f"{where}{worst} is the same for records that have the same {together}, and each of them has noise of its own: "
+        f"{what} ({one.size:.0f} records, typically)"
     )
-    return Measured(left[worst], said, f"{worst} by {together}", left)
+    return Measured(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +216,10 @@ def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> 
     weight = float(inside.sum() / sizes[several].sum())  # of the members of groups, those in constant ones
     if one.voted is not None:
         left = _wrong_by_vote(one.values[inside], one.voted[inside], member[inside])
-        return Averaged(1 - weight + weight * left, typical, columns)
+        return Averaged(1 - weight + weight * left, typical, columns, weight)
     alike = _intraclass(one.error[inside], member[inside])
     squares = alike + (1 - alike) / sizes[member[inside]]
-    return Averaged(float(np.sqrt(1 - weight + weight * squares.mean())), typical, columns)
+    return Averaged(float(np.sqrt(1 - weight + weight * squares.mean())), typical, columns, weight)
 
 
 def _wrong_by_vote(x: Integers, z: Integers, member: Integers) -> float:
