@@ -212,7 +212,9 @@ def test_the_noise_is_as_large_as_asked(
     )
     sds = mw.read("people.csv", "people.toml").values(["TAX", "INCOME"])
     expected = [kind * float(column[column == column].std(ddof=1)) for column in sds.T]
-    assert mw.read_release("out").card.laws[0].noise.sds == pytest.approx(expected, rel=0.05)
+    assert mw.read_release("out").card.laws[0].noise.sds == pytest.approx(
+        expected, rel=0.11
+    )  # 12 sizes a decade for 240 records
 
 
 def test_all_missing_options_are_listed(run: Run, folder: Path) -> None:

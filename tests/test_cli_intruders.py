@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,9 +155,17 @@ def test_a_file_that_the_intruder_collected_himself(run: Any, folder: Path, peop
     assert ran.out.startswith("Linkage: 40 targets")
 
 
-def test_swap_writes_a_release_that_meets_the_tolerance(run: Any, folder: Path) -> None:
+def test_swap_writes_a_release_that_meets_the_tolerance(run: Any, folder: Path, people: Any) -> None:
+    known = replace(people.schema["INCOME"], roles=frozenset({"key"}))
+    table = replace(people, schema=people.schema.changed({"INCOME": known}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mw.MaskwellWarning)
+        masking = mw.apply(mw.CorrelatedNoise(("INCOME", "TAX", "AGE"), sd_ratio=0.1), table, seed=5)
+    masking.write(release="known", private="known-inside")
     words = ("--to-release", "repaired", "--to-private", "inside")
-    ran = run("swap", *HALVES, *WHERE, "--max-rate", 0.2, *words)
+    halves = ("--release", "known", "--private", "known-inside")
+    reason = ("--exempt-values", "the amounts are public")
+    ran = run("swap", *halves, *WHERE, "--max-rate", 0.2, *reason, *words)
     assert ran.code == 0
     repaired = ("--release", "repaired", "--private", "inside")
     assert run("attack", *repaired, *WHERE, "--max-rate", 0.2).code == 0
@@ -166,10 +175,15 @@ def test_swap_writes_a_release_that_meets_the_tolerance(run: Any, folder: Path) 
 
 
 def test_swap_that_cannot_meet_the_tolerance_writes_nothing(run: Any, folder: Path) -> None:
+    to = ("--max-rate", 0.1, "--to-release", "x", "--to-private", "y")
+    hopeless = run("swap", *HALVES, *WHERE, *to)
+    assert hopeless.code == 1
+    assert hopeless.out.startswith("no exchange helps: by INCOME, TAX, AGE alone")
+    sensitive = run("swap", *HALVES, *WHERE, *to, "--exempt-values", "the amounts are public")
+    assert (sensitive.code, "'INCOME' is sensitive and exchanged" in sensitive.err) == (2, True)
     alone = ("--match-blocks", "REGION,WEIGHT", "--fields", "INCOME,TAX,AGE", "--within", 0.3)
-    ran = run("swap", *HALVES, *alone, "--max-rate", 0.1, "--to-release", "x", "--to-private", "y")
-    assert ran.code == 1
-    assert "alone in" in ran.out
+    renaming = run("swap", *HALVES, *alone, *to)
+    assert (renaming.code, "only renames rows" in renaming.err) == (2, True)
     assert not (folder / "x").exists()
     assert not (folder / "y").exists()
 

@@ -110,7 +110,9 @@ def test_a_model_of_an_intercept_counts_it(table):
     mask = IndependentNoise(("Y",), variance_ratio=1.0)
     (one,) = Bounds.of([Bound("Y ~ 1")], bench_of(table), mask).widening(mask)
     assert one.coefficient == "Intercept"
-    assert one.largest == pytest.approx(2**0.5 - 1, rel=0.02)  # sds on the card have two digits
+    noise = mask.card(table).laws[0].noise.sds[0] / table.floats("Y").std(ddof=1)  # on the card's few sizes
+    assert one.largest == pytest.approx((1 + noise**2) ** 0.5 - 1, rel=0.02)
+    assert noise == pytest.approx(1.0, rel=0.22)
 
 
 def test_a_widening_without_end_is_nothing_in_figures():

@@ -25,8 +25,8 @@ Limit = tuple[str, float | None, float | None]
 
 LARGEST = 1e150  # beyond it the variance overflows
 MOST_RATIO, LEAST_RATIO = (
-    1e12,
-    1e-12,
+    1e30,
+    1e-30,
 )  # of noise to data: beyond them floating point has one and not the other
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
 HIDDEN = 10  # sds of the noise: what the offset on a card leaves open about the last record
