@@ -275,7 +275,7 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
     noise = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 0.03}
     advice = release(plan_in(tmp_path, noise), seed=1, study=True).advice
     assert any('noise on the log scale for X (transform = "log")' in one.change for one in advice)
-    light, against = noise | {"variance_ratio": 0.015}, {"max_rate": 0.9, "intruders": ["nearest"]}
+    light, against = noise | {"variance_ratio": 0.008}, {"max_rate": 0.9, "intruders": ["nearest"]}
     found = release(plan_in(tmp_path, light, tolerance=against), seed=1, study=True)
     assert any(
         one.change.startswith("informed links: hold the tolerance against 'informed' too")
