@@ -311,17 +311,17 @@ def test_it_says_why_it_does_not_apply():
 def test_fit_takes_it_and_names_what_gibbs_names():
     """A noised code that was clamped, and a category changed at random, together."""
     rng, n = np.random.default_rng(12), 400
-    frame = pd.DataFrame({"w": rng.normal(size=n), "g": rng.choice(["f", "m"], n)})
-    code = np.digitize(0.5 * frame["w"] + rng.normal(size=n), [-0.5, 0.6])
+    frame = pd.DataFrame({"v": rng.normal(size=n), "g": rng.choice(["f", "m"], n)})
+    code = np.digitize(0.5 * frame["v"] + rng.normal(size=n), [-0.5, 0.6])
     frame["c"] = np.array(["low", "middle", "top"])[code]
-    frame["y"] = 0.5 * frame["w"] + code + (frame["g"] == "m") + rng.normal(size=n)
+    frame["y"] = 0.5 * frame["v"] + code + (frame["g"] == "m") + rng.normal(size=n)
     plan = mw.Chain((mw.CodeNoise(("c",), variance=0.1), mw.Pram(("g",), stay=0.9)))
     release = mw.apply(plan, mw.Table.from_frame(frame), seed=1).release
 
     def fitted(**options: object) -> Draws:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", mw.MaskwellWarning)
-            return mw.fit("y ~ w*c + g", release, naive=False, seed=1, **options).draws
+            return mw.fit("y ~ v*c + g", release, naive=False, seed=1, **options).draws
 
     one, other = fitted(draws=400), fitted(draws=10, warmup=5, sampler="gibbs")
     assert "categories summed over" in one.sampler

@@ -57,7 +57,10 @@ def surveyed(records: int, seed: int) -> dict[str, np.ndarray]:
 
 
 def released(columns: dict[str, np.ndarray], mask=NOISE, seed: int = 5):
-    return mw.apply(mask, mw.Table.from_frame(pa.table(columns)), seed=seed).release
+    """Release columns, also groups, which a proposed schema drops."""
+    table = mw.Table.from_frame(pa.table(columns))
+    kept = {column.name: replace(column, drop=False) for column in table.schema.columns}
+    return mw.apply(mask, replace(table, schema=table.schema.changed(kept)), seed=seed).release
 
 
 def seen(release, *names: str) -> list[np.ndarray]:
