@@ -318,3 +318,20 @@ def test_swaps_that_cannot_help_are_a_reason_in_the_verdict(folder: Path) -> Non
     assert not outcome.passed
     assert outcome.swapping is None
     assert any(reason.startswith("no exchange helps: by X, Y alone") for reason in outcome.reasons)
+
+
+def test_a_weight_in_clear_on_which_nobody_relied_is_not_judged(folder: Path) -> None:
+    table = homes()
+    column = Column("WEIGHT", "continuous", frozenset({"weight"}))
+    weights = pa.array(np.where(np.arange(len(table)) % 2, 1.5, 0.5))
+    schema = replace(table.schema, columns=(*table.schema.columns, column))
+    wider = replace(table, schema=schema, data=table.data.append_column("WEIGHT", weights))
+    mw.write(wider, folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    noise = NOISE | {"r0": 0.25}
+    found = release(plan_in(folder, noise), key=KEY, advise=False)
+    assert not found.passed
+    assert any("the weight WEIGHT leaves in clear" in reason for reason in found.not_judged)
+    relied = [one | {"match_blocks": ["REGION", "KIND", "WEIGHT"]} for one in INTRUDERS]
+    again = release(plan_in(folder, noise, intruders=relied), key=KEY, advise=False)
+    assert not any("WEIGHT" in reason for reason in again.not_judged)
