@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -125,3 +126,20 @@ def test_it_fits_one_screen_however_much_there_is(build: Build, passed: bool) ->
         if passed
         else "nothing was released"
     )
+
+
+@pytest.mark.parametrize(
+    ("wider", "said"),
+    [
+        (-0.42, "is narrower than the original's, which noise cannot make it"),
+        (-0.01, "with the card no interval is wider than the original's"),
+        (0.41, "with the card no interval is wider by more than 41%"),
+    ],
+)
+def test_an_interval_that_noise_made_narrower_is_not_called_good(
+    build: Build, wider: float, said: str
+) -> None:
+    outcome = build()
+    forecast = SimpleNamespace(formula="Y ~ X", widening={"X": wider})
+    changed = replace(outcome, utility=replace(outcome.utility, models=(), forecasts=(forecast,)))
+    assert said in " ".join(release_summary(changed).split())

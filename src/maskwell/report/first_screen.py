@@ -28,6 +28,8 @@ from .wording import (
 )
 
 MOST_SAID = 2
+TOO_NARROW = -0.05  # noise adds no knowledge, and chains of draws err by less
+NARROWER = "narrower than the original's, which noise cannot make it: the model does not fit these values"
 _NTH = {"1": "first", "2": "second", "3": "third"}
 FAR_ABOVE = (
     2.0  # times the tolerance: from there on a class of targets is told of though the whole is within it
@@ -215,7 +217,8 @@ def _headline(outcome: Any) -> tuple[str, str]:
     """Return the figure that stands for utility: the widest interval of the named models, else how far values moved."""
     if outcome.plan.card.leaves != "kept" and (widest := widest_interval(outcome.utility)):
         wider, name, formula = widest
-        return f"{wider:+.0%}", f"the widest interval of the named models with the card ({name} in {formula})"
+        said = f"the widest interval of the named models with the card ({name} in {formula})"
+        return f"{wider:+.0%}", f"{said}: {NARROWER}" if wider < TOO_NARROW else said
     moved = 2**0.5 * outcome.utility.il1s
     return f"{moved:.2f} sds", "is how far masked values moved on average"
 

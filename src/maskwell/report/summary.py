@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
-from .first_screen import learned, widest_interval
+from .first_screen import NARROWER, TOO_NARROW, learned, widest_interval
 from .wording import (
     advice_of,
     counted,
@@ -107,9 +107,11 @@ def _learned(outcome: Any) -> list[str]:
     lines = ["", "what can be learned"]
     if widest := widest_interval(outcome.utility):
         wider, name, formula = widest
-        lines += _wrapped(
-            f"with the card no interval is wider by more than {wider:.0%} ({name} in {formula})"
-        )
+        if wider < TOO_NARROW:
+            lines += _wrapped(f"the interval of {name} in {formula} is {NARROWER}")
+        else:
+            most = f"wider by more than {wider:.0%}" if wider > 0 else "wider than the original's"
+            lines += _wrapped(f"with the card no interval is {most} ({name} in {formula})")
     for said in learned(outcome.utility)[:MOST_VERDICTS]:
         lines += _wrapped(said)
     return lines
