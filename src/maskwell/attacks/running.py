@@ -17,6 +17,7 @@ from ..table import Table
 from .coding import seen_by, sure_columns
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
+from .target_blocks import TargetBlocks, target_blocks
 
 if TYPE_CHECKING:
     from .risk import Risk, Risks
@@ -73,6 +74,7 @@ class Answer:
     """An intruder's answer on a masking as he sees it, before it is marked.
 
     `known` are his records, `numbers` theirs in the truth (-1: not in it), `chosen` those that are judged (None: all).
+    With a `part` of the file `masking` is that part, numbers are of records in it, and `records` counts the whole.
     """
 
     plan: Any
@@ -82,6 +84,8 @@ class Answer:
     chosen: Ints | None
     masking: Masking
     notes: tuple[str, ...]
+    part: TargetBlocks | None = None
+    records: int = 0
 
     def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> Found:
         """Mark the answer by who owns each released row: its record, or the record that it has its values from.
@@ -96,10 +100,18 @@ class Answer:
             masking = replace(masking, given=(Release(masking.release.table, card), masking.order))
         count = len(self.known) if self.chosen is None else len(self.chosen)
         risk = score(self.plan, guess, marks, (self.known, masking.release.table), count)
-        risk = replace(risk, records=len(masking.truth), notes=(*self.notes, *risk.notes))
+        risk = replace(risk, records=self.records, notes=(*self.notes, *risk.notes))
         if hasattr(self.plan, "assessed"):
             risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
-        return Found(risk, guess, marks, self.numbers)
+        return self._in_whole(Found(risk, guess, marks, self.numbers))
+
+    def _in_whole(self, found: Found) -> Found:
+        """Return what was found in a part of the file with its records numbered as in the whole."""
+        if self.part is None:
+            return found
+        guess, marks = self.part.in_whole(found.guess, found.marks)
+        risk = replace(found.risk, table=self.part.named(found.risk.table, guess))
+        return Found(risk, guess, marks, self.part.records[found.numbers])
 
     def correct(self, owners: Ints | None = None) -> float:
         """Return how many of the links that he stands by are right, ties shared."""
@@ -127,11 +139,15 @@ def answer_of(plan: Any, whole: Masking, targets: Table | None, shared: dict[Any
         table = _with_error(table, plan, whole)
     table = masking.truth if table is whole.truth else seen.coded(table)
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
-    known = Known(table, masking.truth, numbers, sought, as_true, shared)
-    guess = plan.guess(known, masking.release, order_of(masking))
     said += _on_presence(numbers if chosen is None else chosen, masking)
     said += other_units(targets, whole.truth) if targets is not None else []
-    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said))
+    part = target_blocks(plan, masking, numbers) if as_true else None
+    if part is not None:
+        masking, shared = part.masking, {}
+        numbers, chosen = part.place[numbers], None if chosen is None else part.place[chosen]
+    known = Known(table, masking.truth, numbers, sought, as_true, shared)
+    guess = plan.guess(known, masking.release, order_of(masking))
+    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth))
 
 
 def _with_error(table: Table, plan: Any, masking: Masking) -> Table:

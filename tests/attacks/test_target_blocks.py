@@ -1,0 +1,74 @@
+"""Who looks for a sample reads the blocks of his targets alone, and answers as he does with the whole file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import maskwell as mw
+from maskwell.attacks import Sample, running
+from maskwell.attacks.running import attack_by
+
+
+def masking_of(records: int, blocks: int, *, ids: bool) -> mw.Masking:
+    """Mask two amounts in blocks."""
+    rng = np.random.default_rng(3)
+    data = {
+        "BLOCK": [f"b{i % blocks:03d}" for i in range(records)],
+        "A": np.round(rng.lognormal(3, 1, records), 1).tolist(),
+        "B": np.round(rng.normal(50, 9, records), 1).tolist(),
+    }
+    columns = [
+        mw.Column("BLOCK", "category", frozenset({"block"})),
+        mw.Column("A", "continuous", frozenset({"key"}), unit=0.1),
+        mw.Column("B", "continuous", frozenset({"key"}), unit=0.1),
+    ]
+    if ids:
+        data = {"ID": [f"p{i:05d}" for i in range(records)], **data}
+        columns = [mw.Column("ID", "text", frozenset({"id"})), *columns]
+    table = mw.Table.from_frame(pa.table(data), mw.Schema(tuple(columns)))
+    return mw.apply(mw.CorrelatedNoise(("A", "B"), sd_ratio=0.5), table, key=mw.Key.from_seed(4))
+
+
+PLANS = {
+    "best": mw.BayesIntruder(),
+    "one-to-one": mw.BayesIntruder(assignment="one-to-one"),
+    "with helpers": mw.BayesIntruder(helpers="all"),
+}
+
+
+@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("name", PLANS)
+def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch):
+    masking = masking_of(
+        800, 200 if PLANS[name].helpers else 40, ids=ids
+    )  # few to a block: all matchings are counted
+    plan = replace(PLANS[name], targets=Sample(9))
+    sizes = []
+
+    def seen(*arguments):
+        part = target_blocks(*arguments)
+        sizes.append(None if part is None else len(part.rows))
+        return part
+
+    target_blocks = running.target_blocks
+    monkeypatch.setattr(running, "target_blocks", seen)
+    some = attack_by(plan, masking)
+    assert sizes[0] is not None
+    assert 9 <= sizes[0] < 400
+    monkeypatch.setattr(running, "target_blocks", lambda *_: None)
+    whole = attack_by(plan, masking)
+    assert np.array_equal(some.guess.found, whole.guess.found)
+    assert np.array_equal(some.guess.searcher, whole.guess.searcher)
+    assert np.array_equal(some.marks.counterpart, whole.marks.counterpart)
+    assert np.array_equal(some.numbers, whole.numbers)
+    assert np.allclose(some.guess.columns["probability"], whole.guess.columns["probability"], rtol=1e-12)
+    for column in ("target_id", "linked_id", "correct", "candidates"):
+        assert some.risk.table[column].equals(whole.risk.table[column])
+    assert some.risk.rate == whole.risk.rate
+    assert some.risk.baseline == whole.risk.baseline
+    assert some.risk.records == whole.risk.records == 800
+    assert some.risk.interval == whole.risk.interval
