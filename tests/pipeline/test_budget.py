@@ -52,7 +52,7 @@ def test_costs_grow_with_targets_records_and_fields(plan: object) -> None:
 
 
 def test_where_records_compete_a_sample_is_dear_by_the_blocks_it_meets() -> None:
-    together, apart = blocks(5_000), blocks(*[50] * 100)
+    together, apart = blocks(5_000), blocks(*[50] * 1_000)
     plan = BayesIntruder(assignment="one-to-one")
     assert attack_seconds(plan, together, 100) > 0.9 * attack_seconds(plan, together, None)
     assert attack_seconds(plan, apart, 10) < 0.3 * attack_seconds(plan, apart, None)

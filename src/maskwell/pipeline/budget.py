@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, Sample
+from ..attacks.bayes.large.scaled import is_plain
+from ..attacks.coding import sure_columns
 from ..attacks.latent import EM
 from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
@@ -122,9 +124,10 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     codes, _ = block_codes(table, table, clear)
     targets = plan.eligible_records(table) if hasattr(plan, "eligible_records") else np.arange(len(table))
     size = int(codes.max(initial=0)) + 1
-    return Counts(
-        np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size), max(fields, 1)
-    )
+    every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
+    sure = set(sure_columns(card, schema, card.masked))
+    normal = all(is_plain(law) for law in card.laws if not set(law.columns) <= sure)
+    return Counts(*every, max(fields, 1), normal)
 
 
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:

@@ -12,37 +12,44 @@ from typing import Any
 
 import numpy as np
 
-from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord
+from ..attacks import BayesIntruder, Linkage, NearestRecord
 from ..attacks.bayes.helped.matchings import MATCHED_CELLS
+from ..attacks.bayes.large.scaled import LEAST_PAIRS
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
 from ..table import Floats
 
-PAIR_FIELD = {
-    "Linkage": 1e-8,  # two passes over the pairs
-    "NearestRecord": 1e-8,
-    "BayesIntruder": 1e-7,  # densities, also those of all true records of the block, for f(z)
-    "without the card": 1.2e-7,  # over the nodes of a quadrature
-    "Fingerprint": 0.0,  # sorts
-}
+LINKED, NEAREST = 1e-8, 2.5e-8  # two passes over the pairs for record linkage
+WEIGHED, CROSSED = 3e-8, 4.5e-9  # the density of a law: a field, and a field with another (correlated noise)
+BY_TREES = 1.5e-8  # normal noise, on pairs enough for trees
+UNTOLD, UNTOLD_MIXED = (
+    1.5e-7,
+    3e-6,
+)  # without the card: over the nodes of a quadrature; for laws with more unknowns
 PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
-ASSIGNED_PAIR = 1e-7  # one-to-one in a block: rounds over all pairs, or their tiles
-COMPANY_PAIR = 1.2e-5  # the ceiling in a block: chains of matchings
+ASSIGNED_PAIR = 1.3e-7  # one-to-one in a block: rounds over all pairs, or their tiles
+COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
 BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
-EM_CELL = 1.5e-9  # a pattern and a field in one step of EM
+EM_CELL = 2e-9  # a pattern and a field in one step of EM
 RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
-START = 0.05  # an attack on anything: reading codes, sorting blocks
+START = 0.05  # an attack on anything
+RECORD = 1.5e-6  # an attack on a file: codes of its blocks, ties by the key
+MASK_START = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many targets and released records each block has, and how many fields are compared."""
+    """How many targets and released records each block has, and how many fields are compared.
+
+    `normal` says that all their noise is normal, so that trees find who is near.
+    """
 
     targets: Ints
     records: Ints
     fields: int
+    normal: bool = False
 
     @property
     def total(self) -> int:
@@ -76,28 +83,30 @@ class Counts:
 
 def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     """Return what an attack by a plan costs on a sample of its targets, or on all."""
-    fields = counts.fields
-    if isinstance(plan, Fingerprint):
-        return START
+    read, cells = START + RECORD * float(counts.records.sum()), counts.pairs(sample) * counts.fields
     if isinstance(plan, Linkage):
-        used = min(fields, MOST_FIELDS)
-        return START + counts.pairs(sample) * used * PAIR_FIELD["Linkage"] + em_seconds(plan, counts, sample)
+        used = min(counts.fields, MOST_FIELDS)
+        return read + counts.pairs(sample) * used * LINKED + em_seconds(plan, counts, sample)
     if isinstance(plan, NearestRecord):
-        return START + counts.pairs(sample) * fields * PAIR_FIELD["NearestRecord"]
+        return read + cells * NEAREST
     if not isinstance(plan, BayesIntruder):
-        return START
+        return read
     if plan.prior is not None:
-        return START + counts.pairs(sample) * fields * PAIR_FIELD["without the card"]
-    competing = bool(plan.helpers) or plan.assignment == "one-to-one"
-    sought = (
-        counts.squares(sample) if competing else counts.pairs(sample)
-    )  # whole blocks, where records compete
-    weighed = (counts.squares(sample) + sought) * fields * PAIR_FIELD["BayesIntruder"]
+        return read + cells * (UNTOLD if counts.normal else UNTOLD_MIXED)
+    return read + _weighed_seconds(plan, counts, sample)
+
+
+def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) -> float:
+    """Return what who knows the law computes: densities of the pairs that he looks at, and of all for f(z)."""
+    competing = bool(plan.helpers) or plan.assignment == "one-to-one"  # then whole blocks are looked at
+    squares = counts.squares(sample)
+    sought = squares if competing else counts.pairs(sample)
+    by_trees = counts.normal and counts.whole_squares(sample) >= LEAST_PAIRS
+    each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
+    weighed = (squares + sought) * each
     if plan.helpers:
-        return START + weighed + _company_seconds(counts, sample)
-    if competing:
-        return START + weighed + counts.whole_squares(sample) * ASSIGNED_PAIR
-    return START + weighed
+        return weighed + _company_seconds(counts, sample)
+    return weighed + (counts.whole_squares(sample) * ASSIGNED_PAIR if competing else 0.0)
 
 
 def _company_seconds(counts: Counts, sample: int | None) -> float:
@@ -122,4 +131,4 @@ def step_seconds(weights: EM, counts: Counts, sample: int | None) -> float:
 
 def mask_seconds(records: int, columns: int) -> float:
     """Return what one masking costs."""
-    return records * max(columns, 1) * RECORD_COLUMN
+    return MASK_START + records * max(columns, 1) * RECORD_COLUMN

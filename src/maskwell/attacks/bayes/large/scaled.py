@@ -139,7 +139,7 @@ def scaled(
     `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
     """
     laws = laws_on(release.card, fields)
-    if _pairs(ground) < LEAST_PAIRS or not laws or not all(_is_plain(law) for law in laws):
+    if _pairs(ground) < LEAST_PAIRS or not laws or not all(is_plain(law) for law in laws):
         return None
     truth, targets = known.population, known.targets
     by_truth = [Lowered.of(law, release.table, truth) for law in laws]
@@ -162,7 +162,7 @@ def _pairs(ground: Ground) -> int:
     return int((true * np.bincount(ground.blocks.released, minlength=count))[here].sum())
 
 
-def _is_plain(law: Any) -> bool:
+def is_plain(law: Any) -> bool:
     """Whether noise is normal, the same for every record, and thin in no direction."""
     if not is_lowered(law) or not isinstance(law.noise, Normal):
         return False
