@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import maskwell as mw
@@ -16,6 +17,7 @@ from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, counts_of, sample_w
 from maskwell.pipeline.classes import Coded
 from maskwell.pipeline.costs import BOUNDED, Counts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
+from maskwell.pipeline.search_part import search_part
 from maskwell.plan import ReleasePlan
 
 from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
@@ -167,3 +169,35 @@ def test_the_default_intruders_have_the_targets_of_the_plan() -> None:
     assert all(plan.targets is None for plan in default_intruders({}).values())
     with pytest.raises(BadPlan, match="minutes is a number above 0"):
         plan_in(Path(), NOISE, budget={"minutes": 0})
+
+
+def large_table(records: int, blocks: int) -> mw.Table:
+    """Return amounts in blocks."""
+    rng = np.random.default_rng(1)
+    data = {"BLOCK": [f"b{i % blocks:04d}" for i in range(records)], "X": rng.normal(50, 9, records)}
+    columns = (
+        mw.Column("BLOCK", "category", frozenset({"block"})),
+        mw.Column("X", "continuous", frozenset({"key"})),
+    )
+    return mw.Table.from_frame(pa.table(data), mw.Schema(columns))
+
+
+def test_noise_is_searched_on_whole_blocks_of_a_large_file() -> None:
+    table = large_table(200_000, 1_000)
+    card = mw.CorrelatedNoise("X", r0=0.5).card(table)
+    part = search_part(table, {"nearest": NearestRecord(), "law": BayesIntruder()}, card)
+    assert part is not None
+    found = np.unique(part.floats("BLOCK"), return_counts=True)[1]
+    assert found.tolist() == [200] * 200  # whole, and as few as have 40,000 records
+    assert search_part(table, {"nearest": NearestRecord(match_blocks=())}, card) is None
+    assert search_part(large_table(60_000, 1_000), {"nearest": NearestRecord()}, card) is None
+    assert search_part(large_table(200_000, 10), {"nearest": NearestRecord()}, card) is None
+
+
+def test_who_finds_most_takes_part_in_the_search_first(folder: Path) -> None:
+    plan = plan_in(folder, intruders=[], budget={"minutes": 0.02}, calibrate={})
+    own, table = intruders_of(plan), table_of(plan)
+    mask = plan.mask(table.schema)
+    _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+    assert budget.part("knows the law").searched is not None
+    assert budget.part("Winkler's matcher").searched is None

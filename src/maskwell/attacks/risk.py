@@ -14,6 +14,7 @@ from ..table import Floats
 from .h_index import HIndex
 from .latent import Fit
 from .targets import Sample
+from .whole_blocks import WholeBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +61,8 @@ class Risk:
     took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
     the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
-    are a sample. `gap` is of one-to-one links: no assignment has a total score that is larger by more.
+    are a sample, of whole blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
+    total score that is larger by more.
     `ceiling` bounds what anybody can expect to find, where blocks are too large for all matchings: the interval then
     reaches to its upper end.
     """
@@ -83,6 +85,7 @@ class Risk:
     belief: Any = field(default=None, repr=False, compare=False)
     assumed: Any = field(default=None, repr=False, compare=False)
     records: int | None = None
+    effective: float | None = None
     gap: float | None = None
     ceiling: Ceiling | None = field(default=None, repr=False, compare=False)
     notes: tuple[str, ...] = ()
@@ -109,8 +112,14 @@ class Risk:
         With a bound on the ceiling it is that of what the best intruder finds: from this rate to the bound's upper end.
         """
         chosen = getattr(self.attack, "targets", None)
-        whole = not isinstance(chosen, Sample) or self.targets < chosen.sample or self.targets == self.records
-        ends = (self.rate, self.rate) if whole else wilson(min(self.rate, 1.0), self.targets)
+        if isinstance(chosen, WholeBlocks):
+            whole = self.targets == self.records
+        else:
+            whole = (
+                not isinstance(chosen, Sample) or self.targets < chosen.sample or self.targets == self.records
+            )
+        count = self.targets if self.effective is None else self.effective
+        ends = (self.rate, self.rate) if whole else wilson(min(self.rate, 1.0), count)
         if self.ceiling is not None:
             return ends[0], max(self.ceiling.high, self.rate)
         return None if whole else ends
@@ -169,6 +178,7 @@ class Risk:
             out["patterns"] = self.patterns.to_pylist()
         if self.interval is not None:
             out["interval"] = list(self.interval)
+            out |= {} if self.effective is None else {"effective_targets": self.effective}
         for name, side in (("his_record", self.his_record), ("his_values", self.his_values)):
             if side is not None:
                 out[name] = {"rate": side.rate, "expected_correct": side.expected_correct, "by": side.by}
@@ -196,8 +206,9 @@ class Risk:
         )
         if self.interval is not None and self.ceiling is None:
             low, high = self.interval
+            what = "a sample" if self.effective is None else "those of whole blocks, drawn"
             lines.append(
-                f"  the targets are a sample: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
+                f"  the targets are {what}: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
             )
         lines += self._side_lines()
         lines += [] if self.assumed is None else self.assumed.lines()
@@ -248,7 +259,7 @@ def tenths(count: float) -> str:
     return f"{round(count, 6):,.1f}"
 
 
-def wilson(rate: float, count: int, z: float = 1.959964) -> tuple[float, float]:
+def wilson(rate: float, count: float, z: float = 1.959964) -> tuple[float, float]:
     """Return Wilson's interval of a share of so many draws."""
     centre = (rate + z**2 / (2 * count)) / (1 + z**2 / count)
     half = z / (1 + z**2 / count) * np.sqrt(rate * (1 - rate) / count + z**2 / (4 * count**2))

@@ -18,6 +18,7 @@ from .coding import seen_by, sure_columns
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
 from .target_blocks import TargetBlocks, target_blocks
+from .whole_blocks import WholeBlocks
 
 if TYPE_CHECKING:
     from .risk import Risk, Risks
@@ -100,6 +101,10 @@ class Answer:
             masking = replace(masking, given=(Release(masking.release.table, card), masking.order))
         count = len(self.known) if self.chosen is None else len(self.chosen)
         risk = score(self.plan, guess, marks, (self.known, masking.release.table), count)
+        chosen = getattr(self.plan, "targets", None)
+        if isinstance(chosen, WholeBlocks):
+            right = np.where(guess.claimed, marks.share, 0.0)
+            risk = replace(risk, effective=chosen.effective(self.known, guess.searcher, right, self.records))
         risk = replace(risk, records=self.records, notes=(*self.notes, *risk.notes))
         if hasattr(self.plan, "assessed"):
             risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))

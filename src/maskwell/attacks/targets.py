@@ -14,6 +14,7 @@ from ..schema import OPEN
 from ..table import Floats, Table
 from ..tolerances import is_real
 from .contract import Ints
+from .whole_blocks import WholeBlocks
 
 DISTANCE, ROW_SUM = "distance", "row sum"
 
@@ -136,12 +137,13 @@ class Records:
         return {"numbers": list(self.numbers)}
 
 
-Choice = Sample | Quantiles | Records
+Choice = Sample | WholeBlocks | Quantiles | Records
 
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
     """Build a choice of targets from plain data."""
-    kind: Any = Sample if "sample" in data else Records if "numbers" in data else Quantiles
+    names = {"sample": Sample, "records_at_least": WholeBlocks, "numbers": Records}
+    kind: Any = next((kind for name, kind in names.items() if name in data), Quantiles)
     allowed = [item.name for item in fields(kind)]
     strange = [f"targets have no option {n!r}{nearest(n, allowed)}" for n in data if n not in allowed]
     raise_all(strange, BadPlan)

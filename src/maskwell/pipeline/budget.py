@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks import BayesIntruder, Fingerprint, Linkage, Sample
+from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Sample
 from ..attacks.bayes.large.scaled import is_plain
 from ..attacks.coding import sure_columns
 from ..attacks.latent import EM
 from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
+from ..attacks.whole_blocks import FEWEST, WholeBlocks
+from ..tolerances import MaxRate
+from .classes import AS_IT_WAS
 from .costs import Counts, attack_seconds, em_seconds, mask_seconds, step_seconds
+from .intruders import BY_THE_CARD
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
+LEAST_BLOCKS = 10  # drawn: the interval is then 15% wider than with the variance known
 HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
@@ -49,7 +54,8 @@ LEAST_STEPS = 100  # of EM
 class Part:
     """What one intruder does: how many of his targets he looks for, on the release and in each draw of a search.
 
-    Nothing for `searched` is no part in the search; `why` says why he is not tried at all.
+    Nothing for `searched` is no part in the search; `why` says why he is not tried at all. Targets are drawn by whole
+    `blocks` where these are looked at as a whole.
     """
 
     name: str
@@ -59,6 +65,7 @@ class Part:
     seconds: float
     fields: int
     why: str = ""
+    blocks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Budget:
     """What is computed, and what that costs by the table of costs, in seconds of one core.
 
     `rehearsals` says how often a changed plan may be masked and attacked by those whom the tolerance is held against,
-    for advice on what would pass.
+    for advice on what would pass; `search_records` counts the part of a large file on which the noise is searched.
     """
 
     minutes: float
@@ -75,6 +82,7 @@ class Budget:
     confirmations: int = 0
     swaps: bool = True
     rehearsals: int = 0
+    search_records: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the sizes as plain data."""
@@ -85,6 +93,7 @@ class Budget:
             "confirmations": self.confirmations,
             "swaps": self.swaps,
             "rehearsals": self.rehearsals,
+            "search_records": self.search_records,
         }
 
     def part(self, name: str) -> Part:
@@ -94,11 +103,16 @@ class Budget:
     def notes(self) -> list[str]:
         """Say who looks for a sample, and who takes no part in a search."""
         said = [
-            f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key: more is above the "
+            f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key"
+            f"{' in whole blocks' if part.blocks else ''}: more is above the "
             f"budget of {self.minutes:g} minutes ([budget])"
             for part in self.parts
             if part.sample < part.targets and not part.why
         ]
+        if self.replicates and self.search_records is not None:
+            said.append(
+                f"the noise was searched on {self.search_records:,} records: whole blocks, drawn at random"
+            )
         left = [part.name for part in self.parts if part.searched is None and not part.why]
         if self.replicates and left:
             said.append(f"tried on the release alone, not in the search for its noise: {', '.join(left)}")
@@ -117,7 +131,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
     masked = set(card.masked)
     blocks = [name for name in columns if name in schema and not schema[name].drop]
-    clear = [name for name in blocks if name not in masked]
+    clear = [name for name in blocks if name not in masked or AS_IT_WAS.format(name) in schema]
     keys = {name for name in schema.with_role("key") if not schema[name].drop and name not in clear}
     own = getattr(plan, "fields", None)
     fields = len(own) if own else len(keys if isinstance(plan, Linkage) else keys | masked)
@@ -130,26 +144,59 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     return Counts(*every, max(fields, 1), normal)
 
 
+def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:
+    """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, all in it are.
+
+    Of few blocks, and for tolerances about other figures than the rate of all, targets are drawn one by one: nothing.
+    """
+    judged = isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
+    if not judged or not isinstance(attack, BayesIntruder) or attack.targets is not None:
+        return ()
+    if attack.prior is not None or attack.error is not None or not attack.to_masked:
+        return ()
+    schema, masked = table.schema, set(card.masked)
+    columns = [name for name in attack.match_columns(schema) if name in schema and not schema[name].drop]
+    columns = [name for name in columns if name not in masked]
+    if not columns or len(np.unique(block_codes(table, table, columns)[0])) < FEWEST:
+        return ()
+    return tuple(columns)
+
+
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
     """Return the largest sample of the targets that costs no more than this, or than the least one.
 
     Where all records of one block compete a sample costs as much as all of them: then all are looked for.
     """
-    tried = np.unique(np.geomspace(min(LEAST_SAMPLE, most), most, 40).round().astype(np.int64))
+    tried = np.unique(np.geomspace(min(_least(counts), most), most, 40).round().astype(np.int64))
     sizes: list[int] = tried.tolist()
     allowed = max(seconds, HARDLY_MORE * attack_seconds(plan, counts, sizes[0]))
     return max(size for size in sizes if attack_seconds(plan, counts, size) <= allowed)
 
 
+def _least(counts: Counts) -> int:
+    """Return the least sample: in whole blocks as many as some of these have, for their variance to be known."""
+    if not counts.whole_blocks:
+        return LEAST_SAMPLE
+    return max(LEAST_SAMPLE, int(LEAST_BLOCKS * counts.total / max(np.count_nonzero(counts.targets), 1)))
+
+
 def budgeted(
-    plan: ReleasePlan, intruders: Mapping[str, Any], coded: Coded, card: NoiseCard, held: tuple[str, ...]
+    plan: ReleasePlan,
+    intruders: Mapping[str, Any],
+    coded: Coded,
+    card: NoiseCard,
+    held: tuple[str, ...],
+    part: Table | None = None,
 ) -> tuple[dict[str, Any], Budget]:
-    """Return the intruders as they are run, and what that comes to."""
+    """Return the intruders as they are run, and what that comes to; the noise is searched on all records or a part."""
     total = 60.0 * plan.budget.minutes
     counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
+    blocks = {name: drawn_blocks(plan, one, coded.table, card) for name, one in intruders.items()}
+    counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
     limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
     once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
     parts = _shared_out(limited, counts, once)
+    parts = {name: replace(part, blocks=blocks[name]) for name, part in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
     pass_seconds = mask + sum(parts[name].seconds for name in held if not parts[name].why)
@@ -159,7 +206,11 @@ def budgeted(
         rehearsals=int(ADVICE * total / max(pass_seconds, 1e-9)),
     )
     if plan.calibrate is not None:
+        if part is not None:
+            counts = {name: counts_of(one, part, card) for name, one in coded.attacks(intruders).items()}
+            mask = mask_seconds(len(part), len(card.masked))
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
+        budget = replace(budget, search_records=None if part is None else len(part))
     return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
 
 
@@ -220,7 +271,8 @@ def _on(attack: Any, part: Part) -> Any:
     """Return the attack on as many targets as his part says."""
     if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
         return attack
-    return replace(attack, targets=Sample(part.sample))
+    chosen = WholeBlocks(part.sample, part.blocks) if part.blocks else Sample(part.sample)
+    return replace(attack, targets=chosen)
 
 
 def _searched(
@@ -244,7 +296,9 @@ def _searched(
         if part.name in held and not part.why and not isinstance(intruders[part.name], Fingerprint)
     ]
     searched, left = dict[str, int](), max(seconds - mask * draws, 0.25 * seconds)
-    for place, part in enumerate(sorted(able, key=lambda part: part.seconds)):
+    for place, part in enumerate(
+        sorted(able, key=lambda part: (_strength(intruders[part.name]), part.seconds))
+    ):
         attack, count, each = intruders[part.name], counts[part.name], left / (len(able) - place) / draws
         sample = sample_within(attack, count, each, min(part.sample, SEARCH_SAMPLE))
         cost = attack_seconds(attack, count, sample)
@@ -253,6 +307,13 @@ def _searched(
             left -= cost * draws
     parts = tuple(replace(part, searched=searched.get(part.name)) for part in budget.parts)
     return replace(budget, parts=parts, replicates=replicates, confirmations=confirmations)
+
+
+def _strength(attack: Any) -> int:
+    """Order intruders by what they find: noise searched without those who find most would not hold against them."""
+    if isinstance(attack, BayesIntruder) and attack.prior is None:
+        return 0 if not attack.helpers else 3  # the ceiling is dear, and hardly above who knows the law
+    return 1 if isinstance(attack, NearestRecord) and attack.distance in BY_THE_CARD else 2
 
 
 def _may_swap(

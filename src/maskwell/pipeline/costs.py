@@ -43,13 +43,14 @@ MASK_START = 0.01
 class Counts:
     """How many targets and released records each block has, and how many fields are compared.
 
-    `normal` says that all their noise is normal, so that trees find who is near.
+    `normal` says that all their noise is normal, so that trees find who is near; `whole_blocks` that samples are.
     """
 
     targets: Ints
     records: Ints
     fields: int
     normal: bool = False
+    whole_blocks: bool = False
 
     @property
     def total(self) -> int:
@@ -61,6 +62,8 @@ class Counts:
         share = self.targets / max(self.total, 1)
         if sample is None or sample >= self.total:
             return np.asarray(self.targets > 0, dtype=np.float64)
+        if self.whole_blocks:
+            return np.where(self.targets > 0, sample / self.total, 0.0)
         return np.asarray(1.0 - (1.0 - share) ** sample)
 
     def pairs(self, sample: int | None) -> float:

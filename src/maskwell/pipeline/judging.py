@@ -80,7 +80,7 @@ class Judge:
         figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")
         if risk.interval is not None:
-            top, bottom = _unsafe_end(self.tolerance, counts, risk.ceiling)
+            top, bottom = _unsafe_end(self.tolerance, counts, risk.ceiling, risk.effective)
             end = figure_of(top, bottom)
             far = "little" if measure.at_least else "much"
             of = "; with all that can be known" if risk.ceiling is not None else " in a sample, of all"
@@ -146,7 +146,9 @@ class Judge:
         return False
 
 
-def _unsafe_end(tolerance: Any, counts: Counts, ceiling: Ceiling | None = None) -> tuple[float, float]:
+def _unsafe_end(
+    tolerance: Any, counts: Counts, ceiling: Ceiling | None = None, effective: float | None = None
+) -> tuple[float, float]:
     """Return the parts of a figure as far on the unsafe side as the sample of targets lets that of all lie.
 
     A rate has Wilson's interval, as the risk shows it, a mean h the normal one; each other share that of its count.
@@ -160,7 +162,7 @@ def _unsafe_end(tolerance: Any, counts: Counts, ceiling: Ceiling | None = None) 
     top, bottom = measure.parts(counts)
     end = measure.unsafe_end(top, bottom, float(measure.judged(counts)), ONE_SIDE)
     if isinstance(tolerance, MaxRate):
-        return wilson(min(top, 1.0), counts.targets)[1], 1.0
+        return wilson(min(top, 1.0), counts.targets if effective is None else effective)[1], 1.0
     if isinstance(tolerance, ExpectedH) and counts.h is not None and len(counts.h) > 1:
         reach = Z * float(counts.h.std(ddof=1)) / len(counts.h) ** 0.5
         return max(min(end[0], top - reach), 0.0), 1.0

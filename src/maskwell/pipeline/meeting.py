@@ -52,6 +52,7 @@ class Situation:
     budget: Budget | None = field(default=None, repr=False)
     untried: Mapping[str, str] = field(default_factory=dict, repr=False)
     keeps_key: bool = False
+    part: Table | None = field(default=None, repr=False)
 
     def drawn(self, mask: Any) -> Masking:
         """Mask by the one key of this release: the same words at every scale."""

@@ -37,7 +37,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
     with case.stages.stage("calibrate") as step:
         found = calibrate(
             case.coded.mask,
-            case.coded.table,
+            case.coded.table if case.part is None else case.part,
             searchers(case),
             case.judge.tolerance,
             over=case.judge.over,

@@ -25,6 +25,7 @@ from .noise_search import searched_noise
 from .outcome import Outcome
 from .preconditions import check_swap, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
+from .search_part import search_part
 from .stages import Progress, Stages
 from .study import check_study, study_plan
 from .verdict import compared, judged
@@ -133,7 +134,8 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
         if not judge.held:
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
         check_swap(plan, intruders, table, card)
-        intruders, budget = budgeted(plan, intruders, coded, card, judge.held)
+        part = None if plan.calibrate is None else search_part(coded.table, coded.attacks(intruders), card)
+        intruders, budget = budgeted(plan, intruders, coded, card, judge.held, part)
         untried = {part.name: part.why for part in budget.parts if part.why}
         untried |= not_possible(intruders, table, card)
     mind: list[str] = []
@@ -141,7 +143,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     if keeps_key:
         key, mind = key_of(plan, table)
     case = Situation(
-        plan, table, mask, coded, intruders, judge, key, earlier, stages, budget, untried, keeps_key
+        plan, table, mask, coded, intruders, judge, key, earlier, stages, budget, untried, keeps_key, part
     )
     return case, mind
 

@@ -43,8 +43,7 @@ def release_summary(outcome: Any) -> str:
 
 def refusal_summary(outcome: Any) -> str:
     """Return in short why a plan is refused, and what would change that."""
-    worst = outcome.after[worst_name(outcome)]
-    lines = [*_answer(outcome), f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
+    lines = [*_answer(outcome), f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
     return "\n".join(line.rstrip() for line in [*lines, *_advice(outcome), *_written(outcome)])
 
 
