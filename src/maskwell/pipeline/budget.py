@@ -208,6 +208,7 @@ def budgeted(
     if plan.calibrate is not None:
         if part is not None:
             counts = {name: counts_of(one, part, card) for name, one in coded.attacks(intruders).items()}
+            counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
             mask = mask_seconds(len(part), len(card.masked))
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
         budget = replace(budget, search_records=None if part is None else len(part))
@@ -271,8 +272,12 @@ def _on(attack: Any, part: Part) -> Any:
     """Return the attack on as many targets as his part says."""
     if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
         return attack
-    chosen = WholeBlocks(part.sample, part.blocks) if part.blocks else Sample(part.sample)
-    return replace(attack, targets=chosen)
+    return on_targets(attack, part.sample, part.blocks)
+
+
+def on_targets(attack: Any, sample: int, blocks: tuple[str, ...]) -> Any:
+    """Return the attack on a sample of its targets, in whole blocks or one by one."""
+    return replace(attack, targets=WholeBlocks(sample, blocks) if blocks else Sample(sample))
 
 
 def _searched(
@@ -285,20 +290,16 @@ def _searched(
     seconds: float,
 ) -> Budget:
     """Say who takes part in the search for the noise, on how many targets, and on how many draws."""
-    draws = SCALES * own.replicates + CONFIRMED * own.confirmations
-    part_of = min(0.5 * seconds / max(mask * draws, 1e-9), 1.0)  # of the draws: half the time is for masking
-    replicates = max(int(own.replicates * part_of), min(LEAST_REPLICATES, own.replicates))
-    confirmations = max(int(own.confirmations * part_of), min(LEAST_CONFIRMATIONS, own.confirmations))
-    draws = SCALES * replicates + CONFIRMED * confirmations
     able = [
         part
         for part in budget.parts
         if part.name in held and not part.why and not isinstance(intruders[part.name], Fingerprint)
     ]
+    able.sort(key=lambda part: (_strength(intruders[part.name]), part.seconds))
+    replicates, confirmations = _draws(own, able[:1], intruders, counts, mask, seconds)
+    draws = SCALES * replicates + CONFIRMED * confirmations
     searched, left = dict[str, int](), max(seconds - mask * draws, 0.25 * seconds)
-    for place, part in enumerate(
-        sorted(able, key=lambda part: (_strength(intruders[part.name]), part.seconds))
-    ):
+    for place, part in enumerate(able):
         attack, count, each = intruders[part.name], counts[part.name], left / (len(able) - place) / draws
         sample = sample_within(attack, count, each, min(part.sample, SEARCH_SAMPLE))
         cost = attack_seconds(attack, count, sample)
@@ -307,6 +308,27 @@ def _searched(
             left -= cost * draws
     parts = tuple(replace(part, searched=searched.get(part.name)) for part in budget.parts)
     return replace(budget, parts=parts, replicates=replicates, confirmations=confirmations)
+
+
+def _draws(
+    own: CalibratePlan,
+    strongest: list[Part],
+    intruders: Mapping[str, Any],
+    counts: Mapping[str, Counts],
+    mask: float,
+    seconds: float,
+) -> tuple[int, int]:
+    """Return on how many draws scales are judged and confirmed: as asked, or as many as half of the time has."""
+    each = mask
+    for part in strongest:
+        attack, count = intruders[part.name], counts[part.name]
+        each += attack_seconds(
+            attack, count, sample_within(attack, count, 0.0, min(part.sample, SEARCH_SAMPLE))
+        )
+    asked = SCALES * own.replicates + CONFIRMED * own.confirmations
+    part_of = min(0.5 * seconds / max(each * asked, 1e-9), 1.0)
+    replicates = max(int(own.replicates * part_of), min(LEAST_REPLICATES, own.replicates))
+    return replicates, max(int(own.confirmations * part_of), min(LEAST_CONFIRMATIONS, own.confirmations))
 
 
 def _strength(attack: Any) -> int:

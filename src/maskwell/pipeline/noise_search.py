@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..attacks import Fingerprint, Sample
-from .budget import SCALES
+from ..attacks import Fingerprint
+from .budget import SCALES, on_targets
 from .keys import keep_key
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ def searchers(case: Situation) -> dict[str, Any]:
         part = case.budget.part(name)
         if part.searched is not None:
             found[name] = (
-                plan if part.searched >= part.sample else replace(plan, targets=Sample(part.searched))
+                plan if part.searched >= part.sample else on_targets(plan, part.searched, part.blocks)
             )
     return found
 

@@ -19,7 +19,6 @@ from .wording import (
     sampled_words,
     title_of,
     tolerance_words,
-    worst_name,
 )
 
 WIDTH, HEIGHT = 100, 45
@@ -93,11 +92,10 @@ def _risk(outcome: Any) -> list[str]:
             rates += f"{percent(risk.rate):>9}"
         rates += f"{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
-    worst = after[worst_name(outcome)]
     lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
     untried = _wrapped(f"not tried: {'; '.join(after.refused)}") if after.refused else []
     untried += [line for said in not_held_words(outcome) for line in _wrapped(said)]
-    return [*lines, *untried, f"  {counted(worst.targets, 'target')}; {_floor_words(outcome)}"]
+    return [*lines, *untried, f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
 
 
 def _learned(outcome: Any) -> list[str]:
