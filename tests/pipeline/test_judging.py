@@ -152,3 +152,21 @@ def test_a_bound_on_the_ceiling_judges_rates_of_all_targets_alone(masking: mw.Ma
     assert judge(MaxRate(0.3)).not_judged(risks) == []
     assert "bounded for all targets" in judge(Ratio(2.0)).not_judged(risks)[0]
     assert sampled_words(risk) == "bounded: at most 25.0%"
+
+
+def test_who_exceeds_the_tolerance_and_is_not_held_without_a_word_leaves_it_not_judged(folder: Path) -> None:
+    limits = {
+        "limits": {"informed links": {"warn": 0.9, "fail": 0.95}, "outer links": {"warn": 0.9, "fail": 0.95}}
+    }
+    rates = release(plan_in(folder, tolerance={"max_rate": 0.9}, audit=limits), key=KEY).after
+    between = (rates["nearest"].rate + rates["informed"].rate) / 2
+    assert rates["nearest"].rate < between < rates["informed"].rate
+    named = {"max_rate": between, "intruders": ["nearest"]}
+    outcome = release(plan_in(folder, tolerance=named, audit=limits), key=KEY, advise=False)
+    assert outcome.verdict == "not judged"
+    (said,) = outcome.not_judged
+    assert said.startswith("informed: rate of correct links")
+    assert said.endswith("say why he does not count under [tolerance.not_held]")
+    excused = {"max_rate": between, "not_held": {"informed": "the card stays inside"}}
+    plan = plan_in(folder, tolerance=excused, audit=limits, output={"release": "out2", "private": "inside2"})
+    assert release(plan, key=KEY).passed

@@ -53,7 +53,7 @@ def drafted(folder: Path, data: dict[str, Any], *options: str) -> tuple[ReleaseP
 def test_a_plain_file_needs_no_decision(tmp_path: Path) -> None:
     plan, schema, said = drafted(tmp_path, columns())
     assert (schema.with_role("id"), schema.with_role("block")) == (("ID",), ("REGION",))
-    assert plan.tolerance.intruders == ("nearest, informed",)
+    assert plan.tolerance.intruders == ()  # all but the ceiling
     assert plan.tolerance.to_dict()["max_rate"] == 0.10
     assert plan.calibrate is not None
     assert plan.swap is None
@@ -202,7 +202,7 @@ def test_a_file_of_categories_alone_is_changed_at_random(tmp_path: Path) -> None
     data = {name: values for name, values in columns().items() if name in ("ID", "REGION")}
     plan, schema, said = drafted(tmp_path, data | {"TYPE": np.arange(N) % 5})
     assert plan.mask(schema).to_dict()["mask"] == "Pram"
-    assert plan.tolerance.intruders == ("knows the law",)
+    assert plan.tolerance.intruders == ()
     assert plan.calibrate is None
     assert "masked REGION TYPE" in said
     assert (plan.targets.fields, plan.targets.match_blocks) == (("REGION", "TYPE"), ())

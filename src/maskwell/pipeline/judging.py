@@ -49,18 +49,26 @@ class Standing:
 
 @dataclass(frozen=True)
 class Judge:
-    """The tolerance of a plan, and for whom it holds."""
+    """The tolerance of a plan, and for whom it holds.
+
+    `waived` are those who need not be held to it: by a reason on record, because nobody knows as much (the ceiling), or
+    because they have no figure of its kind.
+    """
 
     tolerance: Any
     held: tuple[str, ...]
     over: str
     truth: Table
+    waived: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: ReleasePlan, intruders: dict[str, Any], truth: Table) -> Judge:
         """Read it from a plan."""
         over = ALL if plan.tolerance.over == "all" else WORST_DECILE
-        return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth)
+        named = replace(plan.tolerance, intruders=())
+        usual = replace(plan, tolerance=named).held(intruders)
+        waived = tuple(name for name in intruders if name not in usual)
+        return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth, waived)
 
     def standings(self, risks: Risks) -> tuple[Standing, ...]:
         """Judge the intruders for whom the tolerance is to hold, the worst first; who was not tried is left out."""
@@ -107,7 +115,10 @@ class Judge:
         return [one.said for one in self.standings(risks) if not one.met]
 
     def not_judged(self, risks: Risks) -> list[str]:
-        """Say who is held to the tolerance and was not tried, or on a part of the targets without an interval."""
+        """Say who is held to the tolerance and was not tried, or on a part of the targets without an interval.
+
+        And who was tried, exceeds it, and is not held to it without a word on why.
+        """
         untried = {name: risks.refused.get(name, "") for name in self.held if name not in risks}
         said = [
             f"{name} is held to the tolerance and was not tried" + (f": {why}" if why else "")
@@ -118,6 +129,12 @@ class Judge:
             "nothing of the others: leave quantiles out of his targets"
             for name in self.held
             if name in risks and isinstance(getattr(risks[name].attack, "targets", None), Quantiles)
+        ]
+        said += [
+            f"{self._standing(name, risks).said}; he is not held to it: leave intruders out of [tolerance], or say why "
+            "he does not count under [tolerance.not_held]"
+            for name in risks
+            if name not in self.held and name not in self.waived and not self._standing(name, risks).met
         ]
         said += [
             f"{name} is held to the tolerance, and what he finds is bounded for all targets together alone: give finer "

@@ -11,7 +11,7 @@ from .draft_words import comment, is_word, listed, names_of, quoted
 from .questions import Question
 from .sections import FIFTEEN_PERCENT
 
-INFORMED, LAW = "nearest, informed", "knows the law"
+LAW = "knows the law"
 MANY = 20_000  # records
 TITLE = "Masked microdata"
 MOST_MODEL_TERMS, MOST_MODEL_LEVELS = 3, 10
@@ -136,17 +136,12 @@ def _input(decided: Decided, places: Places, read_as: Mapping[str, str]) -> list
 
 
 def _tolerance(decided: Decided) -> list[str]:
-    who = INFORMED if decided.amounts else LAW
     lines = comment(
-        "At most this share of the targets may be found, by whom. The audit fails where the strongest intruder finds "
-        f"{FIFTEEN_PERCENT.max_rate:.0%}, or half of those farthest out, and he finds more than the one named here."
+        "At most this share of the targets may be found, by any intruder but the ceiling, who knows everybody else. "
+        f"The audit fails where the strongest finds {FIFTEEN_PERCENT.max_rate:.0%}, or half of those farthest out."
     )
     lines.append("[tolerance]")
     lines.append(f"max_rate = {drafted_rate():.2f}  # or max_ratio, expected_h, prob_h: see docs/plan.md")
-    what = (
-        "knows the public card and compares all amounts at once" if decided.amounts else "weighs by the card"
-    )
-    lines.append(f"intruders = [{quoted(who)}]  # he {what}")
     lines.append(
         '#over = "outlying"  # judged by the tenth of the targets that lies farthest out, not by all'
     )
