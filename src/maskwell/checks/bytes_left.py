@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +23,7 @@ from .searching import found_in
 from .short_strings import Sought, found_words, words_of
 
 LONG_TEXT, LONG_NUMBER = 8, 10  # letters, or digits, from which on a string is not found by chance
+IN_NEW_IDS = 0.01  # of the ids of a release, up to which strings inside them are there by chance
 OWN_TEXTS = 0.5  # of the records: a dropped column with more different texts names people
 
 KEY, IDS, GROUPS, DROPPED, LABELS = (
@@ -128,7 +129,7 @@ def _search(evidence: Evidence) -> dict[str, set[bytes]]:
     wanted = _wanted(evidence)
     every = set().union(*wanted.values())
     with _written(evidence) as folder:
-        found = _found(folder, every)
+        found = _found(folder, every, evidence.masking.release.table)
         if any(short.words for short in _short(evidence).values()):
             evidence.once("words", lambda: words_of(evidence.masking.release.table, folder))
     return {kind: strings & found for kind, strings in wanted.items()}
@@ -154,11 +155,32 @@ def _written(evidence: Evidence) -> Iterator[Path]:
         yield place
 
 
-def _found(folder: Path, wanted: set[bytes]) -> set[bytes]:
+def _found(folder: Path, wanted: set[bytes], released: Table) -> set[bytes]:
+    """Return the strings that stand in a file more often than inside longer ids made for the release.
+
+    New ids are drawn by the key: among millions of them some hold ten digits that are an id of the truth by chance.
+    """
     found: set[bytes] = set()
     for data in _contents(folder):
-        found |= found_in(data, wanted - found)
+        times = found_in(data, wanted - found)
+        alone = set(found_in(data, times, alone=True)) if times else set()
+        inside = _inside_new_ids(set(times) - alone, released)
+        found |= {text for text, count in times.items() if text in alone or count > inside.get(text, 0)}
     return found
+
+
+def _inside_new_ids(texts: set[bytes], released: Table) -> Mapping[bytes, int]:
+    """Count how often texts stand inside longer ids of a release, as far as chance may have it; not as whole ids."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not texts or released.ids is None:
+        return {}
+    ids, listed = pc.cast(released.ids, pa.binary()).drop_null(), sorted(texts)
+    whole = pc.is_in(pa.array(listed, pa.binary()), value_set=ids).to_pylist()
+    parts = [text for text, is_whole in zip(listed, whole, strict=True) if not is_whole]
+    inside = found_in(b"\n".join(ids.to_pylist()), parts)
+    return inside if inside.total() <= IN_NEW_IDS * len(ids) else {}
 
 
 def _contents(folder: Path) -> Iterator[bytes]:

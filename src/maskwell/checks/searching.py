@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -19,24 +19,25 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads near
 Words = npt.NDArray[np.uint64]
 
 
-def found_in(data: bytes, wanted: Iterable[bytes]) -> set[bytes]:
-    """Return which of the strings (of eight letters or more) occur in some bytes.
+def found_in(data: bytes, wanted: Iterable[bytes], *, alone: bool = False) -> Counter[bytes]:
+    """Count how often strings (of eight letters or more) occur in some bytes; those that do not are left out.
 
-    A string of digits counts where no further digit stands beside it: longer numbers hold shorter ones by chance.
+    A string of digits counts where no further digit stands beside it: longer numbers hold shorter ones by chance. With
+    `alone` all count only where no letter or digit does.
     """
     by_length: dict[int, set[bytes]] = defaultdict(set)
     for one in wanted:
         if len(one) >= TAIL:
             by_length[len(one)].add(one)
-    found: set[bytes] = set()
+    found: Counter[bytes] = Counter()
     lengths = sorted(by_length, key=lambda size: -len(by_length[size]))[:MOST_LENGTHS]
     for size in lengths:
         tails = np.unique(_words(b"".join(one[-TAIL:] for one in by_length[size]))[::TAIL])
         for place in _places(data, tails):
             start = place + TAIL - size
             text = data[start : start + size] if start >= 0 else b""
-            if text in by_length[size] and not _in_a_number(data, start, size, text):
-                found.add(text)
+            if text in by_length[size] and not _is_part(data, start, size, text.isdigit(), alone):
+                found[text] += 1
                 if len(found) >= ENOUGH:
                     return found
     return found
@@ -63,9 +64,9 @@ def _hashed(words: Words) -> npt.NDArray[np.int64]:
     return ((words * _ODD) >> np.uint64(64 - _BITS)).astype(np.int64)
 
 
-def _in_a_number(data: bytes, start: int, size: int, text: bytes) -> bool:
-    """Whether digits are part of a longer number."""
-    if not text.isdigit():
-        return False
+def _is_part(data: bytes, start: int, size: int, of_number: bool, of_word: bool) -> bool:
+    """Whether a string is part of a longer number, or of a longer word."""
     beside = data[max(start - 1, 0) : start] + data[start + size : start + size + 1]
-    return any(letter in b"0123456789." for letter in beside)
+    return (of_number and any(letter in b"0123456789." for letter in beside)) or (
+        of_word and any(bytes([letter]).isalnum() for letter in beside)
+    )
