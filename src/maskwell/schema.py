@@ -51,6 +51,13 @@ class Column:
         return self.kind in ("continuous", "integer")
 
     @property
+    def may_be_known(self) -> bool:
+        """Whether somebody outside may know its values: what is sensitive, and neither block nor key, nobody does."""
+        return not self.roles & {"id", "group"} and (
+            "sensitive" not in self.roles or bool(self.roles & {"block", "key"})
+        )
+
+    @property
     def step(self) -> Fraction | None:
         """The released unit as an exact fraction; integers have unit 1 unless told otherwise."""
         if self.unit is None:

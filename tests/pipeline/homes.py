@@ -45,7 +45,7 @@ def homes(records: int = 400) -> Table:
             Column("KIND", "category", frozenset({"block"}), categories=("a", "b", "c", "d")),
             Column("X", "continuous", frozenset({"key"}), unit=1),
             Column("Y", "continuous", frozenset({"key"}), unit=1),
-            Column("SAID", "category", categories=("yes", "no")),
+            Column("SAID", "category", frozenset({"sensitive"}), categories=("yes", "no")),
         ),
         series="homes",
     )

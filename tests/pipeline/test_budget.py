@@ -109,8 +109,9 @@ def test_a_small_budget_samples_targets_and_a_large_one_none(
 
     def parts(minutes: float) -> dict[str, tuple[int, int]]:
         plan = plan_in(folder, intruders=[], budget={"minutes": minutes}, calibrate={})
-        own, table = intruders_of(plan), table_of(plan)
+        table = table_of(plan)
         mask = plan.mask(table.schema)
+        own = intruders_of(plan, table, mask.card(table))
         run, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
         for part in budget.parts:
             chosen = run[part.name].targets

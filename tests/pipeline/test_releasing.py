@@ -320,18 +320,52 @@ def test_swaps_that_cannot_help_are_a_reason_in_the_verdict(folder: Path) -> Non
     assert any(reason.startswith("no exchange helps: by X, Y alone") for reason in outcome.reasons)
 
 
-def test_a_weight_in_clear_on_which_nobody_relied_is_not_judged(folder: Path) -> None:
+def with_weight(folder: Path, *roles: str) -> None:
+    """Write the homes with a weight of two values, or a column of such with other roles."""
     table = homes()
-    column = Column("WEIGHT", "continuous", frozenset({"weight"}))
+    column = Column("WEIGHT", "continuous", frozenset(roles))
     weights = pa.array(np.where(np.arange(len(table)) % 2, 1.5, 0.5))
     schema = replace(table.schema, columns=(*table.schema.columns, column))
     wider = replace(table, schema=schema, data=table.data.append_column("WEIGHT", weights))
     mw.write(wider, folder / "homes.csv")
     (folder / "homes.toml").write_text(schema.to_toml())
-    noise = NOISE | {"r0": 0.25}
-    found = release(plan_in(folder, noise), key=KEY, advise=False)
+
+
+@pytest.mark.parametrize("roles", [("weight",), ()])
+def test_intruders_rely_on_all_that_leaves_in_clear(folder: Path, roles: tuple[str, ...]) -> None:
+    plain = release(plan_in(folder, NOISE), key=KEY, advise=False)
+    with_weight(folder, *roles)
+    found = release(plan_in(folder, NOISE), key=KEY, advise=False)
+    for name, risk in found.after.items():
+        assert risk.attack.match_blocks == ("REGION", "KIND", "WEIGHT")  # SAID is sensitive: nobody has it
+        assert risk.rate > plain.after[name].rate
+    assert not any("WEIGHT" in reason for reason in found.not_judged)
+    assert any(note.endswith("because sensitive: SAID") for note in found.notes)
+
+
+def test_fewer_blocks_than_leave_in_clear_are_not_judged_without_a_reason(folder: Path) -> None:
+    with_weight(folder, "weight")
+    few, noise = {"match_blocks": ["REGION", "KIND"]}, NOISE | {"r0": 0.25}
+    found = release(plan_in(folder, noise, targets=few), key=KEY, advise=False)
     assert not found.passed
-    assert any("the weight WEIGHT leaves in clear" in reason for reason in found.not_judged)
-    relied = [one | {"match_blocks": ["REGION", "KIND", "WEIGHT"]} for one in INTRUDERS]
-    again = release(plan_in(folder, noise, intruders=relied), key=KEY, advise=False)
-    assert not any("WEIGHT" in reason for reason in again.not_judged)
+    assert any(
+        reason.startswith("WEIGHT leaves in clear, and nearest, informed") for reason in found.not_judged
+    )
+    why = {"WEIGHT": "it is drawn anew for the release"}
+    again = release(plan_in(folder, noise, targets=few | {"not_known": why}), key=KEY, advise=False)
+    assert not again.not_judged
+    assert again.to_dict()["not_known"] == why
+    assert "taken as not known: WEIGHT" in repr(again)
+    same = release(plan_in(folder, noise, targets={"not_known": why}), key=KEY, advise=False)
+    assert same.after["nearest"].rate == again.after["nearest"].rate
+
+
+def test_a_reason_why_nobody_knows_a_column_is_asked_for(folder: Path) -> None:
+    with pytest.raises(BadPlan, match="not_known: 'SAID' needs a reason"):
+        plan_in(folder, targets={"not_known": {"SAID": " "}})
+    with pytest.raises(BadPlan, match="among match_blocks and under not_known"):
+        plan_in(folder, targets={"match_blocks": ["KIND"], "not_known": {"KIND": "why"}})
+    with pytest.raises(BadPlan, match="not_known must be a table of reasons"):
+        plan_in(folder, targets={"not_known": ["KIND"]})
+    with pytest.raises(BadPlan, match=r"\[targets\] not_known: .*'KIN'"):
+        release(plan_in(folder, targets={"not_known": {"KIN": "why"}}), key=KEY, advise=False)

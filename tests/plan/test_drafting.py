@@ -216,7 +216,8 @@ def test_those_who_compare_categories_can_be_tried(tmp_path: Path) -> None:
     data = {name: values for name, values in columns().items() if name in ("ID", "REGION")}
     plan, _, _ = drafted(tmp_path, data | {"TYPE": np.arange(N) % 5})
     table = read_input(plan)
-    assert not not_possible(intruders_of(plan), table, plan.mask(table.schema).card(table))
+    card = plan.mask(table.schema).card(table)
+    assert not not_possible(intruders_of(plan, table, card), table, card)
 
 
 def test_a_column_of_few_values_is_no_function_of_codes(tmp_path: Path) -> None:
@@ -317,7 +318,7 @@ def test_dropped_blocks_do_not_count(tmp_path: Path) -> None:
     assert schema.with_role("block", dropped=True) == ("REGION", "TRAIT0", "TRAIT1", "TRAIT2", "TRAIT3")
     assert "guessing" not in said  # 15 blocks of 400 records
     plan = (tmp_path / "plan.toml").read_text(encoding="utf-8")
-    named = [line for line in plan.splitlines() if line.startswith(("#match_blocks", "#groups"))]
+    named = [line for line in plan.splitlines() if line.startswith(("#not_known", "#groups"))]
     assert named
     assert not any(f"TRAIT{i}" in line for line in named for i in range(3))
 

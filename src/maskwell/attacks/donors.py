@@ -113,8 +113,9 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
     exchange = masking.exchange
     assert exchange is not None
     compared = set(whole.guess.figures.get("fields", ()))
+    relied_on = plan.match_columns(masking.release.table.schema) if hasattr(plan, "match_columns") else ()
     rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
-    compares_both = not compared or not compared.isdisjoint(rest)
+    compares_both = not compared or not (compared | set(relied_on)).isdisjoint(rest)
     informed = getattr(plan, "needs_law", False)
     if compares_both or informed:
         parts = [EXCHANGED] if getattr(plan, "swapped", True) else []  # a fingerprint may leave them out

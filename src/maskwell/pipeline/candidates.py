@@ -246,4 +246,6 @@ def _fewer(section: Mapping[str, Any], dropped: tuple[str, ...]) -> dict[str, An
     for key in ("match_blocks", "fields", "groups"):
         if isinstance(out.get(key), list):
             out[key] = [name for name in out[key] if name not in dropped]
+    if isinstance(out.get("not_known"), dict):
+        out["not_known"] = {name: why for name, why in out["not_known"].items() if name not in dropped}
     return out

@@ -9,18 +9,26 @@ from typing import TYPE_CHECKING, Any
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks
 from ..attacks.running import attack_by
 from ..errors import BadPlan, NoLaw
+from .known_columns import on_known_columns
 from .stages import Step
 
 if TYPE_CHECKING:
+    from ..card import NoiseCard
     from ..masking import Masking
     from ..plan import ReleasePlan
+    from ..table import Table
 
 BY_THE_CARD = ("noise", "posterior")  # distances of the nearest-record intruder that need the card
 
 
-def intruders_of(plan: ReleasePlan) -> dict[str, Any]:
+def named_intruders(plan: ReleasePlan) -> dict[str, Any]:
     """Return the intruders by name: those of the plan, or the default ones."""
     return dict(plan.intruders) if plan.intruders else default_intruders(plan.targets.shared)
+
+
+def intruders_of(plan: ReleasePlan, table: Table, card: NoiseCard) -> dict[str, Any]:
+    """Return the intruders by name, each with the columns in clear on which he relies (see `known_columns`)."""
+    return on_known_columns(named_intruders(plan), plan, table, card)
 
 
 def intruders_beside(plan: Linkage) -> dict[str, Any]:

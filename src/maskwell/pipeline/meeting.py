@@ -18,7 +18,7 @@ from ..keystream import Key
 from ..masking import Masking, apply
 from ..tolerances import MaxRate, Ratio
 from .classes import Coded
-from .intruders import attacked
+from .intruders import attacked, named_intruders
 from .judging import Judge, Standing
 from .outcome import Attempt
 from .stages import Stages
@@ -251,9 +251,10 @@ def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Mas
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         try:
-            attack = replace(
-                case.intruders[name], targets=None
-            )  # swaps against a sample would protect it alone
+            # Against a sample, swaps would protect it alone. Their blocks are those of the plan: what else leaves in
+            # clear is what they part the amounts from.
+            blocks = named_intruders(case.plan)[name].match_blocks
+            attack = replace(case.intruders[name], targets=None, match_blocks=blocks)
             return swap(masking, attack, tolerance, **options)
         except BadPlan:
             if case.plan.swap is not None:

@@ -149,6 +149,7 @@ class Outcome:
             "plan": self.plan.to_dict(),
             "held": list(self.held),
             "not_held": dict(self.plan.tolerance.not_held),
+            "not_known": dict(self.plan.targets.not_known),
             "budget": None if self.budget is None else self.budget.to_dict(),
             "floor": self.floor.to_dict(),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
@@ -173,6 +174,8 @@ class Outcome:
         lines += _wrapped(f"by {', '.join(self.held)}", "              ")
         for name, reason in self.plan.tolerance.not_held.items():
             lines += _wrapped(f"not held: {name} ({reason})", "              ")
+        for name, reason in self.plan.targets.not_known.items():
+            lines += _wrapped(f"taken as not known: {name} ({reason})", "              ")
         lines += [
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
         ]

@@ -185,7 +185,7 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
     mask = plan.mask(table.schema)
     card = mask.card(table)
     coded = Coded.of(table, mask)
-    intruders = intruders_of(plan)
+    intruders = intruders_of(plan, table, card)
     for own in coded.attacks(intruders).values():
         own.eligible_records(coded.table)
     judge = Judge.of(plan, intruders, coded.table)

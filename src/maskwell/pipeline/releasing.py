@@ -17,9 +17,10 @@ from ..keystream import Key
 from ..plan import ReleasePlan
 from .budget import budgeted
 from .classes import Coded
-from .intruders import card_risk, intruders_of
+from .intruders import card_risk, intruders_of, named_intruders
 from .judging import Judge
 from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_of, refused_before
+from .known_columns import sensitive_words
 from .meeting import Situation, meet
 from .noise_search import searched_noise
 from .outcome import Outcome
@@ -127,13 +128,13 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
         mask = plan.mask(table.schema)
         card = mask.card(table)
         coded = Coded.of(table, mask)
-        intruders = intruders_of(plan)
+        intruders = intruders_of(plan, table, card)
         for own in coded.attacks(intruders).values():
             own.eligible_records(coded.table)
         judge = Judge.of(plan, intruders, coded.table)
         if not judge.held:
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
-        check_swap(plan, intruders, table, card)
+        check_swap(plan, named_intruders(plan), table, card)
         part = None if plan.calibrate is None else search_part(coded.table, coded.attacks(intruders), card)
         intruders, budget = budgeted(plan, intruders, coded, card, judge.held, part)
         untried = {part.name: part.why for part in budget.parts if part.why}
@@ -185,7 +186,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         card_risk=card_risk(found.after),
         budget=case.budget,
         held=case.judge.held,
-        notes=(*_budget_notes(case), *notes, *masking.notes),
+        notes=(*_budget_notes(case), *sensitive_words(case.table, masking.card), *notes, *masking.notes),
     )
     if verdict.passed or not advise or despite is not None:
         return outcome

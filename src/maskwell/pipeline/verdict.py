@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from ..attacks import Fingerprint
 from ..errors import MaskwellError, MaskwellWarning
+from .known_columns import unrelied_reasons
 from .reassembly import group_reasons
 
 if TYPE_CHECKING:
@@ -56,31 +56,11 @@ def judged(
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
-        *weight_reasons(case, masking, risks),
+        *unrelied_reasons(
+            case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
+        ),
     )
     return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
-
-
-def weight_reasons(case: Situation, masking: Masking, risks: Risks) -> list[str]:
-    """Name the weights that leave in clear and on which nobody who is held to the tolerance relied.
-
-    A weight is a cell of the design in disguise: who knows it searches among fewer records than were searched here.
-    """
-    table = masking.release.table
-    held = [risks[name] for name in case.judge.held if name in risks]
-    tried = [risk for risk in held if not isinstance(risk.attack, Fingerprint)]
-    used = {name for risk in tried for name in (*risk.fields, *risk.attack.match_columns(table.schema))}
-    clear = [
-        name
-        for name in table.schema.with_role("weight")
-        if name not in used and name not in masking.card.masked and len(set(table.floats(name).tolist())) > 1
-    ]
-    return [
-        f"the weight {name} leaves in clear, and no intruder held to the tolerance relied on it: name it among the "
-        "match_blocks of [targets], make it coarser, or drop it"
-        for name in clear
-        if tried
-    ]
 
 
 def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collection[str] = ()) -> Audit:

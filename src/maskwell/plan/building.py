@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 def section_data(section: Any) -> dict[str, Any]:
     """Return a section as plain data; what is not set is left out."""
     values = {item.name: getattr(section, item.name) for item in fields(section)}
-    return {name: plain(value) for name, value in values.items() if value not in (None, "")}
+    return {name: plain(value) for name, value in values.items() if value not in (None, "", {})}
 
 
 def unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
@@ -121,6 +121,7 @@ _WORDS: dict[Any, str] = {
     tuple[str, ...]: "a list of column names",
     tuple[str | tuple[str, ...], ...]: "a list of column names, or of lists of those to be crossed",
     dict[str, dict[str, float]]: 'a table such as { "informed links" = { warn = 0.1, fail = 0.15 } }',
+    Mapping[str, str]: "a table of reasons",
     tuple[float, ...]: "a list of numbers",
     float | tuple[float, ...]: "a number or a list of numbers",
     tuple[tuple[float, ...], ...]: "a list of lists of numbers",

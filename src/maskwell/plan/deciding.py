@@ -102,8 +102,13 @@ class Decided:
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """The columns by which an intruder can match for sure: blocks that leave as they are."""
-        return tuple(name for name in self.schema.with_role("block") if name not in self.changed)
+        """The columns by which an intruder can match for sure: all that leaves as it is and that he may know."""
+        moved = {*self.amounts, *self.changed, *(total for total, _ in self.sums)}
+        return tuple(
+            c.name
+            for c in self.schema.columns
+            if not c.drop and c.name not in moved and c.may_be_known and self.codes(c.name).any()
+        )
 
     @property
     def rest(self) -> tuple[str, ...]:

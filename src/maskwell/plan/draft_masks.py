@@ -169,7 +169,7 @@ def _clear(decided: Decided) -> list[str]:
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
-        "or drop columns in the schema. Intruders can then rely on the others only: see match_blocks in [targets]."
+        "or drop columns in the schema. Intruders then rely on the others only."
     )
     lines += _pram(columns, active=False)
     lines += comment(
@@ -224,10 +224,11 @@ def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
 
 
 def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
-    """Return the block without which guessing finds least."""
+    """Return the category without which guessing finds least."""
     rest = [name for name in decided.blocks if name not in chosen]
-    shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in rest}
-    return min(rest, key=lambda name: shares[name], default=None)
+    able = [name for name in rest if name in decided.categories]
+    shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in able}
+    return min(able, key=lambda name: shares[name], default=None)
 
 
 def alone_share(decided: Decided, hidden: Sequence[str]) -> float:

@@ -86,8 +86,7 @@ def floor_question(decided: Decided) -> Question | None:
     ways = []
     if columns:
         ways.append(
-            f"drop {names_of(columns)} in the schema, or switch on the mask Pram for them in the plan, with "
-            "match_blocks"
+            f"drop {names_of(columns)} in the schema, or switch on the mask Pram for them in the plan"
         )
     if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
@@ -197,14 +196,13 @@ def _targets(decided: Decided) -> list[str]:
         lines.append(f"fields = {listed(decided.changed)}  # compared, by the chances that they were changed")
         lines.append("match_blocks = []  # nobody can rely on what is changed at random")
     if blocks:
-        hidden = telling(decided) or list(decided.categories[:1])
-        rest = [name for name in blocks if name not in hidden]
         lines.append(
             "#largest_target_block = 7  # only records in blocks of at most so many; else all records"
         )
-        lines.append(
-            f"#match_blocks = {listed(rest)}  # known for sure; else every column with the role block"
+        lines += comment(
+            "Intruders rely on all that leaves in clear. Nobody outside knows one of them? Say why (on record):"
         )
+        lines.append(f'#not_known = {{ {quoted(blocks[-1])} = "..." }}')
     if len(decided.table) >= MANY:
         lines.append("#sample = 5000  # so many targets drawn at random: faster; rates then have an interval")
     return lines if len(lines) > 2 else []
@@ -263,7 +261,7 @@ def _formula(decided: Decided) -> str:
 
 
 def _utility(decided: Decided) -> list[str]:
-    few = decided.blocks[:2]
+    few = [name for name in decided.schema.with_role("block") if name not in decided.changed][:2]
     if not few:
         return []
     lines = ["# Means are compared within the groups of every column with the role block, or of these only:"]

@@ -115,18 +115,33 @@ class SwapPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsPlan:
-    """Whom the intruders are after, and the columns on which they rely and by which they compare."""
+    """Whom the intruders are after, and the columns on which they rely and by which they compare.
+
+    Without `match_blocks` they rely on every column that leaves in clear, but for sensitive ones and those under
+    `not_known`, each with a reason why nobody outside knows it, which goes on record.
+    """
 
     largest_target_block: int | None = None
     target_blocks: tuple[str, ...] | None = None
     match_blocks: tuple[str, ...] | None = None
     fields: tuple[str, ...] | None = None
     sample: int | None = None
+    not_known: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         from ..attacks import Linkage
 
         Linkage(**self.shared)
+        problems = [
+            f"not_known: {name!r} needs a reason, which goes on record"
+            for name, reason in self.not_known.items()
+            if not reason.strip()
+        ]
+        both = [name for name in self.match_blocks or () if name in self.not_known]
+        problems += [
+            f"{name!r} is among match_blocks and under not_known: take it out of one" for name in both
+        ]
+        raise_all(problems, BadPlan)
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -134,7 +149,7 @@ class TargetsPlan:
         from ..attacks import Sample
 
         out = {item.name: getattr(self, item.name) for item in fields(self)}
-        sample = out.pop("sample")
+        sample, _ = out.pop("sample"), out.pop("not_known")
         out["targets"] = None if sample is None else Sample(sample)
         return {name: value for name, value in out.items() if value is not None}
 

@@ -161,9 +161,12 @@ def every_reason(outcome: Any) -> tuple[str, ...]:
 
 
 def not_held_words(outcome: Any) -> list[str]:
-    """Say against whom the plan does not hold the tolerance, with the reason it gives."""
-    given = outcome.plan.tolerance.not_held
-    return [f"not held to the tolerance by the plan: {name} ({reason})" for name, reason in given.items()]
+    """Say against whom the plan does not hold the tolerance, and what it takes as not known, with its reasons."""
+    given, columns = outcome.plan.tolerance.not_held, outcome.plan.targets.not_known
+    said = [f"not held to the tolerance by the plan: {name} ({reason})" for name, reason in given.items()]
+    return said + [
+        f"taken as known to no intruder by the plan: {name} ({why})" for name, why in columns.items()
+    ]
 
 
 def sampled_words(risk: Risk) -> str:
