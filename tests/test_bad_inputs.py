@@ -645,7 +645,7 @@ def test_row_19_mixed_booleans_are_asked_about(desk: Desk) -> None:
 
 def test_row_21_blocks_of_one_record_are_counted(desk: Desk) -> None:
     file = desk.put("survey.csv", csv_text(planted("REGION", {7: "east", 30: "west"})))
-    assert "records alone in their block ('REGION', 'SEX'): 2" in done(desk.run("inspect", file)).out
+    assert "records alone in their block (of REGION, SEX): 2" in done(desk.run("inspect", file)).out
     schema = desk.put(
         "schema.toml", SCHEMA.replace('["north", "south"]', '["north", "south", "east", "west"]')
     )

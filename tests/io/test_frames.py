@@ -249,3 +249,10 @@ def test_text_codes_in_numbers_become_missing_with_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         from_native(pa.table({"n": ["1", "2"]}), schema).to_frame()
+
+
+def test_groups_that_a_proposed_schema_drops_are_told() -> None:
+    frame = pa.table({"hid": np.repeat(np.arange(60), 4), "income": np.arange(240.0) ** 1.5})
+    with pytest.warns(MaskwellWarning, match="the one proposed drops hid"):
+        table = Table.from_frame(frame)
+    assert table.schema["hid"].drop

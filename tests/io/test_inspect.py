@@ -608,7 +608,7 @@ def test_blocks_of_one_record():
     z[0] = None
     alone = finding(proposed(x=x, y=y, z=z), "small-blocks")
     assert alone.column is None
-    assert alone.text.startswith("records alone in their block ('x', 'y', 'z'): 4;")
+    assert alone.text.startswith("records alone in their block (of x, y, z): 4;")
 
 
 def test_many_blocks_do_not_overflow(rng):
@@ -786,3 +786,11 @@ def test_any_text_gives_a_usable_proposal(columns):
     proposal = propose(raw)
     assert Schema.from_toml(proposal.to_toml()) == proposal.schema
     assert len(conform(raw, proposal.schema, Source())) == 5
+
+
+def test_numbers_that_a_time_gives_are_no_group(rng):
+    trend = np.sort(rng.integers(0, 30, RECORDS))
+    listed = rng.permutation(np.arange(40, 400))[:30][trend]
+    proposal = proposed(trend=trend, listed=listed)
+    assert (proposal.schema["listed"].roles, proposal.schema["listed"].drop) == (frozenset(), True)
+    assert "the same for all records with one trend" in finding(proposal, "group").text

@@ -356,7 +356,8 @@ def test_fewer_blocks_than_leave_in_clear_are_not_judged_without_a_reason(folder
     assert not again.not_judged
     assert again.to_dict()["not_known"] == why
     assert "taken as not known: WEIGHT" in repr(again)
-    same = release(plan_in(folder, noise, targets={"not_known": why}), key=KEY, advise=False)
+    places = {"release": "out again", "private": "inside again"}
+    same = release(plan_in(folder, noise, targets={"not_known": why}, output=places), key=KEY, advise=False)
     assert same.after["nearest"].rate == again.after["nearest"].rate
 
 

@@ -398,3 +398,28 @@ def test_the_intruders_named_are_those_who_attack() -> None:
     from maskwell.pipeline.intruders import default_intruders
 
     assert tuple(default_intruders({})) == DEFAULT_INTRUDERS
+
+
+def test_what_most_records_compute_from_others_is_dropped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(12)
+    earned, hours = rng.integers(100, 900, N), rng.integers(5, 60, N)
+    other = rng.lognormal(7, 1, N).round().astype(int)
+    total = earned + other + np.where(np.arange(N) % 50, 0, 7777)
+    more = {
+        "EARNED": earned,
+        "HOURS": hours,
+        "OTHER": other,
+        "TOTAL": total,
+        "HOURLY": (earned / hours).round(4),
+    }
+    _, schema, said = drafted(tmp_path, columns(**more))
+    assert schema["TOTAL"].drop
+    assert schema["HOURLY"].drop
+    assert "HOURLY: EARNED over HOURS in 100.0% of the records: dropped" in " ".join(said.split())
+    assert "TOTAL: a sum or difference of" in said
+
+
+def test_columns_that_are_the_same_for_all_are_named_among_those_in_clear(tmp_path: Path) -> None:
+    drafted(tmp_path, columns(ROUND=np.full(N, 7)))
+    text = " ".join((tmp_path / "plan.toml").read_text(encoding="utf-8").replace("\n# ", " ").split())
+    assert "(and ROUND, the same for all records)" in text

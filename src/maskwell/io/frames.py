@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import BadInput, raise_all
+from ..errors import BadInput, MaskwellWarning, raise_all
 from ..schema import Schema
 from ..table import Table
 from .columnar import clean_arrow, raw_from_arrow, warn_of_text_codes
@@ -16,12 +17,32 @@ from .raw import Raw
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .inspect import Proposal
+
 
 def from_native(frame: Any, schema: Schema | None = None) -> Table:
     """Make a table of a pandas, polars, pyarrow or duckdb frame; without a schema one is proposed."""
-    from . import conform_raw
+    from . import conform_proposed, conform_raw, proposal_of
 
-    return conform_raw(raw_from_native(frame), schema)
+    raw = raw_from_native(frame)
+    if schema is not None:
+        return conform_raw(raw, schema)
+    proposal = proposal_of(raw)
+    _warn_of_groups(proposal)
+    return conform_proposed(raw, proposal)
+
+
+def _warn_of_groups(proposal: Proposal) -> None:
+    """Say which groups and weights a proposed schema keeps inside: whoever gave a frame expects its columns."""
+    found = {one.column: one.kind for one in proposal.findings if one.kind in ("group", "weight")}
+    named = [column.name for column in proposal.schema.columns if column.drop and column.name in found]
+    if named:
+        warnings.warn(
+            f"no schema was given, and the one proposed drops {', '.join(named)} (groups of records, or weights that "
+            "are missing or not positive in places): give a schema that says what they are",
+            MaskwellWarning,
+            stacklevel=4,
+        )
 
 
 def to_native(table: Table) -> Any:

@@ -285,8 +285,10 @@ def _file_findings(drafts: Sequence[Draft]) -> list[Finding]:
     blocks = [draft.facts for draft in drafts if "block" in draft.column.roles]
     alone = _alone(blocks) if blocks else 0
     if alone:
-        listed = ", ".join(repr(facts.name) for facts in blocks)
-        text = f"records alone in their block ({listed}): {alone:,}; merge categories, or use fewer blocks?"
+        listed = ", ".join(facts.name for facts in blocks)
+        text = (
+            f"records alone in their block (of {listed}): {alone:,}; merge categories, or use fewer blocks?"
+        )
         found.append(Finding(None, "small-blocks", text))
     return found
 

@@ -45,12 +45,16 @@ THREE_ANSWERS = (
     'roles = ["group"] with drop = true. The id of each record? Then roles = ["id"]. An amount? Then '
     'kind = "integer" with roles = ["key"]'
 )
+NO_AMOUNT = THREE_ANSWERS.split(" An amount?")[0] + (
+    ' A category? Then kind = "category" with roles = ["block"], without drop'
+)  # of texts
 AN_AMOUNT = 'An amount? Then roles = ["key"], without drop'
 
 
 def with_roles(drafts: list[Draft]) -> list[Draft]:
     """Propose roles; columns that may identify or weigh are found before amounts are."""
     drafts = [_with_group(_without_names(draft)) for draft in drafts]
+    drafts = [_with_times(draft, drafts) for draft in drafts]
     scores = [_id_score(draft) for draft in drafts]
     best = int(np.argmax(scores)) if any(scores) else None
     drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
@@ -88,19 +92,45 @@ def _with_group(draft: Draft) -> Draft:
     if not _is_nominal(draft) or repeats <= 0:
         return draft
     few, named = facts.distinct <= MOST_NUMBER_CATEGORIES, says_id(facts.name, facts.label)
-    is_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
-    if few and draft.column.kind == "category" and not is_unit:
+    named_unit = facts.distinct >= FEWEST_UNITS and says_unit(facts.name)
+    if few and draft.column.kind == "category" and not named_unit:
         text = "named like an id, with few values: taken for a category"
         is_asked = named and facts.distinct > 2
         return draft.asked("named-id", text, otherwise=THREE_ANSWERS) if is_asked else draft
     if repeats < FEW_REPEATS * facts.records and named:
         return draft  # an id with faults
-    why = "named like a group of records" if is_unit else _group_reason(facts, named)
+    why = "named like a group of records" if named_unit else _group_reason(facts, named)
     if not why:
         return draft
     text = f"{why}, with values that repeat: taken for a group, and dropped"
+    bare, answers = replace(draft, findings=()), NO_AMOUNT if facts.shape == "text" else THREE_ANSWERS
+    return bare.as_text("group", text, otherwise=answers, roles=frozenset({"group"}), drop=True)
+
+
+def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
+    """Take no number for a group that a time or an amount beside it gives; it stays dropped, and is asked about."""
+    facts = draft.facts
+    is_named = says_id(facts.name, facts.label) or says_group(facts.name) or says_unit(facts.name)
+    if "group" not in draft.column.roles or is_named or facts.shape != "number":
+        return draft
+    of = next((other.facts.name for other in drafts if _gives(other.facts, facts)), None)
+    if of is None:
+        return draft
+    text = f"the same for all records with one {of}, so that noise on each would average out: dropped"
     bare = replace(draft, findings=())
-    return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset({"group"}), drop=True)
+    return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset(), drop=True)
+
+
+def _gives(time: Facts, facts: Facts) -> bool:
+    """Whether a column named as a time or an amount, with values that repeat, gives another."""
+    if time is facts or time.shape != "number" or not says_amount(time.name) or time.missing:
+        return False
+    if time.distinct < FEWEST_RUNS or time.present < LEAST_RUN * time.distinct:
+        return False
+    codes, values = time.category_codes, facts.category_codes
+    first = np.full(time.distinct, -1, np.int64)
+    first[codes[::-1]] = values[::-1]
+    return bool(np.array_equal(first[codes], values))
 
 
 def _group_reason(facts: Facts, named: bool) -> str:

@@ -18,13 +18,14 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear, stand_together
+from .near_identities import near_ratio, near_sum
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..io.inspect import Proposal
     from ..io.raw import Raw
-    from ..table import Table
+    from ..table import Floats, Table
 
 Sum = tuple[str, tuple[tuple[str, float], ...]]
 
@@ -159,7 +160,10 @@ def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: I
     from ..attacks import Fingerprint, attack
 
     table = _table(raw, proposal.schema)
-    decided = Decided(proposal, table, sums, tuple(questions))
+    told = tuple(
+        one for one in proposal.findings if one.kind != "small-blocks"
+    )  # the floor is told in its place
+    decided = Decided(replace(proposal, findings=told), table, sums, tuple(questions))
     if not decided.amounts and not decided.changed:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
     masked = (*decided.amounts, *(total for total, _ in sums), *decided.changed)
@@ -373,19 +377,27 @@ def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -
     values = np.column_stack([amounts, *codes]) if names else np.empty((0, 0))
     values = values[~np.isnan(values).any(axis=1)]
     answers: list[Answer] = []
-    kept = list(range(len(names) + len(others)))
+    kept, every = list(range(len(names) + len(others))), (*names, *others)
     for i in reversed(range(len(names))):
         if names[i] in fixed or len(values) < 5 * max(len(kept), FEWEST_VALUES):
             continue
-        by = nearly_linear(values, i, [j for j in kept if j != i])
-        if by:
+        said = _tie(values, i, [j for j in kept if j != i], every, len(names))
+        if said:
             kept.remove(i)
-            listed = ", ".join((*names, *others)[j] for j in by)
-            taken = f"nearly determined by {listed}: dropped, as noise would leave that tie as it is"
+            taken = f"{said}: dropped, as noise would leave that tie as it is"
             question = Question(names[i], taken, "Wanted in the release? Then drop one of those in its place")
             made = replace(proposal.schema[names[i]], drop=True, roles=frozenset())
             answers.append(Answer(made, "near-duplicate", question))
     return answers[::-1]
+
+
+def _tie(values: Floats, i: int, others: list[int], names: tuple[str, ...], amounts: int) -> str:
+    """Say by which other columns an amount is nearly determined; nothing where it is not."""
+    if by := nearly_linear(values, i, others):
+        return f"nearly determined by {', '.join(names[j] for j in by)}"
+    numbers = [j for j in others if j < amounts]
+    found = near_sum(values, i, numbers, names) or near_ratio(values, i, numbers, names)
+    return "" if found is None else f"{found.said} in {found.share:.1%} of the records"
 
 
 def _are_numbers(labels: Iterable[str]) -> bool:

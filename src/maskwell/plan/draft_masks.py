@@ -161,9 +161,11 @@ def _clear(decided: Decided) -> list[str]:
     if not names or decided.floor is None:
         return []
     floor = decided.floor
+    same = [name for name in _unmasked(decided) if not decided.codes(name).any()]
+    beside = f" (and {names_of(same)}, the same for all records)" if same else ""
     lines = comment(
-        f"These leave as they are: {clear_words(decided)}. An intruder who knows them relies on them: together they "
-        f"tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
+        f"These leave as they are: {clear_words(decided)}{beside}. An intruder who knows them relies on them: together "
+        f"they tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
     )
     columns = telling(decided) or list(names[:1])
     remain = f"{alone_share(decided, columns):.1%} remain"
@@ -176,6 +178,16 @@ def _clear(decided: Decided) -> list[str]:
         'Other ways: classes of categories (mask = "Grouping"), or noise on ordered codes (mask = "CodeNoise").'
     )
     return lines
+
+
+def _unmasked(decided: Decided) -> list[str]:
+    """Return the columns that leave as they are, constant ones too."""
+    masked = {*decided.amounts, *decided.changed, *(total for total, _ in decided.sums)}
+    return [
+        c.name
+        for c in decided.schema.columns
+        if not c.drop and c.name not in masked and not c.roles & {"id", "group"}
+    ]
 
 
 def clear_words(decided: Decided) -> str:

@@ -1,0 +1,240 @@
+"""Identities that hold for most records, though not for all: totals with some faults, ratios, scaled differences.
+
+Sums: y = c0 + c1 x1 + ... + ck xk for most records. The few x are chosen one by one, by their correlation with what is
+left, and those that the relation does not need are taken out again; each time the coefficients come from least trimmed
+squares (Rousseeuw 1984; concentration steps of Rousseeuw and Van Driessen 2006): least squares on the records that fit
+best, again and again. Ratios and products: log y = c + a log x1 + b log x2 with a, b = 1 or -1, c the median of what is
+left. A relation counts where it is exact but for rounding in four of five records that tell something (those with the
+most frequent value of y do not), and y varies by far more than rounding, so that it is no chance.
+
+Chosen where exact identities (`io.identities`) and least squares (`dependence.nearly_linear`) find nothing: noise on
+all members would leave the tie as it is, and who knows it averages the noise out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..io.identities import decimal_unit
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+MOST_TERMS, MOST_TRIED = 5, 10  # of a sum, and columns that are tried on the way: likely ones that are none
+LEAST_SHARE = 0.8  # of the records that tell something
+FEWEST = 50  # such records
+KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
+STEPS = 12  # of concentration: they come to rest after a few
+LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
+FINEST = 1e-9  # of the size of y: columns without a unit are equal to so much
+SCREENED = 1_000  # records that are looked at before all are
+RIDGE = (
+    1e-10  # of the variance, so that copies among the columns do no harm; one refinement takes its bias away
+)
+HOPELESS = 0.02  # sds of y, by which half the records are off with all columns at once: a few do no better
+NEAR = 0.05  # of logarithms: what a ratio may be off in half the records, to be looked at closely
+
+
+@dataclass(frozen=True, slots=True)
+class NearIdentity:
+    """A relation that most records obey: `place` is the column it gives, by `parts`, in a `share` of the records."""
+
+    place: int
+    parts: tuple[int, ...]
+    share: float
+    said: str
+
+
+def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
+    """Return a sum of a few others that gives a column in most records, if there is one."""
+    some, rest = _thinned(values), [j for j in others if j != place]
+    if not rest or not _is_near(some, place, rest):
+        return None
+    chosen, left = list[int](), some[:, place] - np.median(some[:, place])
+    while rest and len(chosen) < MOST_TRIED:
+        chosen.append(max(rest, key=lambda j: _likeness(left, some[:, j])))
+        rest.remove(chosen[-1])
+        coefficients = _trimmed(some, place, chosen)
+        left = some[:, place] - _fitted(some, chosen, coefficients)
+        if _share(some, place, chosen, coefficients) < LEAST_SHARE:
+            continue
+        needed = _needed(some, place, chosen)
+        coefficients = _trimmed(values, place, needed)
+        share = _share(values, place, needed, coefficients)
+        if share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
+            return NearIdentity(
+                place, tuple(needed), share, _sum_words([names[j] for j in needed], coefficients)
+            )
+    return None
+
+
+def _is_near(values: Floats, place: int, others: Sequence[int]) -> bool:
+    """Whether all others together come near a column in half the records."""
+    off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others)))
+    return bool(np.median(off) < HOPELESS * np.std(values[:, place]))
+
+
+def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
+    """Leave out, one by one, the columns without which the relation holds as often."""
+    needed = list(chosen)
+    for j in chosen:
+        fewer = [one for one in needed if one != j]
+        if fewer and _share(values, place, fewer, _trimmed(values, place, fewer)) >= LEAST_SHARE:
+            needed = fewer
+    return needed
+
+
+def _sum_words(names: list[str], coefficients: Floats) -> str:
+    if len(names) > 1:
+        return f"a sum or difference of {', '.join(names)}"
+    is_copy = abs(coefficients[0] - 1) < FINEST and abs(coefficients[1]) < FINEST
+    return f"equal to {names[0]}" if is_copy else f"{names[0]} on another scale"
+
+
+def near_ratio(
+    values: Floats, place: int, others: Sequence[int], names: Sequence[str]
+) -> NearIdentity | None:
+    """Return two others whose ratio or product, times a constant, gives a positive column in most records."""
+    positive = [j for j in others if j != place and np.mean(values[:, j] > 0) > 0]
+    for first, second, sign in _ratio_candidates(_thinned(values)[::2], place, positive):
+        share = _ratio_share(values, place, first, second, sign)
+        if share >= LEAST_SHARE:
+            word = "times" if sign > 0 else "over"
+            return NearIdentity(place, (first, second), share, f"{names[first]} {word} {names[second]}")
+    return None
+
+
+# Sums.
+
+
+def _thinned(values: Floats) -> Floats:
+    return values[:: max(1, -(-len(values) // SCREENED))]
+
+
+def _likeness(left: Floats, x: Floats) -> float:
+    """Return how well a column goes with what is left, by the middle of the records: faults are far out."""
+    spread = np.abs(left - np.median(left))
+    usual = spread <= np.quantile(spread, 0.95)
+    a, b = left[usual] - left[usual].mean(), x[usual] - x[usual].mean()
+    size = float(np.sqrt((a @ a) * (b @ b)))
+    return abs(float(a @ b)) / size if size > 0 else 0.0
+
+
+def _fitted(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floats:
+    return np.asarray(values[:, list(chosen)] @ coefficients[:-1] + coefficients[-1])
+
+
+def _trimmed(values: Floats, place: int, chosen: Sequence[int]) -> Floats:
+    """Return coefficients (the constant last) by least trimmed squares, from all records on."""
+    x, y = values[:, list(chosen)], values[:, place]
+    kept = np.ones(len(values), bool)
+    coefficients = np.zeros(len(chosen) + 1)
+    for _ in range(STEPS):
+        coefficients = _least_squares(x[kept], y[kept])
+        off = np.abs(y - x @ coefficients[:-1] - coefficients[-1])
+        again = off <= np.partition(off, int(KEPT * (len(off) - 1)))[int(KEPT * (len(off) - 1))]
+        if np.array_equal(again, kept):
+            break
+        kept = again
+    return _rounded(coefficients)
+
+
+def _least_squares(x: Floats, y: Floats) -> Floats:
+    """Return slopes and constant by normal equations in sds, refined once: far quicker than by singular values."""
+    centre, middle = x.mean(axis=0), float(y.mean())
+    scale = x.std(axis=0)
+    scale[scale == 0] = 1.0
+    design, left = (x - centre) / scale, y - middle
+    gram = design.T @ design
+    gram[np.diag_indices_from(gram)] += RIDGE * len(x)
+    slopes = np.linalg.solve(gram, design.T @ left)
+    slopes += np.linalg.solve(gram, design.T @ (left - design @ slopes))
+    slopes = slopes / scale
+    return np.append(slopes, middle - float(centre @ slopes))
+
+
+def _rounded(coefficients: Floats) -> Floats:
+    """Put coefficients on three digits where they are that to a millionth: they were meant so."""
+    meant = np.array([float(f"{c:.3g}") for c in coefficients])
+    near = np.abs(coefficients - meant) <= 1e-6 * np.maximum(np.abs(coefficients), 1.0)
+    return np.where(near, meant, coefficients)
+
+
+def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floats) -> float:
+    """Return the share of telling records that obey a sum; 0 where these are few or y hardly varies."""
+    y = values[:, place]
+    members = [place, *chosen]
+    allowed = _rounding(values, members, np.array([1.0, *np.abs(coefficients[:-1])]))
+    obeys = np.abs(y - _fitted(values, chosen, coefficients)) <= allowed
+    return _telling_share(values, members, obeys, allowed)
+
+
+def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> float:
+    told = values[:, members[0]] != _mode(values[:, members[0]])
+    if np.count_nonzero(told) < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
+        return 0.0
+    return float(np.mean(obeys[told]))
+
+
+def _mode(x: Floats) -> float:
+    support, counts = np.unique(x, return_counts=True)
+    return float(support[np.argmax(counts)])
+
+
+def _rounding(values: Floats, members: Sequence[int], sizes: Floats) -> float:
+    """Return by how much a sum may be off for rounding: half a unit of each member, times its coefficient."""
+    y = values[:, members[0]]
+    finest = FINEST * float(np.abs(y).max(initial=0.0))
+    units = np.array([decimal_unit(values[:, j]) or finest for j in members])
+    return float(0.5 * (units * sizes).sum() * (1 + 1e-9) + finest)
+
+
+# Ratios.
+
+
+def _ratio_candidates(values: Floats, place: int, others: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return pairs whose ratio (-1) or product (1) goes with a column in half the records, by a screen of some."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(values > 0, np.log(values), np.nan)
+    found = []
+    for first in others:
+        left = (logs[:, place] - logs[:, first])[:, None]
+        for sign in (-1, 1):
+            level = _are_level(left - sign * logs[:, list(others)]) & (np.nanstd(logs[:, place]) > NEAR)
+            found += [
+                (first, second, sign)
+                for second, is_level in zip(others, level, strict=True)
+                if is_level and (second > first if sign > 0 else second != first)
+            ]
+    return found
+
+
+def _are_level(left: Floats) -> Bools:
+    """Return whether the middle half of each column, where it is known, lies close together."""
+    known, ordered = (
+        np.count_nonzero(~np.isnan(left), axis=0),
+        np.sort(left, axis=0),
+    )  # unknown ones come last
+    at = np.arange(left.shape[1])
+    lower, upper = ordered[known // 4, at], ordered[np.maximum(3 * known // 4 - 1, 0), at]
+    return np.asarray((known >= FEWEST) & (upper - lower < NEAR))
+
+
+def _ratio_share(values: Floats, place: int, first: int, second: int, sign: int) -> float:
+    """Return the share of records with positive members whose ratio or product, times a constant, gives y."""
+    members = [place, first, second]
+    some = values[(values[:, members] > 0).all(axis=1)]
+    if len(some) < FEWEST:
+        return 0.0
+    y, given = some[:, place], some[:, first] * some[:, second] ** float(sign)
+    constant = float(np.median(y / given))
+    meant = float(f"{constant:.3g}")
+    constant = meant if abs(constant - meant) < 0.005 * meant else constant
+    units = [decimal_unit(some[:, j]) or FINEST for j in members]
+    relative = sum(unit / (2 * some[:, j]) for unit, j in zip(units[1:], members[1:], strict=True))
+    allowed = units[0] / 2 + (relative + 1e-6) * np.abs(constant * given)  # single precision has six digits
+    return _telling_share(some, members, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
