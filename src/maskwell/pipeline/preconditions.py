@@ -36,10 +36,13 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import ReleasePlan
     from ..table import Table
+    from .classes import Coded
     from .costs import Counts
+    from .judging import Judge
     from .meeting import Situation
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
+MANY_COLUMNS = 15  # with noise: a trial on few records then takes up to minutes
 FLOOR_CHECK = "fingerprint floor"  # of the audit
 FINGERPRINT = "fingerprint alone"  # who looks at it, where the plan has nobody of that kind
 NOT_ATTACKED = "not tried: the release is refused before any noise is drawn"
@@ -64,6 +67,17 @@ def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dic
             except (BadPlan, BadInput) as error:
                 raise BadPlan([f"{name}: {problem}" for problem in error.problems]) from None
     return found
+
+
+def is_refused_anyway(
+    plan: ReleasePlan, judge: Judge, intruders: Mapping[str, Any], coded: Coded, card: NoiseCard
+) -> bool:
+    """Whether trials would be dear (noise on many columns) and the fingerprint floor refuses the release whatever."""
+    if len(card.masked) <= MANY_COLUMNS or plan.swap is not None:
+        return False
+    floor = floor_of(coded.mask, coded.table, next(iter(coded.attacks(intruders).values())))
+    too_high = floor.rate > _audit_limit(plan) or judge.hopeless(dict(intruders), floor.rate)
+    return too_high and not floor.floor.spared
 
 
 def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, card: NoiseCard) -> None:
@@ -194,7 +208,7 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
             f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
         )
         allowed.append(limit)
-    fails = _audit_limit(case)
+    fails = _audit_limit(case.plan)
     if sure.rate > fails:
         reasons.append(f"{_found(sure)}; the audit fails from {fails:.2%} on")
         allowed.append(fails)
@@ -237,10 +251,10 @@ def _tolerated(case: Situation) -> float:
     return 1.0 if limit is None else float(limit)
 
 
-def _audit_limit(case: Situation) -> float:
+def _audit_limit(plan: ReleasePlan) -> float:
     from ..checks.catalogue import checks
 
-    own = case.plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
+    own = plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
     known = next(check.limits.fail for check in checks() if check.name == FLOOR_CHECK)
     limit = known if own is None else own
     return 1.0 if limit is None else float(limit)

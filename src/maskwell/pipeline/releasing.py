@@ -24,7 +24,7 @@ from .known_columns import sensitive_words
 from .meeting import Situation, meet
 from .noise_search import searched_noise
 from .outcome import Outcome
-from .preconditions import check_swap, not_possible, refused_at_once
+from .preconditions import check_swap, is_refused_anyway, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .search_part import search_part
 from .stages import Progress, Stages
@@ -138,7 +138,8 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
         part = None if plan.calibrate is None else search_part(coded.table, coded.attacks(intruders), card)
         intruders, budget = budgeted(plan, intruders, coded, card, judge.held, part)
         untried = {part.name: part.why for part in budget.parts if part.why}
-        untried |= not_possible(intruders, table, card)
+        if not is_refused_anyway(plan, judge, intruders, coded, card):
+            untried |= not_possible(intruders, table, card)
     mind: list[str] = []
     keeps_key = key is None and earlier is None  # it is ours to keep, whether this leaves or not
     if keeps_key:
