@@ -135,6 +135,20 @@ def test_a_model_that_cannot_be_fitted_is_a_reason_and_no_example(tmp_path: Path
     assert "PAY ~ W" not in page
 
 
+def test_a_model_whose_chains_do_not_agree_is_a_reason() -> None:
+    from maskwell.pipeline.verdict import unfitted
+    from maskwell.plan import ModelPlan
+    from maskwell.utility import ModelUtility
+
+    masking = mw.apply(mw.IndependentNoise(("PAY",), variance_ratio=0.3), workers(), seed=1)
+    model = ModelPlan(formula="RENT ~ PAY")
+    found = ModelUtility("RENT ~ PAY", "gaussian", refused="no adjusted fit: the chains did not agree")
+    assert unfitted(model, masking) == unfitted(model, masking, [ModelUtility("PAY ~ 1", "gaussian")]) == ""
+    assert unfitted(model, masking, [found]).endswith(
+        "to the release: no adjusted fit: the chains did not agree"
+    )
+
+
 def test_a_logarithm_is_that_of_the_noise(tmp_path: Path) -> None:
     log = {
         "mask": "IndependentNoise",

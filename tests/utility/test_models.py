@@ -171,3 +171,30 @@ def test_a_gap_that_another_record_brought_is_left_out() -> None:
     assert found.adjusted_records <= int((both[0] & both[1]).sum())
     sigma = found.adjusted[found.names.index("sigma")]
     assert 0.3 < sigma < 0.9
+
+
+def test_intervals_of_draws_are_compared_with_those_that_trust_the_model_too():
+    rng = np.random.default_rng(3)
+    x = rng.lognormal(0, 0.7, 400)
+    y = np.exp(np.log(x) * (1 + 0.5 * rng.standard_normal(400)))  # the farther out, the more scatter
+    columns = (Column("x", "continuous", KEY, unit=0.001), Column("y", "continuous", KEY, unit=0.001))
+    table = Table.from_frame(
+        pa.table({"x": np.round(x + 0.01, 3), "y": np.round(y + 0.01, 3)}), Schema(columns)
+    )
+    mask = IndependentNoise(("x",), variance_ratio=0.2, transform="log")
+    model = compare(apply(mask, table, seed=1), models=[Model("log(y) ~ log(x)")]).models[0]
+    assert model.adjusted_by == "fit"
+    assert any("an interval of log(x) that allows for it is" in note for note in model.notes)
+    assert dict(zip(model.names, model.widening, strict=True))["log(x)"] > 0  # by robust errors it was below
+
+
+def test_chains_that_do_not_agree_are_drawn_again_and_then_refused(monkeypatch):
+    drawn = []
+    lost = room._is_lost
+    monkeypatch.setattr(
+        room, "_is_lost", lambda found: bool(drawn.append(found.draws) or lost(found) or True)
+    )
+    masking = apply(IndependentNoise(("x",), variance_ratio=0.3), table_of(300), seed=1)
+    with pytest.raises(BadPlan, match="the chains of the adjusted fit did not agree after 3,000 draws"):
+        room._drawn(Model("b ~ x", family="logit"), masking.release, 0)
+    assert len(drawn) == 2

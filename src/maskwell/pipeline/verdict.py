@@ -51,7 +51,7 @@ def judged(
         found = audited(case, masking, risks, left_out)
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
-    unfit = [said for model in case.plan.models if (said := unfitted(model, masking))]
+    unfit = [said for model in case.plan.models if (said := unfitted(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
     not_judged = (
         *case.judge.not_judged(risks),
@@ -81,8 +81,11 @@ def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collectio
         )
 
 
-def unfitted(model: ModelPlan, masking: Masking) -> str:
-    """Say why a model of the plan cannot be fitted to the release by whoever has the card; nothing where it can."""
+def unfitted(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:
+    """Say why a model of the plan cannot be fitted to the release by whoever has the card; nothing where it can.
+
+    Refused before any draw, or drawn for the comparison by chains that did not agree.
+    """
     from ..analysis.fitting import DRAW, DROP, fit_refusal
 
     tries = (
@@ -90,7 +93,10 @@ def unfitted(model: ModelPlan, masking: Masking) -> str:
         for missing in (DRAW, DROP)
     )
     first = next(tries)
-    return f"{model.formula}: cannot be fitted to the release: {first}" if first and next(tries) else ""
+    why = (
+        first if first and next(tries) else next((one.refused for one in measured if _is_of(one, model)), "")
+    )
+    return f"{model.formula}: cannot be fitted to the release: {why}" if why else ""
 
 
 def too_wide(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:

@@ -12,12 +12,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
-from ..analysis.corrections.ordinary import family_of, fit_ordinary
+from ..analysis.corrections.ordinary import Ordinary, family_of, fit_ordinary
 from ..analysis.corrections.reading import Asked, arrays, read_formula
 from ..analysis.corrections.result import corrected
 from ..analysis.dropping import without_ends
@@ -28,19 +28,25 @@ from ..laws.chained import combined_of
 from ..masking import Release
 from ..masking.results import Integers
 from ..schema import OPEN
-from ..table import Table
+from ..table import Floats, Table
 from .models import Model, ModelUtility, floats
 from .sides import Sides
 from .summed import with_totals
 
+if TYPE_CHECKING:
+    from ..analysis import Posterior
+
 FITTED = 1_500  # records of a sampled fit: some seconds
+SIGMA = "sigma"  # no coefficient: its error depends on the tails
 LOST = 1.2  # R-hat from which on chains of a fit tell nothing
+UNEQUAL = 1.25  # times the error that trusts the model: beyond it records scatter unequally
 MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignored
 SLIGHT = (
     0.01  # share at a limit times the noise's share of the variance: the attenuation is off by less than this
 )
 REFUSALS = (BadPlan, BadInput, NoLaw)
 CHAINS, DRAWS, WARMUP = 2, 400, 200
+LONGER = 5  # times as many draws where chains did not agree: what then does not is said not to be fitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,10 @@ class Estimated:
     by: str = ""
     notes: tuple[str, ...] = ()
     sample: Integers | None = field(default=None, repr=False)
+    plain_errors: tuple[
+        float, ...
+    ] = ()  # of an ordinary fit, where the model is trusted: all records scatter alike
+    trusts_model: bool = False  # draws from a posterior: its errors hold where all records scatter alike
 
 
 def model_utilities(sides: Sides, models: Sequence[Model], seed: int) -> tuple[ModelUtility, ...]:
@@ -104,6 +114,7 @@ def _utility(sides: Sides, model: Model, seed: int) -> ModelUtility:
             tables = _both(sides, found.sample)
             original = _fitted(model, tables[0], seed)
         found = _matched(found, original)
+        original = _comparable(original, found)
     except REFUSALS as refusal:
         refused = f"no adjusted fit: {'; '.join(refusal.problems)}"
     naive, notes = _naive(model, tables[1], original, seed)
@@ -126,6 +137,26 @@ def _utility(sides: Sides, model: Model, seed: int) -> ModelUtility:
         refused=refused,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _comparable(original: Estimated, found: Estimated) -> Estimated:
+    """Return the original with errors of the kind that the adjusted fit has, and say where the two kinds differ."""
+    if not found.trusts_model or not original.plain_errors:
+        return original
+    ratios = {
+        name: robust / plain
+        for name, robust, plain in zip(original.names, original.errors, original.plain_errors, strict=True)
+        if plain > 0 and name != SIGMA
+    }
+    name = max(ratios, key=lambda one: ratios[one], default="")
+    if not name or ratios[name] < UNEQUAL:
+        return replace(original, errors=original.plain_errors)
+    said = (
+        f"records scatter unequally about this model: an interval of {name} that allows for it is {ratios[name]:.1f} "
+        "times as wide in the original as one that does not. Those of fit(...) do not, and are compared with the "
+        "latter: by so much they are too narrow, with noise or without"
+    )
+    return replace(original, errors=original.plain_errors, notes=(*original.notes, said))
 
 
 def _both(sides: Sides, sample: Integers) -> tuple[Table, Table]:
@@ -171,9 +202,21 @@ def _fitted(model: Model, table: Table, seed: int) -> Estimated:
     problem = arrays(named, asked, np.ones(len(table)), ())
     found = fit_ordinary(problem.data, family)
     names, estimates, covariance = corrected(problem.names, found.estimates, found.joint, family)
+    trusted = corrected(problem.names, found.estimates, _trusting(found, len(problem)), family)[2]
     with np.errstate(invalid="ignore"):
-        errors = floats(np.sqrt(np.diag(covariance)))
-    return Estimated(names, floats(estimates), errors, len(problem), "an ordinary fit", problem.notes)
+        errors, plain = (floats(np.sqrt(np.diag(one))) for one in (covariance, trusted))
+    return Estimated(
+        names, floats(estimates), errors, len(problem), "an ordinary fit", problem.notes, plain_errors=plain
+    )
+
+
+def _trusting(found: Ordinary, records: int) -> Floats:
+    """Return the covariance of coefficients and residual variance where records are normal and scatter alike."""
+    joint = np.zeros_like(found.joint)
+    p = len(found.coefficients)
+    joint[:p, :p] = found.covariance
+    joint[p:, p:] = 2 * found.variance**2 / records
+    return joint
 
 
 def _adjusted(sides: Sides, model: Model, seed: int) -> Estimated:
@@ -226,17 +269,15 @@ def _of(found: Any, *notes: str) -> Estimated:
 
 
 def _drawn(model: Model, release: Release, seed: int) -> Estimated:
-    """Fit by draws, few of them: the estimate's own error is then a twentieth of its sd."""
-    from ..analysis import fit
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = fit(
-            model.formula, release, family=model.family, naive=False, seed=seed, progress=False,
-            chains=CHAINS, draws=DRAWS, warmup=WARMUP,
-        )  # fmt: skip
-    if float(np.nanmax(found.diagnostics.r_hat)) > LOST:
-        raise BadPlan("the chains of the adjusted fit did not agree: fit(...) with more draws tells more")
+    """Fit by draws, few of them (the estimate's own error is then a twentieth of its sd), more where chains differ."""
+    found = _fit(model, release, seed, 1)
+    if _is_lost(found):
+        found = _fit(model, release, seed, LONGER)
+    if _is_lost(found):
+        raise BadPlan(
+            f"the chains of the adjusted fit did not agree after {LONGER * (DRAWS + WARMUP):,} draws each: less noise "
+            "on its columns, or a simpler model"
+        )
     rows = list(found.summary())
     notes = (
         [] if found.converged else ["the draws of the adjusted fit are few: its last digits are uncertain"]
@@ -248,7 +289,23 @@ def _drawn(model: Model, release: Release, seed: int) -> Estimated:
         len(release),
         "fit",
         tuple(notes),
+        trusts_model=True,
     )
+
+
+def _fit(model: Model, release: Release, seed: int, times: int) -> Posterior:
+    from ..analysis import fit
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(
+            model.formula, release, family=model.family, naive=False, seed=seed, progress=False,
+            chains=CHAINS, draws=times * DRAWS, warmup=times * WARMUP,
+        )  # fmt: skip
+
+
+def _is_lost(found: Posterior) -> bool:
+    return float(np.nanmax(found.diagnostics.r_hat)) > LOST
 
 
 def _columns(model: Model, table: Table) -> tuple[str, ...]:
