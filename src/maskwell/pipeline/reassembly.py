@@ -10,6 +10,7 @@ group stands together where
 
 S grows from the column that is most often the same within groups, and every other column is tried alone (a telephone
 that two of five households share, where the others have their own); the S that puts most records together counts.
+Beside equal values there are others that point to companions (see `group_links`): the way that tells most counts.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from .group_links import companions
 
 if TYPE_CHECKING:
     from ..masking import Masking
@@ -43,7 +46,7 @@ class Reassembly:
 
     `groups` counts those of which two or more records are released, `records` their records; `together` and
     `records_together` those whose members stand together by the released values of `columns`. `leaves` says whether
-    the column itself is in the release.
+    the column itself is in the release, `how` by what else than equal values they are told.
     """
 
     column: str
@@ -53,6 +56,7 @@ class Reassembly:
     together: int
     records_together: int
     columns: tuple[str, ...]
+    how: str = ""
 
     @property
     def share(self) -> float:
@@ -73,6 +77,11 @@ class Reassembly:
                 f"{self.column} leaves and puts the records of {self.groups:,} groups together: {alone}; drop it "
                 "(drop = true in the schema)"
             )
+        if self.how:
+            return (
+                f"{self.column} is dropped, but {self.share:.1%} of the records in its groups are told together with "
+                f"one of their own by {self.how}: drop, mask or coarsen what tells it; {alone}"
+            )
         return (
             f"{self.column} is dropped, but {_listed(self.columns)} put {self.together:,} of {self.groups:,} groups "
             f"({self.share:.1%} of their records) together again: drop, mask or coarsen some of them; {alone}"
@@ -89,6 +98,7 @@ class Reassembly:
             "records_together": self.records_together,
             "share": self.share,
             "columns": list(self.columns),
+            "how": self.how,
         }
 
 
@@ -104,8 +114,47 @@ def group_reasons(masking: Masking) -> tuple[str, ...]:
 
 
 def reassembly(masking: Masking, column: str) -> Reassembly:
-    """Count the groups of a column that the released values put together."""
-    return _counted(masking.truth, masking.release.table, masking.order, column)
+    """Count the groups of a column that the released values put together, by equal values or by other ways."""
+    found = _counted(masking.truth, masking.release.table, masking.order, column)
+    if not found.groups or found.leaves:
+        return found
+    return _by_companions(masking, found)
+
+
+def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
+    """Return what tells more records together: equal values, or another way."""
+    released, column = masking.release.table, found.column
+    group = _numbered(
+        _codes(masking.truth, column)[masking.order], masking.truth.array(column), masking.order
+    )
+    several = np.bincount(group) >= 2
+    names = [name for name in released.names if name not in (column, released.schema.id_column)]
+    numbers = {name: released.values([name])[:, 0] for name in names if released.schema[name].is_number}
+    clear = [name for name in names if name not in numbers]
+    shared = [name for name in clear if _share_alike(_codes(released, name), group, several) >= SHARED]
+    blocks = np.zeros(len(group), np.int64)
+    for name in shared:
+        code = _codes(released, name)
+        blocks = np.unique(blocks * (int(code.max()) + 1) + code, return_inverse=True)[1]
+    for way in companions(numbers, group, blocks):
+        count = round(way.share * found.records)
+        if count > found.records_together:
+            together = len(np.unique(group[way.told]))
+            found = replace(
+                found, together=together, records_together=count, columns=way.columns, how=way.how
+            )
+    return found
+
+
+def coverage_words(table: Table) -> list[str]:
+    """Say how companions were looked for, and how they were not, where a table has groups."""
+    named = [column.name for column in table.schema.columns if "group" in column.roles]
+    return [
+        f"whether the records of one {name} are put together again was looked at by equal released values, by "
+        "likeness, by values of one record in another's column, by shares that add up in pairs, and by order, one at "
+        "a time; not by several of these at once, nor by relations of another kind"
+        for name in named
+    ]
 
 
 def sure_reassemblies(table: Table, clear: Sequence[str]) -> tuple[Reassembly, ...]:

@@ -26,6 +26,7 @@ from .noise_search import searched_noise
 from .outcome import Outcome
 from .preconditions import check_swap, is_refused_anyway, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
+from .reassembly import coverage_words
 from .search_part import search_part
 from .stages import Progress, Stages
 from .study import check_study, study_plan
@@ -34,6 +35,7 @@ from .verdict import compared, judged
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..calibration import Calibration
+    from ..masking import Masking
 
 Texts = Mapping[
     str, str | Callable[[Path], str]
@@ -187,13 +189,18 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         card_risk=card_risk(found.after),
         budget=case.budget,
         held=case.judge.held,
-        notes=(*_budget_notes(case), *sensitive_words(case.table, masking.card), *notes, *masking.notes),
+        notes=(*_budget_notes(case), *_assumptions(case, masking), *notes, *masking.notes),
     )
     if verdict.passed or not advise or despite is not None:
         return outcome
     from .advising import advised
 
     return replace(outcome, advice=advised(case, found, verdict, floor))
+
+
+def _assumptions(case: Situation, masking: Masking) -> list[str]:
+    """Say what the figures take for granted."""
+    return [*sensitive_words(case.table, masking.card), *coverage_words(case.table)]
 
 
 def _budget_notes(case: Situation) -> list[str]:
