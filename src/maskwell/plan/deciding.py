@@ -36,6 +36,7 @@ MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compa
 NEIGHBOURS = 5
 RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
+WRITTEN = re.compile(r"-?\d+(\.\d{1,2})?")
 SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
 KEPT_ROLES = frozenset({"id", "group", "weight"})
 
@@ -222,6 +223,8 @@ def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
         if "weight" in column.roles:
             continue  # a code is no weight, and few weights lie far from the rest
         codes = [float(code) for code in tomllib.loads(finding.suggestion)["missing"]]
+        if not all(map(WRITTEN.fullmatch, (f"{code:.15g}" for code in codes))):
+            continue  # nobody writes a code with many decimals
         shown = ", ".join(f"{code:.15g}" for code in codes)
         values = _table(raw, proposal.schema).values([column.name])
         if min(np.count_nonzero(values == code) for code in codes) < RARE:

@@ -234,7 +234,6 @@ def _ratio_share(values: Floats, place: int, first: int, second: int, sign: int)
     constant = float(np.median(y / given))
     meant = float(f"{constant:.3g}")
     constant = meant if abs(constant - meant) < 0.005 * meant else constant
-    units = [decimal_unit(some[:, j]) or FINEST for j in members]
-    relative = sum(unit / (2 * some[:, j]) for unit, j in zip(units[1:], members[1:], strict=True))
-    allowed = units[0] / 2 + (relative + 1e-6) * np.abs(constant * given)  # single precision has six digits
+    unit = decimal_unit(y) or 0.0
+    allowed = unit / 2 * (1 + FINEST) + 1e-6 * np.abs(constant * given)  # single precision has six digits
     return _telling_share(some, members, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
