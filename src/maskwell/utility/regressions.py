@@ -298,10 +298,11 @@ def _fit(model: Model, release: Release, seed: int, times: int) -> Posterior:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return fit(
+        found: Posterior = fit(
             model.formula, release, family=model.family, naive=False, seed=seed, progress=False,
             chains=CHAINS, draws=times * DRAWS, warmup=times * WARMUP,
         )  # fmt: skip
+    return found
 
 
 def _is_lost(found: Posterior) -> bool:
