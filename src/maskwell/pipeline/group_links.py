@@ -81,7 +81,7 @@ def _told(at: Codes, guess: Codes, score: Floats, group: Codes, way: Way, sought
     ends = np.append(np.flatnonzero(np.diff(score[order]) > 0) + 1, len(order))
     lot, start = max(FEWEST, int(LOT * len(order))), 0
     while start < len(order):
-        end = int(ends[min(np.searchsorted(ends, min(start + lot, len(order))), len(ends) - 1)])
+        end = int(ends[np.searchsorted(ends, min(start + lot, len(order)))])
         if end - start < FEWEST or right[end] - right[start] < RIGHT * (end - start):
             break
         start = end
@@ -123,16 +123,17 @@ def _nearest(x: Floats, at: Codes) -> tuple[Codes, Floats]:
     """Return the nearest other record of some, and its distance over that of the second nearest."""
     from scipy.spatial import cKDTree
 
-    distance, found = cKDTree(x).query(x[at], k=min(3, len(x)))
+    answer = cKDTree(x).query(x[at], k=min(3, len(x)))
+    distance, found = np.asarray(answer[0], np.float64), np.asarray(answer[1], np.int64)
     own = found == at[:, None]
     own[~own.any(axis=1), -1] = True  # equal records: the last of them is left out in place of itself
     rest = np.argsort(own, axis=1, kind="stable")[:, :-1]
-    distance, found = (np.take_along_axis(part, rest, axis=1) for part in (distance, found))
+    distance, found = np.take_along_axis(distance, rest, axis=1), np.take_along_axis(found, rest, axis=1)
     if distance.shape[1] < 2:
-        return found[:, 0].astype(np.int64), np.zeros(len(at))
+        return found[:, 0], np.zeros(len(at))
     with np.errstate(divide="ignore", invalid="ignore"):
         score = np.where(distance[:, 1] > 0, distance[:, 0] / distance[:, 1], 1.0)
-    return found[:, 0].astype(np.int64), score
+    return found[:, 0], score
 
 
 # Pointers and shares.
