@@ -197,8 +197,9 @@ def test_noise_is_searched_on_whole_blocks_of_a_large_file() -> None:
 
 def test_who_finds_most_takes_part_in_the_search_first(folder: Path) -> None:
     plan = plan_in(folder, intruders=[], budget={"minutes": 0.02}, calibrate={})
-    own, table = intruders_of(plan), table_of(plan)
+    table = table_of(plan)
     mask = plan.mask(table.schema)
+    own = intruders_of(plan, table, mask.card(table))
     _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
     assert budget.part("knows the law").searched is not None
     assert budget.part("Winkler's matcher").searched is None
