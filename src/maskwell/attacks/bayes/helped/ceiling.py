@@ -58,7 +58,8 @@ class Ceiling:
     """A bound on what anybody can expect to find, with its interval (95%) and what it rests on.
 
     `rate` is the bound as measured on `targets` of `cells` neighbourhoods, in each of which the records of `told` units
-    are told at most; `sampled` of these were matched by draws, `converged` tells whether all chains agree.
+    are told at most; `sampled` of these were matched by draws, `converged` tells whether all chains agree. `at_random`
+    says that records exchanged values, which the bound takes for exchanges at random in the card's share.
     """
 
     rate: float
@@ -69,6 +70,7 @@ class Ceiling:
     told: int
     sampled: int
     converged: bool
+    at_random: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only."""
@@ -77,6 +79,7 @@ class Ceiling:
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
         failed = "" if self.converged else "; NOT CONVERGED: give more draws in Sampling"
+        failed += "; it takes directed swaps for exchanges at random" if self.at_random else ""
         return [
             "",
             f"  nobody can expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, over "
@@ -111,6 +114,7 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
         TOLD,
         sum(not one.is_exact for one in seen.values()),
         all(one.is_converged for one in seen.values()),
+        place.pairing.share > 0,
     )
 
 
