@@ -49,9 +49,9 @@ class Assignment:
     gap: float
 
 
-def on_gap(gap: float) -> str:
+def on_gap(gap: float, better: str = "a total score larger") -> str:
     """Say how near the best an assignment is proved to be."""
-    return f"one-to-one: no assignment within blocks has a total score larger by more than {max(gap, LEAST_GAP):.0e}"
+    return f"one-to-one: no assignment within blocks has {better} by more than {max(gap, LEAST_GAP):.0e}"
 
 
 @dataclass(frozen=True, slots=True)
