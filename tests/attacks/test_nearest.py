@@ -109,16 +109,17 @@ ONE = {"assignment": "one-to-one"}
 @pytest.mark.parametrize(
     "options", [{}, {"direction": "to_original"}, {"distance": "gower"}, {"distance": "noise"}]
 )
-@pytest.mark.parametrize("thinned", [False, True])
-def test_blocks_that_cannot_be_held_are_assigned_as_well(masking, monkeypatch, options, thinned):
-    """Kind by kind where statuses allow it, else in rounds over all pairs: the sum is that of scipy's matrix."""
+@pytest.mark.parametrize(("thinned", "held"), [(False, False), (True, False), (True, True)])
+def test_large_blocks_are_assigned_as_well(masking, monkeypatch, options, thinned, held):
+    """Kind by kind where statuses allow it, else by all pairs, held or not: the sum is that of scipy's matrix."""
     if thinned:
         mask = mw.Chain([mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), mw.Subsample(0.6)])
         masking = mw.apply(mask, masking.truth, seed=4)
     plan = mw.NearestRecord(**ONE, **options)
     risk, guess, _, _ = attack_by(plan, masking)
-    monkeypatch.setattr(nearest, "MOST_CELLS", 1)
+    monkeypatch.setattr(nearest, "DENSE_CELLS", 1)
     monkeypatch.setattr(nearest_assignment, "DENSE_CELLS", 50)
+    monkeypatch.setattr(nearest_assignment, "MOST_CELLS", 10**9 if held else 1)
     large, again, _, _ = attack_by(plan, masking)
     for column in ("mismatches", "score"):
         ours, theirs = (

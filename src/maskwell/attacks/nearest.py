@@ -14,13 +14,12 @@ from ..masking import Release
 from ..schema import Column
 from ..table import Floats, Table
 from .agreement import is_comparable, is_number
-from .assignment import MOST_CELLS
 from .contract import Bools, Guess, Ints, Known, Marked, OrderOf
 from .h_index import measured_h
 from .measured import Compared, Found, Measured, Records, as_near
 from .metrics import SAID, Metric, among_true, euclid, gower, informed, whitened_by_release
 from .nearest_assignment import block_links
-from .one_to_one import on_gap
+from .one_to_one import DENSE_CELLS, on_gap
 from .ranking import (
     Batch,
     Best,
@@ -310,17 +309,17 @@ def _one_to_one(
 
 
 def _large(blocks: Blocks) -> list[tuple[Ints, Ints]]:
-    """Return both sides of the blocks whose pairs are too many to be held."""
-    return [(known, released) for _, known, released in blocks if len(known) * len(released) > MOST_CELLS]
+    """Return both sides of the blocks whose pairs are too many for scipy's matrix."""
+    return [(known, released) for _, known, released in blocks if len(known) * len(released) > DENSE_CELLS]
 
 
 def _batches(measured: Measured, blocks: Blocks, *, to_masked: bool) -> Iterator[Batch]:
-    """Score the pairs of each block that can be held: minus the squared distance, differing statuses first.
+    """Score the pairs of each small block: minus the squared distance, differing statuses first.
 
     A differing status adds more to a squared distance than all open fields of a pair together.
     """
     for _, known, released in blocks:
-        if len(known) * len(released) > MOST_CELLS:
+        if len(known) * len(released) > DENSE_CELLS:
             continue
         differing, distance = measured.table(*((known, released) if to_masked else (released, known)))
         cost = distance if measured.metric.norm == 2 else distance**2

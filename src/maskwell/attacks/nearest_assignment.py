@@ -1,10 +1,10 @@
-"""One-to-one links by distance in blocks whose pairs are too many to be held: the smallest sum of squared distances.
+"""One-to-one links by distance in large blocks: the smallest sum of squared distances.
 
 Fewer differing statuses come before any distance. Where the searchers of every kind of statuses are no more than its
 candidates (or no fewer, in every kind), an assignment without any differing status is possible, so that the best one
 has none: kinds are then independent of one another, and within one the costs are squared distances of points, which
-`one_to_one.Near` solves over certified candidates. Other blocks, and distances that are no Euclidean ones, are passed
-over pair by pair in every round, with a penalty for a differing status above any cost (`one_to_one.Scored`).
+`one_to_one.Near` solves over certified candidates. In other blocks, and by distances that are no Euclidean ones, all
+pairs are scored, with a penalty for a differing status above any cost; beyond what can be held, anew in every round.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..table import Floats
-from .assignment import CHUNK_CELLS, optimal_of
+from .assignment import CHUNK_CELLS, MOST_CELLS, optimal_of
 from .contract import NOBODY, Ints
 from .measured import Measured
 from .one_to_one import (
@@ -25,6 +25,7 @@ from .one_to_one import (
     Digests,
     Near,
     Scored,
+    best_of_matrix,
     dense,
     in_chunks,
     optimal,
@@ -46,7 +47,7 @@ def block_links(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
     """Link the searchers `near` of a block with its candidates `far`, each once."""
     parts = _parts(measured, near, far) if measured.metric.norm == 2 else None
     if parts is None:
-        return _streamed(measured, near, far)
+        return _by_pairs(measured, near, far)
     place, alike, gap = np.full(len(near), NOBODY), np.arange(len(far)), 0.0
     for rows, columns in parts:
         here, there = measured.points(near[rows], far[columns])
@@ -89,8 +90,8 @@ def _nearest_sum(here: Floats, there: Floats) -> Assignment:
     return turned(optimal(Near.of(there, here, np.zeros(len(here)))), len(here))
 
 
-def _streamed(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
-    """Link a block by scores that are computed anew in every round."""
+def _by_pairs(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
+    """Link a block by the scores of all pairs: held where they can be, else computed anew in every round."""
     every, digests, most = np.arange(len(far)), Digests.of(len(far)), 0.0
     is_squared = measured.metric.norm == 2
     for run in in_chunks(len(near), len(far), CHUNK_CELLS):
@@ -99,16 +100,17 @@ def _streamed(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
         most = max(most, float(cost.max()))
         digests.add(run, every, cost)
         digests.add(run + len(near), every, differing.astype(np.float64))
-    penalty = most + 1.0
+
+    def scored(differing: Ints, distance: Floats) -> Floats:
+        return np.asarray(-((most + 1.0) * differing + (distance if is_squared else distance**2)))
 
     def chunks() -> Iterator[Chunk]:
         for run in in_chunks(len(near), len(far), CHUNK_CELLS):
-            differing, distance = measured.table(near[run], far)
-            yield run, every, -(penalty * differing + (distance if is_squared else distance**2))
+            yield run, every, scored(*measured.table(near[run], far))
 
-    def listed(rows: Ints, columns: Ints) -> Floats:
-        differing, distance = measured.pairs(near[rows], far[columns])
-        return np.asarray(-(penalty * differing + (distance if is_squared else distance**2)))
-
-    found = optimal_of(Scored((len(near), len(far)), chunks, listed))
+    if len(near) * len(far) <= MOST_CELLS:
+        found = best_of_matrix(np.concatenate([scores for _, _, scores in chunks()]))
+    else:
+        listed = Scored((len(near), len(far)), chunks, lambda i, j: scored(*measured.pairs(near[i], far[j])))
+        found = optimal_of(listed)
     return BlockLinks(found.column, digests.alike(every), found.gap)
