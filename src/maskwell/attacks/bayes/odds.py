@@ -209,6 +209,11 @@ class Odds:
         out[same] = _against(logs, self.log_f[released[same]])
         return out
 
+    def matrix(self, known: Ints, released: Ints) -> Floats:
+        """Score all pairs of some records of one block: known x released."""
+        x = known if self.numbers is None else self.numbers[known]
+        return _against(self.targets.matrix(released, x, self.log_moved), self.log_f[released])
+
     def log_total(self, best: Best, *, to_masked: bool) -> Floats:
         """Return the log of all posterior weights of each searcher, of not being released too."""
         if to_masked:
