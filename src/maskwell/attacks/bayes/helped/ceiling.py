@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ....masking import Masking
+from ....schema import OPEN
 from ....table import Floats
 from ...contract import NOBODY, Bools, Ints, Marked
 from ...one_to_one import nearest_points, points_together
@@ -36,9 +37,9 @@ from ..pairing import Pairing
 from ..reading import Reading
 from .matchings import Sampling, marginals
 
-CELLS = 32  # neighbourhoods that are drawn: the bound is then known to a point or two
-CORE, TOLD = 32, 192  # units of a cell, and with those around it whose records are told: about a second each
-CLOSED = 1e4  # a coordinate of values that are missing or coded: far from all open ones
+CELLS = 40  # neighbourhoods that are drawn: the bound is then known to a point or two
+CORE, TOLD = 4, 192  # units of a cell (few: all of them lie amid what is told), and all whose records are told
+CLOSED = 1e4  # a coordinate of values that are missing or coded, times the status: far from all others
 CHANCE, NORMAL = 0.975, 1.959964  # of Student's quantile and the normal one, for an interval of 95%
 
 
@@ -229,6 +230,8 @@ def centres(masking: Masking, fields: Sequence[str]) -> Floats:
         else:
             with np.errstate(all="ignore"):
                 scale = np.nanstd(values, axis=0)
-        closed = np.column_stack([truth.status(name) != 0 for name in law.columns]) | ~np.isfinite(values)
-        parts.append(np.where(closed, CLOSED, values / np.where(scale > 0, scale, 1.0)))
+        status = np.column_stack([truth.status(name) for name in law.columns]).astype(np.float64)
+        closed = (status != OPEN) | ~np.isfinite(values)
+        away = CLOSED * np.maximum(status, 1.0)
+        parts.append(np.where(closed, away, values / np.where(scale > 0, scale, 1.0)))
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
