@@ -301,17 +301,20 @@ def mixed_rates(masking: mw.Masking, share: float, sd: float) -> tuple[float, fl
     return found[0], found[1]
 
 
-def test_who_takes_most_records_for_exchanged_is_tried_too() -> None:
+def test_who_knows_how_many_of_those_at_risk_were_exchanged_is_tried_too() -> None:
     """Swaps are directed: of those who can be found far more were exchanged than the card's share says."""
     masking = masked(dict.fromkeys(FIELDS, 0.6))
     swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.9), columns="a")
+    swapping, exchange = swapped.swapping, swapped.exchange
+    assert exchange.at_risk_share == swapping.at_risk_moved / swapping.at_risk > swapped.card.swapped.share
+    assert swapping.exchange.at_risk_share == exchange.at_risk_share
     risk = mw.attack(mw.BayesIntruder(match_blocks=("region",)), swapped)
-    sides = zip(
-        *(mixed_rates(swapped, share, 0.6) for share in (swapped.card.swapped.share, 0.9)), strict=True
-    )
-    for one, rates_found in zip((risk.his_record, risk.his_values), sides, strict=True):
-        assert one.rate >= max(rates_found) - 1 / 400
     as_told = mixed_rates(swapped, swapped.card.swapped.share, 0.6)
+    directed = mixed_rates(swapped, min(exchange.at_risk_share, 0.99), 0.6)
+    for one, rates_found in zip(
+        (risk.his_record, risk.his_values), zip(as_told, directed, strict=True), strict=True
+    ):
+        assert one.rate >= max(rates_found) - 1 / 400
     assert risk.his_record.rate > as_told[0] + 2 / 400  # the card's share alone would have understated it
 
 

@@ -7,7 +7,8 @@ whose E is his target's has found his *values*. They are two attacks, each with 
 - by R alone, and by E alone: no swap changes what the one finds of the record and the other of the values;
 - by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
   row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)];
-- by both, with s = 0.9: swaps are directed, so that who can be found was exchanged more often than the card's share.
+- by both, with s the share of the records at risk that were exchanged (0.9 where nobody knows): swaps are directed, so
+  that who can be found was exchanged more often than the card's share.
 
 Which guess is best is seen by the links, which no intruder has: the rate is that of one who chooses luckily, and so a
 little high rather than low. Where blocks are too large to be matched, the bound on the ceiling is that of the answers
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
 BOTH, REST, EXCHANGED = "both", "the rest of the row", "the exchanged columns"
 FROM_DONORS = "both, from where the exchanged columns stand"
+SURELY = 0.99  # of a larger share nothing would be left that stayed
 DIRECTED = "both, as if most had been exchanged"
 DIRECTED_FROM_DONORS = "both, as if most had been, from where the exchanged columns stand"
 MOST = (
@@ -166,17 +168,18 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
         return
     views = {FROM_DONORS: _from_donors(plan, masking, rest)}
     if not getattr(plan, "helpers", 0):  # whole matchings take minutes
-        views |= {DIRECTED: _with_share(View(BOTH, plan, masking), DIRECTED)}
-        views |= {DIRECTED_FROM_DONORS: _with_share(views[FROM_DONORS], DIRECTED_FROM_DONORS)}
+        share = MOST if exchange.at_risk_share is None else min(exchange.at_risk_share, SURELY)
+        views |= {DIRECTED: _with_share(View(BOTH, plan, masking), DIRECTED, share)}
+        views |= {DIRECTED_FROM_DONORS: _with_share(views[FROM_DONORS], DIRECTED_FROM_DONORS, share)}
     yield from (view for view in views.values() if view is not None)
 
 
-def _with_share(view: View | None, by: str) -> View | None:
-    """Look at the same as if most of the records had been exchanged, where the card says that some were."""
+def _with_share(view: View | None, by: str, share: float) -> View | None:
+    """Look at the same as if so large a share had been exchanged, where the card says that some were."""
     if view is None or is_withheld(view.masking.release.card) or view.masking.release.card.swapped is None:
         return None
     cards = [
-        replace(card, swapped=replace(card.swapped, share=max(MOST, card.swapped.share)))
+        replace(card, swapped=replace(card.swapped, share=max(share, card.swapped.share)))
         for card in (view.masking.card, view.masking.release.card)
         if card.swapped is not None
     ]

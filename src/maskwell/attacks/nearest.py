@@ -295,12 +295,12 @@ def _one_to_one(
     gap = links.gap / SCALE
     for known, released in _large(blocks):
         near, far = (known, released) if to_masked else (released, known)
-        found = block_links(measured, near, far)
-        rows = np.flatnonzero(found.place >= 0)
-        links.alike[far] = far[found.alike]
-        links.best.place[near[rows]] = far[found.place[rows]]
-        links.best.ties[near[rows]] = np.bincount(found.alike)[found.alike[found.place[rows]]]
-        gap += found.gap
+        block = block_links(measured, near, far)
+        rows = np.flatnonzero(block.place >= 0)
+        links.alike[far] = far[block.alike]
+        links.best.place[near[rows]] = far[block.place[rows]]
+        links.best.ties[near[rows]] = np.bincount(block.alike)[block.alike[block.place[rows]]]
+        gap += block.gap
     place = links.best.place
     found = replace(Found.nothing(len(place)), place=place, ties=links.best.ties)
     rows = np.flatnonzero(place >= 0)

@@ -16,7 +16,7 @@ from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chained import combined_of
-from ..laws.noise import standardised
+from ..laws.noise import Noise, standardised
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
@@ -284,12 +284,12 @@ class Lowered:
         return np.asarray(factor + self.law.noise.only(chosen).log_box(lower, upper, points)[0])
 
 
-def is_thick(noise: Normal) -> bool:
+def is_thick(noise: Noise) -> bool:
     """Whether normal noise is thin in no direction."""
     return bool(np.linalg.eigvalsh(standardised(noise.covariance)[1])[0] > LEAST_EIGENVALUE)
 
 
-def whitening(noise: Normal) -> Floats:
+def whitening(noise: Noise) -> Floats:
     """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
     sds, correlations = standardised(noise.covariance)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)

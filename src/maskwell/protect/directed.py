@@ -239,7 +239,8 @@ class _Job:
         laws = tuple(part for law in held.card.laws for part in _parted(law, columns))
         card = replace(held.card, laws=laws, swapped=swapped, seeded=seeded, data_sha256="")
         masked = exchange(held.masked, columns, pairs)
-        held = replace(held, exchange=Exchange(columns, self.reach.blocks, pairs, self.exempt))
+        moved = self.walk.moved(len(pairs)) / max(self.walk.at_risk, 1)
+        held = replace(held, exchange=Exchange(columns, self.reach.blocks, pairs, self.exempt, moved))
         if held.given is None:
             return replace(held, masked=masked, card=card)
         release, order = held.given
@@ -330,6 +331,7 @@ def _recorded(
         trace=trace,
         covariances=covariances(*tables, reach.columns),
         domains=domain_means(*tables, reach.columns, domains),
+        at_risk_moved=walk.moved(trial.swaps),
     )
 
 

@@ -93,11 +93,11 @@ class _Measure:
         """Return how far records are apart: 0 for the same value and for numbers next to each other in rank."""
         differ = self.codes[one] != self.codes[other]
         if self.ranks is None:
-            return differ / self.scale if self.scale else differ.astype(np.float64)
+            return np.asarray(differ / (self.scale or 1.0))
         far = np.abs(self.ranks[one] - self.ranks[other])
         most = max(len(self.ranks) / 3.0, 1.0)  # what ranks differ by at random; also a value from a code
         far = np.where(np.isnan(far), most * differ, np.maximum(far - 1.0, 0.0)) / most
-        return np.asarray(far / self.scale if self.scale else far)
+        return np.asarray(far / (self.scale or 1.0))
 
 
 @dataclass(frozen=True, slots=True)
