@@ -119,9 +119,10 @@ class Swapping:
 
     `pairs` has two record numbers of the truth, from 0, for each swap: the record at risk and its partner. `at_risk`
     counts the records that the intruder linked correctly, or had among the tied best, `at_risk_moved` those of them who
-    were exchanged; `needed` is Moore's number, which supposes that each swap turns one link. `after` is the worse of `his_record` (he finds the row whose `rest`,
-    what stayed in it, is his target's) and `his_values` (the row that carries the target's exchanged values), unless
-    the steward exempted the latter: `exempt` is the reason. `trace` has every attack that was made, in order.
+    were exchanged; `needed` is Moore's number, which supposes that each swap turns one link. `after` is the worse of
+    `his_record` (he finds the row whose `rest`, what stayed in it, is his target's) and `his_values` (the row that
+    carries the target's exchanged values), unless the steward exempted the latter: `exempt` is the reason. `trace` has
+    every attack that was made, in order.
 
     `covariances` and `domains` compare the masked values before and after the exchange: pairwise covariances (sds over
     all open values times the correlation where both are open) of swapped columns, and means by sub-domain.
