@@ -114,4 +114,4 @@ def test_where_all_is_computed_nothing_is_left_in_the_row():
 def test_what_cannot_be_decided_is_said():
     """No value of an amount comes twice, so that its parity looks like a coin."""
     notes = " ".join(swap_of_one(UNDECIDED).notes)
-    assert "parity of an amount; whether computed from AMOUNT was tried" in notes
+    assert "parity of an amount; whether computed from AMOUNT, whose values hardly repeat, was tried" in notes
