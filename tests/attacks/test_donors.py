@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.attacks.bayes.helped import ceiling, together
 from maskwell.errors import BadPlan, HopelessSwap
 from maskwell.masking.swapping import Exchange, exchange
 from maskwell.schema import Column, Schema
@@ -283,3 +284,51 @@ def test_rows_exchanged_with_the_same_rest_are_marked_as_the_donors() -> None:
     )
     risk = mw.attack(mw.NearestRecord(), renamed)
     assert risk.his_record.rate == mw.attack(mw.NearestRecord(), masking).rate
+
+
+def mixed_rates(masking: mw.Masking, share: float, sd: float) -> tuple[float, float]:
+    """Return both rates of who takes so large a share for exchanged in `a`: densities over all pairs, in numpy."""
+    truth, table = masking.truth, masking.release.table
+    same = truth.floats("region")[:, None] == table.floats("region")[None, :]
+    x, z = truth.values(FIELDS), table.values(FIELDS)
+    each = np.exp(-0.5 * ((x[:, None, :] - z[None, :, :]) / sd) ** 2) * same[:, :, None]
+    exchanged, rest = each[:, :, 0], each[:, :, 1] * each[:, :, 2]
+    everybody, donors = np.arange(len(truth)), masking.donors("a")
+    found = []
+    for stays, moves, owner in ((rest, exchanged, masking.order), (exchanged, rest, donors)):
+        joint = stays * ((1 - share) * moves + share * (moves.sum(axis=0) / same.sum(axis=0)))
+        found.append(float((owner[(joint / joint.sum(axis=0)).argmax(axis=1)] == everybody).mean()))
+    return found[0], found[1]
+
+
+def test_who_knows_how_many_of_those_at_risk_were_exchanged_is_tried_too() -> None:
+    """Swaps are directed: of those who can be found far more were exchanged than the card's share says."""
+    masking = masked(dict.fromkeys(FIELDS, 0.6))
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.9), columns="a")
+    swapping, exchange = swapped.swapping, swapped.exchange
+    assert exchange.at_risk_share == swapping.at_risk_moved / swapping.at_risk > swapped.card.swapped.share
+    assert swapping.exchange.at_risk_share == exchange.at_risk_share
+    risk = mw.attack(mw.BayesIntruder(match_blocks=("region",)), swapped)
+    as_told = mixed_rates(swapped, swapped.card.swapped.share, 0.6)
+    directed = mixed_rates(swapped, min(exchange.at_risk_share, 0.99), 0.6)
+    for one, rates_found in zip(
+        (risk.his_record, risk.his_values), zip(as_told, directed, strict=True), strict=True
+    ):
+        assert one.rate >= max(rates_found) - 1 / 400
+    assert risk.his_record.rate > as_told[0] + 2 / 400  # the card's share alone would have understated it
+
+
+def test_the_bound_on_the_ceiling_covers_both_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever guess is best: the bound is that of who has all, the larger of the two questions."""
+    monkeypatch.setattr(together, "MATCHED_CELLS", 10_000)
+    monkeypatch.setattr(ceiling, "CELLS", 6)
+    masking = masked(dict.fromkeys(FIELDS, 0.6))
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.5), columns="a")
+    plan = mw.BayesIntruder(match_blocks=("region",), helpers="all")
+    risk = mw.attack(plan, swapped)
+    bounds = [one.ceiling for one in (risk.his_record, risk.his_values)]
+    assert all(bound is not None for bound in bounds)
+    assert risk.ceiling.high == max(bound.high for bound in bounds)
+    assert risk.ceiling.high >= max(risk.his_record.rate, risk.his_values.rate)
+    assert risk.ceiling.at_random
+    assert "takes directed swaps for exchanges at random" in repr(risk)

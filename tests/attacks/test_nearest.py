@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
-from maskwell.attacks import neighbours
+from maskwell.attacks import nearest, nearest_assignment, neighbours
 from maskwell.attacks.running import attack_by
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
@@ -101,6 +101,36 @@ def test_one_to_one_is_the_assignment_of_smallest_sum(masking):
     assert cost[rows, found].sum() == pytest.approx(cost[rows, columns].sum(), rel=1e-9)
     assert len(np.unique(guess.found)) == len(guess.found)
     assert risk.rate > mw.attack(mw.NearestRecord(), masking).rate
+
+
+ONE = {"assignment": "one-to-one"}
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"direction": "to_original"}, {"distance": "gower"}, {"distance": "noise"}]
+)
+@pytest.mark.parametrize(("thinned", "held"), [(False, False), (True, False), (True, True)])
+def test_large_blocks_are_assigned_as_well(masking, monkeypatch, options, thinned, held):
+    """Kind by kind where statuses allow it, else by all pairs, held or not: the sum is that of scipy's matrix."""
+    if thinned:
+        mask = mw.Chain([mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), mw.Subsample(0.6)])
+        masking = mw.apply(mask, masking.truth, seed=4)
+    plan = mw.NearestRecord(**ONE, **options)
+    risk, guess, _, _ = attack_by(plan, masking)
+    monkeypatch.setattr(nearest, "DENSE_CELLS", 1)
+    monkeypatch.setattr(nearest_assignment, "DENSE_CELLS", 50)
+    monkeypatch.setattr(nearest_assignment, "MOST_CELLS", 10**9 if held else 1)
+    large, again, _, _ = attack_by(plan, masking)
+    for column in ("mismatches", "score"):
+        ours, theirs = (
+            np.nan_to_num(np.asarray(one.table[column].to_numpy(), float)) for one in (large, risk)
+        )
+        power = 2 if column == "score" else 1
+        assert (np.abs(ours) ** power).sum() == pytest.approx((np.abs(theirs) ** power).sum(), rel=1e-9)
+    linked = again.found[again.found >= 0]
+    assert len(linked) == len(np.unique(linked)) == (guess.found >= 0).sum()
+    assert 0 <= large.gap < 1e-6
+    assert large.expected_correct == pytest.approx(risk.expected_correct, abs=2)  # other ties, other links
 
 
 def test_statuses_count_before_amounts():

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
 from maskwell.attacks import one_to_one
@@ -137,12 +138,15 @@ def test_trees_streams_and_matrices_give_one_assignment(mask, options, monkeypat
     monkeypatch.setattr(one_to_one, "DENSE_CELLS", 50)
     listed = linked(plan, masking)
     monkeypatch.setattr("maskwell.attacks.ranking.MOST_CELLS", 50)
+    rounded = linked(plan, masking)
+    monkeypatch.setattr("maskwell.attacks.ranking.ROUNDED_CELLS", 50)
     streamed = linked(plan, masking)
     monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
     monkeypatch.setattr("maskwell.attacks.bayes.large.assigned.DENSE_CELLS", 50)
     by_trees = linked(plan, masking)
     for other, rounding in (
         (listed, 1e-9),
+        (rounded, 1e-9),
         (streamed, 1e-9),
         (by_trees, 1e-6),
     ):  # scores of trees are within eps
@@ -166,3 +170,31 @@ def test_the_gap_is_a_figure_and_a_note():
     assert risk.to_dict()["gap"] == risk.gap == 0.0
     assert any(note.startswith("one-to-one: no assignment within blocks") for note in risk.notes)
     assert "gap" not in mw.attack(mw.BayesIntruder(), masking_of(NOISE)).to_dict()
+
+
+def test_blocks_and_patterns_of_statuses_are_assigned_by_themselves(monkeypatch):
+    """Large blocks, split by what is missing, against scipy on each component's matrix of squared distances."""
+    masking = masking_of(mw.Chain([mw.IndependentNoise((name,), variance_ratio=0.1) for name in NAMES]), 900)
+    monkeypatch.setattr(one_to_one, "DENSE_CELLS", 50)
+    risk = mw.attack(mw.BayesIntruder(**ONE), masking)
+    truth, release, sds = (
+        masking.truth,
+        masking.release.table,
+        [law.noise.sds[0] for law in masking.card.laws],
+    )
+    sides = [
+        np.column_stack([side.floats("G"), *(side.status(name) for name in NAMES)])
+        for side in (truth, release)
+    ]
+    links = np.full(len(truth), -1)
+    for kind in np.unique(sides[0], axis=0):
+        i, j = (np.flatnonzero((side == kind).all(axis=1)) for side in sides)
+        cost = np.zeros((len(i), len(j)))
+        for name, status, sd in zip(NAMES, kind[1:], sds, strict=True):
+            if status == 0:
+                cost += ((truth.floats(name)[i][:, None] - release.floats(name)[j][None, :]) / sd) ** 2
+        rows, columns = linear_sum_assignment(cost)
+        links[i[rows]] = masking.order[j[columns]]
+    assert np.unique(sides[0], axis=0, return_counts=True)[1].max() > 250
+    assert risk.gap < 1e-6
+    assert risk.rate == pytest.approx((links == np.arange(len(truth))).mean(), abs=1e-9)

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.pairwise import law_terms, laws_on, pair_logs, summed_logs
+from maskwell.attacks.pairwise import all_logs, law_terms, laws_on, pair_logs, summed_logs
 from maskwell.errors import BadInput, NoLaw
 
 AMOUNTS = ("INCOME", "TAX", "AGE")
@@ -148,3 +148,14 @@ def test_categories_that_are_not_the_cards_are_refused(people):
     released = masking.release.table
     with pytest.raises(BadInput, match="column 'EDU' has other categories than its card"):
         pair_logs(masking.release.card, replace(released, schema=other), people, np.arange(2), np.arange(2))
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_a_matrix_of_all_pairs_has_the_figures_of_listed_ones(people, name):
+    masking = masked(MASKS[name], people)
+    release, truth = masking.release.table, masking.truth
+    laws = laws_on(masking.card, [column for law in masking.card.laws for column in law.columns])
+    terms = law_terms(laws, release, truth)
+    z, x = np.arange(0, len(release), 2), np.arange(1, len(truth), 3)
+    listed = summed_logs(terms, np.tile(z, len(x)), np.repeat(x, len(z))).reshape(len(x), len(z))
+    np.testing.assert_allclose(all_logs(terms, z, x), listed, rtol=1e-9, atol=1e-9)

@@ -253,7 +253,8 @@ def test_any_plan_that_ranks_partners_will_do(masking, closest):
     assert swapped.swapping.widened == ("INCOME", "AGE")
     assert swapped.card.swapped.blocks == ()
     assert any(
-        "because masked together, adding up or their classes: INCOME, AGE" in note for note in swapped.notes
+        "because masked together, adding up or computed from one another: INCOME, AGE" in note
+        for note in swapped.notes
     )
 
 

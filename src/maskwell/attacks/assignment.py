@@ -12,7 +12,18 @@ from ..errors import BadPlan
 from ..table import Floats
 from .arranging import Arranged, Best, ranks
 from .contract import NOBODY, Bools, Ints
-from .one_to_one import Assignment, Chunk, Digests, Scored, best_of_matrix, in_chunks, optimal, turned
+from .one_to_one import (
+    Assignment,
+    Chunk,
+    Digests,
+    Rounded,
+    Scored,
+    best_of_matrix,
+    in_chunks,
+    optimal,
+    rounded,
+    turned,
+)
 
 MOST_CELLS = (
     36_000_000  # scores of a block that are held at once (288 MB); beyond, they are computed in each round
@@ -79,17 +90,18 @@ def _of_block(arranged: Arranged, rows: slice, scores: Floats) -> tuple[Assignme
     return optimal_of(Scored((count, wide), chunks, listed)), digests.alike(first)
 
 
-def optimal_of(block: Scored) -> Assignment:
-    """Return the best assignment of a block, the smaller side searching."""
+def optimal_of(block: Scored, rough: Rounded | None = None) -> Assignment:
+    """Return the best assignment of a block, the smaller side searching; `rough` has its scores, rounded."""
     count, wide = block.shape
     if count <= wide:
-        return optimal(block)
+        return optimal(block, None if rough is None else rounded(rough, block))
 
     def chunks() -> Iterator[Chunk]:
         for rows, columns, scores in block.chunks():
             yield columns, rows, np.ascontiguousarray(scores.T)
 
-    return turned(optimal(Scored((wide, count), chunks, lambda i, j: block.scores(j, i))), count)
+    other = Scored((wide, count), chunks, lambda i, j: block.scores(j, i))
+    return turned(optimal(other, None if rough is None else rounded(rough.T, other)), count)
 
 
 def _blocks(arranged: Arranged) -> list[slice]:

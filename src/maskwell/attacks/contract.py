@@ -23,6 +23,7 @@ Bools = npt.NDArray[np.bool_]
 
 OrderOf = Callable[..., Ints]
 
+MOVED = "moved"  # of what intruders share: the law of what exchanged rows carry
 NOBODY = -1
 
 

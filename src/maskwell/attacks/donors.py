@@ -6,7 +6,13 @@ whose E is his target's has found his *values*. They are two attacks, each with 
 
 - by R alone, and by E alone: no swap changes what the one finds of the record and the other of the values;
 - by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
-  row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)].
+  row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)];
+- by both, with s the share of the records at risk that were exchanged (0.9 where nobody knows): swaps are directed, so
+  that who can be found was exchanged more often than the card's share.
+
+Which guess is best is seen by the links, which no intruder has: the rate is that of one who chooses luckily, and so a
+little high rather than low. Where blocks are too large to be matched, the bound on the ceiling is that of the answers
+by both, the larger of the two questions; it supposes exchanges at random in the card's share.
 
 An exchange between two whose R is the same, value by value, only renames their rows: each then has the other's whole
 record, and is marked as his. Else a column that is nearly constant, or a coin, would hide who is found as surely as one
@@ -29,15 +35,24 @@ from ..errors import MaskwellError
 from ..masking.results import Masking, Release
 from ..masking.swapping import Exchange, rest_columns
 from ..masking.withheld import is_withheld
-from .contract import Ints
+from .contract import MOVED, Ints
 from .running import Answer, Found, answer_of
 
 if TYPE_CHECKING:
     from ..table import Table
+    from .bayes.helped.ceiling import Ceiling
     from .risk import Risk
 
 BOTH, REST, EXCHANGED = "both", "the rest of the row", "the exchanged columns"
 FROM_DONORS = "both, from where the exchanged columns stand"
+SURELY = 0.99  # of a larger share nothing would be left that stayed
+DIRECTED = "both, as if most had been exchanged"
+DIRECTED_FROM_DONORS = "both, as if most had been, from where the exchanged columns stand"
+MOST = (
+    0.9  # the share of those whom an intruder would find that were exchanged: about what directed swaps leave
+)
+HIS_RECORD = (BOTH, DIRECTED, EXCHANGED, REST)
+HIS_VALUES = (FROM_DONORS, DIRECTED_FROM_DONORS, BOTH, DIRECTED, EXCHANGED, REST)
 LISTS = ("fields", "match_blocks", "columns", "masked")  # options of plans that name columns
 
 
@@ -61,12 +76,25 @@ def attack_exchanged(plan: Any, masking: Masking, targets: Table | None, shared:
     donors = exchange.donors(masking.order)
     rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
     owners = _owners(masking, donors, rest)
-    record = _best(answers, (BOTH, EXCHANGED, REST), owners, _foreign(exchange, masking, exchange.columns))
-    values = _best(answers, (FROM_DONORS, BOTH, EXCHANGED, REST), donors, _foreign(exchange, masking, rest))
-    chosen = record if is_exempt(exchange, record.risk) or record.risk.rate >= values.risk.rate else values
+    record = _best(answers, HIS_RECORD, owners, _foreign(exchange, masking, exchange.columns))
+    values = _best(answers, HIS_VALUES, donors, _foreign(exchange, masking, rest))
     exempt = exchange.exempt if is_exempt(exchange, record.risk) else None
-    risk = replace(chosen.risk, attack=plan, exempt=exempt, his_record=record.risk, his_values=values.risk)
+    counted = [record] if exempt else [record, values]
+    chosen = max(counted, key=lambda one: one.risk.rate)
+    risk = replace(
+        chosen.risk,
+        attack=plan,
+        exempt=exempt,
+        his_record=record.risk,
+        his_values=values.risk,
+        ceiling=highest([one.risk.ceiling for one in counted]),
+    )
     return chosen._replace(risk=risk)
+
+
+def highest(bounds: Iterable[Ceiling | None]) -> Ceiling | None:
+    """Return the bound with the highest upper end, of those that there are."""
+    return max((one for one in bounds if one is not None), key=lambda one: one.high, default=None)
 
 
 def _owners(masking: Masking, donors: Ints, rest: tuple[str, ...]) -> Ints:
@@ -100,12 +128,26 @@ def _answers(plan: Any, masking: Masking, targets: Table | None, shared: dict[An
     whole = replace(masking, exchange=None, given=(masking.release, masking.order))
     answers = {BOTH: answer_of(plan, whole, targets, shared)}
     for view in _views(plan, masking, answers[BOTH]):
-        own = shared.setdefault(("view", view.by), {})
+        own = shared.setdefault(("view", view.by), _carried_by_all(shared, view.by))
         try:
             answers[view.by] = answer_of(view.plan, view.masking, targets, own)
+            if view.by != FROM_DONORS:  # by a part of what he has, or by another share, nothing is bounded
+                answers[view.by] = _without_bound(answers[view.by])
         except MaskwellError:  # by these columns alone he has no field to compare, or no law to go by
             continue
     return answers
+
+
+def _carried_by_all(shared: Mapping[Any, Any], by: str) -> dict[Any, Any]:
+    """Return what was computed already and does not depend on the share: the law of what exchanged rows carry."""
+    same = {DIRECTED: shared, DIRECTED_FROM_DONORS: shared.get(("view", FROM_DONORS), {})}.get(by, {})
+    return {key: value for key, value in same.items() if isinstance(key, tuple) and key[0] == MOVED}
+
+
+def _without_bound(answer: Answer) -> Answer:
+    """Return an answer that leaves nothing for a bound on the ceiling."""
+    figures = {name: value for name, value in answer.guess.figures.items() if name != "bound"}
+    return replace(answer, guess=replace(answer.guess, figures=figures))
 
 
 def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
@@ -123,8 +165,27 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
             if view := _part(plan, masking, exchange.columns, exchange.blocks, by):
                 yield view
     told = informed and getattr(plan, "prior", None) is None  # who has no card does not know the share
-    if told and compares_both and (view := _from_donors(plan, masking, rest)):
-        yield view
+    if not told or not compares_both:
+        return
+    views = {FROM_DONORS: _from_donors(plan, masking, rest)}
+    if not getattr(plan, "helpers", 0):  # whole matchings take minutes
+        share = MOST if exchange.at_risk_share is None else min(exchange.at_risk_share, SURELY)
+        views |= {DIRECTED: _with_share(View(BOTH, plan, masking), DIRECTED, share)}
+        views |= {DIRECTED_FROM_DONORS: _with_share(views[FROM_DONORS], DIRECTED_FROM_DONORS, share)}
+    yield from (view for view in views.values() if view is not None)
+
+
+def _with_share(view: View | None, by: str, share: float) -> View | None:
+    """Look at the same as if so large a share had been exchanged, where the card says that some were."""
+    if view is None or is_withheld(view.masking.release.card) or view.masking.release.card.swapped is None:
+        return None
+    cards = [
+        replace(card, swapped=replace(card.swapped, share=max(share, card.swapped.share)))
+        for card in (view.masking.card, view.masking.release.card)
+        if card.swapped is not None
+    ]
+    given = Release(view.masking.release.table, cards[-1]), view.masking.order
+    return View(by, view.plan, replace(view.masking, card=cards[0], given=given, exchange=None))
 
 
 def _part(
@@ -208,7 +269,13 @@ def _best(
     able = [by for by in wanted if by in answers]
     best = max(able, key=lambda by: answers[by].correct(owners))
     found = answers[best].found(owners, foreign)
-    return found._replace(risk=replace(found.risk, by=BOTH if best == FROM_DONORS else best))
+    whole = able[0]  # by both, as the card says: what he has in all
+    bound = found.risk.ceiling
+    if best != whole and answers[whole].guess.figures.get("bound") is not None:
+        bound = highest([bound, answers[whole].found(owners, foreign).risk.ceiling])
+    return found._replace(
+        risk=replace(found.risk, by=best if best in (EXCHANGED, REST) else BOTH, ceiling=bound)
+    )
 
 
 def _foreign(exchange: Exchange, masking: Masking, columns: tuple[str, ...]) -> Swapped:

@@ -232,6 +232,12 @@ class Measured:
                 distance[np.ix_(mine, theirs)] = summed(here[:, None], there[None], self.metric.norm)
         return differing, distance
 
+    def points(self, rows: Ints, places: Ints) -> tuple[Floats, Floats]:
+        """Return points of searchers and of candidates that are all of one kind, over the fields open in it."""
+        return self._points(
+            int(self.searchers.kind[rows[0]]), int(self.candidates.kind[places[0]]), rows, places
+        )
+
     def _apart(self, kind: int) -> Ints:
         """Return in how many statuses each kind of candidates differs from a kind of searchers."""
         return np.asarray((self.searchers.kinds[kind] != self.candidates.kinds).sum(axis=1))

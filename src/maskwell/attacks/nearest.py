@@ -14,11 +14,12 @@ from ..masking import Release
 from ..schema import Column
 from ..table import Floats, Table
 from .agreement import is_comparable, is_number
-from .assignment import check_size
 from .contract import Bools, Guess, Ints, Known, Marked, OrderOf
 from .h_index import measured_h
 from .measured import Compared, Found, Measured, Records, as_near
 from .metrics import SAID, Metric, among_true, euclid, gower, informed, whitened_by_release
+from .nearest_assignment import block_links
+from .one_to_one import DENSE_CELLS, on_gap
 from .ranking import (
     Batch,
     Best,
@@ -98,7 +99,7 @@ class NearestRecord(Search):
         )
         at = (0, 1) if self.to_masked else (1, 0)
         measured = Measured(sides[at[0]], sides[at[1]], metric, (at[0] == 1, at[1] == 1))
-        found, is_tied = _linked(measured, blocks, self)
+        found, is_tied, gap = _linked(measured, blocks, self)
         guess = answered(
             self,
             blocks,
@@ -108,9 +109,14 @@ class NearestRecord(Search):
             scores=(_shown(found.distance, metric), _shown(found.second_distance, metric)),
             columns={"mismatches": np.where(found.place >= 0, found.differing, 0)},
             fields=fields,
-            notes=[*notes, *metric.notes],
+            notes=[
+                *notes,
+                *metric.notes,
+                *([] if gap is None else [on_gap(gap, "a smaller sum of squares")]),
+            ],
         )
-        return replace(guess, figures={**guess.figures, "measured": measured, "blocks": blocks})
+        figures = {**guess.figures, "measured": measured, "blocks": blocks, "gap": gap}
+        return replace(guess, figures=figures)
 
     def assessed(self, risk: Risk, marked: Marked) -> Risk:
         """Add h, the rank of the right candidate and how outlying each target is to what was found."""
@@ -265,8 +271,8 @@ def _best(found: Found) -> Best:
 
 def _linked(
     measured: Measured, blocks: Blocks, plan: NearestRecord
-) -> tuple[Found, Callable[[Ints, Ints], Bools]]:
-    """Link every searcher; return the links and a function that tells whether candidates tie with them."""
+) -> tuple[Found, Callable[[Ints, Ints], Bools], float | None]:
+    """Link every searcher; return the links, a function that tells whether candidates tie with them, and the gap."""
     if plan.assignment == "one-to-one":
         return _one_to_one(measured, blocks, to_masked=plan.to_masked)
     found = measured.nearest()
@@ -278,28 +284,43 @@ def _linked(
         tied[same] = _not_farther(near, (found.differing[rows[same]], found.distance[rows[same]]))
         return tied
 
-    return found, is_tied
+    return found, is_tied, None
 
 
 def _one_to_one(
     measured: Measured, blocks: Blocks, *, to_masked: bool
-) -> tuple[Found, Callable[[Ints, Ints], Bools]]:
+) -> tuple[Found, Callable[[Ints, Ints], Bools], float]:
     counts = len(blocks.known), len(blocks.released)
     links = assigned(_batches(measured, blocks, to_masked=to_masked), counts, to_masked)
+    gap = links.gap / SCALE
+    for known, released in _large(blocks):
+        near, far = (known, released) if to_masked else (released, known)
+        block = block_links(measured, near, far)
+        rows = np.flatnonzero(block.place >= 0)
+        links.alike[far] = far[block.alike]
+        links.best.place[near[rows]] = far[block.place[rows]]
+        links.best.ties[near[rows]] = np.bincount(block.alike)[block.alike[block.place[rows]]]
+        gap += block.gap
     place = links.best.place
     found = replace(Found.nothing(len(place)), place=place, ties=links.best.ties)
     rows = np.flatnonzero(place >= 0)
     found.differing[rows], found.distance[rows] = measured.pairs(rows, place[rows])
-    return found, links.is_tied
+    return found, links.is_tied, gap
+
+
+def _large(blocks: Blocks) -> list[tuple[Ints, Ints]]:
+    """Return both sides of the blocks whose pairs are too many for scipy's matrix."""
+    return [(known, released) for _, known, released in blocks if len(known) * len(released) > DENSE_CELLS]
 
 
 def _batches(measured: Measured, blocks: Blocks, *, to_masked: bool) -> Iterator[Batch]:
-    """Score the pairs of each block: minus the squared distance, differing statuses first.
+    """Score the pairs of each small block: minus the squared distance, differing statuses first.
 
     A differing status adds more to a squared distance than all open fields of a pair together.
     """
     for _, known, released in blocks:
-        check_size(len(known), len(released))
+        if len(known) * len(released) > DENSE_CELLS:
+            continue
         differing, distance = measured.table(*((known, released) if to_masked else (released, known)))
         cost = distance if measured.metric.norm == 2 else distance**2
         scores = -SCALE * (differing * (cost.max() + 1.0) + cost)

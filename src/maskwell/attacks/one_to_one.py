@@ -34,10 +34,12 @@ STEPS = (
 LATER_STEPS = STEPS[-2:]
 MOST_BIDS = 20  # for each row and step: beyond, paths are quicker
 FEW = 0.02  # share of rows with an unlisted cheaper pair below which prices are good enough for paths
-MOST_AUCTIONS, MOST_ROUNDS = 30, 60
+MOST_AUCTIONS, MOST_ROUNDS, EXACT_ROUNDS = 30, 60, 10  # of the rounds the last ones are always exact
 TOLERANCE = 1e-14  # of costs and prices, relative to the largest of them: rounding
 ROWS_AT_ONCE = 512
 LEAST_GAP = 1e-9  # what is said of a sum of thousands of scores, whose own rounding is about that
+ROUNDED_AT_ONCE = 2_000_000  # pairs whose rounded scores are widened at once
+Rounded = np.ndarray[tuple[int, int], np.dtype[np.float32]]
 Chunk = tuple[Ints, Ints, Floats]  # numbers of rows and of columns, and the scores of their pairs
 
 
@@ -49,9 +51,9 @@ class Assignment:
     gap: float
 
 
-def on_gap(gap: float) -> str:
+def on_gap(gap: float, better: str = "a total score larger") -> str:
     """Say how near the best an assignment is proved to be."""
-    return f"one-to-one: no assignment within blocks has a total score larger by more than {max(gap, LEAST_GAP):.0e}"
+    return f"one-to-one: no assignment within blocks has {better} by more than {max(gap, LEAST_GAP):.0e}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +81,13 @@ class Block(Protocol):
         """Score listed pairs."""
 
 
-def optimal(block: Block) -> Assignment:
-    """Return the assignment of largest total score: first as many pairs as can be, then the largest total."""
-    return _Search.of(block).run()
+def optimal(block: Block, rough: Block | None = None) -> Assignment:
+    """Return the assignment of largest total score: first as many pairs as can be, then the largest total.
+
+    `rough` is the same block with scores that are rounded where pairs are passed over: it is searched first, and what
+    it finds is mended and certified by the block itself, whose passes are dear.
+    """
+    return _Search.of(block, block if rough is None else rough).run()
 
 
 def dense(scores: Floats) -> Assignment:
@@ -126,16 +132,17 @@ class _Search:
     columns: Prices
     match: Match
     is_cold: bool  # every start is from prices of 0: some columns stay free
+    exact: Block
     scale: float = 1.0
 
     @classmethod
-    def of(cls, block: Block) -> _Search:
+    def of(cls, exact: Block, block: Block) -> _Search:
         from ..kernels.assignment import Match, Prices
 
         count, wide = block.shape
         rows, columns = (Prices(np.zeros(n, np.int64), np.zeros(n)) for n in (count, wide))
         match = Match(np.full(count, NOBODY), np.full(wide, NOBODY))
-        out = cls(block, np.empty(0, np.int64), np.empty(0), rows, columns, match, count != wide)
+        out = cls(block, np.empty(0, np.int64), np.empty(0), rows, columns, match, count != wide, exact)
         out.add(*block.first())
         return out
 
@@ -148,11 +155,15 @@ class _Search:
         """List, price and match until no pair is left that could do better."""
         if not self.is_cold:
             self._bid()
-        for _ in range(MOST_ROUNDS):
+        for turn in range(MOST_ROUNDS):
+            if turn == MOST_ROUNDS - EXACT_ROUNDS:
+                self.block = self.exact
             self._match()
             low, offers = self._lowest()
             if not self._more(offers):
-                break
+                if self.block is self.exact:
+                    break
+                self.block = self.exact
         return Assignment(self.match.column, self._gap(low))
 
     def add(self, rows: Ints, columns: Ints) -> int:
@@ -310,6 +321,17 @@ class _Kept:
         """Return the pairs, records first."""
         there = self.column >= 0
         return np.repeat(np.arange(len(self.column)), there.sum(axis=1)), self.column[there]
+
+
+def rounded(scores: Rounded, block: Scored) -> Scored:
+    """Return a block as it is passed over by scores at hand, rounded to half their digits; listed ones are exact."""
+    every = np.arange(scores.shape[1])
+
+    def chunks() -> Iterator[Chunk]:
+        for run in in_chunks(*scores.shape, ROUNDED_AT_ONCE):
+            yield run, every, scores[run[0] : run[-1] + 1].astype(np.float64)
+
+    return Scored(block.shape, chunks, block.scores)
 
 
 def matrix(scores: Floats) -> Scored:

@@ -14,8 +14,9 @@ import numpy as np
 
 from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
-from ..laws import Additive, Classes, Outlet, Transition
+from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chained import combined_of
+from ..laws.noise import Noise, standardised
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
@@ -23,6 +24,7 @@ from .contract import Bools, Ints
 from .search import block_codes
 
 PAIRS_AT_ONCE = 200_000
+LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 
 
 class Term(Protocol):
@@ -187,6 +189,18 @@ def _looks_at_truth(outlet: Outlet) -> bool:
     return outlet.unit is not None and any(low < code < high for code in outlet.avoid)
 
 
+def all_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
+    """Return the sums of terms of all pairs (x records x z records)."""
+    total = np.zeros((len(x), len(z)))
+    for term in terms:
+        if isinstance(term, Lowered):
+            total += term.matrix(z, x)
+        else:
+            listed = term.logs(np.tile(z, len(x)), np.repeat(x, len(z)))
+            total += listed.reshape(total.shape)
+    return total
+
+
 @dataclass(frozen=True, slots=True)
 class Lowered:
     """Additive noise that is the same for every true value: cells of released values, centres of true ones."""
@@ -226,6 +240,35 @@ class Lowered:
             out[pairs] = self._alike(z[pairs], x[pairs])
         return out
 
+    def matrix(self, z: Ints, x: Ints) -> Floats:
+        """Return the log density of all pairs (x records x z records), by distances where noise is normal."""
+        out = np.full((len(x), len(z)), -np.inf)
+        columns = _by_kind(self.fits.z[z])
+        for kind_x, rows in _by_kind(self.fits.x[x]):
+            for kind_z, places in columns:
+                if self.fits.table[kind_z, kind_x]:
+                    out[np.ix_(rows, places)] = self._block(z[places], x[rows])
+        return out
+
+    def _block(self, z: Ints, x: Ints) -> Floats:
+        """Return the log density of all pairs of records of the same kinds."""
+        from ..kernels.distances import log_kernel
+
+        chosen = np.flatnonzero(self.fits.is_open[self.fits.x[x[0]]])
+        if not len(chosen):
+            return np.zeros((len(x), len(z)))
+        normal = isinstance(self.law.noise, Normal) and is_thick(self.law.noise)
+        if not normal or not self.is_point[z[0], chosen].all():
+            return self._alike(np.tile(z, len(x)), np.repeat(x, len(z))).reshape(len(x), len(z))
+        noise, out = self.law.noise.only(chosen.tolist()), np.empty((len(x), len(z)))
+        inverse = whitening(noise)
+        nothing = np.zeros((1, len(chosen)))
+        above = self.factor[np.ix_(z, chosen)].sum(axis=1)
+        above += noise.log_box(nothing, nothing, (True,) * len(chosen))[0][0]
+        points = np.ascontiguousarray((self.lower[np.ix_(z, chosen)] @ inverse.T).T)
+        log_kernel(np.ascontiguousarray(self.centre[np.ix_(x, chosen)] @ inverse.T), points, above, out)
+        return out
+
     def _alike(self, z: Ints, x: Ints) -> Floats:
         chosen = np.flatnonzero(self.fits.is_open[self.fits.x[x[0]]]).tolist()
         if not chosen:
@@ -239,6 +282,24 @@ class Lowered:
             upper[:, i] = lower[:, i] if points[i] else self.upper[:, j][z] - centre
             factor += self.factor[:, j][z]
         return np.asarray(factor + self.law.noise.only(chosen).log_box(lower, upper, points)[0])
+
+
+def is_thick(noise: Noise) -> bool:
+    """Whether normal noise is thin in no direction."""
+    return bool(np.linalg.eigvalsh(standardised(noise.covariance)[1])[0] > LEAST_EIGENVALUE)
+
+
+def whitening(noise: Noise) -> Floats:
+    """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
+    sds, correlations = standardised(noise.covariance)
+    return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)
+
+
+def _by_kind(kinds: Ints) -> list[tuple[int, Ints]]:
+    """Return the places of each kind."""
+    order = np.argsort(kinds, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(kinds[order])) + 1) if len(kinds) else []
+    return [(int(kinds[part[0]]), part) for part in parts]
 
 
 def _at_limits(law: Additive, sides: Sides) -> tuple[Floats, Bools]:

@@ -13,13 +13,14 @@ from ..errors import BadPlan
 from ..table import Floats
 from .assignment import MOST_CELLS, check_size, optimal_of
 from .contract import NOBODY, Bools, Guess, Ints
-from .one_to_one import Assignment, Chunk, Digests, Scored, best_of_matrix, in_chunks
+from .one_to_one import Assignment, Chunk, Digests, Rounded, Scored, best_of_matrix, in_chunks
 
 KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
 SAME_SCORE = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
 ASSIGNMENTS = ("best", "one-to-one")
 PAIRS_AT_ONCE = 200_000
 PAIRS_STREAMED = 1_000_000  # of a block too large to be held
+ROUNDED_CELLS = 160_000_000  # scores of a block that are held rounded (640 MB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,9 @@ class Scorer(ScoresPairs, Protocol):
 
     def batches(self) -> Iterator[Batch]:
         """Score all pairs within blocks, the records of each side in a keyed order."""
+
+    def matrix(self, known: Ints, released: Ints) -> Floats:
+        """Score all pairs of some records of one block: known x released."""
 
 
 def option_problems(plan: Any) -> list[str]:
@@ -182,25 +186,24 @@ class Assigned:
 
 
 def assigned(
-    batches: Iterable[Batch], counts: tuple[int, int], to_masked: bool, scorer: ScoresPairs | None = None
+    batches: Iterable[Batch], counts: tuple[int, int], to_masked: bool, scorer: Scorer | None = None
 ) -> Assigned:
     """Assign candidates to searchers, each at most once, in each block: first as many links as are possible at all,
     then the largest total score. Candidates with the same score for every searcher are the ties.
 
-    A block with more pairs than are held at once is passed over again by the `scorer`, in every round.
+    A block with more pairs than are held at once is held rounded, and certified by passes of the `scorer`; one with
+    more than that is passed over by it in every round.
     """
     searchers, candidates = counts if to_masked else counts[::-1]
     out = _Links(Best.nothing(searchers), np.arange(candidates), Digests.of(candidates))
-    large: list[tuple[Ints, Ints]] = []
     for parts in _by_block(batches):
-        near, far = out.enter(parts, to_masked)
-        if len(near) * len(far) > MOST_CELLS:
-            large.append((near, far))
-    for near, far in large:
+        near, far, rough = out.enter(parts, to_masked)
+        if len(near) * len(far) <= MOST_CELLS:
+            continue
         if scorer is None:
             check_size(len(near), len(far))
         else:
-            out.link(near, far, optimal_of(_streamed(scorer, near, far, to_masked)), None)
+            out.link(near, far, optimal_of(_streamed(scorer, near, far, to_masked), rough), None)
     return Assigned(out.best, out.alike, out.gap)
 
 
@@ -213,9 +216,13 @@ class _Links:
     digests: Digests
     gap: float = 0.0
 
-    def enter(self, parts: Iterator[Batch], to_masked: bool) -> tuple[Ints, Ints]:
-        """Take the scores of a block in, and link its records if they can all be held; return both sides."""
+    def enter(self, parts: Iterator[Batch], to_masked: bool) -> tuple[Ints, Ints, Rounded | None]:
+        """Take the scores of a block in, and link its records if they can all be held.
+
+        Return both sides, and the scores rounded where these can be held alone.
+        """
         held: list[Batch] = []
+        rough: list[Rounded] = []
         known, cells, released = np.empty(0, np.int64), 0, []
         for batch in parts:
             near, far, scores, log_weights = _turned(batch, to_masked)
@@ -224,7 +231,9 @@ class _Links:
             self.digests.add(near, far, scores)
             known, cells = batch.known, cells + batch.scores.size
             released.append(batch.released)
+            rough += [one.scores.astype(np.float32) for one in (*held, batch)] if cells > MOST_CELLS else []
             held = [*held, batch] if cells <= MOST_CELLS else []
+            rough = rough if cells <= ROUNDED_CELLS else []
         every = np.concatenate(released)
         near, far = (known, every) if to_masked else (every, known)
         same = self.digests.alike(far)
@@ -233,7 +242,8 @@ class _Links:
             scores = np.concatenate([batch.scores for batch in held], axis=1)
             scores = scores if to_masked else np.ascontiguousarray(scores.T)
             self.link(near, far, best_of_matrix(scores), scores)
-        return near, far
+        whole = np.concatenate(rough, axis=1) if MOST_CELLS < cells <= ROUNDED_CELLS else None
+        return near, far, whole if whole is None or to_masked else whole.T
 
     def link(self, near: Ints, far: Ints, found: Assignment, scores: Floats | None) -> None:
         """Enter the links of a block."""
@@ -247,7 +257,7 @@ class _Links:
         self.gap += found.gap
 
 
-def _streamed(scorer: ScoresPairs, near: Ints, far: Ints, to_masked: bool) -> Scored:
+def _streamed(scorer: Scorer, near: Ints, far: Ints, to_masked: bool) -> Scored:
     """Return a block whose pairs are scored anew each time, some rows after the other."""
 
     def listed(rows: Ints, columns: Ints) -> Floats:
@@ -257,8 +267,8 @@ def _streamed(scorer: ScoresPairs, near: Ints, far: Ints, to_masked: bool) -> Sc
     def chunks() -> Iterator[Chunk]:
         every = np.arange(len(far))
         for run in in_chunks(len(near), len(far), PAIRS_STREAMED):
-            logs = listed(np.repeat(run, len(far)), np.tile(every, len(run)))
-            yield run, every, logs.reshape(len(run), len(far))
+            scores = scorer.matrix(near[run], far) if to_masked else scorer.matrix(far, near[run]).T
+            yield run, every, np.ascontiguousarray(scores)
 
     return Scored((len(near), len(far)), chunks, listed)
 

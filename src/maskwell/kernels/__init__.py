@@ -153,7 +153,7 @@ def _compile_assignment() -> None:
     """Compile the loops of one-to-one assignments."""
     import numpy as np
 
-    from . import assignment
+    from . import assignment, distances
 
     one, two, nobody = np.zeros((1, 1)), np.zeros(1, np.int64), np.full(1, -1)
     graph = assignment.Graph(np.array([0, 1]), two, one[0])
@@ -166,6 +166,7 @@ def _compile_assignment() -> None:
     tiles = assignment.Tiles(one, one[0], one, one)
     assignment.cheaper(tiles, one, one[0], cost[0], cost.copy(), found)
     assignment.add_digests(one.view(np.uint64), one[0].view(np.uint64), np.zeros(1, np.uint64))
+    distances.log_kernel(one, one, one[0], one.copy())
 
 
 def _compile_helping() -> None:

@@ -63,3 +63,20 @@ def through_box(
         apart = max(here - boxes[place], boxes[place + fields * size] - here)
         total += apart * apart if norm == 2 else apart
     return total
+
+
+@njit(cache=True, nogil=True)
+def log_kernel(searchers: Floats, points: Floats, above: Floats, out: Floats) -> None:
+    """Put above - |searcher - point|^2 / 2 of all pairs into `out` (searchers x points).
+
+    `points` are fields x points.
+    """
+    for i in range(len(searchers)):
+        row = out[i]
+        for j in range(len(above)):
+            row[j] = above[j]
+        for k in range(points.shape[0]):
+            here, field = searchers[i, k], points[k]
+            for j in range(len(above)):
+                apart = field[j] - here
+                row[j] -= 0.5 * apart * apart

@@ -74,13 +74,15 @@ class Exchange:
     """Who carries whose values: `pairs` of record numbers of the truth whose values in `columns` were exchanged.
 
     Within blocks of `blocks`. `exempt` is the steward's reason not to count who finds the exchanged values again (the
-    record is then what was not exchanged); nothing where both count.
+    record is then what was not exchanged); nothing where both count. `at_risk_share` is the share of the records at
+    risk that were exchanged, nothing where it is not known: swaps are directed at these.
     """
 
     columns: tuple[str, ...]
     blocks: tuple[str, ...]
     pairs: Integers = field(repr=False, compare=False)
     exempt: str | None = None
+    at_risk_share: float | None = None
 
     def donors(self, records: Integers) -> Integers:
         """Return for each of some records of the truth the one whose values stand in the exchanged columns."""
@@ -116,10 +118,11 @@ class Swapping:
     """The record of directed swapping, for the steward: `pairs` are links.
 
     `pairs` has two record numbers of the truth, from 0, for each swap: the record at risk and its partner. `at_risk`
-    counts the records that the intruder linked correctly, or had among the tied best; `needed` is Moore's number,
-    which supposes that each swap turns one link. `after` is the worse of `his_record` (he finds the row whose `rest`,
-    what stayed in it, is his target's) and `his_values` (the row that carries the target's exchanged values), unless
-    the steward exempted the latter: `exempt` is the reason. `trace` has every attack that was made, in order.
+    counts the records that the intruder linked correctly, or had among the tied best, `at_risk_moved` those of them who
+    were exchanged; `needed` is Moore's number, which supposes that each swap turns one link. `after` is the worse of
+    `his_record` (he finds the row whose `rest`, what stayed in it, is his target's) and `his_values` (the row that
+    carries the target's exchanged values), unless the steward exempted the latter: `exempt` is the reason. `trace` has
+    every attack that was made, in order.
 
     `covariances` and `domains` compare the masked values before and after the exchange: pairwise covariances (sds over
     all open values times the correlation where both are open) of swapped columns, and means by sub-domain.
@@ -145,11 +148,15 @@ class Swapping:
     trace: tuple[Tried, ...] = field(default=(), repr=False)
     covariances: pa.Table | None = field(default=None, repr=False, compare=False)
     domains: pa.Table | None = field(default=None, repr=False, compare=False)
+    at_risk_moved: int = 0
 
     @property
     def exchange(self) -> Exchange | None:
         """Who carries whose values; nothing where nobody was exchanged."""
-        return Exchange(self.columns, self.blocks, self.pairs, self.exempt) if self.swaps else None
+        if not self.swaps:
+            return None
+        moved = self.at_risk_moved / self.at_risk if self.at_risk_moved else None
+        return Exchange(self.columns, self.blocks, self.pairs, self.exempt, moved)
 
     @property
     def swaps(self) -> int:
@@ -256,7 +263,9 @@ class Swapping:
 
     def to_json(self) -> str:
         """Write everything, pairs too: for the private half. A figure that there is not (NaN) is null."""
-        out = {name: getattr(self, name) for name in (*LISTS, "released", "at_risk", "exempt")}
+        out = {
+            name: getattr(self, name) for name in (*LISTS, "released", "at_risk", "at_risk_moved", "exempt")
+        }
         out |= {"needed": self.needed, "met": self.met, "attack": dict(self.attack)}
         out |= {"tolerance": self.tolerance.to_dict(), "pairs": self.pairs.tolist()}
         out |= {name: asdict(getattr(self, name)) for name in MOMENTS}

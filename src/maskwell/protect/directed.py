@@ -59,11 +59,11 @@ def swap(
     attacks made again on the exchanged file, ties shared), or with a `SwapShare` so many. Where even all of them do not
     meet it, the result has all, and a warning says so. Its `swapping` tells what was done; it stays inside.
 
-    Columns whose noise is correlated, totals with their parts, and classes of an amount that moves, move together.
-    Means and covariances among the columns that move are exactly kept. Covariances with others and means of
-    sub-domains are not: `swapping` has both, the latter for `domains` (columns, or tuples of columns to be crossed;
-    the schema's block columns that are not matched on). A masking made elsewhere has no key: give one to order the
-    swaps.
+    Columns whose noise is correlated, totals with their parts, and columns computed from others that move (classes,
+    any function of columns whose values repeat, simple ones of others), move together. Means and covariances among the
+    columns that move are exactly kept. Covariances with others and means of sub-domains are not: `swapping` has both,
+    the latter for `domains` (columns, or tuples of columns to be crossed; the schema's block columns that are not
+    matched on). A masking made elsewhere has no key: give one to order the swaps.
     """
     _check(masking, tolerance)
     if getattr(attack, "targets", None) is not None:
@@ -84,7 +84,7 @@ def swap(
     swapping = _recorded(job, trial, trace, wanted)
     if not swapping.met:
         warnings.warn(_unmet(swapping), MaskwellWarning, stacklevel=2)
-    notes = (*masking.notes, *_notes(swapping))
+    notes = (*masking.notes, *_notes(swapping), *(_on_undecided(reach) if swapping.swaps else ()))
     return replace(trial.masking, swapping=swapping, notes=notes)
 
 
@@ -239,7 +239,8 @@ class _Job:
         laws = tuple(part for law in held.card.laws for part in _parted(law, columns))
         card = replace(held.card, laws=laws, swapped=swapped, seeded=seeded, data_sha256="")
         masked = exchange(held.masked, columns, pairs)
-        held = replace(held, exchange=Exchange(columns, self.reach.blocks, pairs, self.exempt))
+        moved = self.walk.moved(len(pairs)) / max(self.walk.at_risk, 1)
+        held = replace(held, exchange=Exchange(columns, self.reach.blocks, pairs, self.exempt, moved))
         if held.given is None:
             return replace(held, masked=masked, card=card)
         release, order = held.given
@@ -330,6 +331,7 @@ def _recorded(
         trace=trace,
         covariances=covariances(*tables, reach.columns),
         domains=domain_means(*tables, reach.columns, domains),
+        at_risk_moved=walk.moved(trial.swaps),
     )
 
 
@@ -341,6 +343,17 @@ def _unmet(swapping: Swapping) -> str:
         f"{after.expected_correct:,.1f} of {after.targets:,} targets are linked correctly, and {who} no partner; "
         "mask with more noise first"
     )
+
+
+def _on_undecided(reach: Reach) -> list[str]:
+    """Say of which columns in the rest it cannot be told that they are not computed from what was exchanged."""
+    if not reach.undecided:
+        return []
+    names, of = ", ".join(reach.undecided), ", ".join(reach.unrepeated)
+    return [
+        f"stayed in the row: {names}; whether computed from {of}, whose values hardly repeat, was tried for smooth "
+        "functions, classes, sums and ratios alone: drop a column that is computed otherwise"
+    ]
 
 
 def _notes(swapping: Swapping) -> list[str]:
@@ -358,7 +371,7 @@ def _notes(swapping: Swapping) -> list[str]:
     ]
     if swapping.widened:
         notes.append(
-            f"exchanged beside the compared fields, because masked together, adding up or their classes: "
+            f"exchanged beside the compared fields, because masked together, adding up or computed from one another: "
             f"{', '.join(swapping.widened)}"
         )
     if swapping.stuck:

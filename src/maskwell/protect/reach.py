@@ -16,6 +16,7 @@ from ..masking import Masking
 from ..masking.swapping import rest_columns
 from ..masking.totals import amounts, exact_identities
 from ..table import Table
+from .functional_dependence import Dependence, dependent_columns
 
 FEWEST_RECORDS = 5  # of a class: a class of one or two records lies at an amount's end by mere chance
 
@@ -24,13 +25,24 @@ FEWEST_RECORDS = 5  # of a class: a class of one or two records lies at an amoun
 class Reach:
     """The `fields` that the intruder compares, the `columns` that move, the blocks he searches in, and the `rest`.
 
-    The rest is what stays in the row: all that leaves and is neither block, id, moved nor the same inside blocks.
+    The rest is what stays in the row: all that leaves and is neither block, id, moved nor the same inside blocks. Of
+    `undecided` columns in it nobody can tell whether they are computed, with many jumps, from those of `unrepeated`.
     """
 
     fields: tuple[str, ...]
     columns: tuple[str, ...]
     blocks: tuple[str, ...]
     rest: tuple[str, ...]
+    undecided: tuple[str, ...] = ()
+    unrepeated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    """The blocks of a swap, and which columns leave."""
+
+    blocks: tuple[str, ...]
+    leaving: frozenset[str]
 
 
 def reach_of(
@@ -51,18 +63,20 @@ def reach_of(
     raise_all((f"column {name!r} says whose record it is and cannot be swapped" for name in bound), BadPlan)
     blocks = tuple(attack.match_columns(schema)) if hasattr(attack, "match_columns") else ()
     groups = _together(masking)
-    moving = _with_classes(_widened(set(asked), groups), masking, blocks)
+    about = _About(blocks, frozenset(table.names))
+    moving, found = _with_computed(_widened(set(asked), groups), groups, masking.truth, about)
     moved = tuple(name for name in masking.masked.schema.names if name in moving)
     rest = rest_columns(table, moved, blocks)
     if not rest:
         raise BadPlan(_renames(moved, blocks, groups))
-    return Reach(tuple(fields), moved, blocks, rest)
+    undecided = tuple(name for name in found.undecided if name in rest)
+    return Reach(tuple(fields), moved, blocks, rest, undecided, found.unrepeated if undecided else ())
 
 
 def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: Sequence[str] | None) -> None:
     """Refuse, before any noise is drawn, a swap that against none of some intruders would part anything.
 
-    By names alone: a column that is the same inside all blocks is seen in the release.
+    A column that is the same inside all blocks is seen in the release.
     """
     leaving = {c.name for c in table.schema.columns if not c.drop and "id" not in c.roles}
     groups = [set(law.columns) for law in card.laws if not is_product(law)]
@@ -75,6 +89,8 @@ def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: S
         fields = getattr(attack, "fields", None) or tuple(numbers)
         blocks = attack.match_columns(table.schema)
         moved = _widened(set(columns or fields), groups)
+        if fields and leaving - moved - set(blocks):
+            moved, _ = _with_computed(moved, groups, table, _About(tuple(blocks), frozenset(leaving)))
         if not fields or leaving - moved - set(blocks):
             return
         refusals.append(_renames(tuple(name for name in table.names if name in moved), blocks, groups))
@@ -135,19 +151,28 @@ def _widened(names: set[str], groups: Iterable[set[str]]) -> set[str]:
     return names
 
 
-def _with_classes(moving: set[str], masking: Masking, blocks: tuple[str, ...]) -> set[str]:
-    """Add the columns that are classes of an amount that moves: left behind, they would show who was exchanged."""
-    truth, released = masking.truth, masking.release.table
-    others = [
-        column.name
-        for column in released.schema.columns
-        if column.name not in moving
-        and column.name not in blocks
-        and column.name in truth.schema
-        and not column.roles & {"id", "group", "weight"}
-    ]
-    numbers = [name for name in moving if name in truth.schema and truth.schema[name].is_number]
-    return moving | {other for other in others if any(_are_classes(truth, other, name) for name in numbers)}
+def _with_computed(
+    names: set[str], groups: list[set[str]], table: Table, about: _About
+) -> tuple[set[str], Dependence]:
+    """Add the columns that are computed from some that move (classes, functions), and what must move with these.
+
+    Left behind, they would show who was exchanged, and find his record by what the intruder knows.
+    """
+    while True:
+        found = dependent_columns(table, names, about.blocks, about.leaving)
+        classes = {
+            other
+            for other in found.undecided
+            if any(_are_classes(table, other, name) for name in names if _is_amount(table, name))
+        }
+        more = _widened(names | {*found.computed, *classes}, groups)
+        if more == names:
+            return names, found
+        names = more
+
+
+def _is_amount(table: Table, name: str) -> bool:
+    return name in table.schema and table.schema[name].is_number
 
 
 def _are_classes(truth: Table, other: str, amount: str) -> bool:

@@ -25,13 +25,18 @@ class Walk:
     """All swaps that can be made, in order, and the records passed over.
 
     `pairs` are record numbers of the truth: the record at risk, and its partner. `relief` is how many correct links,
-    ties shared, each swap takes away if the intruder finds nothing new.
+    ties shared, each swap takes away if the intruder finds nothing new; `counts` how many of the two are at risk.
     """
 
     at_risk: int
     pairs: Integers
     relief: Floats
     stuck: tuple[Stuck, ...]
+    counts: Integers
+
+    def moved(self, swaps: int) -> int:
+        """Return how many records at risk move in the first so many swaps."""
+        return int(self.counts[:swaps].sum())
 
 
 def walk_along(
@@ -79,7 +84,11 @@ def walk_along(
             reason = NONE_LEFT if len(partners) else SAME_REST if len(others) else alone
             stuck.append(Stuck(int(masking.order[place]), reason, len(pairs)))
     swaps = np.array(pairs, np.int64).reshape(-1, 2)
-    return Walk(len(known), masking.order[swaps], danger[swaps].sum(axis=1), tuple(stuck))
+    both = danger[swaps]
+    counts = np.count_nonzero(both, axis=1)
+    return Walk(
+        len(known), masking.order[swaps], both.sum(axis=1), tuple(stuck), np.asarray(counts, np.int64)
+    )
 
 
 def _ranks(masking: Masking, key: Key) -> Integers:

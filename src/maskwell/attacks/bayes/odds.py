@@ -12,8 +12,8 @@ from ...card import NoiseCard
 from ...masking import Release
 from ...table import Floats, Table
 from ..coding import coded_in
-from ..contract import Bools, Ints, Known
-from ..pairwise import summed_logs
+from ..contract import MOVED, Bools, Ints, Known
+from ..pairwise import all_logs
 from ..ranking import PAIRS_AT_ONCE, SAME_SCORE, Batch, Best, Blocks, in_runs, log_sum
 from ..search import block_codes
 from .belief import Standing
@@ -21,6 +21,9 @@ from .ground import Ground
 from .pairing import Pairing, Read
 
 SURE = 1e-9  # a record from which alone a released one can have come is not weighed higher than this allows
+MATRIX_PAIRS = (
+    20_000  # of a block from which on its pairs are a matrix: below, several blocks at once are quicker
+)
 KEPT_PAIRS = 4_000_000  # scores that are kept for a second look
 
 
@@ -182,9 +185,14 @@ class Odds:
 
     def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
-        z, x = _listed(sides)
-        parts = np.split(pairing.logs(z, x, self.log_moved), np.cumsum([len(a) * len(b) for a, b in sides]))
-        return [part.reshape(len(a), len(b)) for part, (a, b) in zip(parts, sides, strict=False)]
+        small = [i for i, (a, b) in enumerate(sides) if len(a) * len(b) < MATRIX_PAIRS]
+        z, x = _listed([sides[i] for i in small])
+        ends = np.cumsum([len(sides[i][0]) * len(sides[i][1]) for i in small])
+        parts = dict(zip(small, np.split(pairing.logs(z, x, self.log_moved), ends), strict=False))
+        return [
+            parts[i].reshape(len(a), len(b)) if i in parts else pairing.matrix(b, a, self.log_moved)
+            for i, (a, b) in enumerate(sides)
+        ]
 
     def weights(self, scores: Floats, released: Ints) -> Floats:
         """Return the log posterior weights of scores."""
@@ -200,6 +208,11 @@ class Odds:
         logs = self.targets.logs(released[same], x, self.log_moved)
         out[same] = _against(logs, self.log_f[released[same]])
         return out
+
+    def matrix(self, known: Ints, released: Ints) -> Floats:
+        """Score all pairs of some records of one block: known x released."""
+        x = known if self.numbers is None else self.numbers[known]
+        return _against(self.targets.matrix(released, x, self.log_moved), self.log_f[released])
 
     def log_total(self, best: Best, *, to_masked: bool) -> Floats:
         """Return the log of all posterior weights of each searcher, of not being released too."""
@@ -266,7 +279,7 @@ def _log_moved_once(
 ) -> Floats:
     """Return `log_moved`, computed once by intruders of one attack who look at the same blocks."""
     wanted = np.isin(ground.blocks.released, ground.blocks.known)
-    key = ("moved", fields, wanted.tobytes())
+    key = (MOVED, fields, wanted.tobytes())
     if key not in known.shared:
         known.shared[key] = log_moved(pairing, release, known.population, ground.true_order, wanted)
     found: Floats = known.shared[key]
@@ -303,8 +316,7 @@ def log_moved(
     out = np.full(len(release.table), -np.inf)
     for _, records, block in Blocks(true, theirs, (true_order, np.arange(len(theirs)))):
         for run in in_runs(block[wanted[block]], len(records)):
-            logs = summed_logs(pairing.moved, *_listed([(records, run)]))
-            out[run] = _log_mean(logs.reshape(len(records), len(run)), sizes[theirs[run]])
+            out[run] = _log_mean(all_logs(pairing.moved, run, records), sizes[theirs[run]])
     return out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...table import Floats, Table
 from ..contract import Ints
-from ..pairwise import Same, Term, law_terms, laws_on, summed_logs
+from ..pairwise import Same, Term, all_logs, law_terms, laws_on, summed_logs
 
 Read = Callable[[Sequence[Any], Table, Table], list[Term]]  # laws and two tables to factors of p(z | x)
 
@@ -48,12 +48,19 @@ class Pairing:
 
     def logs(self, z: Ints, x: Ints, log_moved: Floats) -> Floats:
         """Return log p(z | x) of listed pairs; `log_moved` has the block's density f(moved) of each z."""
-        logs, moved = summed_logs(self.kept, z, x), summed_logs(self.moved, z, x)
+        return self._mixed(summed_logs(self.kept, z, x), summed_logs(self.moved, z, x), log_moved[z])
+
+    def matrix(self, z: Ints, x: Ints, log_moved: Floats) -> Floats:
+        """Return the same of all pairs (x records x z records)."""
+        return self._mixed(all_logs(self.kept, z, x), all_logs(self.moved, z, x), log_moved[z])
+
+    def _mixed(self, kept: Floats, moved: Floats, foreign: Floats) -> Floats:
+        """Mix what a record has from its own with what a swapped one carries."""
         if not self.share:
-            return np.asarray(logs + moved)
+            return np.asarray(kept + moved)
         with np.errstate(divide="ignore"):
-            own, other = np.log1p(-self.share) + moved, np.log(self.share) + log_moved[z]
-        return np.asarray(logs + np.logaddexp(own, other))
+            own, other = np.log1p(-self.share) + moved, np.log(self.share) + foreign
+        return np.asarray(kept + np.logaddexp(own, other))
 
 
 def swapped_columns(card: NoiseCard) -> set[str]:

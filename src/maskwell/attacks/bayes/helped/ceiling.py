@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ....masking import Masking
+from ....schema import OPEN
 from ....table import Floats
 from ...contract import NOBODY, Bools, Ints, Marked
 from ...one_to_one import nearest_points, points_together
@@ -36,9 +37,12 @@ from ..pairing import Pairing
 from ..reading import Reading
 from .matchings import Sampling, marginals
 
-CELLS = 32  # neighbourhoods that are drawn: the bound is then known to a point or two
-CORE, TOLD = 32, 192  # units of a cell, and with those around it whose records are told: about a second each
-CLOSED = 1e4  # a coordinate of values that are missing or coded: far from all open ones
+CELLS = 40  # neighbourhoods that are drawn: the bound is then known to a point or two
+CORE, TOLD = (
+    4,
+    192,
+)  # units of a cell (few: all of them lie amid what is told), and all whose records are told
+CLOSED = 1e4  # a coordinate of values that are missing or coded, times the status: far from all others
 CHANCE, NORMAL = 0.975, 1.959964  # of Student's quantile and the normal one, for an interval of 95%
 
 
@@ -58,7 +62,8 @@ class Ceiling:
     """A bound on what anybody can expect to find, with its interval (95%) and what it rests on.
 
     `rate` is the bound as measured on `targets` of `cells` neighbourhoods, in each of which the records of `told` units
-    are told at most; `sampled` of these were matched by draws, `converged` tells whether all chains agree.
+    are told at most; `sampled` of these were matched by draws, `converged` tells whether all chains agree. `at_random`
+    says that records exchanged values, which the bound takes for exchanges at random in the card's share.
     """
 
     rate: float
@@ -69,6 +74,7 @@ class Ceiling:
     told: int
     sampled: int
     converged: bool
+    at_random: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return figures only."""
@@ -77,6 +83,7 @@ class Ceiling:
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
         failed = "" if self.converged else "; NOT CONVERGED: give more draws in Sampling"
+        failed += "; it takes directed swaps for exchanges at random" if self.at_random else ""
         return [
             "",
             f"  nobody can expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, over "
@@ -111,6 +118,7 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
         TOLD,
         sum(not one.is_exact for one in seen.values()),
         all(one.is_converged for one in seen.values()),
+        place.pairing.share > 0,
     )
 
 
@@ -225,6 +233,8 @@ def centres(masking: Masking, fields: Sequence[str]) -> Floats:
         else:
             with np.errstate(all="ignore"):
                 scale = np.nanstd(values, axis=0)
-        closed = np.column_stack([truth.status(name) != 0 for name in law.columns]) | ~np.isfinite(values)
-        parts.append(np.where(closed, CLOSED, values / np.where(scale > 0, scale, 1.0)))
+        status = np.column_stack([truth.status(name) for name in law.columns]).astype(np.float64)
+        closed = (status != OPEN) | ~np.isfinite(values)
+        away = CLOSED * np.maximum(status, 1.0)
+        parts.append(np.where(closed, away, values / np.where(scale > 0, scale, 1.0)))
     return np.ascontiguousarray(np.concatenate(parts, axis=1))

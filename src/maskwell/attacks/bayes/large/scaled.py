@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from ....laws import Normal
-from ....laws.noise import standardised
 from ....masking import Release
 from ....schema import OPEN
 from ....table import Floats
 from ...contract import NOBODY, Bools, Ints, Known
-from ...pairwise import Lowered, is_lowered, laws_on
+from ...pairwise import Lowered, is_lowered, is_thick, laws_on, whitening
 from ...ranking import Best, lowest
 from ..belief import Standing
 from ..ground import Ground
@@ -23,7 +22,6 @@ from .pruned import Pruning, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
-LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 RANKS = 10  # the place of the right record is counted up to here
 
 
@@ -166,8 +164,7 @@ def is_plain(law: Any) -> bool:
     """Whether noise is normal, the same for every record, and thin in no direction."""
     if not is_lowered(law) or not isinstance(law.noise, Normal):
         return False
-    _, correlations = standardised(law.noise.covariance)
-    return bool(np.linalg.eigvalsh(correlations)[0] > LEAST_EIGENVALUE)
+    return is_thick(law.noise)
 
 
 def _is_open_or_closed(one: Lowered) -> bool:
@@ -188,11 +185,9 @@ class _Building:
     eps: float
     logs: tuple[Floats, Floats]
 
-    def built(self) -> Scaled | None:
-        """Split the records by what is open, and grow the trees of each part; nothing is open in some: not here."""
+    def built(self) -> Scaled:
+        """Split the records by what is open, and grow the trees of each part."""
         released, true, known = self._statuses()
-        if (true != OPEN).all(axis=1).any():
-            return None
         patterns, kinds = np.unique(np.concatenate([released, true, known]), axis=0, return_inverse=True)
         kind_z, kind_x, kind_k = np.split(kinds.ravel(), np.cumsum([len(released), len(true)]))
         parts: dict[int, Part] = {}
@@ -254,21 +249,17 @@ def _open(one: Lowered, side: str, rows: Ints) -> list[int]:
 
 
 def _white(laws: list[Lowered], side: str, rows: Ints) -> Floats:
-    """Return records of one kind where their noise has variance 1 and is independent."""
-    parts = []
+    """Return records of one kind where their noise has variance 1 and is independent; at one point, if none is open."""
+    parts = [np.zeros((len(rows), 0 if any(_open(one, side, rows) for one in laws) else 1))]
     for one in laws:
         chosen = _open(one, side, rows)
         values = (one.centre if side == "x" else one.lower)[np.ix_(rows, np.array(chosen, np.int64))]
         parts.append(values @ _whitening(one, chosen).T)
-    return np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else np.empty((len(rows), 0))
+    return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
 def _whitening(one: Lowered, chosen: list[int]) -> Floats:
-    """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
-    if not chosen:
-        return np.empty((0, 0))
-    sds, correlations = standardised(one.law.noise.only(chosen).covariance)
-    return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)
+    return whitening(one.law.noise.only(chosen)) if chosen else np.empty((0, 0))
 
 
 def _constant(one: Lowered, rows: Ints) -> Floats:
