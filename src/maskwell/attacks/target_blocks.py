@@ -54,11 +54,13 @@ class TargetBlocks:
 
     def named(self, table: pa.Table, guess: Guess) -> pa.Table:
         """Return the table of links; released records without ids are named by their numbers in the whole file."""
+        import pyarrow as pa
+
         if self.masking.release.table.ids is not None:
             return table
         for name, records in (("linked_id", guess.found), ("second_id", guess.second)):
             if records is not None:
-                numbers = from_numpy((records + 1).astype(np.int64), records < 0).cast("string")
+                numbers = from_numpy((records + 1).astype(np.int64), records < 0).cast(pa.string())
                 table = table.set_column(table.column_names.index(name), name, numbers)
         return table
 

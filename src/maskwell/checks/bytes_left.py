@@ -179,7 +179,7 @@ def _inside_new_ids(texts: set[bytes], released: Table) -> Mapping[bytes, int]:
     ids, listed = pc.cast(released.ids, pa.binary()).drop_null(), sorted(texts)
     whole = pc.is_in(pa.array(listed, pa.binary()), value_set=ids).to_pylist()
     parts = [text for text, is_whole in zip(listed, whole, strict=True) if not is_whole]
-    inside = found_in(b"\n".join(ids.to_pylist()), parts)
+    inside = found_in(b"\n".join(one for one in ids.to_pylist() if one is not None), parts)
     return inside if inside.total() <= IN_NEW_IDS * len(ids) else {}
 
 

@@ -177,7 +177,7 @@ def _least(counts: Counts) -> int:
     """Return the least sample: in whole blocks as many as some of these have, for their variance to be known."""
     if not counts.whole_blocks:
         return LEAST_SAMPLE
-    return max(LEAST_SAMPLE, int(LEAST_BLOCKS * counts.total / max(np.count_nonzero(counts.targets), 1)))
+    return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.total // max(int(np.count_nonzero(counts.targets)), 1))
 
 
 def budgeted(
