@@ -61,7 +61,7 @@ class WholeBlocks:
         """
         codes, _ = block_codes(known, known, self.blocks)
         blocks, place = np.unique(codes[rows], return_inverse=True)
-        n, y = (np.bincount(place, weights) for weights in (np.ones(len(rows)), found))
+        n, y = (np.asarray(np.bincount(place, one), np.float64) for one in (np.ones(len(rows)), found))
         return effective_targets(n, y, len(rows) / max(of, len(rows)), len(blocks))
 
 
