@@ -90,7 +90,7 @@ def test_draws_are_by_keys_of_calibration_alone(folder: Path, monkeypatch: pytes
         return applied(mask, table, key=key, **options)
 
     monkeypatch.setattr(meeting, "apply", noted)
-    monkeypatch.setattr(advising, "MOST_IN_ALL", 1)
+    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
     outcome = release(plan_in(folder, LIGHT), key=KEY)
     own = [
         KEY.subkey(series="homes", purpose="calibration", stage=f"advice {i}", column="")

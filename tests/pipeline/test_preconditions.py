@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -77,8 +79,13 @@ def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
     assert refused.masking is None
     (reason,) = refused.reasons
     assert "guessing within the blocks finds 10.0% of 400 targets whatever the noise" in reason
-    (advice,) = refused.advice
-    assert advice.figures == {"columns": "AREA", "guessing": 1 / 400}
+    *tried, fact = refused.advice
+    assert fact.figures == {"columns": "AREA", "guessing": 1 / 400}
+    assert (fact.passes, fact.draws) == (None, 0)
+    best = tried[0]
+    assert (best.passes, best.draws) == (True, 20)
+    assert tomllib.loads(best.schema) == {"columns": {"AREA": {"drop": True}}}
+    assert best.without == ("calibrate",)
     case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.08}), KEY, Stages())
     assert high_guessing(case) is None  # a lucky draw of the noise may lie within
 
@@ -97,5 +104,53 @@ def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path
     assert refused.masking is None
     (reason,) = refused.not_judged
     assert "HOME is dropped, but ROOF put 100 of 100 groups" in reason
-    assert [one.figures for one in refused.advice] == [{"columns": "ROOF", "together": 0.0}]
+    assert refused.advice[-1].figures == {"columns": "ROOF", "together": 0.0}
+    assert all(one.draws for one in refused.advice[:-1])  # what stands before it was tried
     assert refused.advice[0].change in release_summary(refused).replace("\n    ", " ")
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"models": [{"formula": "Q ~ X"}]}, "Q ~ X: there is no column 'Q'"),
+        ({"models": [{"formula": "X ~ GONE"}]}, "column 'GONE' is dropped by the schema and does not leave"),
+        ({"models": [{"formula": "ID ~ X"}]}, "column 'ID' is the id, which leaves renumbered"),
+        ({"models": [{"formula": "X ~ Y**2"}]}, r"X ~ Y\*\*2: A power of a column goes inside I"),
+        ({"utility": {"groups": ["AREA"]}}, r"\[utility\] groups: there is no column 'AREA'"),
+        ({"audit": {"limits": {"outer link": {"fail": 0.2}}}}, "no check 'outer link'"),
+    ],
+)
+def test_models_groups_and_limits_are_checked_before_any_noise(
+    folder: Path, section: dict[str, Any], said: str
+) -> None:
+    whole = homes()
+    data = whole.to_arrow().append_column("GONE", pa.array([f"{i % 7}" for i in range(400)]))
+    gone = Column("GONE", "category", categories=tuple("0123456"), drop=True)
+    schema = Schema((*whole.schema.columns, gone), series="homes")
+    mw.write(Table.from_frame(data, schema), folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    told: list[str] = []
+    with pytest.raises(BadPlan, match=said):
+        release(plan_in(folder, **section), key=KEY, progress=lambda *step: told.append(step[0]))
+    assert set(told) <= {"read", "check"}
+
+
+def test_a_model_that_nobody_can_fit_is_refused_before_any_noise(folder: Path) -> None:
+    refused = release(plan_in(folder, models=[{"formula": "KIND ~ X"}], calibrate={}), key=KEY)
+    assert refused.masking is None
+    assert "cannot be fitted to the release: the response 'KIND' is a category" in refused.reasons[0]
+
+
+def test_a_refused_screen_shows_every_reason_in_full(folder: Path) -> None:
+    """The floor and guessing are two reasons, and neither is cut."""
+    whole, areas = homes(), tuple(f"a{i:03d}" for i in range(200))
+    data = whole.to_arrow().append_column("AREA", pa.array([areas[i % 200] for i in range(400)]))
+    area = Column("AREA", "category", frozenset({"block"}), categories=areas)
+    schema = Schema((*whole.schema.columns, area), series="homes")
+    mw.write(Table.from_frame(data, schema), folder / "homes.csv")
+    (folder / "homes.toml").write_text(schema.to_toml())
+    refused = release(plan_in(folder, tolerance={"max_rate": 0.02}), key=KEY, advise=False)
+    words = " ".join(release_summary(refused).split())
+    assert any("fingerprint of their own" in reason for reason in refused.reasons)
+    assert any("guessing within the blocks" in reason for reason in refused.reasons)
+    assert all(reason in words for reason in refused.reasons)

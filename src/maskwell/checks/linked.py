@@ -11,6 +11,7 @@ import numpy as np
 from ..arrays import to_numpy
 from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.risk import Risk, wilson
+from ..attacks.running import attack_by
 from ..attacks.targets import Records, standardised
 from ..card import block_numbers
 from ..errors import MaskwellError
@@ -332,7 +333,10 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> tuple[f
     if isinstance(plan, NearestRecord):
         changes["largest_h"] = 1
     try:
-        risk: Risk = attack(replace(plan, **changes), evidence.masking)
+        shared = evidence.once(
+            "densities of outer records", dict[Any, Any]
+        )  # they are the same at every distance
+        risk = attack_by(replace(plan, **changes), evidence.masking, None, shared)[0]
     except MaskwellError:
         return None
     return risk.rate, risk.targets

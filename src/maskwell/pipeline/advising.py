@@ -1,13 +1,15 @@
 """What would make a refused plan pass: changes that can be made on this file, each rehearsed on other noise.
 
-The weakest noise of a change is searched by the quick intruders on two draws; then the whole plan is rehearsed (see
-`rehearsal`), and made a little louder where it fails. Nothing here looks at the noise of the release.
+Every change is screened first: the weakest noise is searched at which the quick intruders, and the checks of the audit
+that were failed, let two draws pass. The changes that a screen lets pass are rehearsed (see `rehearsal`), those that
+leave most of the file first, and made a little louder where they fail. All draws together are as many as the plan's
+budget says (`Budget.rehearsals`), counted and by no clock. Nothing here looks at the noise of the release.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,54 +17,138 @@ from ..attacks.floor import HIDDEN, remedy
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import measure_of
 from ..errors import MaskwellError, MaskwellWarning
-from .candidates import Candidate, candidates
+from .candidates import Candidate, Trouble, candidates, masks_of, without
 from .meeting import Met, Situation
-from .outcome import Advice
-from .rehearsal import Draw, Rehearsal, is_quickly_met, left_out, rehearsed, situation_of
+from .outcome import Advice, Outcome
+from .reassembly import reassemblies
+from .rehearsal import (
+    DRAWS,
+    Draw,
+    Rehearsal,
+    can_be_nested,
+    first_draw,
+    is_quickly_met,
+    left_out,
+    rehearsed,
+    situation_of,
+)
 from .stages import Stages
 
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..checks.findings import Finding
-    from .stages import Step
     from .verdict import Verdict
 
 INFORMED, OUTER = "informed links", "outer links"  # checks of the audit
 PATTERN_ALONE = ("fingerprint alone",)
 LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
-HALVINGS, SEARCH_DRAWS = 3, 2  # of the search by quick intruders
-MOST_DRAWS = 40  # of whole plans, for one change: a full rehearsal and some that are given up
-MOST_IN_ALL = 60  # after so many draws no further change is tried
+LEAST_FACTOR = 0.25  # of the scale at which a search for the noise was to start
+HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
+SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
+MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
 MOST_COLUMNS = 4
-NEAR, FAR, AUDIT = 1.12, 1.35, 1.4  # what noise grows by: nearly enough, far too little, refused by the audit
+NEAR, FAR, AUDIT = (
+    1.12,
+    1.35,
+    1.25,
+)  # what noise grows by: nearly enough, far too little, refused by the audit
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 
 
 def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple[Advice, ...]:
     """Return changes to the plan, with what each came to on other noise."""
-    with case.stages.stage("advise") as step, warnings.catch_warnings():
+    groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
+    first = without(Candidate((), masks_of(case, found)), groups)
+    with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
+        trouble = Trouble(found.after, verdict.audit, floor)
         advice = _hopeless(case, floor)
-        counter = _Counter(step)
-        for candidate in candidates(case, found, verdict, floor):
-            if counter.done < MOST_IN_ALL and sum(one.passes is True for one in advice) < MOST_ADVICE:
-                advice += tried(replace(case, stages=Stages()), candidate, counter, _most(candidate, advice))
+        least = NEAR if not first.words else 1.0  # the same plan draws the same noise again
+        advice += every_tried(case, candidates(case, first, trouble), trouble.failed, least)
         advice += fingerprints(case, found, floor)
         advice += [_remedied(case, found, one) for one in verdict.audit.failures]
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
 
 
+def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
+    """Return what was said of a plan that is refused before any noise is drawn, after what such changes came to."""
+    columns = tuple(
+        dict.fromkeys(name for one in refused.advice for name in one.drops if name in case.table.schema)
+    )
+    if not columns:
+        return refused.advice
+    with case.stages.stage("advise"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        first = without(Candidate((), case.plan.masks), columns)
+        least = 1.0 if case.plan.calibrate is None else LEAST_FACTOR
+        try:
+            own = situation_of(case, first.plan(case.plan), first.table(case.table))
+            risks, audit = first_draw(own)
+        except MaskwellError:
+            return refused.advice
+        trouble = Trouble(risks, audit, None)
+        tried = every_tried(case, candidates(own, first, trouble), trouble.failed, least)
+    return (*sorted(tried, key=lambda one: one.passes is not True), *refused.advice)
+
+
 @dataclass
-class _Counter:
-    """Counts the draws, and tells them."""
+class Purse:
+    """How many draws of whole plans are left, by the plan's budget."""
 
-    step: Step
-    done: int = field(default=0)
+    left: float
 
-    def __call__(self) -> None:
-        self.done += 1
-        self.step(self.done)
+    def spend(self, draws: float) -> None:
+        """Take so many draws out."""
+        self.left -= draws
+
+    @property
+    def has_rehearsal(self) -> bool:
+        """Whether a whole rehearsal is within it."""
+        return self.left >= DRAWS
+
+
+@dataclass
+class Screened:
+    """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made."""
+
+    candidate: Candidate
+    factor: float | None
+    draws: int = field(default=0)
+
+
+def every_tried(
+    case: Situation, options: list[Candidate], failed: Collection[str], least: float
+) -> list[Advice]:
+    """Screen all changes, then rehearse those that may pass, the most promising first, as long as the budget lasts."""
+    draws = DRAWS if case.budget is None else case.budget.rehearsals
+    if draws < DRAWS:
+        return [_not_tried(case, one) for one in options]
+    purse, suspects = Purse(draws), set(failed)
+    screened: list[Screened] = []
+    with case.stages.stage(f"advise, screens of {len(options)} changes", len(options)) as step:
+        for number, candidate in enumerate(options, start=1):
+            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse))
+            step(number)
+    screened.sort(key=lambda one: (one.factor is None, len(one.candidate.dropped), one.factor or 0.0))
+    advice: list[Advice] = []
+    for number, one in enumerate(screened, start=1):
+        if sum(bool(said.passes) for said in advice) >= MOST_ADVICE:
+            break
+        place = f"advise, candidate {number} of {len(screened)}, draw"
+        advice += tried(case, one, suspects, purse, place, _most(one.candidate, advice))
+    return advice
+
+
+def _start(candidate: Candidate, least: float) -> float:
+    return least if not candidate.words or least < 1 else 1.0
+
+
+def _not_tried(case: Situation, candidate: Candidate) -> Advice:
+    """Tell a change as what it is: one that nobody tried."""
+    words = ", and ".join(candidate.words) or f"more noise than {candidate.scale}"
+    why = "its draws are above the budget, and more minutes in [budget] would allow them"
+    return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
 
 def _hopeless(case: Situation, floor: Risk) -> list[Advice]:
@@ -97,33 +183,66 @@ def _most(candidate: Candidate, advice: list[Advice]) -> float:
 
 
 def tried(
-    case: Situation, candidate: Candidate, tell: Callable[[], None], most: float = LARGEST_FACTOR
+    case: Situation,
+    screened: Screened,
+    suspects: set[str],
+    purse: Purse,
+    place: str = "advise",
+    most: float = LARGEST_FACTOR,
 ) -> list[Advice]:
-    """Rehearse a change at the weakest noise that may do, then louder, until it passes or the draws are spent."""
+    """Rehearse a change at the weakest noise that its screens let pass, then louder, until it passes or is given up."""
+    if screened.factor is None:
+        return _vain(case, screened)
     best: _Trial | None = None
-    try:
-        for trial in _louder(case, candidate, tell, most):
-            best = trial if best is None or trial.rank > best.rank else best
-            if trial.rehearsal.passes or trial.rehearsal.is_impossible:
-                break
-    except MaskwellError:  # a scale that the masks or the file do not allow ends the search
-        pass
-    return [] if best is None or best.rehearsal.is_impossible else [_advice(case, best)]
+    quiet = replace(case, stages=Stages())
+    with case.stages.stage(place, DRAWS) as step:
+        try:
+            for trial in _louder(quiet, screened, suspects, purse, step, most):
+                best = trial if best is None or trial.rank > best.rank else best
+                if trial.rehearsal.passes or trial.rehearsal.is_impossible:
+                    break
+        except MaskwellError:  # a scale that the masks or the file do not allow ends the search
+            pass
+    if best is None:
+        return [] if purse.has_rehearsal else [_not_tried(case, screened.candidate)]
+    return [] if best.rehearsal.is_impossible else [_advice(case, best)]
 
 
-def _louder(case: Situation, candidate: Candidate, tell: Callable[[], None], most: float) -> Iterator[_Trial]:
-    """Rehearse at one scale after the other, each louder by what the last one lacked."""
-    factor = _weakest(case, candidate, tell) if candidate.has_scale else 1.0
-    spent = 0
-    while spent < MOST_DRAWS and factor <= most:
+def _vain(case: Situation, screened: Screened) -> list[Advice]:
+    """Say of a change that no noise was enough in its screens."""
+    candidate = screened.candidate
+    if not screened.draws:
+        return []
+    words = ", and ".join(candidate.words) or "more noise alone"
+    why = f"not enough with noise of up to {LARGEST_FACTOR:g} times the scale"
+    figures: dict[str, Any] = {"factor": None, "scale": candidate.scale}
+    return [
+        Advice(words, figures, False, draws=screened.draws, why=why if candidate.has_scale else "not enough")
+    ]
+
+
+def _louder(
+    case: Situation,
+    screened: Screened,
+    suspects: set[str],
+    purse: Purse,
+    step: Callable[[int], None],
+    most: float,
+) -> Iterator[_Trial]:
+    """Rehearse at one scale after the other, each louder by what the last one lacked, screened by what it failed."""
+    candidate, factor = screened.candidate, screened.factor
+    for _ in range(MOST_ROUNDS):
+        if factor is None or factor > most or not purse.has_rehearsal:
+            return
         own = candidate.at(factor)
-        situation = _situation(case, own)
-        rehearsal = rehearsed(situation, tell=tell)
-        spent += len(rehearsal.draws)
+        situation = situation_of(case, own.plan(case.plan), own.table(case.table))
+        rehearsal = rehearsed(situation, tell=step)
+        purse.spend(len(rehearsal.draws))
         yield _Trial(own, factor, situation, rehearsal)
         if not candidate.has_scale:
             return
-        factor *= _growth(situation, rehearsal)
+        suspects |= rehearsal.failed
+        factor = screen(case, candidate, suspects, factor * _growth(situation, rehearsal), purse).factor
 
 
 def _growth(case: Situation, rehearsal: Rehearsal) -> float:
@@ -141,29 +260,41 @@ def _relative(case: Situation, draw: Draw) -> float:
     return abs(draw.figure - limit) / limit if limit else float("inf")
 
 
-def _situation(case: Situation, candidate: Candidate) -> Situation:
-    return situation_of(case, candidate.plan(case.plan), candidate.table(case.table))
+def screen(
+    case: Situation, candidate: Candidate, suspects: Collection[str], start: float, purse: Purse
+) -> Screened:
+    """Double the scale until the screens let two draws pass, then halve the way back."""
+    quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
 
+    def is_enough(factor: float) -> bool:
+        own = candidate.at(factor)
+        situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
+        for number in range(SEARCH_DRAWS):
+            purse.spend(SCREEN)
+            found.draws += 1
+            if not is_quickly_met(situation, number, suspects):
+                return False
+        return True
 
-def _weakest(case: Situation, candidate: Candidate, tell: Callable[[], None]) -> float:
-    """Double the scale until the quick intruders find little enough on two draws, then halve the way back."""
-    low, high = 0.5, 1.0
-    while high <= LARGEST_FACTOR and not _is_enough(case, candidate, high, tell):
-        low, high = high, 2 * high
-    for _ in range(HALVINGS if 1.0 < high <= LARGEST_FACTOR else 0):
-        middle = (low * high) ** 0.5
-        low, high = (low, middle) if _is_enough(case, candidate, middle, tell) else (middle, high)
-    return min(high, LARGEST_FACTOR)
-
-
-def _is_enough(case: Situation, candidate: Candidate, factor: float, tell: Callable[[], None]) -> bool:
-    """Whether the quick intruders find no more than is tolerated, on a few draws of calibration."""
-    own = _situation(case, candidate.at(factor))
-    for number in range(SEARCH_DRAWS):
-        tell()
-        if not is_quickly_met(own, number):
-            return False
-    return True
+    try:
+        if not candidate.has_scale:
+            found.factor = 1.0 if is_enough(1.0) else None
+            return found
+        low, high = 0.0, start
+        while high <= LARGEST_FACTOR and purse.has_rehearsal and not is_enough(high):
+            low, high = high, 2 * high
+        if high > LARGEST_FACTOR or not purse.has_rehearsal:
+            return found
+        found.factor = high
+        for _ in range(HALVINGS if low else 0):
+            middle = (low * found.factor) ** 0.5
+            if is_enough(middle):
+                found.factor = middle
+            else:
+                low = middle
+    except MaskwellError:  # a scale that the masks or the file do not allow ends the search
+        pass
+    return found
 
 
 def _advice(case: Situation, trial: _Trial) -> Advice:
@@ -178,7 +309,7 @@ def _advice(case: Situation, trial: _Trial) -> Advice:
         if trial.factor != 1.0:
             change.append(f"noise of {trial.factor:.3g} times the scale ({candidate.scale})")
     return Advice(
-        ", and ".join(change) or "the plan with other noise",
+        ", and ".join(change) or "the plan as it is",
         figures,
         None if caveat and rehearsal.passes else rehearsal.passes,
         draws=len(rehearsal.draws),
@@ -186,6 +317,7 @@ def _advice(case: Situation, trial: _Trial) -> Advice:
         why=caveat if rehearsal.passes else _why_not(trial),
         plan=candidate.text(case.plan),
         schema=candidate.schema_text(),
+        without=candidate.gone(case.plan),
     )
 
 
@@ -194,7 +326,9 @@ def _caveat(case: Situation, trial: _Trial) -> str:
     slow = left_out(case, trial.case)
     if slow:
         return f"not tried on these draws: {', '.join(slow)}"
-    return "" if case.earlier is None else "tried as a first release, without the earlier one"
+    if case.earlier is None or can_be_nested(case):
+        return ""
+    return "tried as a first release: one that is nested in several, or in exchanged records, cannot be drawn again"
 
 
 def _why_not(trial: _Trial) -> str:

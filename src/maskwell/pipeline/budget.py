@@ -21,9 +21,11 @@ from ..attacks.latent import EM
 from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
 from ..attacks.whole_blocks import FEWEST, WholeBlocks
+from ..checks.evidence import LARGEST
+from ..checks.linked import is_informed
 from ..tolerances import MaxRate
 from .classes import AS_IT_WAS
-from .costs import Counts, attack_seconds, em_seconds, mask_seconds, step_seconds
+from .costs import Counts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
 from .intruders import BY_THE_CARD
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ if TYPE_CHECKING:
     from ..table import Table
     from .classes import Coded
 
-ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.3  # of the budget
+ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
+ONE_DRAW = (
+    1 / 18
+)  # of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
+LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could tell nothing
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
 LEAST_BLOCKS = 10  # drawn: the interval is then 15% wider than with the variance known
@@ -72,8 +78,8 @@ class Part:
 class Budget:
     """What is computed, and what that costs by the table of costs, in seconds of one core.
 
-    `rehearsals` says how often a changed plan may be masked and attacked by those whom the tolerance is held against,
-    for advice on what would pass; `search_records` counts the part of a large file on which the noise is searched.
+    `rehearsals` says how often a changed plan may be masked, attacked and audited, for advice on what would pass;
+    `search_records` counts the part of a large file on which the noise is searched.
     """
 
     minutes: float
@@ -199,11 +205,13 @@ def budgeted(
     parts = {name: replace(part, blocks=blocks[name]) for name, part in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
-    pass_seconds = mask + sum(parts[name].seconds for name in held if not parts[name].why)
+    rehearsed = _shared_out(rehearsing(limited, held), counts, ONE_DRAW * once)
+    attacks = sum(part.seconds for part in rehearsed.values() if not part.why)
+    audit = audit_seconds(min(len(coded.table), LARGEST), len(card.masked))
     budget = Budget(
         plan.budget.minutes,
         tuple(parts[name] for name in intruders),
-        rehearsals=int(ADVICE * total / max(pass_seconds, 1e-9)),
+        rehearsals=_rehearsals(total, mask + attacks + audit),
     )
     if plan.calibrate is not None:
         if part is not None:
@@ -213,6 +221,22 @@ def budgeted(
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
         budget = replace(budget, search_records=None if part is None else len(part))
     return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
+
+
+def rehearsing(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
+    """Return who attacks the draws of a rehearsal: who is held to the tolerance, or looked at by the audit."""
+    return {name: one for name, one in intruders.items() if name in held or is_informed(one)}
+
+
+def _rehearsals(total: float, seconds: float) -> int:
+    """Return how many draws advice may make: by its share of the budget, but enough for one plan or none at all.
+
+    Where the share is too small for one plan it may take what the whole budget has; the table of costs rounds up.
+    """
+    within = int(ADVICE * total / seconds)
+    if within >= LEAST_REHEARSALS:
+        return within
+    return LEAST_REHEARSALS if LEAST_REHEARSALS * seconds <= total else 0
 
 
 def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:

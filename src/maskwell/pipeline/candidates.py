@@ -17,23 +17,25 @@ import numpy as np
 from ..attacks.floor import HIDDEN
 from ..attacks.surviving import PATTERN
 from ..calibration.scaling import has_scale, scale_words, scaled, writable
-from ..masks import Chain, CorrelatedNoise, IndependentNoise
+from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
 from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
 from ..plan.noise import KEYS
 from ..tolerances import MaxRate, Ratio
 from .meeting import Met, Situation, most_dangerous
 from .plan_text import dropped_text, masks_text, section_text, sections_text
-from .reassembly import reassemblies
 
 if TYPE_CHECKING:
-    from ..attacks import Risk
+    from ..attacks import Risk, Risks
+    from ..checks import Audit
     from ..table import Floats, Table
-    from .verdict import Verdict
 
 SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
-CALIBRATE, FLOOR = "calibrate", "fingerprint floor"
+CALIBRATE = "calibrate"
+FLOOR, TOP_VALUES, OUTER_LINKS = "fingerprint floor", "top values", "outer links"  # checks of the audit
+MOST_CODED = 2  # columns under correlated noise: a third takes minutes, by boxes in three dimensions
+CODED_FROM = 0.95  # quantile: one in twenty shares the code, five times as many as the check looks at
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Candidate:
     masks: tuple[Any, ...]
     dropped: tuple[str, ...] = ()
     swap: str | None = None
+    removed: tuple[str, ...] = ()  # sections of the plan
 
     def at(self, factor: float) -> Candidate:
         """Return it with the scale of its noise times a factor, in the digits that are written."""
@@ -71,8 +74,13 @@ class Candidate:
 
     def plan(self, plan: ReleasePlan) -> ReleasePlan:
         """Return the plan with its changed sections read back from their text; noise is then taken as given."""
-        data = {name: part for name, part in plan.to_dict().items() if name != CALIBRATE}
+        gone = (CALIBRATE, *self.removed)
+        data = {name: part for name, part in plan.to_dict().items() if name not in gone}
         return ReleasePlan.from_dict(data | tomllib.loads(self.text(plan)), Path())
+
+    def gone(self, plan: ReleasePlan) -> tuple[str, ...]:
+        """Return the sections that are taken out of the plan."""
+        return (*((CALIBRATE,) if plan.calibrate is not None else ()), *self.removed)
 
     def schema_text(self) -> str:
         """Return what changes in the schema."""
@@ -84,31 +92,91 @@ class Candidate:
         return replace(table, schema=table.schema.changed(changed))
 
 
-def candidates(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> list[Candidate]:
-    """Return what may help on this file, the mildest change first; what cannot be done on it is left out."""
-    masks = case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
-    groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
-    first = without(Candidate((), masks), groups)
-    failed = {failure.check for failure in verdict.audit.failures}
-    out = []
-    if not case.judge.hopeless(case.intruders, floor.rate):
+@dataclass(frozen=True)
+class Trouble:
+    """What stands against a plan: what intruders found in a draw of it, its audit, and a floor that was not lowered."""
+
+    risks: Risks
+    audit: Audit
+    floor: Risk | None
+
+    @property
+    def failed(self) -> frozenset[str]:
+        """The checks of the audit that it fails."""
+        return frozenset(failure.check for failure in self.audit.failures)
+
+
+def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:
+    """Return the masks that were drawn, with the scale that was searched."""
+    return case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
+
+
+def candidates(case: Situation, first: Candidate, trouble: Trouble) -> list[Candidate]:
+    """Return what may help on this file, beginning with more of the same; what cannot be done on it is left out."""
+    out: list[Candidate] = []
+    floor, met = trouble.floor, case.judge.met(trouble.risks)
+    if floor is None or not case.judge.hopeless(case.intruders, floor.rate):
         out.append(first)
         logs, named = log_masks(case.table, first.masks)
         if named:
             words = f'noise on the log scale for {", ".join(named)} (transform = "log")'
             out.append(replace(first, masks=logs, words=(*first.words, words)))
-    if FLOOR in failed or not out or not case.judge.met(found.after):
-        columns = _telling(case, verdict, floor)
+        out += _with_top_codes(case, first, trouble)
+    if floor is not None and (FLOOR in trouble.failed or not out or not met):
+        columns = _telling(case, trouble.audit, floor)
         out += [without(first, columns)] if columns else []
-    return out + _with_swaps(case, found, first)
+    return out + ([] if met else _with_swaps(case, first, trouble.risks))
 
 
-def _with_swaps(case: Situation, found: Met, first: Candidate) -> list[Candidate]:
-    """Add swaps where the plan makes none and the tolerance is one that swaps can meet."""
-    able = case.plan.swap is None and isinstance(case.judge.tolerance, MaxRate | Ratio)
-    if not able or case.judge.met(found.after):
+def _with_top_codes(case: Situation, first: Candidate, trouble: Trouble) -> list[Candidate]:
+    """Code the largest values after the noise where these are what is read off or found, in columns no sum is made of.
+
+    Under correlated noise few columns are coded: densities of more are probabilities of boxes in as many dimensions.
+    """
+    if not trouble.failed & {TOP_VALUES, OUTER_LINKS}:
         return []
-    against = most_dangerous(case, found.after)
+    found = next((one for one in trouble.audit.findings if one.check == TOP_VALUES), None)
+    figures = {} if found is None else found.figures
+    noised = _noised(case, first)
+    able = [name for name in noised if _may_be_coded(case.table, name) and (name in figures)]
+    able.sort(key=lambda name: -figures[name])
+    most = MOST_CODED if any(isinstance(one, CorrelatedNoise) for one in first.masks) else len(able)
+    chosen = able[:most]
+    if not chosen:
+        return []
+    tops = tuple(float(step_from(float(np.quantile(_open(case.table, name), CODED_FROM)))) for name in chosen)
+    said = ", ".join(f"{name} from {top:g}" for name, top in zip(chosen, tops, strict=True))
+    coded = Coding(tuple(chosen), top=tops)
+    sums = tuple(one for one in first.masks if isinstance(one, Recompute))
+    rest = tuple(one for one in first.masks if not isinstance(one, Recompute))
+    words = (*first.words, f"top codes on {said} on (mask Coding)")
+    return [replace(first, masks=(*rest, coded, *sums), words=words)]
+
+
+def _noised(case: Situation, first: Candidate) -> list[str]:
+    """Return the columns that masks of the plan add noise to, in order, but for those that are coded already."""
+    named: list[str] = []
+    for mask in first.masks:
+        if isinstance(mask, IndependentNoise | CorrelatedNoise):
+            own = _keys(case.table) if mask.columns == (KEYS,) else mask.columns
+            named += [name for name in own if mask.transform is None and name not in first.dropped]
+    parts = {name for mask in first.masks if isinstance(mask, Recompute) for name, _ in mask.parts}
+    coded = {name for mask in first.masks if isinstance(mask, Coding) for name in mask.columns}
+    return [name for name in dict.fromkeys(named) if name not in parts | coded]
+
+
+def _may_be_coded(table: Table, name: str) -> bool:
+    """Whether a column has a long tail and no top code yet."""
+    return table.schema[name].top is None and has_long_tail(table, name)
+
+
+def _with_swaps(case: Situation, first: Candidate, risks: Risks) -> list[Candidate]:
+    """Add swaps where the plan makes none and the tolerance is one that swaps can meet; take them out where it does."""
+    if case.plan.swap is not None:
+        return [replace(first, removed=("swap",), words=(*first.words, "no swaps (take [swap] out)"))]
+    if not isinstance(case.judge.tolerance, MaxRate | Ratio):
+        return []
+    against = most_dangerous(case, risks)
     if against is None:
         return []
     return [
@@ -116,9 +184,9 @@ def _with_swaps(case: Situation, found: Met, first: Candidate) -> list[Candidate
     ]
 
 
-def _telling(case: Situation, verdict: Verdict, floor: Risk) -> tuple[str, ...]:
+def _telling(case: Situation, audit: Audit, floor: Risk) -> tuple[str, ...]:
     """Return the clear columns to leave out, one after the other, until neither tolerance nor audit is hopeless."""
-    limit = next((one.limits.fail for one in verdict.audit.findings if one.check == FLOOR), None)
+    limit = next((one.limits.fail for one in audit.findings if one.check == FLOOR), None)
     columns: list[str] = []
     for step in floor.floor.steps.to_pylist():
         if step["part"] in (PATTERN, HIDDEN):

@@ -37,6 +37,8 @@ RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
 START = 0.05  # an attack on anything
 RECORD = 1.5e-6  # an attack on a file: codes of its blocks, ties by the key
 MASK_START = 0.01
+AUDITED_CELL = 5e-6  # the audit but for tests of laws: a record, a column, and each column held against it
+AUDIT_START = 0.3  # the audit of anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +137,8 @@ def step_seconds(weights: EM, counts: Counts, sample: int | None) -> float:
 def mask_seconds(records: int, columns: int) -> float:
     """Return what one masking costs."""
     return MASK_START + records * max(columns, 1) * RECORD_COLUMN
+
+
+def audit_seconds(records: int, columns: int) -> float:
+    """Return what one audit costs beside the attacks that were made already: columns are tested against each other."""
+    return AUDIT_START + records * float(columns) ** 2 * AUDITED_CELL

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .budget import Budget
 
 PASSED, NOT_JUDGED, REFUSED = "passed", "not judged", "refused"
-MOST_REASONS = 8
+MOST_ITEMS = 8  # of a list; reasons are shown all
 WIDTH = 100
 
 
@@ -53,7 +53,8 @@ class Advice:
 
     `passes` says whether the changed plan passed in 19 of 20 draws by keys of calibration (None: not tried, or not as
     the plan would be run). `draws` were made until that was known, `passed` of them passed; `why` says how far it came
-    where it did not. `plan` and `schema` are the sections as they are typed, in place of those that the plan has.
+    where it did not. `plan` and `schema` are the sections as they are typed, in place of those that the plan has;
+    the sections of `without` are taken out of it. `drops` names columns that a fact about the file speaks of dropping.
     """
 
     change: str
@@ -64,6 +65,8 @@ class Advice:
     why: str = ""
     plan: str = ""
     schema: str = ""
+    without: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
 
     @property
     def comes_to(self) -> str:
@@ -73,11 +76,17 @@ class Advice:
             return f"would pass: {drawn}"
         if self.draws:
             return f"{self.why} ({drawn})"
-        return "not tried" if self.passes is None else "not enough by itself"
+        if self.passes is None:
+            return f"not tried: {self.why}" if self.why else "not tried"
+        return "not enough by itself"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the advice as plain data."""
-        return asdict(self) | {"figures": dict(self.figures)}
+        return asdict(self) | {
+            "figures": dict(self.figures),
+            "without": list(self.without),
+            "drops": list(self.drops),
+        }
 
     def __str__(self) -> str:
         return f"{self.change}: {self.comes_to}"
@@ -180,9 +189,9 @@ class Outcome:
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
         ]
         if self.reasons:
-            lines += ["", "why not", *_items(self.reasons)]
+            lines += ["", "why not", *_items(self.reasons, None)]
         if self.not_judged:
-            lines += ["", "not judged", *_items(self.not_judged)]
+            lines += ["", "not judged", *_items(self.not_judged, None)]
         lines += ["", *self._risk_lines(), *(["", *self._trace_lines()] if self.attempts else [])]
         lines += self._audit_lines()
         if self.advice:
@@ -238,10 +247,10 @@ class Outcome:
         ]
 
 
-def _items(texts: Any) -> list[str]:
+def _items(texts: Any, most: int | None = MOST_ITEMS) -> list[str]:
     shown = list(texts)
-    more = [f"  and {len(shown) - MOST_REASONS} more"] if len(shown) > MOST_REASONS else []
-    return [line for text in shown[:MOST_REASONS] for line in _wrapped(text, "  - ", "    ")] + more
+    more = [f"  and {len(shown) - most} more"] if most is not None and len(shown) > most else []
+    return [line for text in shown[:most] for line in _wrapped(text, "  - ", "    ")] + more
 
 
 def _wrapped(text: str, first: str, following: str | None = None) -> list[str]:

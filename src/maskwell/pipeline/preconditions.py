@@ -10,7 +10,7 @@ answer.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,16 +24,18 @@ from ..attacks.running import attack_by
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import ALL
 from ..calibration.trials import Resolved
-from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw
+from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keystream import Key
 from ..masking import apply
 from .budget import counts_of
 from .intruders import card_risk
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
+from .verdict import unfitted
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
+    from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
     from .classes import Coded
@@ -91,15 +93,63 @@ def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, ca
     check_rest(table, card, able if own.intruder is None else [intruders[own.intruder]], own.columns)
 
 
+def check_models(plan: ReleasePlan, table: Table) -> None:
+    """Refuse models, and groups of [utility], that name a column which is not there or does not leave."""
+    from ..analysis.formulas.uses import names_in
+    from ..analysis.formulas.whitelist import check
+
+    problems: list[str] = []
+    for model in plan.models:
+        try:
+            named = names_in(check(model.formula, table.schema.names))
+        except BadPlan as error:
+            problems += [f"[[models]] {model.formula}: {problem}" for problem in error.problems]
+            continue
+        problems += [f"[[models]] {model.formula}: {one}" for one in _not_released(named, table)]
+    problems += [f"[utility] groups: {one}" for one in _not_released(plan.utility.groups or (), table)]
+    raise_all(problems, BadPlan)
+
+
+def _not_released(names: Iterable[str], table: Table) -> list[str]:
+    schema, found = table.schema, list[str]()
+    for name in dict.fromkeys(names):
+        if name not in schema:
+            found.append(f"there is no column {name!r}{nearest(name, schema.names)}")
+        elif schema[name].drop:
+            found.append(
+                f"column {name!r} is dropped by the schema and does not leave: take drop out, or leave it out here"
+            )
+        elif "id" in schema[name].roles:
+            found.append(f"column {name!r} is the id, which leaves renumbered: leave it out here")
+    return found
+
+
+def unfit_models(plan: ReleasePlan, table: Table, card: NoiseCard) -> list[str]:
+    """Say which models of the plan `fit` refuses on a release of some records, and of more of them."""
+    refused = dict.fromkeys(plan.models, "")
+    for count in TRIED:
+        if not refused:
+            break
+        masking = _some_masked(table, card, count)
+        tried = {model: unfitted(model, masking) for model in refused}
+        refused = {model: why for model, why in tried.items() if why}
+    return list(refused.values())
+
+
+def _some_masked(table: Table, card: NoiseCard, count: int) -> Masking:
+    """Mask some records, spread over the file, by the card of all of them."""
+    rows = np.unique(np.linspace(0, len(table) - 1, min(count, len(table))).astype(np.int64))
+    some = table if len(rows) == len(table) else table.take(rows)
+    return apply(Resolved(card), some, key=Key.from_seed(0))
+
+
 def _try_out(plan: Any, table: Table, card: NoiseCard) -> None:
     for count in TRIED:
-        rows = np.unique(np.linspace(0, len(table) - 1, min(count, len(table))).astype(np.int64))
-        some = table if len(rows) == len(table) else table.take(rows)
+        records = min(count, len(table))
         try:
-            masking = apply(Resolved(card), some, key=Key.from_seed(0))
-            attack_by(_small(plan, len(some)), masking)
+            attack_by(_small(plan, records), _some_masked(table, card, count))
         except (BadPlan, BadInput):
-            if len(some) == len(table) or count == TRIED[-1]:
+            if records == len(table) or count == TRIED[-1]:
                 raise
         else:
             return
@@ -120,10 +170,11 @@ def _small(plan: Any, records: int) -> Any:
 
 def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
-    high = high_floor(case, floor) or high_guessing(case)
+    high = [one for one in (high_floor(case, floor), high_guessing(case)) if one is not None]
     missing = [name for name in case.judge.held if name in case.untried]
     groups = _groups(case)
-    if high is None and not missing and not groups:
+    unfit = unfit_models(case.plan, case.table, case.mask.card(case.table))
+    if not high and not missing and not groups and not unfit:
         return None
     own = next((name for name, plan in case.intruders.items() if isinstance(plan, Fingerprint)), FINGERPRINT)
     others = {name: case.untried.get(name, NOT_ATTACKED) for name in case.intruders if name != own}
@@ -141,7 +192,7 @@ def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     return Outcome(
         plan=case.plan,
         passed=False,
-        reasons=() if high is None else high.reasons,
+        reasons=(*(reason for one in high for reason in one.reasons), *unfit),
         despite=None,
         floor=floor,
         calibration=None,
@@ -155,7 +206,7 @@ def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
         card_risk=card_risk(risks),
         not_judged=tuple(not_judged),
         budget=case.budget,
-        advice=(*(one for _, one in groups), *(() if high is None else high.advice), *advice),
+        advice=(*(one for _, one in groups), *(said for one in high for said in one.advice), *advice),
         held=case.judge.held,
         notes=("refused before any noise was drawn: nothing that follows could change it",),
     )
@@ -184,7 +235,8 @@ def _groups(case: Situation) -> list[tuple[Reassembly, Advice]]:
             f"drop {columns} in the schema, or make classes coarser, so that fewer groups of {found.column} stand "
             f"together: without {columns} it is {after.together:,} of {after.groups:,}, where it was {found.together:,}"
         )
-        out.append((found, Advice(said, {"columns": columns, "together": after.share})))
+        figures = {"columns": columns, "together": after.share}
+        out.append((found, Advice(said, figures, drops=tuple(after.columns))))
     return out
 
 
@@ -276,7 +328,8 @@ def _advice(floor: Risk, allowed: float) -> list[Advice]:
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
         )
-        advice.append(Advice(f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}", figures))
+        said = f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}"
+        advice.append(Advice(said, figures, drops=tuple(columns)))
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
         Advice(
@@ -345,9 +398,8 @@ def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[
     change = (
         f"drop {columns} in the schema, or make their classes coarser, so that more records share a block"
     )
-    return [
-        Advice(f"{change}: without them guessing finds {rate:.1%}", {"columns": columns, "guessing": rate})
-    ]
+    figures: dict[str, float | int | str | None] = {"columns": columns, "guessing": rate}
+    return [Advice(f"{change}: without them guessing finds {rate:.1%}", figures, drops=tuple(dropped))]
 
 
 def _with_blocks(plan: Any, columns: list[str]) -> Any:

@@ -10,37 +10,46 @@ passed. How often a plan passes is a chance p: with p = 0.8 that happens in 7% o
 
 How much is computed follows from counts. The quick intruders decide first, a plan is given up at its second draw that
 fails, and who would take more than a draw's part of the plan's budget looks for a sample of his targets: then the
-unsafe end of the interval must meet the tolerance, so that a pass is still a pass.
+unsafe end of the interval must meet the tolerance, so that a pass is still a pass. Tests of the noise against its own
+law are made in the first draw alone: by their p-values they refuse one clean release in 100,000, so that what they
+refuse at all they refuse there.
+
+A plan that is nested in an earlier release is rehearsed as such: the earlier one is drawn again by its own card under
+the key of the draw, and the new one is nested in that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..attacks import BayesIntruder, Risks
-from ..checks.linked import is_informed
+from ..calibration.trials import Resolved
+from ..checks.catalogue import checks
+from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
 from ..keystream import Key
-from .budget import budgeted
+from ..masking import apply
+from .budget import ONE_DRAW, budgeted, rehearsing
 from .classes import Coded
 from .intruders import intruders_of
 from .judging import Judge
 from .meeting import Met, Situation, attempt, exchanged
 from .stages import Stages
-from .verdict import compared, judged
+from .verdict import audited, compared, judged
 
 if TYPE_CHECKING:
+    from ..checks import Audit
     from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
 
 DRAWS, ENOUGH = 20, 19
 OF_KEYS = ("predictable noise",)  # checks that are about the key and say nothing of a plan
-ONE_DRAW = (
-    1 / 12
-)  # of the plan's budget: forty draws then take about as long as the attacks of three releases
+OF_LAWS = tuple(
+    check.name for check in LAW_CHECKS
+)  # checks that a law which is drawn as it says does not fail
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class Draw:
     figure: float = float("nan")
     excess: float = float("nan")
     reasons: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # checks of the audit
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +92,24 @@ class Rehearsal:
         return max(failed, key=lambda draw: draw.excess if draw.excess == draw.excess else float("-inf"))
 
     @property
+    def failed(self) -> set[str]:
+        """The checks of the audit that some draw failed."""
+        return {check for draw in self.draws for check in draw.failed}
+
+    @property
     def figure(self) -> float:
         """The mean over the draws of the worst intruder's figure."""
         known = [draw.figure for draw in self.draws if draw.figure == draw.figure]
         return sum(known) / len(known) if known else float("nan")
 
 
-def rehearsed(case: Situation, *, tell: Callable[[], None] | None = None, draws: int = DRAWS) -> Rehearsal:
+def rehearsed(case: Situation, *, tell: Callable[[int], None] | None = None, draws: int = DRAWS) -> Rehearsal:
     """Draw a plan until it is known whether it passes: given up at the second draw that fails."""
     found: list[Draw] = []
     for number in range(draws):
         found.append(one_draw(case, number))
         if tell is not None:
-            tell()
+            tell(number + 1)
         if sum(not draw.passed for draw in found) > DRAWS - ENOUGH:
             break
     return Rehearsal(tuple(found))
@@ -102,8 +117,9 @@ def rehearsed(case: Situation, *, tell: Callable[[], None] | None = None, draws:
 
 def one_draw(case: Situation, number: int) -> Draw:
     """Draw, attack, swap and judge once, under a key of calibration."""
-    own = replace(case, key=advice_key(case, number), earlier=None, stages=Stages())
+    left_out = OF_KEYS if not number else (*OF_KEYS, *OF_LAWS)
     try:
+        own = drawn_anew(case, number)
         masking = own.drawn(own.mask)
         quick = quick_risks(own, masking)
         if quick is not None and not own.judge.met(quick):
@@ -112,19 +128,51 @@ def one_draw(case: Situation, number: int) -> Draw:
         if not own.judge.met(risks):
             return _of_risks(own, risks)
         utility = compared(own.plan, masking) if _needs_utility(own.plan, number) else None
-        verdict = judged(own, masking, risks, utility, left_out=OF_KEYS)
+        verdict = judged(own, masking, risks, utility, left_out=left_out)
     except MaskwellError as refusal:
         return Draw(False, reasons=refusal.problems)
     return replace(
-        _of_risks(own, risks), passed=verdict.passed, reasons=(*verdict.reasons, *verdict.not_judged)
+        _of_risks(own, risks),
+        passed=verdict.passed,
+        reasons=(*verdict.reasons, *verdict.not_judged),
+        failed=tuple(one.check for one in verdict.audit.failures),
     )
 
 
-def is_quickly_met(case: Situation, number: int) -> bool:
-    """Whether the quick intruders find no more than is tolerated in a draw; so it is where there are none."""
-    own = replace(case, key=advice_key(case, number), earlier=None, stages=Stages())
-    quick = quick_risks(own, own.drawn(own.mask))
-    return quick is None or own.judge.met(quick)
+def first_draw(case: Situation) -> tuple[Risks, Audit]:
+    """Draw, attack and audit once, to know what stands against a plan that was never drawn."""
+    own = drawn_anew(case, 0)
+    masking = own.drawn(own.mask)
+    risks = own.attacked(masking, "advise")
+    return risks, audited(own, masking, risks, OF_KEYS)
+
+
+def drawn_anew(case: Situation, number: int) -> Situation:
+    """Return a situation under a key of calibration; an earlier release is drawn again under it, by its own card."""
+    key = advice_key(case, number)
+    if case.earlier is None or not can_be_nested(case):
+        return replace(case, key=key, earlier=None, stages=Stages())
+    earlier = apply(Resolved(case.earlier.card), case.earlier.truth, key=key)
+    return replace(case, key=key, earlier=earlier, stages=Stages())
+
+
+def can_be_nested(case: Situation) -> bool:
+    """Whether the earlier release can be drawn again: not if it had earlier ones itself, or exchanged records."""
+    earlier = case.earlier
+    return earlier is not None and earlier.number == 1 and earlier.exchange is None and earlier.given is None
+
+
+def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> bool:
+    """Whether a draw holds against the quick intruders and those checks of the audit that were failed before."""
+    own = drawn_anew(case, number)
+    masking = own.drawn(own.mask)
+    quick = quick_risks(own, masking)
+    if quick is not None and not own.judge.met(quick):
+        return False
+    if not suspects or own.plan.swap is not None:
+        return True
+    others = tuple(check.name for check in checks() if check.name not in suspects)
+    return not audited(own, masking, quick or Risks({}, {}), others).failures
 
 
 def quick_risks(case: Situation, masking: Masking) -> Risks | None:
@@ -190,8 +238,7 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
         own.eligible_records(coded.table)
     judge = Judge.of(plan, intruders, coded.table)
     few = replace(plan, budget=replace(plan.budget, minutes=plan.budget.minutes * ONE_DRAW))
-    intruders, budget = budgeted(few, intruders, coded, card, judge.held)
-    intruders = {name: one for name, one in intruders.items() if name in judge.held or is_informed(one)}
+    intruders, budget = budgeted(few, rehearsing(intruders, judge.held), coded, card, judge.held)
     slow = {part.name: part.why for part in budget.parts if part.why and part.name in intruders}
     untried = {**slow, **case.untried}
     return replace(

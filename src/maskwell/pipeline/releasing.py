@@ -23,8 +23,8 @@ from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_
 from .known_columns import sensitive_words
 from .meeting import Situation, meet
 from .noise_search import searched_noise
-from .outcome import Outcome
-from .preconditions import check_swap, is_refused_anyway, not_possible, refused_at_once
+from .outcome import Advice, Outcome
+from .preconditions import check_models, check_swap, is_refused_anyway, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .reassembly import coverage_words
 from .search_part import search_part
@@ -127,6 +127,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
     with stages.stage("check"):
+        check_models(plan, table)
         mask = plan.mask(table.schema)
         card = mask.card(table)
         coded = Coded.of(table, mask)
@@ -160,7 +161,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         )
         refused = None if despite is not None else refused_at_once(case, floor)
     if refused is not None:
-        return refused
+        return replace(refused, advice=_advice_at_once(case, refused)) if advise else refused
     calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     found = meet(case, mask)
@@ -201,6 +202,12 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
 def _assumptions(case: Situation, masking: Masking) -> list[str]:
     """Say what the figures take for granted."""
     return [*sensitive_words(case.table, masking.card), *coverage_words(case.table)]
+
+
+def _advice_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
+    from .advising import advised_at_once
+
+    return advised_at_once(case, refused)
 
 
 def _budget_notes(case: Situation) -> list[str]:

@@ -65,6 +65,8 @@ def _answer(outcome: Any) -> list[str]:
         head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
     lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
     every = outcome.not_judged if is_not_judged(outcome) else every_reason(outcome)
+    if outcome.release is None:  # no report was written that has the rest
+        return [*lines, *(line for reason in every for line in _wrapped(f"- {reason}", most=None))]
     shown = every[:MOST_REASONS]
     left = len(every) - len(shown)
     lines += [line for reason in shown for line in _wrapped(f"- {reason}")]
@@ -156,14 +158,15 @@ def pasted(outcome: Any) -> str:
     if best is None:
         return ""
     parts = [
-        ("in the plan, in place of its own sections" + _taken_out(outcome), best.plan),
+        ("in the plan, in place of its own sections" + _taken_out(best), best.plan),
         ("in the schema", best.schema),
     ]
     return "".join(f"\n\n# {head}:\n{text.rstrip()}" for head, text in parts if text)
 
 
-def _taken_out(outcome: Any) -> str:
-    return "" if outcome.plan.calibrate is None else " (and without [calibrate])"
+def _taken_out(advice: Any) -> str:
+    gone = " and ".join(f"[{name}]" for name in advice.without)
+    return f" (and without {gone})" if gone else ""
 
 
 def _written(outcome: Any) -> list[str]:
@@ -182,8 +185,8 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _wrapped(text: str, indent: str = "  ", most: int = 2) -> list[str]:
-    """Return text on so many lines at most; the report has all of it."""
+def _wrapped(text: str, indent: str = "  ", most: int | None = 2) -> list[str]:
+    """Return text on so many lines at most (nothing: on as many as it takes); the report has all of it."""
     return wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", max_lines=most, placeholder=" …"
     )
