@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 import maskwell as mw
 from maskwell.analysis.fitting import fit_refusal
 from maskwell.card import NoiseCard, Swapped
+from maskwell.card.misfits import misfits
 from maskwell.card.noise_card import _digest
-from maskwell.card.validation import misfits
 from maskwell.errors import BadBundle, BadPlan, MaskwellError, raise_all
 from maskwell.io.bundle import _bundle_id
 from maskwell.laws import Power, Step
@@ -425,6 +425,23 @@ def test_a_file_that_expands_is_refused_before_it_does(
     sealed(folder)
     assert not read_or_refused(lambda: mw.read_release(folder))
     with pytest.raises(BadBundle, match="speaks of 120 records" if what == "records" else "would take"):
+        mw.read_release(folder)
+
+
+@pytest.mark.parametrize("records", [120, "many", -1])
+def test_a_file_whose_card_is_withheld_is_counted_by_its_manifest(
+    cards: list[Case], tmp_path: Path, records: Any
+) -> None:
+    release, folder = cards[4][0], tmp_path / "release"
+    release.write(folder, format="parquet")
+    path = folder / "data.parquet"
+    names = pq.read_table(path).column_names
+    pq.write_table(pa.table({name: pa.nulls(5_000_000, pa.int8()) for name in names}), path)
+    (folder / "card.json").unlink()
+    sealed(folder, records=records)
+    assert not read_or_refused(lambda: mw.read_release(folder))
+    said = "the manifest speaks of 120 records and the data file has 5,000,000"
+    with pytest.raises(BadBundle, match=said if records == 120 else "the number of records is none"):
         mw.read_release(folder)
 
 

@@ -28,12 +28,13 @@ class Counts:
 
     records: int | None = None
     columns: int | None = None
+    source: str = "the card"  # who tells the records
 
     def check(self, records: int, columns: int) -> None:
         """Refuse a file of other counts."""
         if self.records is not None and records != self.records:
             raise BadBundle(
-                f"the card speaks of {self.records:,} records and the data file has {records:,}: "
+                f"{self.source} speaks of {self.records:,} records and the data file has {records:,}: "
                 "they do not belong together"
             )
         if self.columns is not None and columns != self.columns:

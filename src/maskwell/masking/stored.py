@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..card import NoiseCard
-from ..card.validation import misfits
+from ..card.misfits import misfits
 from ..errors import BadBundle, BadPlan, MaskwellError, raise_all
 from ..io import FORMATS, read, write
 from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
@@ -38,6 +38,7 @@ from .withheld import (
     withheld_card,
 )
 
+RECORDS = "records"  # in the public manifest
 RELEASE_CARD = "release.card.json"  # in the private half: the card as it could leave, where it did not
 SWAPPING = "swapping.json"
 ENDINGS = {"csv": "csv", "parquet": "parquet", "arrow": "arrow", "sav": "sav", "dta": "dta", "xpt": "xpt"}
@@ -100,12 +101,12 @@ def write_release(release: Release, path: Path, format: str | None) -> str:
 
 
 def _said(release: Release, format: str | None) -> dict[str, object]:
-    """Return what the public manifest says beside the files: which half it is, and how a CSV file is written."""
+    """Return what the public manifest says beside the files: which half it is, how long, how a CSV is written."""
     ending = data_name(release, format).removeprefix("data.")
     if FORMATS[ending] != "csv":
-        return {"half": "public"}
+        return {"half": "public", RECORDS: len(release)}
     dialect = dialect_of(release.table, "\t" if ending == "tsv" else None)
-    return {"half": "public", "dialect": asdict(dialect)}
+    return {"half": "public", RECORDS: len(release), "dialect": asdict(dialect)}
 
 
 def write_masking(
@@ -262,6 +263,8 @@ def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release
     schema, dialect = Schema.read(folder / SCHEMA), _dialect(manifest)
     raise_all(() if is_withheld(card) else misfits(card, schema), BadBundle)
     expected = Counts(card.records, len(schema.columns))
+    if card.records is None:
+        expected = Counts(_records(manifest), len(schema.columns), "the manifest")
     return Release(read(folder / data[0], schema, dialect=dialect, expected=expected), card)
 
 
@@ -299,6 +302,14 @@ def _card_of(folder: Path, manifest: Manifest, opening: Opening) -> NoiseCard:
         return opening.read(folder / SEALED_CARD)
     by_passphrase = sealed_by_passphrase(folder / SEALED_CARD)
     return withheld_card(SEALED_BY_PASSPHRASE if by_passphrase else SEALED_FOR_RECIPIENTS)
+
+
+def _records(manifest: Manifest) -> int | None:
+    """Return how many records the manifest speaks of: of a sealed or kept card nobody knows it before the data."""
+    told: Any = manifest.extra.get(RECORDS)
+    if told is None or (type(told) is int and told >= 0):
+        return told
+    raise BadBundle("the manifest is damaged: the number of records is none")
 
 
 def _dialect(manifest: Manifest) -> Dialect | None:

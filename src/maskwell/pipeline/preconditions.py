@@ -50,6 +50,7 @@ FINGERPRINT = "fingerprint alone"  # who looks at it, where the plan has nobody 
 NOT_ATTACKED = "not tried: the release is refused before any noise is drawn"
 MOST_COLUMNS = 4
 SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
+ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much again for what noise does not hide
 FEW_STEPS = 20  # of EM: whether it can be run at all does not depend on them
 
 
@@ -384,7 +385,7 @@ def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[
     table = case.coded.table
     left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
     dropped, rate = list[str](), 1.0
-    while left and rate > limit:
+    while left and rate > ROOM * limit:
         rates = {
             name: guessed(counts_of(_with_blocks(plan, [one for one in left if one != name]), table, card))
             for name in left
