@@ -462,6 +462,22 @@ def test_forty_eight_crossed_factors_are_counted_and_refused(cards: list[Case]) 
     assert "281,474,976,710,656 columns" in fit_refusal(f"y ~ {'*'.join(names)}", release)
 
 
+def test_a_formula_of_a_thousand_terms_is_refused_before_it_is_spelled_out() -> None:
+    names = [f"f{i}" for i in range(45)]
+    table = Table.from_frame(pa.table({"y": np.arange(9.0), **{name: np.arange(9.0) for name in names}}))
+    release = mw.Release(table, NoiseCard())
+    for formula, said in (
+        (f"({'+'.join(names)})**2", "would spell out 1,036 terms, and at most 500 are fitted"),
+        ("+".join(["f0"] * 1_500), "has 1,500 operators, and at most 300 are read"),
+        (f"I({'-' * 2_000}f0)", "has 2,001 operators, and at most 300 are read"),
+    ):
+        assert read_or_refused(lambda formula=formula, said=said: _assert_said(formula, release, said))
+
+
+def _assert_said(formula: str, release: Any, said: str) -> None:
+    assert said in fit_refusal(f"y ~ {formula}", release)
+
+
 def test_a_plan_as_long_as_a_data_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("a = [" + "0.0, " * 1_000_000 + "]")
     with pytest.raises(BadPlan, match="more than the 4,194,304 that are read"):

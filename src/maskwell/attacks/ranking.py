@@ -136,7 +136,8 @@ class Best:
         values[first, at] = -np.inf
         self.second_score[rows], then = _first_best(values)
         self.second[rows] = np.stack(places)[then, at]
-        self.log_total[rows] = np.logaddexp(self.log_total[rows], log_sum(log_weights, axis=1))
+        with np.errstate(invalid="ignore"):  # densities that a card of somebody else makes infinite
+            self.log_total[rows] = np.logaddexp(self.log_total[rows], log_sum(log_weights, axis=1))
 
 
 def _two_best(scores: Floats) -> tuple[Floats, Ints, Floats, Ints, Ints]:

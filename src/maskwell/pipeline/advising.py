@@ -53,6 +53,7 @@ NEAR, FAR, AUDIT = (
     1.35,
     1.25,
 )  # what noise grows by: nearly enough, far too little, refused by the audit
+SPARE = 1.06  # beyond the weakest noise that two draws of a screen let pass: other draws scatter about it
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 
 
@@ -199,7 +200,7 @@ def tried(
         try:
             for trial in _louder(quiet, screened, suspects, purse, step, most):
                 best = trial if best is None or trial.rank > best.rank else best
-                if trial.rehearsal.passes or trial.rehearsal.is_impossible:
+                if trial.rehearsal.is_sure or trial.rehearsal.is_impossible:
                     break
         except MaskwellError:  # a scale that the masks or the file do not allow ends the search
             pass
@@ -234,6 +235,7 @@ def _louder(
     for _ in range(MOST_ROUNDS):
         if factor is None or factor > most or not purse.has_rehearsal:
             return
+        factor = factor if factor == 1.0 else factor * SPARE
         own = candidate.at(factor)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         rehearsal = rehearsed(situation, tell=step)

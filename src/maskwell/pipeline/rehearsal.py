@@ -81,6 +81,11 @@ class Rehearsal:
         return len(self.draws) == DRAWS and self.passed >= ENOUGH
 
     @property
+    def is_sure(self) -> bool:
+        """Whether every draw passed: of plans that are tried until one has 19, some have them by luck."""
+        return len(self.draws) == DRAWS == self.passed
+
+    @property
     def is_impossible(self) -> bool:
         """Whether the plan cannot be run on this file: no draw came so far as to be attacked."""
         return not self.passed and all(draw.figure != draw.figure for draw in self.draws)

@@ -13,6 +13,8 @@ from typing import Any
 from ...errors import BadPlan
 
 MOST_CHARACTERS = 10_000
+MOST_SIGNS = 300  # operators: each is a level of the tree, of which Python visits a thousand
+_SIGNS = frozenset({"PLUS", "MINUS", "STAR", "STAR_STAR", "SLASH", "SLASH_SLASH", "COLON", "PIPE"})
 _REMEDIES = {
     "^": "'^' is not an operator of formulas: write I(x**2) for a power, (a + b)**2 for interactions",
     "_": "a name that begins with '_' goes between backquotes, as in `_x`",
@@ -37,6 +39,12 @@ def tree_of(formula: str) -> Any:
             f"The formula has more than {MOST_CHARACTERS} characters; add what it computes as columns."
         )
     tokens = _tokens(formula)
+    signs = sum(token.kind in _SIGNS for token in tokens)
+    if signs > MOST_SIGNS:
+        raise BadPlan(
+            f"The formula has {signs:,} operators, and at most {MOST_SIGNS} are read: name fewer terms, or add what "
+            "they compute as columns."
+        )
     _check_tildes(tokens)
     _check_strings(tokens)
     return _parsed(formula, tokens)

@@ -23,6 +23,9 @@ CODINGS = ("C", "T", "S")
 FUNCTIONS = (*MATHS, *FROZEN, *CODINGS, "I", "poly", "offset", "binary", "B")
 SPLINES = ("bs", "cr", "cc", "tp", "hsgp", "ns", "te", "s")
 MOST_POWER, MOST_DEGREE = 5, 8
+MOST_SPELLED = (
+    500  # terms: to spell them out takes the square of their number, a third of a second for so many
+)
 MOST_TERMS = 2_000  # of a formula once it is spelled out; as many coefficients are fitted
 COMPARISONS = ("EQUAL_EQUAL", "BANG_EQUAL", "LESS_EQUAL", "LESS", "GREATER_EQUAL", "GREATER")
 _SYNONYMS = {"ln": "log(x)", "factor": "C(x)", "as_factor": "C(x)", "pow": "I(x**2)", "square": "I(x**2)"}
@@ -37,10 +40,19 @@ def check(formula: str, columns: Collection[str] = ()) -> Any:
     tree = tree_of(formula)
     if not is_operator(tree, "TILDE"):
         raise BadPlan("The formula as a whole stands in parentheses; write 'y ~ x1 + x2'.")
-    check_terms(terms_at_most(tree.right))
+    _check_spelled(terms_at_most(tree.right))
     found = [*_response(tree.left), *_terms(tree.right, True, True), *_names(tree, columns)]
     raise_all(dict.fromkeys(found), BadPlan)
     return tree
+
+
+def _check_spelled(count: int) -> None:
+    """Refuse a formula, before any of it is spelled out, of too many terms."""
+    check_terms(count)
+    if count > MOST_SPELLED:
+        raise BadPlan(
+            f"The formula would spell out {count:,} terms, and at most {MOST_SPELLED} are fitted: cross fewer columns."
+        )
 
 
 def check_terms(count: int) -> None:

@@ -346,4 +346,5 @@ def against_others(scores: Floats, units: Ints) -> Floats:
 
 def _against(logs: Floats, log_f: Floats) -> Floats:
     """Return log f(z|x) - log f(z), minus infinity where either is: what no true record leads to is nobody's."""
-    return np.where(np.isneginf(log_f), -np.inf, logs - np.where(np.isneginf(log_f), 0.0, log_f))
+    with np.errstate(invalid="ignore"):  # a card of somebody else may make both infinite: then neither tells
+        return np.where(np.isneginf(log_f), -np.inf, logs - np.where(np.isneginf(log_f), 0.0, log_f))
