@@ -213,3 +213,9 @@ def test_one_column_may_be_named_bare(table: Table):
     np.testing.assert_array_equal(table.is_open("AGE"), table.is_open(["AGE"]))
     with pytest.raises(BadPlan, match="no column 'WAGE'"):
         table.values("WAGE")
+
+
+@pytest.mark.parametrize("columns", [None, 3])
+def test_values_of_what_is_no_name_are_refused_in_a_sentence(table: Table, columns: Any) -> None:
+    with pytest.raises(BadPlan, match="values takes the names of columns"):
+        table.values(columns)

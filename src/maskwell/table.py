@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +100,11 @@ class Table:
 
         One column may be named bare; it is then the only one of the result.
         """
-        columns = (columns,) if isinstance(columns, str) else columns
+        if not isinstance(columns, Iterable):
+            raise BadPlan(
+                f"values takes the names of columns, such as values(['INCOME']), not a {type(columns).__name__}"
+            )
+        columns = (columns,) if isinstance(columns, str) else tuple(columns)
         out = np.empty((len(self), len(columns)), order="F")
         for j, name in enumerate(columns):
             out[:, j] = self._floats(self.schema[name])

@@ -162,7 +162,19 @@ def test_limits_of_several_columns_are_given_by_name():
         IndependentNoise(("A", "B"), variance_ratio=0.1, limits=(0, None))
 
 
-@pytest.mark.parametrize("given", [{"A": 0}, 3, "A", {"A": ("low", "high")}, {"A": (1, 2, 3)}, (("A", 0),)])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"A": 0},
+        3,
+        "A",
+        {"A": ("low", "high")},
+        {"A": (1, 2, 3)},
+        (("A", 0),),
+        {"A": (float("nan"), None)},
+        {"A": (0, float("inf"))},
+    ],
+)
 def test_limits_that_are_none_are_refused_in_one_sentence(given):
     with pytest.raises(BadPlan, match=r"limits are \{'column': \(low, high\)\}") as refusal:
         IndependentNoise("A", variance_ratio=0.1, limits=given)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -85,11 +86,16 @@ def _listed_limits(given: Any, columns: tuple[str, ...]) -> tuple[tuple[Limit, .
         listed = [given] if len(given) == 3 and isinstance(given[0], str) else list(given)
     kept, found = list[Limit](), list[str]()
     for one in listed:
-        if not (_is_row(one) and len(one) == 3 and all(end is None or is_real(end) for end in one[1:])):
+        if not (_is_row(one) and len(one) == 3 and all(end is None or _is_end(end) for end in one[1:])):
             found.append(f"{LIMITS}; a limit is a number or nothing (None)")
         else:
             kept.append((one[0], one[1], one[2]))
     return tuple(kept), list(dict.fromkeys(found))
+
+
+def _is_end(given: object) -> bool:
+    """Whether a limit is a number that values can lie beside; of no limit nothing is said, not infinity."""
+    return is_real(given) and isfinite(given)
 
 
 def _is_row(given: object) -> bool:
