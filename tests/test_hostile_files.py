@@ -352,6 +352,12 @@ CARD = NoiseCard.from_dict(
         ("[1.0, 2.0]", '[1.0, 2.0], "form": "joint mixture"', "lacks weights"),
         ('"A", "B"', '"A", "A"', "different names of columns"),
         ('"low": 0.0', '"low": 1e100', "units of 0"),
+        ('"low": 0.0', '"avoid": [9.0, 9.0]', "avoid must be a list of at most 500 different numbers"),
+        (
+            '"low": 0.0',
+            f'"avoid": {list(range(501))}',
+            "avoid must be a list of at most 500 different numbers",
+        ),
         ('"low": 0.0', '"low": 5.0, "high": 1.0', "low must lie below high"),
         ('"columns"', '"laws": [], "colums"', "unknown key 'colums' (did you mean 'columns'?)"),
         ('"laws"', '"lows": ' + "[" * 50_000 + "]" * 50_000 + ', "laws"', "nested too deeply"),

@@ -23,6 +23,7 @@ STEPS = 2**53  # units to a limit or a code: beyond so many, floating point cann
 MOST_COLUMNS = 1_000  # of one law: the eigenvalues of so many correlations take half a second
 MOST_FIGURES = 1_000_000  # of one table of changes
 MOST_ENTRIES = 100_000  # of any other list
+MOST_CODES = 500  # that a column avoids: every released value is held against each
 LONGEST_TEXT = 10_000
 MOST_PROBLEMS = 20  # are named; the others are counted
 TOLERANCE = 1e-6  # sums of probabilities, and eigenvalues, as they come back from JSON
@@ -130,6 +131,10 @@ AMOUNT: Rule = (_is_number, f"a number of at most {LARGEST:g}")
 SIZE: Rule = (_is_size, f"an sd: 0, or a number between {SMALLEST:g} and {LARGEST:g}")
 SIZES: Rule = (_list_of(_is_size), f"a list of sds: each 0, or between {SMALLEST:g} and {LARGEST:g}")
 AMOUNTS: Rule = (_list_of(_is_number), f"a list of numbers of at most {LARGEST:g}")
+CODES: Rule = (
+    lambda value: _list_of(_is_number, MOST_CODES)(value) and len(set(value)) == len(value),
+    f"a list of at most {MOST_CODES} different numbers of at most {LARGEST:g}",
+)
 SHARE: Rule = (_is_share, "a share between 0 and 1")
 SHARES: Rule = (_list_of(_is_share), "a list of shares between 0 and 1")
 FLAG: Rule = (_is_flag, "true or false")
@@ -169,7 +174,7 @@ _OUTLET: dict[str, Rule] = {
     "low_coded": FLAG,
     "high_coded": FLAG,
     "log_shift": AMOUNT,
-    "avoid": AMOUNTS,
+    "avoid": CODES,
 }
 
 
