@@ -102,6 +102,35 @@ def test_draws_are_by_keys_of_calibration_alone(folder: Path, monkeypatch: pytes
     assert any(one.passes for one in outcome.advice)
 
 
+def test_a_nested_plan_is_rehearsed_as_such_and_every_draw_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.pipeline import advising, meeting
+
+    assert release(plan_in(folder), key=KEY, advise=False).passed
+    output = {"release": "out2", "private": "in2", "earlier": "out", "earlier_private": "inside"}
+    nested: list[bool] = []
+    applied = meeting.apply
+
+    def noted(mask: Any, table: Table, **options: Any) -> mw.Masking:
+        nested.append(options["earlier"] is not None and options["earlier"].key == options["key"])
+        return applied(mask, table, **options)
+
+    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
+    told: list[tuple[str, int, int]] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(meeting, "apply", noted)
+        refused = release(
+            plan_in(folder, tolerance={"max_rate": 0.06}, output=output),
+            progress=lambda *step: told.append(step),
+        )
+    assert not refused.passed
+    assert all(nested[1:])
+    best = refused.advice[0]
+    assert (best.passes, best.draws) == (True, DRAWS)
+    assert any(name.endswith("of 2, draw") and (done, total) == (7, DRAWS) for name, done, total in told)
+
+
 def test_a_plan_is_given_up_at_its_second_draw_that_fails(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -236,7 +236,7 @@ def _groups(case: Situation) -> list[tuple[Reassembly, Advice]]:
             f"drop {columns} in the schema, or make classes coarser, so that fewer groups of {found.column} stand "
             f"together: without {columns} it is {after.together:,} of {after.groups:,}, where it was {found.together:,}"
         )
-        figures = {"columns": columns, "together": after.share}
+        figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
         out.append((found, Advice(said, figures, drops=tuple(after.columns))))
     return out
 

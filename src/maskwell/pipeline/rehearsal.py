@@ -164,7 +164,7 @@ def drawn_anew(case: Situation, number: int) -> Situation:
 def can_be_nested(case: Situation) -> bool:
     """Whether the earlier release can be drawn again: not if it had earlier ones itself, or exchanged records."""
     earlier = case.earlier
-    return earlier is not None and earlier.number == 1 and earlier.exchange is None and earlier.given is None
+    return earlier is not None and earlier.number == 1 and earlier.exchange is None
 
 
 def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> bool:
