@@ -209,7 +209,7 @@ def test_the_floor_speaks_of_columns_to_leave_out(folder: Path) -> None:
     mw.write(Table.from_frame(numbered, schema), folder / "homes.csv")
     (folder / "homes.toml").write_text(schema.to_toml())
     intruders = [*INTRUDERS, {"name": "prints", "attack": "Fingerprint"}]
-    outcome = release(plan_in(folder, intruders=intruders), key=KEY)
+    outcome = release(plan_in(folder, intruders=intruders), key=KEY, advise=False)
     assert outcome.floor.rate > 0.15
     assert outcome.masking is None
     assert list(outcome.seconds) == ["read", "check", "fingerprint floor"]
