@@ -8,7 +8,7 @@ import numpy as np
 
 from ...laws.chained import combined_of
 from ..evidence import Evidence
-from . import digit_families, families
+from . import coincidences, digit_families, families, products, spectra
 from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
@@ -16,6 +16,7 @@ from .joint import is_joint, record_size, whitened
 from .large_files import within_bounds
 from .ledger import Ledger
 from .nesting import scores_given_earlier
+from .products import Ranks
 from .truths import (
     FEWEST,
     ORIGINAL,
@@ -28,8 +29,8 @@ from .truths import (
     released_position,
     true_columns,
 )
+from .views import PARTS, circle_views, fine_view, size_view
 
-DECIMAL = 10  # the modulus for which sums of two true columns are looked at
 MOST_PAIRS = 45  # of released columns whose noises are compared class by class: all of ten columns
 
 
@@ -54,6 +55,7 @@ class Ground:
     columns: tuple[TrueColumn, ...]
     original: TrueColumn
     cross: tuple[Classes, ...]
+    ranks: Ranks
     released: dict[str, TrueColumn] = field(default_factory=dict)
 
     @classmethod
@@ -61,7 +63,9 @@ class Ground:
         """Read the truth file."""
         columns = true_columns(evidence)
         places = np.arange(len(evidence.masking.truth), dtype=np.float64)
-        return cls(evidence, columns, position(ORIGINAL, places), tuple(crossed(columns)))
+        original = position(ORIGINAL, places)
+        ranks = Ranks.of((*columns, original))
+        return cls(evidence, columns, original, tuple(crossed(columns)), ranks)
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
@@ -105,7 +109,10 @@ def _battery(whole: Evidence) -> Battery:
     further = _further(evidence, scores, independent)
     for score in (*scores, *further):
         _score_tests(ledger, ground, score)
+    for score in scores:
+        coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
     _between_tests(ledger, ground, scores, independent)
+    coincidences.noise_of_columns(ledger, independent, cells)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
     return Battery(
         ledger, impossible, untested, marginals_only, scored, evidence.records, evidence is not whole
@@ -183,14 +190,35 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
         families.classes(ledger, score, classes)
     for column in columns:
         families.trends(ledger, score, column)
+        products.waves(ledger, score, column)
+    _view_tests(ledger, ground, score, columns)
     own = ground.own(score.column)
     orders = [*positions, *([own] if own is not None else [])]
     if score.is_size:
         orders += [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
     for order in orders:
         families.neighbours(ledger, score, order)
+        spectra.succession(ledger, score, order)
     for label, codes in groupings(ground.columns, positions):
         families.groups(ledger, score, label, codes)
+
+
+def _view_tests(ledger: Ledger, ground: Ground, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+    """Test a score and its size along products and inside classes, and its size and fine structure by class."""
+    size = size_view(score)
+    for one in (score, size):
+        products.product_trends(ledger, one, ground.ranks)
+        products.class_trends(ledger, one, ground.ranks)
+    for one in (size, *(fine_view(score, parts) for parts in PARTS)):
+        families.bins(ledger, one)
+        _classes_and_trends(ledger, one, columns)
+
+
+def _classes_and_trends(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+    for column in columns:
+        if column.classes is not None:
+            families.classes(ledger, score, column.classes)
+        families.trends(ledger, score, column)
 
 
 def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
@@ -225,21 +253,33 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
         _class_tests(ledger, score, columns)
         for column in columns:
             digit_families.digits(ledger, score, modulus, column)
-        if modulus == DECIMAL:
-            digit_families.digits_of_sums(ledger, score, modulus, columns)
+        if modulus == digit_families.DECIMAL:
+            own = sorted(columns, key=lambda one: one.name != cells.name)  # its own digits first
+            digit_families.digit_characters(ledger, score, own)
+            for column in columns:
+                digit_families.digits_by_place(ledger, score, column)
     digit_families.steps(ledger, cells, columns)
 
 
 def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:
     """Compare columns within records, and each with the next record of the others in every order."""
     families.between(ledger, independent, "of one record")
+    families.repeats_of_columns(ledger, independent)
+    spectra.together(ledger, independent)
+    sizes = [size_view(one) for one in independent]
+    families.between(ledger, sizes, "of one record")
+    columns = (*ground.columns, ground.original)
     pairs = [(one, other) for i, one in enumerate(independent) for other in independent[i + 1 :]]
     for one, other in pairs[:MOST_PAIRS]:
         for word, sign in (("plus", 1.0), ("minus", -1.0)):
             both = Score(f"{one.label} {word} {other.label}", (one.values + sign * other.values) * 0.5**0.5)
-            for column in (*ground.columns, ground.original):
+            for column in columns:
                 if column.classes is not None and len(both.known) >= FEWEST:
                     families.classes(ledger, both, column.classes)
+        for both in circle_views(one, other):
+            if len(both.known) >= FEWEST:
+                families.bins(ledger, both)
+                _classes_and_trends(ledger, both, columns)
     for order in (ground.original, ground.placed("")):
         families.between(ledger, scores, f"of the next record by {order.name}", order.order)
     for score in scores:

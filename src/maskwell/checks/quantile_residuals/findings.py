@@ -34,6 +34,7 @@ FORMATS = {
     "share of the noise missing from sums": "{:.0%} of the noise is missing from sums",
     "share of the records in step": "{:.0%} of the records are in step",
     "share of cells beyond what the law explains": "{:.1%} of the cells more than the law explains",
+    "share of records beyond what the law explains": "{:.1%} of the records more than the law explains",
     "times the expected count": "{:.1f} times off",
     "times the expected pairs": "{:.3g} times as many",
 }
@@ -165,14 +166,14 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "noise by class",
-        ("classes", "trends"),
+        ("classes", "trends", "trends in classes", "products", "coincidences"),
         "noise that depends on who the record is",
         f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
         digits=False,
     ),
     _check(
         "noise shared",
-        ("repeats", "neighbours", "groups", "between"),
+        ("repeats", "neighbours", "groups", "between", "spectra"),
         "noise that several records or columns share",
         f"{AGAIN}: who knows one true value of those that share a noise has the others.",
     ),

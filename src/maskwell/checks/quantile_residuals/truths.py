@@ -22,7 +22,9 @@ MOST_VALUES = 50  # distinct values up to which each is a class; beyond, tenths 
 MOST_CROSSED = 400  # cells of two columns crossed
 MOST_PAIRS = 100  # of columns that are crossed: a file of 25 columns would have 300
 FEWEST = 20  # records in a class
-OUTER = (0.01, 0.05)  # shares at both ends of a column that are classes of their own
+OUTER = (0.01, 0.02, 0.05)  # shares at both ends of a column that are classes of their own
+OUTERMOST = (20, 100)  # and counts: the few whom everybody knows, in a file of any size
+DECIMAL = 10
 RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
 REMAINDERS = (7, 50, 100)  # of a position
 Short = npt.NDArray[np.int16]  # classes and residues: a large file has dozens of such columns
@@ -118,6 +120,11 @@ class TrueColumn:
         if self.numbers is None or self.has_values:
             return ()
         found = list[tuple[str, Integers]]()
+        order = self.order
+        for count in OUTERMOST:
+            if 2 * count <= len(order):
+                found.append((f"{count} largest of {self.name}", order[-count:]))
+                found.append((f"{count} smallest of {self.name}", order[:count]))
         for share in OUTER:
             found.append((f"largest {share:.0%} of {self.name}", np.flatnonzero(self.shares >= 1 - share)))
             found.append((f"smallest {share:.0%} of {self.name}", np.flatnonzero(self.shares <= share)))
@@ -128,6 +135,17 @@ class TrueColumn:
         if modulus not in self._residues:
             self._residues[modulus] = self._residue(modulus)
         return self._residues[modulus]
+
+    def digit_places(self) -> Iterator[tuple[str, Short]]:
+        """Return the digits before the last one and the first, -1 where the value is not open."""
+        if self.steps is None or self.distinct <= DECIMAL:
+            return
+        size = np.abs(np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps))
+        for name, place in (("tens", 10), ("hundreds", 100), ("thousands", 1_000)):
+            if size.max(initial=0) >= place:
+                yield name, np.where(self.codes < 0, -1, size // place % 10).astype(np.int16)
+        first = size // 10 ** np.floor(np.log10(np.maximum(size, 1))).astype(np.int64)
+        yield "first digit", np.where(self.codes < 0, -1, np.clip(first, 0, 9)).astype(np.int16)
 
     def _residue(self, modulus: int) -> Short | None:
         if self.steps is None or self.distinct <= modulus:
