@@ -23,6 +23,7 @@ from .truths import (
     Classes,
     TrueColumn,
     crossed,
+    ends_of,
     groupings,
     is_moved,
     position,
@@ -56,16 +57,17 @@ class Ground:
     original: TrueColumn
     cross: tuple[Classes, ...]
     ranks: Ranks
+    is_part: bool = False
     released: dict[str, TrueColumn] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Ground:
+    def of(cls, evidence: Evidence, is_part: bool = False) -> Ground:
         """Read the truth file."""
         columns = true_columns(evidence)
         places = np.arange(len(evidence.masking.truth), dtype=np.float64)
         original = position(ORIGINAL, places)
         ranks = Ranks.of((*columns, original))
-        return cls(evidence, columns, original, tuple(crossed(columns)), ranks)
+        return cls(evidence, columns, original, tuple(crossed(columns)), ranks, is_part)
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
@@ -90,12 +92,15 @@ def battery(evidence: Evidence) -> Battery:
 
 
 def _battery(whole: Evidence) -> Battery:
-    impossible, evidence = _impossible(whole), within_bounds(whole)
-    ground, ledger = Ground.of(evidence), Ledger()
+    ledger, evidence = Ledger(), within_bounds(whole)
+    impossible, is_part = _wrong_totals(whole), evidence is not whole
+    if is_part:
+        _pass_over_all(whole, ledger, impossible)
+    ground = Ground.of(evidence, is_part)
     scores, cells, untested = list[Score](), dict[str, Cells](), dict[str, str]()
     for name in _masked(evidence):
         one = examined(evidence, name)
-        if evidence is whole and one.impossible:
+        if not is_part and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
             if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
@@ -114,22 +119,30 @@ def _battery(whole: Evidence) -> Battery:
     _between_tests(ledger, ground, scores, independent)
     coincidences.noise_of_columns(ledger, independent, cells)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    return Battery(
-        ledger, impossible, untested, marginals_only, scored, evidence.records, evidence is not whole
-    )
+    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part)
 
 
-def _impossible(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """Count wrong totals, and in a file too large to be tested whole everything that a law cannot give."""
-    found = {
+def _wrong_totals(evidence: Evidence) -> dict[str, dict[str, int]]:
+    return {
         total: {"other than the sum of its released parts": count}
         for total, count in wrong_totals(evidence).items()
     }
-    if within_bounds(evidence) is not evidence:
-        for name in _masked(evidence):
-            reasons = examined(evidence, name).impossible
-            found |= {name: reasons} if reasons else {}
-    return found
+
+
+def _pass_over_all(evidence: Evidence, ledger: Ledger, impossible: dict[str, dict[str, int]]) -> None:
+    """Ask of all records of a large file, column by column, what needs no classes of other columns."""
+    for name in _masked(evidence):
+        one = examined(evidence, name)
+        if one.impossible:
+            impossible[name] = one.impossible
+        if one.scores is None:
+            continue
+        score = Score(name, one.scores, name)
+        if len(score.known) >= FEWEST:
+            _shape_tests(ledger, score)
+        if one.cells is not None:
+            digit_families.left_true(ledger, one.cells)
+            families.selections(ledger, score, ends_of(name, one.cells))
 
 
 def _masked(evidence: Evidence) -> list[str]:
@@ -179,9 +192,8 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
     """Make all tests of one column of scores."""
     if len(score.known) < FEWEST:
         return
-    families.whole(ledger, score)
-    families.bins(ledger, score)
-    families.tails(ledger, score)
+    if not (ground.is_part and score.label == score.column):  # that of a column was made of all records
+        _shape_tests(ledger, score)
     families.repeats(ledger, score)
     positions = ground.positions(score)
     columns = (*ground.columns, *positions)
@@ -203,6 +215,13 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
         families.groups(ledger, score, label, codes)
 
 
+def _shape_tests(ledger: Ledger, score: Score) -> None:
+    """Test size, shape and tails of all scores of a column."""
+    families.whole(ledger, score)
+    families.bins(ledger, score)
+    families.tails(ledger, score)
+
+
 def _view_tests(ledger: Ledger, ground: Ground, score: Score, columns: tuple[TrueColumn, ...]) -> None:
     """Test a score and its size along products and inside classes, and its size and fine structure by class."""
     size = size_view(score)
@@ -215,9 +234,8 @@ def _view_tests(ledger: Ledger, ground: Ground, score: Score, columns: tuple[Tru
 
 
 def _classes_and_trends(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+    _class_tests(ledger, score, columns)
     for column in columns:
-        if column.classes is not None:
-            families.classes(ledger, score, column.classes)
         families.trends(ledger, score, column)
 
 
@@ -236,7 +254,8 @@ def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) 
 
 def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
     """Make the tests of released values and their digits, one modulus at a time."""
-    digit_families.left_true(ledger, cells)
+    if not ground.is_part:
+        digit_families.left_true(ledger, cells)
     columns = (*ground.columns, ground.original, ground.placed(cells.name))
     count, ends = len(ground.original.codes), (cells.tails(cells.lower), cells.tails(cells.upper))
     for modulus in MODULI:
@@ -247,9 +266,7 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
         values = np.full(count, np.nan)
         values[cells.at[usable]] = found[usable]
         score = Score(f"{cells.name} modulo {modulus}", values, cells.name, is_digit=True)
-        families.whole(ledger, score)
-        families.bins(ledger, score)
-        families.tails(ledger, score)
+        _shape_tests(ledger, score)
         _class_tests(ledger, score, columns)
         for column in columns:
             digit_families.digits(ledger, score, modulus, column)
@@ -273,9 +290,8 @@ def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independ
     for one, other in pairs[:MOST_PAIRS]:
         for word, sign in (("plus", 1.0), ("minus", -1.0)):
             both = Score(f"{one.label} {word} {other.label}", (one.values + sign * other.values) * 0.5**0.5)
-            for column in columns:
-                if column.classes is not None and len(both.known) >= FEWEST:
-                    families.classes(ledger, both, column.classes)
+            if len(both.known) >= FEWEST:
+                _class_tests(ledger, both, columns)
         for both in circle_views(one, other):
             if len(both.known) >= FEWEST:
                 families.bins(ledger, both)

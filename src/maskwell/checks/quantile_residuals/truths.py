@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...io.identities import decimal_unit
 from ...table import Floats, Table
 from ..evidence import Evidence
-from .cells import Integers, codes_of
+from .cells import Cells, Integers, codes_of
 
 MOST_VALUES = 50  # distinct values up to which each is a class; beyond, tenths are
 MOST_CROSSED = 400  # cells of two columns crossed
@@ -117,8 +117,10 @@ class TrueColumn:
     @cached_property
     def ends(self) -> tuple[tuple[str, Integers], ...]:
         """The records of the outermost shares at both ends."""
-        if self.numbers is None or self.has_values:
-            return ()
+        return () if self.numbers is None or self.has_values else self.ends_by_rank()
+
+    def ends_by_rank(self) -> tuple[tuple[str, Integers], ...]:
+        """Return the records of the outermost counts and shares at both ends of its numbers."""
         found = list[tuple[str, Integers]]()
         order = self.order
         for count in OUTERMOST:
@@ -151,6 +153,12 @@ class TrueColumn:
         if self.steps is None or self.distinct <= modulus:
             return None
         return np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps % modulus).astype(np.int16)
+
+
+def ends_of(name: str, cells: Cells) -> tuple[tuple[str, Integers], ...]:
+    """Return the records with the outermost true values of a column, by its cells alone."""
+    own = TrueColumn(name, cells.x, np.empty(0, np.int64))
+    return tuple((label, cells.at[members]) for label, members in own.ends_by_rank())
 
 
 def true_columns(evidence: Evidence) -> tuple[TrueColumn, ...]:
