@@ -203,7 +203,7 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
     for column in columns:
         families.trends(ledger, score, column)
         products.waves(ledger, score, column)
-    _view_tests(ledger, ground, score, columns)
+    _view_tests(ledger, ground, score, positions)
     own = ground.own(score.column)
     orders = [*positions, *([own] if own is not None else [])]
     if score.is_size:
@@ -222,7 +222,7 @@ def _shape_tests(ledger: Ledger, score: Score) -> None:
     families.tails(ledger, score)
 
 
-def _view_tests(ledger: Ledger, ground: Ground, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+def _view_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[TrueColumn, ...]) -> None:
     """Test a score and its size along products and inside classes, and its size and fine structure by class."""
     size = size_view(score)
     for one in (score, size):
@@ -230,7 +230,11 @@ def _view_tests(ledger: Ledger, ground: Ground, score: Score, columns: tuple[Tru
         products.class_trends(ledger, one, ground.ranks)
     for one in (size, *(fine_view(score, parts) for parts in PARTS)):
         families.bins(ledger, one)
-        _classes_and_trends(ledger, one, columns)
+        _classes_and_trends(ledger, one, (*ground.columns, *positions))
+    for order in positions:
+        families.neighbours(ledger, size, order)
+    for label, codes in groupings(ground.columns, positions):
+        families.groups(ledger, size, label, codes)
 
 
 def _classes_and_trends(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:

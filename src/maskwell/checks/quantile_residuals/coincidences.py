@@ -35,8 +35,7 @@ def noise_from_truth(
         if column.numbers is None or column.distinct <= 2:
             continue
         for what, target in _targets(column):
-            for sign, word in ((1.0, "is"), (-1.0, "is minus")):
-                _count(ledger, score, sign * target, width, f"the noise {word} the {what} of {column.name}")
+            _count(ledger, score, target, width, f"the {what} of {column.name}")
         if cells is not None:
             _values(ledger, cells, column)
 
@@ -66,13 +65,23 @@ def noise_of_columns(ledger: Ledger, scores: Sequence[Score], cells: dict[str, C
     for i, one in enumerate(scores):
         for other in scores[i + 1 :]:
             widths = [_width(cells.get(score.column)) for score in (one, other)]
-            if None in widths:
-                continue
-            width = max(found for found in widths if found is not None)
-            for sign, word in ((-1.0, "the same noise in"), (1.0, "opposite noise in")):
-                both = Score(one.label, (one.values + sign * other.values) * 0.5**0.5, one.column)
-                where = f"{word} {one.label} and {other.label}"
-                _count(ledger, both, np.zeros(len(both.values)), width, where)
+            if None not in widths:
+                width = max(found for found in widths if found is not None)
+                _same_noise(ledger, one, other, width)
+
+
+def _same_noise(ledger: Ledger, one: Score, other: Score, width: float) -> None:
+    from scipy.special import ndtr
+
+    known = ~np.isnan(one.values) & ~np.isnan(other.values)
+    count = int(known.sum())
+    if count < FEWEST:
+        return
+    first, second = one.values[known], other.values[known]
+    chance = float(ndtr(width * 0.5**0.5) - ndtr(-width * 0.5**0.5))  # y - y' is N(0, 2)
+    for apart, word in ((first - second, "the same"), (first + second, "opposite")):
+        seen = int(np.count_nonzero(np.abs(apart) < width))
+        _enter(ledger, one, seen, count * chance, count, f"{word} noise in {one.label} and {other.label}")
 
 
 def _width(cells: Cells | None) -> float | None:
@@ -83,18 +92,25 @@ def _width(cells: Cells | None) -> float | None:
     return None if unit > COARSE else max(CLOSE, unit)
 
 
-def _count(ledger: Ledger, score: Score, target: Floats, width: float, where: str) -> None:
-    from scipy.special import ndtr, pdtrc
+def _count(ledger: Ledger, score: Score, target: Floats, width: float, what: str) -> None:
+    """Count noises at a target and at its opposite, which by symmetry have the same mean."""
+    from scipy.special import ndtr
 
-    own = score.of(target)
-    near = np.abs(score.known - own)
-    known = ~np.isnan(own)
-    count = int(known.sum())
+    own, known = score.of(target), score.known
+    is_open = ~np.isnan(own)
+    count = int(is_open.sum())
     if count < FEWEST:
         return
-    own = own[known]
+    own, known = own[is_open], known[is_open]
     mean = float((ndtr(own + width) - ndtr(own - width)).sum())
-    seen = int(np.count_nonzero(near[known] < width))
+    for apart, word in ((known - own, "is"), (known + own, "is minus")):
+        seen = int(np.count_nonzero(np.abs(apart) < width))
+        _enter(ledger, score, seen, mean, count, f"the noise {word} {what}")
+
+
+def _enter(ledger: Ledger, score: Score, seen: int, mean: float, count: int, where: str) -> None:
+    from scipy.special import pdtrc
+
     p = float(pdtrc(seen - 1, mean)) if seen else 1.0
     share = (seen - mean) / count
     many = (seen >= TIMES * mean and seen - mean >= TEN) or share >= SHARE.fail

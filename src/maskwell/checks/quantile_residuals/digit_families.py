@@ -26,6 +26,7 @@ STEPS = Effect("share of the records in step", 0.1, 0.05)
 WINDOWS = (0.5, 5.5, 50.5)  # units around the true value
 NEAR = 0.05  # of the local sd: what is called nearly true
 TIMES = 1.5
+REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
 FEW_RESIDUES = 10
 DECIMAL = 10  # the modulus for which digits of several true columns are looked at together
 MOST_IN_TWOS, MOST_IN_THREES = (
@@ -52,7 +53,9 @@ def left_true(ledger: Ledger, cells: Cells) -> None:
 def near_targets(ledger: Ledger, cells: Cells, targets: Floats, how: str) -> None:
     """Count cells that leave as targets made of true values, other than their own."""
     own, half = _on_unit(cells, targets), WINDOWS[0] * _unit(cells)
-    other = ~np.isnan(own) & (own != _on_unit(cells, cells.x))
+    with np.errstate(invalid="ignore"):
+        within_reach = np.abs(own - cells.x) <= REACH * cells.local_sd
+    other = within_reach & (own != _on_unit(cells, cells.x))
     _near(ledger, cells, own, half, other & _inside(cells, own, half), how)
 
 

@@ -57,6 +57,33 @@ class Ranks:
         """Squared ranks."""
         return np.asarray(self.matrix**2)
 
+    @cached_property
+    def all_open(self) -> bool:
+        """Whether every value is open."""
+        return bool(self.is_open.all())
+
+    @property
+    def has_threes(self) -> bool:
+        """Whether products of three columns are few enough to be looked at."""
+        width = len(self.names)
+        return 3 <= width <= MOST_IN_THREES and width**3 * len(self.matrix) <= MOST_TERMS
+
+    # What products and classes are where every record has a score: made once for all of those scores.
+    @cached_property
+    def of_twos(self) -> tuple[Floats, Floats, Floats]:
+        """Count, mean and sum of squares of each product of two columns."""
+        return _of_twos(self, 1.0)
+
+    @cached_property
+    def of_threes(self) -> list[tuple[Floats, Floats]]:
+        """Count and sum of squares of each product of three columns."""
+        return _of_threes(self, 1.0)
+
+    @cached_property
+    def of_classes(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Count, mean and sum of squares of each column inside each class."""
+        return _of_classes(self, 1.0)
+
 
 def _members(column: TrueColumn) -> tuple[tuple[str, ...], Any] | None:
     """Return the classes and outer shares of a column as a sparse matrix, classes x records."""
@@ -80,43 +107,59 @@ def _members(column: TrueColumn) -> tuple[tuple[str, ...], Any] | None:
 def product_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
     """Correlate scores with products of two true columns, squares among them, and of three."""
     y, weight = _weights(score)
-    r, is_open = ranks.matrix, ranks.is_open * weight
-    count = is_open.T @ ranks.is_open
-    usable = count >= FEWEST
-    n = np.maximum(count, 1.0)
-    means = (r * weight).T @ r / n
-    sums = (r * y).T @ r - means * ((ranks.is_open * y).T @ ranks.is_open)
-    sizes = (ranks.squares * weight).T @ ranks.squares - n * means**2
+    n, means, sizes = ranks.of_twos if weight is None else _of_twos(ranks, weight)
+    sums = (ranks.matrix * y).T @ ranks.matrix - means * ((ranks.is_open * y).T @ ranks.is_open)
     for i, name in enumerate(ranks.names):
-        chosen = [j for j in range(i, len(ranks.names)) if usable[i, j] and sizes[i, j] > LEVEL * n[i, j]]
+        chosen = [
+            j for j in range(i, len(ranks.names)) if n[i, j] >= FEWEST and sizes[i, j] > LEVEL * n[i, j]
+        ]
         labels = [f"along {name} times {ranks.names[j]}" for j in chosen]
         _enter(ledger, score, sums[i, chosen], sizes[i, chosen], n[i, chosen], labels)
-    width = len(ranks.names)
-    if 3 <= width <= MOST_IN_THREES and width**3 * len(y) <= MOST_TERMS:
-        _threes(ledger, score, ranks, y, weight)
+    if ranks.has_threes:
+        _three_trends(
+            ledger, score, ranks, y, ranks.of_threes if weight is None else _of_threes(ranks, weight)
+        )
 
 
-def _threes(ledger: Ledger, score: Score, ranks: Ranks, y: Floats, weight: Floats) -> None:
-    r, names = ranks.matrix, ranks.names
-    for i, name in enumerate(names):
-        own, rest = r[:, i : i + 1], slice(i, None)
-        sums = (r[:, rest] * own * y).T @ r[:, rest]
-        sizes = (ranks.squares[:, rest] * own**2 * weight).T @ ranks.squares[:, rest]
-        is_open = ranks.is_open[:, rest]
-        n = (is_open * ranks.is_open[:, i : i + 1] * weight).T @ is_open
+def _of_twos(ranks: Ranks, weight: Floats | float) -> tuple[Floats, Floats, Floats]:
+    """Return for each product of two columns over how many records it goes, its mean and its sum of squares."""
+    n = np.maximum((ranks.is_open * weight).T @ ranks.is_open, 1.0)
+    means = (ranks.matrix * weight).T @ ranks.matrix / n
+    return n, means, (ranks.squares * weight).T @ ranks.squares - n * means**2
+
+
+def _of_threes(ranks: Ranks, weight: Floats | float) -> list[tuple[Floats, Floats]]:
+    """Return for the products of each column with two after it over how many records they go, and their squares."""
+    found = []
+    for i in range(len(ranks.names)):
+        squares, is_open = ranks.squares[:, i:], ranks.is_open[:, i:]
+        sizes = (squares * (ranks.squares[:, i : i + 1] * weight)).T @ squares
+        found.append(((is_open * (ranks.is_open[:, i : i + 1] * weight)).T @ is_open, sizes))
+    return found
+
+
+def _three_trends(
+    ledger: Ledger, score: Score, ranks: Ranks, y: Floats, of_threes: list[tuple[Floats, Floats]]
+) -> None:
+    names = ranks.names
+    for i, (n, sizes) in enumerate(of_threes):
+        rest = ranks.matrix[:, i:]
+        sums = (rest * (ranks.matrix[:, i : i + 1] * y)).T @ rest
         first, second = np.triu_indices(len(names) - i)
         chosen = (n[first, second] >= FEWEST) & (sizes[first, second] > 0)
         first, second = first[chosen], second[chosen]
         labels = [
-            f"along {name} times {names[i + j]} times {names[i + k]}"
+            f"along {names[i]} times {names[i + j]} times {names[i + k]}"
             for j, k in zip(first.tolist(), second.tolist(), strict=True)
         ]
         _enter(ledger, score, sums[first, second], sizes[first, second], n[first, second], labels)
 
 
-def _weights(score: Score) -> tuple[Floats, Floats]:
-    """Return scores and whether there is one, as columns, 0 without one."""
+def _weights(score: Score) -> tuple[Floats, Floats | None]:
+    """Return scores as a column, 0 without one, and whether there is one; nothing where all have one."""
     known = ~np.isnan(score.values)
+    if known.all():
+        return score.values[:, None], None
     return np.where(known, score.values, 0.0)[:, None], known.astype(np.float64)[:, None]
 
 
@@ -132,16 +175,10 @@ def _enter(
 def class_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
     """Correlate scores with every true column inside every class of the others, and at their ends."""
     y, weight = _weights(score)
-    with_score = bool(weight.all())
-    is_open = ranks.is_open if with_score else ranks.is_open * weight
-    r = ranks.matrix if with_score else ranks.matrix * weight
-    squares = ranks.squares if with_score else ranks.squares * weight
-    weighted, own = ranks.matrix * y, ranks.is_open * y
-    for labels, rows in ranks.members:
-        n = np.maximum(rows @ is_open, 1.0)
-        means = rows @ r / n
+    of_classes = ranks.of_classes if weight is None else _of_classes(ranks, weight)
+    weighted, own = ranks.matrix * y, y if ranks.all_open else ranks.is_open * y
+    for (labels, rows), (n, means, sizes) in zip(ranks.members, of_classes, strict=True):
         sums = rows @ weighted - means * (rows @ own)
-        sizes = rows @ squares - n * means**2
         at, column = np.nonzero((n >= FEWEST) & (sizes > LEVEL * n))
         if not len(at):
             continue
@@ -150,6 +187,17 @@ def class_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
         said = _inside_label(labels, ranks.names, at, column)
         p = normal_p(deviate)
         ledger.add("trends in classes", score.label, INSIDE, p, r_inside, n[at, column], said)
+
+
+def _of_classes(ranks: Ranks, weight: Floats | float) -> list[tuple[Floats, Floats, Floats]]:
+    """Return for the classes of each column, by rank, how many records there are, their mean and sum of squares."""
+    is_open, r, squares = (one * weight for one in (ranks.is_open, ranks.matrix, ranks.squares))
+    found = []
+    for _, rows in ranks.members:
+        n = np.maximum(rows @ is_open, 1.0)
+        means = rows @ r / n
+        found.append((n, means, rows @ squares - n * means**2))
+    return found
 
 
 def _inside_label(labels: tuple[str, ...], names: tuple[str, ...], at: Any, column: Any) -> Any:

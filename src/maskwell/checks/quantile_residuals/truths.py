@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,8 @@ FEWEST = 20  # records in a class
 OUTER = (0.01, 0.02, 0.05)  # shares at both ends of a column that are classes of their own
 OUTERMOST = (20, 100)  # and counts: the few whom everybody knows, in a file of any size
 DECIMAL = 10
+MOST_DIGITS = 15  # of a number at the end of a text: a double holds them
+MOSTLY = 0.9  # of the texts: where fewer end in a number they are no ids of that kind
 RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
 REMAINDERS = (7, 50, 100)  # of a position
 Short = npt.NDArray[np.int16]  # classes and residues: a large file has dozens of such columns
@@ -171,7 +174,7 @@ def _true_column(truth: Table, name: str) -> TrueColumn:
     column = truth.schema[name]
     if not column.is_number:
         if column.kind != "category":
-            return TrueColumn(name, None, codes_of(truth, name))
+            return TrueColumn(name, _last_number(truth, name), codes_of(truth, name), 1.0)
         places = truth.floats(name)
         whole = np.where(np.isnan(places), -1, places).astype(np.int64)
         return TrueColumn(name, None, whole, categories=column.categories)
@@ -181,6 +184,19 @@ def _true_column(truth: Table, name: str) -> TrueColumn:
     values, codes[known] = np.unique(numbers[known], return_inverse=True)
     unit = float(column.step) if column.step is not None else decimal_unit(values)
     return TrueColumn(name, numbers, codes, unit)
+
+
+def _last_number(truth: Table, name: str) -> Floats | None:
+    """Return the number at the end of each text, as of "u00123"; nothing where fewer than nine of ten have one."""
+    import pyarrow.compute as pc
+
+    found: Any = pc.extract_regex(
+        truth.array(name).cast("string"), pattern=f"(?P<last>[0-9]{{1,{MOST_DIGITS}}})$"
+    )
+    numbers: Any = pc.struct_field(found, "last").cast("float64")
+    if len(numbers) - numbers.null_count < MOSTLY * len(numbers):
+        return None
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def position(name: str, places: Floats) -> TrueColumn:
