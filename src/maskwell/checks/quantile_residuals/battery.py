@@ -15,7 +15,7 @@ from .families import Score
 from .joint import is_joint, record_size, whitened
 from .large_files import within_bounds
 from .ledger import Ledger
-from .nesting import scores_given_earlier
+from .nesting import Continued, given_earlier
 from .products import Ranks
 from .truths import (
     FEWEST,
@@ -37,7 +37,11 @@ MOST_PAIRS = 45  # of released columns whose noises are compared class by class:
 
 @dataclass(frozen=True)
 class Battery:
-    """What was tested and found: the ledger, impossible values by column, and what could not be tested and why."""
+    """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
+
+    `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
+    tested given the earlier release, and why.
+    """
 
     ledger: Ledger
     impossible: dict[str, dict[str, int]]
@@ -46,6 +50,8 @@ class Battery:
     scored: dict[str, int]
     records: int
     is_part: bool = False
+    chosen: dict[str, int] = field(default_factory=dict)
+    not_continued: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -97,7 +103,7 @@ def _battery(whole: Evidence) -> Battery:
     if is_part:
         _pass_over_all(whole, ledger, impossible)
     ground = Ground.of(evidence, is_part)
-    scores, cells, untested = list[Score](), dict[str, Cells](), dict[str, str]()
+    scores, cells, untested, chosen = list[Score](), dict[str, Cells](), dict[str, str](), dict[str, int]()
     for name in _masked(evidence):
         one = examined(evidence, name)
         if not is_part and one.impossible:
@@ -107,11 +113,17 @@ def _battery(whole: Evidence) -> Battery:
                 untested[name] = one.untested
             continue
         scores.append(Score(name, one.scores, name))
+        chosen |= {} if one.of_cells is None else {name: one.of_cells}
         if one.cells is not None:
             cells[name] = one.cells
             _digit_tests(ledger, ground, one.cells)
     independent, marginals_only = _independent(evidence, scores, cells)
-    further = _further(evidence, scores, independent)
+    continued = given_earlier(evidence)
+    for name, count in continued.impossible.items():
+        impossible.setdefault(name, {})["other than in the earlier release, though with the same noise"] = (
+            count
+        )
+    further = _further(evidence, scores, independent, continued)
     for score in (*scores, *further):
         _score_tests(ledger, ground, score)
     for score in scores:
@@ -119,7 +131,8 @@ def _battery(whole: Evidence) -> Battery:
     _between_tests(ledger, ground, scores, independent)
     coincidences.noise_of_columns(ledger, independent, cells)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part)
+    unlike = (chosen, continued.untested)
+    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 
 def _wrong_totals(evidence: Evidence) -> dict[str, dict[str, int]]:
@@ -173,7 +186,9 @@ def _independent(
     return list(by_name.values()), said
 
 
-def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) -> list[Score]:
+def _further(
+    evidence: Evidence, scores: list[Score], independent: list[Score], continued: Continued
+) -> list[Score]:
     """Return the scores beside those of single columns: whitened ones, sizes, inclusion, given an earlier release."""
     plain = {id(score) for score in scores}
     further = [score for score in independent if id(score) not in plain]
@@ -183,7 +198,7 @@ def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) 
     inclusion = inclusion_scores(evidence)
     if inclusion is not None:
         further.append(Score("inclusion in the sample", inclusion, is_placed=False))
-    for name, values in scores_given_earlier(evidence).items():
+    for name, values in continued.scores.items():
         further.append(Score(f"{name} given the earlier release", values, name))
     return further
 

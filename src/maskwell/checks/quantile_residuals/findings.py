@@ -118,6 +118,13 @@ def residual_notes(evidence: Evidence) -> tuple[str, ...]:
         notes.append(f"residuals not tested: {'; '.join(left_out)}")
     for names, why in made.marginals_only.items():
         notes.append(f"residuals of {names} tested column by column, not together: {why}")
+    for name, cells in made.chosen.items():
+        notes.append(
+            f"residuals of {name}: {made.scored[name]:,} of {cells:,} cells looked at, drawn at random (each takes an "
+            "integral)"
+        )
+    for name, why in made.not_continued.items():
+        notes.append(f"residuals of {name} not tested given the earlier release: {why}")
     return tuple(notes)
 
 
