@@ -17,6 +17,7 @@ from .cells import Cells
 from .digit_families import TIMES, near_targets
 from .families import TEN, Score
 from .ledger import Effect, Ledger
+from .marginals import BiasMarginal
 from .truths import FEWEST, TrueColumn
 
 SHARE = Effect("share of records beyond what the law explains", 0.02, 0.01)
@@ -36,7 +37,7 @@ def noise_from_truth(
             continue
         for what, target in _targets(column):
             _count(ledger, score, target, width, f"the {what} of {column.name}")
-        if cells is not None:
+        if cells is not None and not isinstance(cells.marginal, BiasMarginal):  # each would take an integral
             _values(ledger, cells, column)
 
 

@@ -261,12 +261,17 @@ def sums_of_classes(
 
 def selections(ledger: Ledger, score: Score, chosen: Sequence[tuple[str, Integers]]) -> None:
     """Test mean and square of some records, such as the largest 1% of a column."""
+    labels, sums = list[str](), list[tuple[int, float, float]]()
     for label, members in chosen:
         y = score.values[members]
-        y = y[~np.isnan(y)]
+        if score.at is not None:
+            y = y[~np.isnan(y)]
         if len(y) >= FEWEST:
-            n, total, squares = (np.array([float(value)]) for value in (len(y), y.sum(), y @ y))
-            sums_of_classes(ledger, score, n, total, squares, label)
+            labels.append(label)
+            sums.append((len(y), float(y.sum()), float(y @ y)))
+    if labels:
+        n, total, squares = np.array(sums, np.float64).T
+        sums_of_classes(ledger, score, n, total, squares, lambda i: labels[i])
 
 
 def trends(ledger: Ledger, score: Score, by: TrueColumn) -> None:

@@ -86,6 +86,8 @@ class Ledger:
         """
         chance = np.atleast_1d(np.asarray(p, dtype=np.float64))
         self.counts[family] += len(chance)
+        if not chance.min(initial=1.0) < KEPT:
+            return
         for i in np.flatnonzero(chance < KEPT).tolist():
             one = float(np.broadcast_to(size, chance.shape)[i])
             fails = one >= effect.fail if is_large is None else is_large
