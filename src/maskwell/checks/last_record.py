@@ -177,7 +177,10 @@ def _told(one: Sizes, truth: Table) -> Told | None:
     )
     ordered = np.sort(distance)
     inside = np.searchsorted(ordered, farthest, "right") - np.searchsorted(ordered, nearest, "left")
-    return Told((farthest - nearest) / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
+    width = np.where(
+        nearest > 0, farthest - nearest, 2 * farthest
+    )  # near the mean nobody knows on which side
+    return Told(width / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
 
 
 def _before_rounding(shown: float, full: float, sd: float, records: int) -> tuple[float, float]:
