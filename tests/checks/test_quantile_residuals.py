@@ -630,6 +630,64 @@ def test_a_nested_release_is_judged_by_what_it_adds_to_the_earlier_one() -> None
     assert "given the earlier release" in found.where
 
 
+MIXED = mw.MixtureNoise(AMOUNTS, variance_ratio=0.5, within_variance_ratio=0.1)
+CONTINUED: dict[str, tuple[Any, Any]] = {
+    "log": (
+        mw.IndependentNoise(("income",), variance_ratio=0.2, transform="log"),
+        mw.IndependentNoise(("income",), variance_ratio=0.5, transform="log"),
+    ),
+    "further columns": (
+        mw.IndependentNoise(("income",), variance_ratio=0.1),
+        mw.IndependentNoise(AMOUNTS, variance_ratio=0.3),
+    ),
+    "random change": (mw.Pram(("region",), stay=0.9), mw.Pram(("region",), stay=0.8)),
+    "random change, the same": (mw.Pram(("region",), stay=0.8),) * 2,
+    "mixture, the same": (MIXED, MIXED),
+    "Laplace, the same": (mw.IndependentNoise(AMOUNTS, variance_ratio=0.3, shape="laplace"),) * 2,
+    "lognormal bias, the same": (mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"),)
+    * 2,
+}
+
+
+@pytest.mark.parametrize("kind", CONTINUED)
+def test_fresh_noise_under_the_same_law_is_found_whatever_the_law(kind: str) -> None:
+    """A second release that was not made from the first one's noise, though each alone is sound."""
+    before, after = CONTINUED[kind]
+    first = sound(before)
+    second = apply(after, first.truth, earlier=first)
+    fresh = apply(after, first.truth, key=Key(bytes(32)))
+    assert not [one.said for one in findings(second, earlier=(first,)).values() if one.verdict == "fail"]
+    found = findings(replace(second, masked=fresh.masked), earlier=(first,))
+    assert "fail" in {found[name].verdict for name in (CARD, "impossible values")}
+
+
+def test_a_turned_mixture_of_many_columns_has_the_law_of_its_draws() -> None:
+    from maskwell.checks.quantile_residuals.marginals import marginal_of
+    from maskwell.laws import RotatedMixture
+
+    width, rng = 18, np.random.default_rng(174)
+    correlations = tuple(map(tuple, (0.5 + 0.5 * np.eye(width)).tolist()))
+    noise = RotatedMixture((0.3, 0.7), (1.4, -0.6), (0.4, 0.4), (1.0,) * width, correlations)
+    marginal = marginal_of(noise, 3)
+    assert marginal is not None
+    part = rng.random((200_000, width)) < 0.3
+    units = np.where(part, 1.4, -0.6) + 0.4 * rng.standard_normal(part.shape)
+    drawn = units @ noise._root[3]
+    at = np.linspace(-2.5, 2.5, 11)
+    low, high = marginal.tails(at)
+    seen = (drawn[:, None] <= at).mean(axis=0)
+    assert np.all(np.abs(seen - low) < 5 * np.sqrt(low * high / len(drawn)) + 1e-6)
+    np.testing.assert_allclose(low + high, 1.0)
+
+
+def test_how_many_cells_of_an_integral_were_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maskwell.checks.quantile_residuals import cells
+
+    monkeypatch.setattr(cells, "MOST_INTEGRALS", 200)
+    masking = sound(mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"))
+    assert "of 3,000 cells looked at, drawn at random" in " ".join(residual_notes(Evidence(masking)))
+
+
 def test_a_sample_that_depends_on_the_truth_is_found() -> None:
     masking = sound(mw.Chain((mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), mw.Subsample(0.5))))
     x = masking.truth.floats("income")

@@ -75,7 +75,7 @@ def _said(name: str, side: int, top: Top) -> str:
     )
 
 
-def _top(evidence: Evidence, name: str, side: int) -> Top | None:
+def _top(evidence: Evidence, name: str, side: int = UPPER) -> Top | None:
     """Look at the open values farthest above 0, or below; nothing where there are too few on that side."""
     x, z = evidence.true(name), evidence.noised(name)
     known, left = np.flatnonzero(~np.isnan(x)), np.flatnonzero(~np.isnan(z))

@@ -248,7 +248,7 @@ def _reduced(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats,
         )
         _, member = np.unique(shapes, axis=0, return_inverse=True)
         member = member.ravel()
-        total = np.bincount(member, weights)
+        total = np.bincount(member, weights).astype(np.float64)
         if len(total) <= MOST_COMPONENTS:
             break
         width *= 2
