@@ -15,7 +15,7 @@ from ..attacks.targets import Records, standardised
 from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws.chained import combined_of
-from ..masking.results import Integers, labels_of
+from ..masking.results import labels_of
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
@@ -82,7 +82,14 @@ def outer_links(evidence: Evidence) -> Measured:
     name, strongest = links.strongest
     if not evidence.numbers:
         return Measured(float("nan"), "no masked column is a number, so that nobody lies far out")
-    found = _outer_rates(evidence, strongest, distances_from_centre(evidence))
+    found = {
+        distance: outer
+        for distance, far in distances_from_centre(evidence).items()
+        if (
+            outer := _outer_among(evidence, strongest, far)
+            or _outer_attacked(evidence, strongest.attack, far)
+        )
+    }
     if not found:
         return Measured(
             float("nan"), "too few records are open in every masked column to say who lies far out"
@@ -287,60 +294,40 @@ def _has_rectangles(law: Any) -> bool:
     return any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
 
 
-def _outer_rates(
-    evidence: Evidence, risk: Risk, distances: dict[str, Floats]
-) -> dict[str, tuple[float, int]]:
-    """Return by each distance the share of correct links among who lies far out, and how many were looked for.
+def _outer_among(evidence: Evidence, risk: Risk, distances: Floats) -> tuple[float, int] | None:
+    """Return the share of correct links among the targets of an attack that lie far out, and how many these are.
 
-    They are those among the targets of an attack already made; where these are too few, they are looked for anew, for
-    all distances in one attack.
-    """
-    ends = {name: float(np.nanquantile(far, 1 - OUTER_SHARE)) for name, far in distances.items()}
-    rows, correct = _correct(evidence, risk)
-    outer = {name: np.flatnonzero(far[rows] >= ends[name]) for name, far in distances.items()}
-    known = {name: correct[at] for name, at in outer.items() if len(at) >= LEAST_OUTER}
-    chosen = {name: _outermost(far) for name, far in distances.items() if name not in known}
-    chosen = {name: at for name, at in chosen.items() if len(at)}
-    if chosen:
-        anew = _outer_attacked(evidence, risk.attack, np.unique(np.concatenate(list(chosen.values()))))
-        rows, correct = (rows[:0], correct[:0]) if anew is None else _correct(evidence, anew)
-        known |= {name: correct[np.isin(rows, at)] for name, at in chosen.items()}
-    rates = {name: (float(known[name].mean()), len(known[name])) for name in known if len(known[name])}
-    return {name: rates[name] for name in distances if name in rates}
-
-
-def _correct(evidence: Evidence, risk: Risk) -> tuple[Integers, Floats]:
-    """Return the places in the truth of an attack's targets, and how probably each was linked correctly.
-
-    Nothing where it does not tell them apart, or where he has a file of his own, with others in it.
+    Nothing where they are too few to say it.
     """
     import pyarrow.compute as pc
 
-    nobody = np.empty(0, np.int64), np.empty(0)
+    truth = evidence.masking.truth
     if not risk.attack.to_masked or "target_id" not in risk.table.column_names:
-        return nobody
+        return None
     ids = risk.table["target_id"].combine_chunks()
-    places: Any = pc.index_in(ids, value_set=labels_of(evidence.masking.truth))
-    if places.null_count:
-        return nobody
+    places: Any = pc.index_in(ids, value_set=labels_of(truth))
+    if places.null_count:  # a file of his own, with others in it
+        return None
+    rows = to_numpy(places).astype(np.int64)
+    outer = distances[rows] >= np.nanquantile(distances, 1 - OUTER_SHARE)
+    if outer.sum() < LEAST_OUTER:
+        return None
     claimed = to_numpy(risk.table["claimed"].combine_chunks()).astype(bool)
-    correct = np.where(claimed, to_numpy(risk.table["expected_correct"].combine_chunks()), 0.0)
-    return to_numpy(places).astype(np.int64), np.asarray(correct, dtype=np.float64)
+    found = np.where(claimed, to_numpy(risk.table["expected_correct"].combine_chunks()), 0.0)
+    return float(found[outer].sum() / outer.sum()), int(outer.sum())
 
 
-def _outermost(distances: Floats) -> Integers:
-    """Return records spread over the outer share."""
+def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> tuple[float, int] | None:
+    """Attack records spread over the outer share by the strongest intruder; he looks for each by itself."""
     ranked = np.argsort(distances, kind="stable")[: int(np.count_nonzero(~np.isnan(distances)))]
     count = min(OUTER_TARGETS, int(OUTER_SHARE * len(ranked)))
-    at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / max(count, 1)
-    return np.unique(ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1])
-
-
-def _outer_attacked(evidence: Evidence, plan: Any, rows: Integers) -> Risk | None:
-    """Attack some records by the strongest intruder; he looks for each by itself."""
+    if count < 1:
+        return None
+    at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
+    chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
     if isinstance(plan, BayesIntruder) and not _is_quick(evidence) and _fields(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
-    changes: dict[str, Any] = {"targets": Records(tuple(rows.tolist())), "assignment": "best"}
+    changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}
     if isinstance(plan, NearestRecord):
         changes["largest_h"] = 1
@@ -348,7 +335,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, rows: Integers) -> Risk | Non
         risk: Risk = attack(replace(plan, **changes), evidence.masking)
     except MaskwellError:
         return None
-    return risk
+    return risk.rate, risk.targets
 
 
 def _refused(links: Links) -> Measured:

@@ -188,12 +188,12 @@ def _true_column(truth: Table, name: str) -> TrueColumn:
 
 def _last_number(truth: Table, name: str) -> Floats | None:
     """Return the number at the end of each text, as of "u00123"; nothing where fewer than nine of ten have one."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: Any = pc.extract_regex(
-        truth.array(name).cast("string"), pattern=f"(?P<last>[0-9]{{1,{MOST_DIGITS}}})$"
-    )
-    numbers: Any = pc.struct_field(found, "last").cast("float64")
+    texts: Any = truth.array(name).cast(pa.string())
+    found: Any = pc.extract_regex(texts, pattern=f"(?P<last>[0-9]{{1,{MOST_DIGITS}}})$")
+    numbers: Any = pc.struct_field(found, "last").cast(pa.float64())
     if len(numbers) - numbers.null_count < MOSTLY * len(numbers):
         return None
     return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
