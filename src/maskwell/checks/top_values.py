@@ -65,12 +65,15 @@ def top_values(evidence: Evidence) -> Measured:
 
 
 def _said(name: str, side: int, top: Top) -> str:
-    count, most = len(top.probabilities), "largest" if side == UPPER else "most negative"
+    count, most, known_as = (
+        len(top.probabilities),
+        *(("largest", "large") if side == UPPER else ("most negative", "low")),
+    )
     source = "by the law" if top.by_law else "in this release (the card has no law for it)"
     return (
         f"of the {count} {most} values of {name} one leaves within {CLOSE:.0%} of itself with probability "
         f"{top.largest:.2f} and {top.probabilities.mean():.0%} do on average, {source}; {top.overlap} of the {count} "
-        f"{most} released values are of the {most} true ones, so that who is known to be among them is read off "
+        f"{most} released values are of the {most} true ones, so that who is known to be {known_as} is read off "
         "without a link"
     )
 
