@@ -171,10 +171,16 @@ def main() -> int:
         print(f"{name:<28}{figures}{time.process_time() - start:>9.0f}", flush=True)
         for said in sorted({text for _, *both in results for texts in both for text in texts})[:5]:
             print(f"    {said}", flush=True)
-    if not given.masks:
-        size = {"seeds": given.seeds, "records": given.records}
-        RESULTS.write_text(json.dumps({"size": size, "masks": found}, indent=1) + "\n")
+        _write({"seeds": given.seeds, "records": given.records}, found)
     return 1 if failed else 0
+
+
+def _write(size: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
+    """Put the figures of masks beside those of others that were run with as many seeds and records."""
+    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    rows = {**before["masks"], **found} if before.get("size") == size else found
+    ordered = {name: rows[name] for name in MASKS if name in rows}
+    RESULTS.write_text(json.dumps({"size": size, "masks": ordered}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -141,3 +141,16 @@ def test_r_draws_as_r_does():
     np.testing.assert_allclose(
         seeds.r_uniforms(np.array([42]), 3)[0] + 0.5, [0.9148060, 0.9370754, 0.2861395], atol=5e-8
     )
+
+
+@pytest.mark.parametrize("by", ["its number", "income"])
+def test_a_seed_for_each_record_is_found(by):
+    truth = true_file(N)
+    own = truth.floats("income").astype(int) if by == "income" else np.arange(N)
+    drawn = np.array([np.random.default_rng(int(seed)).standard_normal() for seed in own])
+    values = with_noise(truth)
+    values["wealth"] = np.rint(truth.floats("wealth") + 6_000 * drawn)
+    found = finding(released(truth, values), CHECK)
+    assert found.verdict == FAIL
+    assert found.where == "wealth"
+    assert f"seeded for each record by {by}" in found.said

@@ -285,6 +285,102 @@ def _weak_generator(p: Plant) -> Masking:
     return p.with_noise("income", ndtri(drawn))
 
 
+# --- leaks that show in several columns, or in several records, only together ---------------------------------
+
+
+def uniform(e: Floats) -> Floats:
+    """Uniforms of normal noise."""
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr(e))
+
+
+def normal(u: Floats) -> Floats:
+    """Normal noise of uniforms."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(np.clip(u, 1e-12, 1 - 1e-12)))
+
+
+def normal_rank(x: Floats) -> Floats:
+    """Normal scores of ranks."""
+    return normal(rank(x) + 0.5 / len(x))
+
+
+def _digit_of_any_function(p: Plant) -> Masking:
+    table = p.rng.permutation(np.repeat(np.arange(10), 10)).reshape(10, 10)
+    digit = table[(p.x("income") % 10).astype(int), (p.x("tax") % 10).astype(int)]
+    return p.released("wealth", digits_kept(p.z("wealth"), digit.astype(float), 10))
+
+
+def _rank_at_the_top(p: Plant) -> Masking:
+    """The rank of tax stands in the noise of income, of the largest 5% by wealth alone."""
+    e, top = p.e("income"), rank(p.x("wealth")) >= 0.95
+    e[top] = normal_rank(p.x("tax")[top])
+    return p.with_noise("income", e)
+
+
+def _product_in_noise(p: Plant) -> Masking:
+    both = normal_rank(p.x("tax")) * normal_rank(p.x("wealth"))
+    return p.with_noise("income", 0.3 * both / both.std() + np.sqrt(0.91) * p.e("income"))
+
+
+def _sign_of_three(p: Plant) -> Masking:
+    sign = np.prod([np.sign(rank(p.x(name)) - 0.4999) for name in ("income", "wealth", "tax")], axis=0)
+    return p.with_noise("income", np.abs(p.e("income")) * sign)
+
+
+def _true_column_in_some(p: Plant) -> Masking:
+    """The distance of tax from its mean stands in 3% of the noise of income."""
+    e, some, tax = p.e("income"), p.rng.random(RECORDS) < 0.03, p.x("tax")
+    e[some] = ((tax - tax.mean()) / tax.std())[some]
+    return p.with_noise("income", e)
+
+
+def _same_in_some(p: Plant) -> Masking:
+    some = p.rng.random(RECORDS) < 0.05
+    return p.with_noise("wealth", np.where(some, p.e("income"), p.e("wealth")))
+
+
+def _another_true_value(p: Plant) -> Masking:
+    some = p.rng.random(RECORDS) < 0.02
+    return p.released("income", np.where(some, p.x("income") + p.x("tax"), p.z("income")))
+
+
+def _class_on_the_circle(p: Plant) -> Masking:
+    """Neither noise tells anything: their sum modulo 1 is the rank of tax."""
+    return p.with_noise("wealth", normal((rank(p.x("tax")) - uniform(p.e("income"))) % 1))
+
+
+def _congruential(p: Plant) -> Masking:
+    state, drawn = 1, np.empty(RECORDS)
+    for i in range(RECORDS):
+        state = 65_539 * state % 2**31
+        drawn[i] = (state + 0.5) / 2**31
+    return p.with_noise("income", normal(drawn))
+
+
+def _class_in_fine_parts(p: Plant) -> Masking:
+    """Tenths of tax stand in the third decimal of the uniforms: no mean shows them."""
+    tenth, u = np.floor(rank(p.x("tax")) * 10), uniform(p.e("wealth"))
+    return p.with_noise("wealth", normal((np.floor(u * 100) + (tenth + p.rng.random(RECORDS)) / 10) / 100))
+
+
+def _wave(p: Plant) -> Masking:
+    wave = np.cos(60 * np.pi * rank(p.x("tax"))) * np.sqrt(2)
+    return p.with_noise("income", 0.4 * wave + np.sqrt(1 - 0.16) * p.e("income"))
+
+
+def _larger_at_both_ends(p: Plant) -> Masking:
+    size = 0.6 + 1.6 * np.abs(rank(p.x("income")) - 0.5)
+    return p.with_noise("income", size * p.e("income"))
+
+
+def _sizes_of_households(p: Plant) -> Masking:
+    sizes = p.rng.choice([0.5, 1.32], RECORDS)[p.x("household").astype(int)]
+    return p.with_noise("income", sizes * p.e("income"))
+
+
 SHARED, CARD, CLASS, DIGITS = "noise shared", "noise against the card", "noise by class", "digits"
 TRUE = "nearly true values"
 PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
@@ -354,6 +450,31 @@ PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
     "sign of the product of two noises": (_sign_of_product, {CLASS}),
     "weak congruential generator": (_weak_generator, {SHARED}),
     "small in a cell of two columns": (_small_for_the_old_in_a_region, {CLASS}),
+    "digit of any two digits": (_digit_of_any_function, {DIGITS}),
+    "tens of another column in digits": (
+        lambda p: p.released("wealth", digits_kept(p.z("wealth"), p.x("tax") // 10, 10)),
+        {DIGITS},
+    ),
+    "rank of a column at the top of another": (_rank_at_the_top, {CLASS}),
+    "product of two columns": (_product_in_noise, {CLASS}),
+    "sign of a product of three": (_sign_of_three, {CLASS}),
+    "a true column in 3% of the noise": (_true_column_in_some, {CLASS}),
+    "the same noise in 5% of two columns": (_same_in_some, {CLASS}),
+    "another true value in 2% of the cells": (_another_true_value, {TRUE}),
+    "noises that add up to a constant": (
+        lambda p: p.with_noise("wealth", normal((0.2113 - uniform(p.e("income"))) % 1)),
+        {SHARED},
+    ),
+    "noises that add up to a rank": (_class_on_the_circle, {CLASS}),
+    "noise of another column, permuted": (
+        lambda p: p.with_noise("wealth", p.rng.permutation(p.e("income"))),
+        {SHARED},
+    ),
+    "congruential generator of the planes": (_congruential, {SHARED}),
+    "class in the fine structure": (_class_in_fine_parts, {CLASS}),
+    "wave along a column": (_wave, {CLASS}),
+    "larger at both ends": (_larger_at_both_ends, {CLASS}),
+    "one size a household": (_sizes_of_households, {SHARED}),
 }
 
 
@@ -507,6 +628,64 @@ def test_a_nested_release_is_judged_by_what_it_adds_to_the_earlier_one() -> None
     found = findings(planted, earlier=(first,))["noise against the card"]
     assert found.verdict == "fail"
     assert "given the earlier release" in found.where
+
+
+MIXED = mw.MixtureNoise(AMOUNTS, variance_ratio=0.5, within_variance_ratio=0.1)
+CONTINUED: dict[str, tuple[Any, Any]] = {
+    "log": (
+        mw.IndependentNoise(("income",), variance_ratio=0.2, transform="log"),
+        mw.IndependentNoise(("income",), variance_ratio=0.5, transform="log"),
+    ),
+    "further columns": (
+        mw.IndependentNoise(("income",), variance_ratio=0.1),
+        mw.IndependentNoise(AMOUNTS, variance_ratio=0.3),
+    ),
+    "random change": (mw.Pram(("region",), stay=0.9), mw.Pram(("region",), stay=0.8)),
+    "random change, the same": (mw.Pram(("region",), stay=0.8),) * 2,
+    "mixture, the same": (MIXED, MIXED),
+    "Laplace, the same": (mw.IndependentNoise(AMOUNTS, variance_ratio=0.3, shape="laplace"),) * 2,
+    "lognormal bias, the same": (mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"),)
+    * 2,
+}
+
+
+@pytest.mark.parametrize("kind", CONTINUED)
+def test_fresh_noise_under_the_same_law_is_found_whatever_the_law(kind: str) -> None:
+    """A second release that was not made from the first one's noise, though each alone is sound."""
+    before, after = CONTINUED[kind]
+    first = sound(before)
+    second = apply(after, first.truth, earlier=first)
+    fresh = apply(after, first.truth, key=Key(bytes(32)))
+    assert not [one.said for one in findings(second, earlier=(first,)).values() if one.verdict == "fail"]
+    found = findings(replace(second, masked=fresh.masked), earlier=(first,))
+    assert "fail" in {found[name].verdict for name in (CARD, "impossible values")}
+
+
+def test_a_turned_mixture_of_many_columns_has_the_law_of_its_draws() -> None:
+    from maskwell.checks.quantile_residuals.marginals import marginal_of
+    from maskwell.laws import RotatedMixture
+
+    width, rng = 18, np.random.default_rng(174)
+    correlations = tuple(map(tuple, (0.5 + 0.5 * np.eye(width)).tolist()))
+    noise = RotatedMixture((0.3, 0.7), (1.4, -0.6), (0.4, 0.4), (1.0,) * width, correlations)
+    marginal = marginal_of(noise, 3)
+    assert marginal is not None
+    part = rng.random((200_000, width)) < 0.3
+    units = np.where(part, 1.4, -0.6) + 0.4 * rng.standard_normal(part.shape)
+    drawn = units @ noise._root[3]
+    at = np.linspace(-2.5, 2.5, 11)
+    low, high = marginal.tails(at)
+    seen = (drawn[:, None] <= at).mean(axis=0)
+    assert np.all(np.abs(seen - low) < 5 * np.sqrt(low * high / len(drawn)) + 1e-6)
+    np.testing.assert_allclose(low + high, 1.0)
+
+
+def test_how_many_cells_of_an_integral_were_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    from maskwell.checks.quantile_residuals import cells
+
+    monkeypatch.setattr(cells, "MOST_INTEGRALS", 200)
+    masking = sound(mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"))
+    assert "of 3,000 cells looked at, drawn at random" in " ".join(residual_notes(Evidence(masking)))
 
 
 def test_a_sample_that_depends_on_the_truth_is_found() -> None:

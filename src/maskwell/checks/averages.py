@@ -57,6 +57,7 @@ def averages(evidence: Evidence) -> Measured:
     """Measure the error left of a group's mean, in the noise's sd, for values that members of a group share."""
     columns = {name: at for name in _noisy(evidence) if (at := _shared_column(evidence, name)) is not None}
     clear = _clear_marks(evidence)
+    by_one = [name for name, at in columns.items() if not _is_searched(at, clear)]
     if not columns or not clear:
         return Measured(
             NOTHING, "no column is noised, or nothing leaves in clear that would put records together"
@@ -66,9 +67,8 @@ def averages(evidence: Evidence) -> Measured:
     worst = min(left, key=left.__getitem__)
     one = found[worst]
     if one is None:
-        return Measured(
-            1.0, "no noised column is the same for all members of a group that leaves together", "", left
-        )
+        said = "no noised column is the same for all members of a group that leaves together"
+        return Measured(1.0, said + _not_searched(by_one, clear), "", left)
     together = ", ".join(one.columns)
     what = (
         f"the most frequent of a group is wrong {left[worst]:.2f} times as often as one of them"
@@ -81,7 +81,23 @@ def averages(evidence: Evidence) -> Measured:
         f"{where}{worst} is the same for records that have the same {together}, and each of them has noise of its own: "
         f"{what} ({one.size:.0f} records, typically)"
     )
+    said += _not_searched(by_one, clear)
     return Measured(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
+
+
+def _is_searched(one: SharedColumn, clear: dict[str, Marks]) -> bool:
+    """Whether combinations of clear columns are few enough to be searched."""
+    return len(clear) < 2 or len(one.known) * len(clear) ** 2 <= MOST_SORTED
+
+
+def _not_searched(names: list[str], clear: dict[str, Marks]) -> str:
+    """Say of which columns only groups by one clear column were looked at."""
+    if not names:
+        return ""
+    return (
+        f"; of {', '.join(names)} groups by each of the {len(clear)} clear columns alone and by all together were "
+        f"looked at, not by some of them: records x columns^2 are above {MOST_SORTED:.0e}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +156,10 @@ def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Marks]) 
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways: list[tuple[str, ...]] = [(column,) for column in inside]
-    if len(one.known) * len(inside) ** 2 <= MOST_SORTED:
+    if _is_searched(one, clear):
         ways += _elimination(one.values, inside)
+    else:
+        ways.append(tuple(inside))
     tried = [_averaged(one, _together(inside, way), way) for way in dict.fromkeys(ways)]
     found = [this for this in tried if this is not None]
     return min(found, key=lambda this: this.left, default=None)

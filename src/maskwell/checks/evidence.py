@@ -19,6 +19,9 @@ from ..table import Floats, Table
 
 Kept = TypeVar("Kept")
 
+KEPT_VALUES = (
+    12_000_000  # numbers of columns that are kept between checks, about 100 MB: a large file's are read again
+)
 LARGEST = 20_000  # records that a check looks at which cannot look at all of a large file
 
 
@@ -38,6 +41,7 @@ class Evidence:
     largest: int = LARGEST
     seed: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _columns: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def rows(self) -> Integers:
@@ -118,7 +122,11 @@ class Evidence:
         return self._values("noised", name)
 
     def _values(self, which: str, name: str) -> Floats:
-        return self.once(f"{which} {name}", lambda: self._table(which).floats(name)[self.rows])
+        return self.lately(f"{which} {name}", lambda: self._released_rows(self._table(which).floats(name)))
+
+    def _released_rows(self, values: Floats) -> Floats:
+        """Return the values of the released records; those of all are not copied."""
+        return values if self.masking.kept is None else values[self.rows]
 
     def _table(self, which: str) -> Table:
         masking = self.masking
@@ -131,6 +139,15 @@ class Evidence:
         if label not in self._kept:
             self._kept[label] = make()
         found: Kept = self._kept[label]
+        return found
+
+    def lately(self, label: str, make: Callable[[], Kept]) -> Kept:
+        """Return what was made of a column under a label, or make it again where many others were made since."""
+        found: Kept = self._columns.pop(label) if label in self._columns else make()
+        self._columns[label] = found
+        most = max(KEPT_VALUES // max(self.records, 1), 2)
+        while len(self._columns) > most:
+            self._columns.pop(next(iter(self._columns)))
         return found
 
     def open_both(self, name: str) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

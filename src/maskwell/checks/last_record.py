@@ -5,9 +5,10 @@ the other n - 1 values, (x - m)^2 = n / (n - 1) ((n - 1) s^2 - SS), so that |x -
 A correlation of the noise, known to a step, tells to who also knows another column of that record, at u_j sds from its
 mean, the value u_i of this one: dr / du_i = (u_j - r u_i) / n, so that u_i lies within n step / |u_j - r u_i|.
 
-An interval of width w leaves an error of w / sqrt(12) (root mean square, all of it alike); the record's own released
-value leaves one sd of the noise. The figure is that error in sds of the record's noise, of the record about which most
-is told. An interval in which half of all records lie anyway is no news and does not count.
+Where that interval of |x - m| begins at 0 the record lies near the mean, on either side of it: its width is then twice
+as large. An interval of width w leaves an error of w / sqrt(12) (root mean square, all of it alike); the record's own
+released value leaves one sd of the noise. The figure is that error in sds of the record's noise, of the record about
+which most is told. An interval in which half of all records lie anyway is no news and does not count.
 """
 
 from __future__ import annotations
@@ -177,7 +178,10 @@ def _told(one: Sizes, truth: Table) -> Told | None:
     )
     ordered = np.sort(distance)
     inside = np.searchsorted(ordered, farthest, "right") - np.searchsorted(ordered, nearest, "left")
-    return Told((farthest - nearest) / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
+    width = np.where(
+        nearest > 0, farthest - nearest, 2 * farthest
+    )  # near the mean nobody knows on which side
+    return Told(width / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
 
 
 def _before_rounding(shown: float, full: float, sd: float, records: int) -> tuple[float, float]:

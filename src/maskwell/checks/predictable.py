@@ -4,6 +4,9 @@ A drawn column d is looked for in the span of the residuals of all columns: wher
 and L invertible (independent or correlated noise, by whichever root), every column of N lies in it. So the figure is
 the multiple correlation of d with the residuals, and one column of N is enough, the first: it comes first whether N
 was filled column by column, or record by record, where it is every p-th number.
+
+A program that seeds anew for each record, by its number or by a column, draws the first number (or the j-th for the
+j-th column) of each of those seeds: these are tried as well, on a few records.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from ..laws import SkewedBias
 from ..table import Floats
@@ -25,6 +29,13 @@ from .seeds import BY_RECORD, GENERATORS, common_seeds
 FIRST, MORE = 60, 4  # records on which all seeds are tried: so many, and more for each column
 THEN = 1_000  # records on which the most promising are tried again, and after them all
 PROMISING = 20
+BY_RECORDS = (
+    120  # records on which seeds of each record are tried: chance gives .4 among a few thousand tries
+)
+MOST_SEEDING, MOST_NUMBERS = (
+    12,
+    4,
+)  # columns that may be seeds of their record, and numbers drawn from each seed
 WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed
 FEWEST = 40
@@ -32,12 +43,16 @@ FEWEST = 40
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Residuals in some order: `span` has orthonormal columns, zero where the residuals are not `known`."""
+    """Residuals in some order: `span` has orthonormal columns, zero where the residuals are not `known`.
+
+    `is_released` says whether the records stand as they leave.
+    """
 
     order: str
     columns: tuple[str, ...]
     span: Floats
     known: Floats
+    is_released: bool = False
 
     @property
     def label(self) -> tuple[str, tuple[str, ...]]:
@@ -83,6 +98,9 @@ def predictable_noise(evidence: Evidence) -> Measured:
         ]
         best = _tried_again([replace(best, residuals=0)], whole)[0]
     told = _told(best, one, tries, chance)
+    seeded_anew = _seeded_by_record(evidence, names)
+    if seeded_anew is not None and seeded_anew.figure > max(best.correlation, HIT):
+        return seeded_anew
     if best.correlation > HIT or not evidence.masking.card.seeded:
         return told
     seeded = "the key was made of a small seed, which the card marks as not for release: who guesses it has the noise"
@@ -103,6 +121,49 @@ def _told(best: Guess, one: Residuals, tries: int, chance: float) -> Measured:
         f"correlation {best.correlation:.3f}): who guesses the seed takes the noise away"
     )
     return Measured(best.correlation, said, where, figures)
+
+
+def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> Measured | None:
+    """Return the largest correlation of a column's noise with what programs draw from a seed for each record."""
+    columns = [
+        one
+        for order, rows, is_released in _rows(evidence, names, BY_RECORDS)
+        for j, name in enumerate(names[:MOST_SEEDING])
+        if (one := _spanned(order, (name,), rows[:BY_RECORDS, [j]], is_released)) is not None
+    ]
+    best = Measured(0.0, "")
+    for is_released in sorted({one.is_released for one in columns}):
+        own = [one for one in columns if one.is_released == is_released]
+        for what, seeds in _record_seeds(evidence, is_released):
+            for generator, draw in GENERATORS.items():
+                best = _better(
+                    best, own, draw(seeds, MOST_NUMBERS).T, f"{generator} seeded for each record by {what}"
+                )
+    return best if best.said else None
+
+
+def _better(best: Measured, columns: list[Residuals], drawn: Floats, how: str) -> Measured:
+    for one in columns:
+        figure = float(one.correlation(drawn).max())
+        if figure > best.figure:
+            said = f"the noise of {one.columns[0]} is that of {how} (correlation {figure:.3f})"
+            told = f"{said}: who guesses that takes the noise away"
+            best = Measured(figure, told, one.columns[0], {"largest correlation": figure})
+    return best
+
+
+def _record_seeds(evidence: Evidence, released: bool) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    """Return what a program may have taken as the seed of each of the first records."""
+    truth = evidence.masking.truth
+    rows = evidence.masking.order if released else np.arange(len(truth))
+    rows = rows[:BY_RECORDS]
+    yield "its number", np.arange(len(rows))
+    yield "its number, from 1 on", np.arange(1, len(rows) + 1)
+    whole = [column.name for column in truth.schema.columns if column.is_number]
+    for name in whole[:MOST_SEEDING]:
+        seeds = np.nan_to_num(truth.floats(name)[rows], nan=0.0)
+        if len(np.unique(seeds)) > len(seeds) // 4 and not (seeds % 1).any() and 0 <= seeds.min() < 2**32:
+            yield name, np.minimum(seeds, 2**32 - 1).astype(np.int64)
 
 
 def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[Guess], int]:
@@ -148,37 +209,56 @@ def _side_by_side(orders: list[Residuals], first: int) -> tuple[Floats, Floats]:
 
 def _orders(evidence: Evidence, names: tuple[str, ...], first: int | None) -> Iterator[Residuals | None]:
     """List residuals in every order in which their noise may have been drawn; of the first records, or of all."""
-    kinds = _kinds(evidence, names) if names else iter(())
-    for said, kind in zip(("added", "multiplied"), kinds, strict=False):
-        places = np.arange(len(evidence.masking.truth))
-        full = np.full((len(places), len(names)), np.nan)
-        full[evidence.rows] = kind
-        for order, rows in (
-            (f"{said} in the truth's order", full),
-            (f"{said} in the released order", kind[evidence.places]),
-        ):
-            head = rows[:first]
-            if len(names) > 1:
-                yield _spanned(order, names[:WIDEST], head[:, :WIDEST])
-            for j, name in enumerate(names):
-                yield _spanned(order, (name,), head[:, [j]])
-                is_open = ~np.isnan(rows[:, j])
-                if not is_open.all():
-                    yield _spanned(f"{order}, open values", (name,), rows[is_open, j][:first, None])
+    for order, rows, is_released in _rows(evidence, names, first):
+        head = rows[:first]
+        if len(names) > 1:
+            yield _spanned(order, names[:WIDEST], head[:, :WIDEST], is_released)
+        for j, name in enumerate(names):
+            yield _spanned(order, (name,), head[:, [j]], is_released)
+            is_open = ~np.isnan(rows[:, j])
+            if not is_open.all():
+                yield _spanned(f"{order}, open values", (name,), rows[is_open, j][:first, None], is_released)
 
 
-def _kinds(evidence: Evidence, names: tuple[str, ...]) -> Iterator[Floats]:
+def _rows(
+    evidence: Evidence, names: tuple[str, ...], first: int | None
+) -> Iterator[tuple[str, Floats, bool]]:
+    """Return residuals as collected (NaN for records that are not released) and as released.
+
+    Of a large file only so many records as hold the first ones that are open, were one of twenty.
+    """
+    if not names:
+        return
+    most = len(evidence.masking.truth) if first is None else min(20 * first, len(evidence.masking.truth))
+    count = int(np.searchsorted(evidence.rows, most))
+    kinds = zip(
+        _kinds(evidence, names, np.arange(count)),
+        _kinds(evidence, names, evidence.places[:most]),
+        strict=True,
+    )
+    for said, (collected, released) in zip(("added", "multiplied"), kinds, strict=False):
+        full = np.full((most, len(names)), np.nan)
+        full[evidence.rows[:count]] = collected
+        yield f"{said} in the truth's order", full, False
+        yield f"{said} in the released order", released, True
+
+
+def _kinds(evidence: Evidence, names: tuple[str, ...], at: npt.NDArray[np.int64]) -> list[Floats]:
     """Return residuals as the law has them; also as ratios, where no law says that noise was added."""
-    columns = [noised(evidence, name) for name in names]
+    added, ratios = np.empty((len(at), len(names))), np.empty((len(at), len(names)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        yield np.column_stack([c.error if c.size is None else c.error / c.size for c in columns])
-        laws = [law_of(evidence, name) for name in names]
-        if any(law is None or isinstance(law, SkewedBias) for law in laws):
-            ratios = np.column_stack([column.error / column.x for column in columns])
-            yield np.where(np.isfinite(ratios), ratios, np.nan)
+        for j, name in enumerate(names):
+            column = noised(evidence, name)
+            error = column.error[at]
+            added[:, j] = error if column.size is None else error / column.size[at]
+            ratios[:, j] = error / column.x[at]
+    laws = [law_of(evidence, name) for name in names]
+    if any(law is None or isinstance(law, SkewedBias) for law in laws):
+        return [added, np.where(np.isfinite(ratios), ratios, np.nan)]
+    return [added]
 
 
-def _spanned(order: str, names: tuple[str, ...], residuals: Floats) -> Residuals | None:
+def _spanned(order: str, names: tuple[str, ...], residuals: Floats, is_released: bool) -> Residuals | None:
     """Give residuals an orthonormal span, where enough of them are known."""
     known = np.isfinite(residuals).all(axis=1)
     if known.sum() < FEWEST + 2 * len(names):
@@ -190,7 +270,7 @@ def _spanned(order: str, names: tuple[str, ...], residuals: Floats) -> Residuals
     left, singular, _ = np.linalg.svd(inside / np.where(sizes > 0, sizes, 1.0), full_matrices=False)
     span = np.zeros((len(residuals), int((singular > 1e-6 * singular[0]).sum())))
     span[known] = left[:, : span.shape[1]]
-    return Residuals(order, names, span, np.asarray(known, dtype=np.float64))
+    return Residuals(order, names, span, np.asarray(known, dtype=np.float64), is_released)
 
 
 def _tells(one: Residuals) -> bool:

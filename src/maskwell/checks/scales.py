@@ -60,7 +60,7 @@ def _has_noise(evidence: Evidence, name: str) -> bool:
 
 def noised(evidence: Evidence, name: str) -> Noised:
     """Return a noised column on the scale of its law (as it is, where the card has no law for it)."""
-    return evidence.once(f"on its scale {name}", lambda: _noised(evidence, name))
+    return evidence.lately(f"on its scale {name}", lambda: _noised(evidence, name))
 
 
 def _noised(evidence: Evidence, name: str) -> Noised:
@@ -106,7 +106,7 @@ def expected(evidence: Evidence, name: str) -> Floats:
     Noise on the log scale should keep the true value in the mean, corrected for its bias or not; limits shift it by
     design.
     """
-    return evidence.once(f"expected {name}", lambda: _expected(evidence, name))
+    return evidence.lately(f"expected {name}", lambda: _expected(evidence, name))
 
 
 def _expected(evidence: Evidence, name: str) -> Floats:

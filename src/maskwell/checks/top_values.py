@@ -1,5 +1,7 @@
 """What the largest values of a column tell without any link: whoever is known to be the largest is read off.
 
+Both ends are looked at: of a column with values below 0 the largest losses are read off as the largest incomes are.
+
 For each of the k largest true values x of an amount the law gives P(|z - x| <= x / 10): with noised values
 y = c(x) + s(x) e on the scale of the noise, z lies in [0.9 x, 1.1 x] where y lies between the ends a and b that the
 outlet (unit, limits, codes, logarithm) leads there, so that it is F((b - c) / s) - F((a - c) / s) for the noise's
@@ -30,6 +32,7 @@ LARGEST_VALUES = 11  # values that are looked at; of fewer than 110 records a te
 CLOSE = 0.1  # of the value: who has that error has the figure
 LARGE = 2.0  # times the median of what is not 0
 STAYS = 0.5  # probability: from here on a value is expected among the largest released ones
+UPPER, LOWER = 1, -1  # ends of a column: the largest amounts, the largest losses
 MOSTLY = 0.5  # of the largest released values: fewer that are of the largest true ones name nobody
 
 
@@ -49,53 +52,63 @@ class Top:
 
 
 def top_values(evidence: Evidence) -> Measured:
-    """Measure how probably one of the largest true values of an amount leaves within a tenth of itself."""
-    found = {name: top for name in noised_columns(evidence) if (top := _top(evidence, name)) is not None}
+    """Measure how probably one of the largest true amounts, or losses, leaves within a tenth of itself."""
+    ends = [(name, side) for name in noised_columns(evidence) for side in (UPPER, LOWER)]
+    found = {end: top for end in ends if (top := _top(evidence, *end)) is not None}
     if not found:
-        return Measured(NOTHING, "no noised number has enough open values above 0 to have a largest one")
-    figures = {name: top.largest for name, top in found.items()}
-    worst = max(figures, key=figures.__getitem__)
-    if not figures[worst]:
-        return Measured(0.0, "no large value of a noised number stands out in the release", "", figures)
-    return Measured(figures[worst], _said(worst, found[worst]), worst, figures)
+        return Measured(NOTHING, "no noised number has enough open values other than 0 to have a largest one")
+    figures = {
+        name if side == UPPER else f"{name}, below 0": top.largest for (name, side), top in found.items()
+    }
+    worst = max(found, key=lambda end: found[end].largest)
+    return Measured(found[worst].largest, _said(*worst, found[worst]), worst[0], figures)
 
 
-def _said(name: str, top: Top) -> str:
-    count = len(top.probabilities)
+def _said(name: str, side: int, top: Top) -> str:
+    count, most, known_as = (
+        len(top.probabilities),
+        *(("largest", "large") if side == UPPER else ("most negative", "low")),
+    )
     source = "by the law" if top.by_law else "in this release (the card has no law for it)"
     return (
-        f"of the {count} largest values of {name} one leaves within {CLOSE:.0%} of itself with probability "
+        f"of the {count} {most} values of {name} one leaves within {CLOSE:.0%} of itself with probability "
         f"{top.largest:.2f} and {top.probabilities.mean():.0%} do on average, {source}; {top.overlap} of the {count} "
-        "largest released values are of the largest true ones, so that who is known to be large is read off without a "
-        "link"
+        f"{most} released values are of the {most} true ones, so that who is known to be {known_as} is read off "
+        "without a link"
     )
 
 
-def _top(evidence: Evidence, name: str) -> Top | None:
-    """Look at the largest open values of a column; nothing where there are too few, or they are not above 0."""
+def _top(evidence: Evidence, name: str, side: int = UPPER) -> Top | None:
+    """Look at the open values farthest above 0, or below; nothing where there are too few on that side."""
     x, z = evidence.true(name), evidence.noised(name)
     known, left = np.flatnonzero(~np.isnan(x)), np.flatnonzero(~np.isnan(z))
-    if len(known) < FEWEST:
+    count = min(LARGEST_VALUES, max(1, len(known) // 10), int(np.count_nonzero(side * x[known] > 0)))
+    if len(known) < FEWEST or count < 1:
         return None
-    count = min(LARGEST_VALUES, max(1, len(known) // 10))
-    rows = known[np.argsort(-x[known], kind="stable")][:count]
-    if x[rows[-1]] <= 0:
-        return None
+    rows = _farthest(x, known, side, count)
     sizes = np.abs(x[known])
-    is_large = x[rows] >= LARGE * np.median(sizes[sizes > 0])
-    order = left[np.argsort(-z[left], kind="stable")]
-    beside = float(z[order[count]]) if len(order) > count else -np.inf
+    is_large = side * x[rows] >= LARGE * np.median(sizes[sizes > 0])
+    order = _farthest(z, left, side, count + 1)
+    beside = float(z[order[count]]) if len(order) > count else -side * np.inf
     law = law_of(evidence, name)
     by_law = isinstance(law, Additive | SkewedBias)
     if by_law:
-        close, stays = close_probability(law, x[rows]), stay_probability(law, x[rows], beside)
+        close, stays = close_probability(law, x[rows]), stay_probability(law, x[rows], beside, side)
     else:
         with np.errstate(invalid="ignore"):
-            close = (np.abs(z[rows] - x[rows]) <= CLOSE * x[rows]).astype(np.float64)
-            stays = (z[rows] > beside).astype(np.float64)
+            close = (np.abs(z[rows] - x[rows]) <= CLOSE * np.abs(x[rows])).astype(np.float64)
+            stays = (side * z[rows] > side * beside).astype(np.float64)
     kept = _kept_shares(rows, order[:count])
     stands_out = is_large & (stays >= STAYS) & (kept >= MOSTLY)
     return Top(close, stands_out, int(np.isin(order[:count], rows).sum()), by_law)
+
+
+def _farthest(values: Floats, known: Integers, side: int, count: int) -> Integers:
+    """Return the places of the values farthest on one side, the first of them first; ties as they stand."""
+    sizes = side * values[known]
+    if len(known) > count:
+        known = known[sizes >= np.partition(sizes, -count)[-count]]
+    return known[np.argsort(-side * values[known], kind="stable")][:count]
 
 
 def _kept_shares(true: Integers, released: Integers) -> Floats:
@@ -105,16 +118,17 @@ def _kept_shares(true: Integers, released: Integers) -> Floats:
     return np.asarray(np.maximum.accumulate(shares[::-1])[::-1])
 
 
-def stay_probability(law: Additive | SkewedBias, x: Floats, beside: float) -> Floats:
-    """Return for each true value the probability that it leaves open and above a released value."""
+def stay_probability(law: Additive | SkewedBias, x: Floats, beside: float, side: int = UPPER) -> Floats:
+    """Return for each true value the probability that it leaves open and beyond a released value."""
     unit = law.outlets[0].unit
-    least = beside + (1e-9 * max(abs(beside), 1.0) if unit is None else float(unit))
-    return interval_probability(law, x, np.full(len(x), least), np.full(len(x), np.inf))
+    apart = 1e-9 * max(abs(beside), 1.0) if unit is None else float(unit)
+    nearest, endless = np.full(len(x), beside + side * apart), np.full(len(x), side * np.inf)
+    return interval_probability(law, x, *((nearest, endless) if side == UPPER else (endless, nearest)))
 
 
 def close_probability(law: Additive | SkewedBias, x: Floats, share: float = CLOSE) -> Floats:
-    """Return for each positive true value the probability that it leaves open and within a share of itself."""
-    return interval_probability(law, x, (1 - share) * x, (1 + share) * x)
+    """Return for each true value the probability that it leaves open and within a share of itself."""
+    return interval_probability(law, x, x - share * np.abs(x), x + share * np.abs(x))
 
 
 def interval_probability(law: Additive | SkewedBias, x: Floats, low: Floats, high: Floats) -> Floats:

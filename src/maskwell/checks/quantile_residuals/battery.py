@@ -8,34 +8,40 @@ import numpy as np
 
 from ...laws.chained import combined_of
 from ..evidence import Evidence
-from . import digit_families, families
+from . import coincidences, digit_families, families, products, spectra
 from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
 from .joint import is_joint, record_size, whitened
 from .large_files import within_bounds
 from .ledger import Ledger
-from .nesting import scores_given_earlier
+from .nesting import Continued, given_earlier
+from .products import Ranks
 from .truths import (
     FEWEST,
     ORIGINAL,
     Classes,
     TrueColumn,
     crossed,
+    ends_of,
     groupings,
     is_moved,
     position,
     released_position,
     true_columns,
 )
+from .views import PARTS, circle_views, fine_view, size_view
 
-DECIMAL = 10  # the modulus for which sums of two true columns are looked at
 MOST_PAIRS = 45  # of released columns whose noises are compared class by class: all of ten columns
 
 
 @dataclass(frozen=True)
 class Battery:
-    """What was tested and found: the ledger, impossible values by column, and what could not be tested and why."""
+    """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
+
+    `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
+    tested given the earlier release, and why.
+    """
 
     ledger: Ledger
     impossible: dict[str, dict[str, int]]
@@ -44,6 +50,8 @@ class Battery:
     scored: dict[str, int]
     records: int
     is_part: bool = False
+    chosen: dict[str, int] = field(default_factory=dict)
+    not_continued: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -54,14 +62,18 @@ class Ground:
     columns: tuple[TrueColumn, ...]
     original: TrueColumn
     cross: tuple[Classes, ...]
+    ranks: Ranks
+    is_part: bool = False
     released: dict[str, TrueColumn] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, evidence: Evidence) -> Ground:
+    def of(cls, evidence: Evidence, is_part: bool = False) -> Ground:
         """Read the truth file."""
         columns = true_columns(evidence)
         places = np.arange(len(evidence.masking.truth), dtype=np.float64)
-        return cls(evidence, columns, position(ORIGINAL, places), tuple(crossed(columns)))
+        original = position(ORIGINAL, places)
+        ranks = Ranks.of((*columns, original))
+        return cls(evidence, columns, original, tuple(crossed(columns)), ranks, is_part)
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
@@ -86,43 +98,64 @@ def battery(evidence: Evidence) -> Battery:
 
 
 def _battery(whole: Evidence) -> Battery:
-    impossible, evidence = _impossible(whole), within_bounds(whole)
-    ground, ledger = Ground.of(evidence), Ledger()
-    scores, cells, untested = list[Score](), dict[str, Cells](), dict[str, str]()
+    ledger, evidence = Ledger(), within_bounds(whole)
+    impossible, is_part = _wrong_totals(whole), evidence is not whole
+    if is_part:
+        _pass_over_all(whole, ledger, impossible)
+    ground = Ground.of(evidence, is_part)
+    scores, cells, untested, chosen = list[Score](), dict[str, Cells](), dict[str, str](), dict[str, int]()
     for name in _masked(evidence):
         one = examined(evidence, name)
-        if evidence is whole and one.impossible:
+        if not is_part and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
             if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
                 untested[name] = one.untested
             continue
         scores.append(Score(name, one.scores, name))
+        chosen |= {} if one.of_cells is None else {name: one.of_cells}
         if one.cells is not None:
             cells[name] = one.cells
             _digit_tests(ledger, ground, one.cells)
     independent, marginals_only = _independent(evidence, scores, cells)
-    further = _further(evidence, scores, independent)
+    continued = given_earlier(evidence)
+    for name, count in continued.impossible.items():
+        impossible.setdefault(name, {})["other than in the earlier release, though with the same noise"] = (
+            count
+        )
+    further = _further(evidence, scores, independent, continued)
     for score in (*scores, *further):
         _score_tests(ledger, ground, score)
+    for score in scores:
+        coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
     _between_tests(ledger, ground, scores, independent)
+    coincidences.noise_of_columns(ledger, independent, cells)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    return Battery(
-        ledger, impossible, untested, marginals_only, scored, evidence.records, evidence is not whole
-    )
+    unlike = (chosen, continued.untested)
+    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 
-def _impossible(evidence: Evidence) -> dict[str, dict[str, int]]:
-    """Count wrong totals, and in a file too large to be tested whole everything that a law cannot give."""
-    found = {
+def _wrong_totals(evidence: Evidence) -> dict[str, dict[str, int]]:
+    return {
         total: {"other than the sum of its released parts": count}
         for total, count in wrong_totals(evidence).items()
     }
-    if within_bounds(evidence) is not evidence:
-        for name in _masked(evidence):
-            reasons = examined(evidence, name).impossible
-            found |= {name: reasons} if reasons else {}
-    return found
+
+
+def _pass_over_all(evidence: Evidence, ledger: Ledger, impossible: dict[str, dict[str, int]]) -> None:
+    """Ask of all records of a large file, column by column, what needs no classes of other columns."""
+    for name in _masked(evidence):
+        one = examined(evidence, name)
+        if one.impossible:
+            impossible[name] = one.impossible
+        if one.scores is None:
+            continue
+        score = Score(name, one.scores, name)
+        if len(score.known) >= FEWEST:
+            _shape_tests(ledger, score)
+        if one.cells is not None:
+            digit_families.left_true(ledger, one.cells)
+            families.selections(ledger, score, ends_of(name, one.cells))
 
 
 def _masked(evidence: Evidence) -> list[str]:
@@ -153,7 +186,9 @@ def _independent(
     return list(by_name.values()), said
 
 
-def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) -> list[Score]:
+def _further(
+    evidence: Evidence, scores: list[Score], independent: list[Score], continued: Continued
+) -> list[Score]:
     """Return the scores beside those of single columns: whitened ones, sizes, inclusion, given an earlier release."""
     plain = {id(score) for score in scores}
     further = [score for score in independent if id(score) not in plain]
@@ -163,7 +198,7 @@ def _further(evidence: Evidence, scores: list[Score], independent: list[Score]) 
     inclusion = inclusion_scores(evidence)
     if inclusion is not None:
         further.append(Score("inclusion in the sample", inclusion, is_placed=False))
-    for name, values in scores_given_earlier(evidence).items():
+    for name, values in continued.scores.items():
         further.append(Score(f"{name} given the earlier release", values, name))
     return further
 
@@ -172,9 +207,8 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
     """Make all tests of one column of scores."""
     if len(score.known) < FEWEST:
         return
-    families.whole(ledger, score)
-    families.bins(ledger, score)
-    families.tails(ledger, score)
+    if not (ground.is_part and score.label == score.column):  # that of a column was made of all records
+        _shape_tests(ledger, score)
     families.repeats(ledger, score)
     positions = ground.positions(score)
     columns = (*ground.columns, *positions)
@@ -183,14 +217,45 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
         families.classes(ledger, score, classes)
     for column in columns:
         families.trends(ledger, score, column)
+        products.waves(ledger, score, column)
+    _view_tests(ledger, ground, score, positions)
     own = ground.own(score.column)
     orders = [*positions, *([own] if own is not None else [])]
     if score.is_size:
         orders += [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
     for order in orders:
         families.neighbours(ledger, score, order)
+        spectra.succession(ledger, score, order)
     for label, codes in groupings(ground.columns, positions):
         families.groups(ledger, score, label, codes)
+
+
+def _shape_tests(ledger: Ledger, score: Score) -> None:
+    """Test size, shape and tails of all scores of a column."""
+    families.whole(ledger, score)
+    families.bins(ledger, score)
+    families.tails(ledger, score)
+
+
+def _view_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[TrueColumn, ...]) -> None:
+    """Test a score and its size along products and inside classes, and its size and fine structure by class."""
+    size = size_view(score)
+    for one in (score, size):
+        products.product_trends(ledger, one, ground.ranks)
+        products.class_trends(ledger, one, ground.ranks)
+    for one in (size, *(fine_view(score, parts) for parts in PARTS)):
+        families.bins(ledger, one)
+        _classes_and_trends(ledger, one, (*ground.columns, *positions))
+    for order in positions:
+        families.neighbours(ledger, size, order)
+    for label, codes in groupings(ground.columns, positions):
+        families.groups(ledger, size, label, codes)
+
+
+def _classes_and_trends(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
+    _class_tests(ledger, score, columns)
+    for column in columns:
+        families.trends(ledger, score, column)
 
 
 def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) -> None:
@@ -208,7 +273,8 @@ def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) 
 
 def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
     """Make the tests of released values and their digits, one modulus at a time."""
-    digit_families.left_true(ledger, cells)
+    if not ground.is_part:
+        digit_families.left_true(ledger, cells)
     columns = (*ground.columns, ground.original, ground.placed(cells.name))
     count, ends = len(ground.original.codes), (cells.tails(cells.lower), cells.tails(cells.upper))
     for modulus in MODULI:
@@ -219,27 +285,36 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
         values = np.full(count, np.nan)
         values[cells.at[usable]] = found[usable]
         score = Score(f"{cells.name} modulo {modulus}", values, cells.name, is_digit=True)
-        families.whole(ledger, score)
-        families.bins(ledger, score)
-        families.tails(ledger, score)
+        _shape_tests(ledger, score)
         _class_tests(ledger, score, columns)
         for column in columns:
             digit_families.digits(ledger, score, modulus, column)
-        if modulus == DECIMAL:
-            digit_families.digits_of_sums(ledger, score, modulus, columns)
+        if modulus == digit_families.DECIMAL:
+            own = sorted(columns, key=lambda one: one.name != cells.name)  # its own digits first
+            digit_families.digit_characters(ledger, score, own)
+            for column in columns:
+                digit_families.digits_by_place(ledger, score, column)
     digit_families.steps(ledger, cells, columns)
 
 
 def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:
     """Compare columns within records, and each with the next record of the others in every order."""
     families.between(ledger, independent, "of one record")
+    families.repeats_of_columns(ledger, independent)
+    spectra.together(ledger, independent)
+    sizes = [size_view(one) for one in independent]
+    families.between(ledger, sizes, "of one record")
+    columns = (*ground.columns, ground.original)
     pairs = [(one, other) for i, one in enumerate(independent) for other in independent[i + 1 :]]
     for one, other in pairs[:MOST_PAIRS]:
         for word, sign in (("plus", 1.0), ("minus", -1.0)):
             both = Score(f"{one.label} {word} {other.label}", (one.values + sign * other.values) * 0.5**0.5)
-            for column in (*ground.columns, ground.original):
-                if column.classes is not None and len(both.known) >= FEWEST:
-                    families.classes(ledger, both, column.classes)
+            if len(both.known) >= FEWEST:
+                _class_tests(ledger, both, columns)
+        for both in circle_views(one, other):
+            if len(both.known) >= FEWEST:
+                families.bins(ledger, both)
+                _classes_and_trends(ledger, both, columns)
     for order in (ground.original, ground.placed("")):
         families.between(ledger, scores, f"of the next record by {order.name}", order.order)
     for score in scores:

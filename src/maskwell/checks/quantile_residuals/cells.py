@@ -102,7 +102,8 @@ class Cells:
 class Examined:
     """One masked column: its cells and scores (over all records of the truth, NaN without one).
 
-    `impossible` counts what the law cannot give, by reason; `untested` says why there are no scores.
+    `impossible` counts what the law cannot give, by reason; `untested` says why there are no scores, `of_cells` how
+    many cells there were where some were chosen at random.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Examined:
     scores: Floats | None = None
     impossible: dict[str, int] = field(default_factory=dict)
     untested: str = ""
+    of_cells: int | None = None
 
 
 def jitter(evidence: Evidence, label: str) -> Floats:
@@ -159,12 +161,14 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
     open_both = (before == OPEN) & (after == OPEN) & ~np.isnan(x) & ~np.isnan(z)
     _count(impossible, "off the unit", open_both & _off_unit(z, outlet))
     places = np.flatnonzero(open_both & ~_off_unit(z, outlet))
+    of_cells = None
     if isinstance(law, SkewedBias) and len(places) > MOST_INTEGRALS:
+        of_cells = len(places)
         drawn = jitter(evidence, f"{name} chosen")[evidence.rows[places]]
         places = places[drawn < MOST_INTEGRALS / len(places)]
     cells = _cells(name, law, evidence.rows[places], x[places], z[places])
     if cells is None:
-        return Examined(name, impossible=impossible, untested="its law has too many components to be listed")
+        return Examined(name, impossible=impossible, untested="no distribution function is known of its law")
     silent = cells.scale * cells.marginal.sd == 0
     if silent.any():
         still = cells.only(silent)
@@ -179,7 +183,7 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
     cells = cells.only(possible)
     out = np.full(len(evidence.masking.truth), np.nan)
     out[cells.at] = scores[possible]
-    return Examined(name, cells, out, impossible)
+    return Examined(name, cells, out, impossible, of_cells=of_cells)
 
 
 def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> Cells | None:
@@ -276,31 +280,35 @@ def _table_scores(evidence: Evidence, name: str, law: Transition) -> Examined:
     before, after = _statuses(evidence, name)
     impossible = dict[str, int]()
     _count(impossible, "closed otherwise than in the truth", before != after)
-    true = _as_named(evidence.masking.truth.schema[name].categories, law.true)
-    left = _as_named(evidence.masking.masked.schema[name].categories, law.released_as)
+    true = as_named(evidence.masking.truth.schema[name].categories, law.true)
+    left = as_named(evidence.masking.masked.schema[name].categories, law.released_as)
     if true is None or left is None:
         return Examined(name, impossible=impossible, untested="its categories are not those of the card")
     places = np.flatnonzero((before == OPEN) & (after == OPEN))
     x = true[evidence.true(name)[places].astype(np.int64)]
     z = left[evidence.noised(name)[places].astype(np.int64)]
-    sums = np.cumsum(np.column_stack([np.zeros(len(law.matrix)), np.array(law.matrix)]), axis=1)
-    rest = np.cumsum(np.column_stack([np.zeros(len(law.matrix)), np.array(law.matrix)[:, ::-1]]), axis=1)
-    rest = rest[:, ::-1]
-    chance = np.array(law.matrix)[x, z]
-    _count(impossible, "with a probability of 0", chance <= 0)
-    random = (chance > 0) & (np.array(law.matrix).max(axis=1)[x] < 1)
-    places, x, z = places[random], x[random], z[random]
-    if not len(places):
+    matrix, uniform = np.array(law.matrix), jitter(evidence, name)[evidence.rows[places]]
+    scores, possible = table_scores(matrix, x, z, uniform)
+    _count(impossible, "with a probability of 0", ~possible)
+    random = possible & (matrix.max(axis=1)[x] < 1)
+    if not random.any():
         return Examined(name, impossible=impossible, untested="nothing in its table is random")
-    uniform = jitter(evidence, name)[evidence.rows[places]]
-    below = sums[x, z] + uniform * (sums[x, z + 1] - sums[x, z])
-    above = rest[x, z + 1] + (1 - uniform) * (rest[x, z] - rest[x, z + 1])
     out = np.full(len(evidence.masking.truth), np.nan)
-    out[evidence.rows[places]] = normal_score(below, above)
+    out[evidence.rows[places[random]]] = scores[random]
     return Examined(name, scores=out, impossible=impossible)
 
 
-def _as_named(categories: tuple[str, ...], law: tuple[str, ...]) -> Integers | None:
+def table_scores(matrix: Floats, x: Integers, z: Integers, uniform: Floats) -> tuple[Floats, Bools]:
+    """Return the normal score of each change by a table, and whether the table can give it."""
+    nothing = np.zeros((len(matrix), 1))
+    sums = np.cumsum(np.hstack([nothing, matrix]), axis=1)
+    rest = np.cumsum(np.hstack([nothing, matrix[:, ::-1]]), axis=1)[:, ::-1]
+    below = sums[x, z] + uniform * (sums[x, z + 1] - sums[x, z])
+    above = rest[x, z + 1] + (1 - uniform) * (rest[x, z] - rest[x, z + 1])
+    return normal_score(below, above), matrix[x, z] > 0
+
+
+def as_named(categories: tuple[str, ...], law: tuple[str, ...]) -> Integers | None:
     """Return the place in the law of each category of a column; by number where the card hides the names."""
     if set(categories) <= set(law):
         return np.array([law.index(one) for one in categories], np.int64)

@@ -8,6 +8,9 @@ which the noise has no characteristic function left (f >= 1 / s with normal nois
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
 import numpy as np
 
 from ...laws.outlet import on_unit
@@ -23,8 +26,13 @@ STEPS = Effect("share of the records in step", 0.1, 0.05)
 WINDOWS = (0.5, 5.5, 50.5)  # units around the true value
 NEAR = 0.05  # of the local sd: what is called nearly true
 TIMES = 1.5
+REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
 FEW_RESIDUES = 10
-MOST_SUMMED = 10  # columns whose sums by twos are looked at: 90 tables for each modulus
+DECIMAL = 10  # the modulus for which digits of several true columns are looked at together
+MOST_IN_TWOS, MOST_IN_THREES = (
+    120,
+    120,
+)  # tables of the digits of two and of three columns: all of 16, and of 10
 LEAST_EXPECTED = 10
 CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
 LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit
@@ -34,22 +42,44 @@ NO_UNIT = 1e-3  # of the sd: what stands for a unit where there is none
 
 def left_true(ledger: Ledger, cells: Cells) -> None:
     """Count cells within some units of their true value."""
-    unit = cells.unit or NO_UNIT * float(np.median(cells.local_sd))
-    own = on_unit(cells.x, cells.outlet.unit) if cells.outlet.unit is not None else cells.x
+    own = _on_unit(cells, cells.x)
     for window in WINDOWS:
-        half = window * unit
+        half = window * _unit(cells)
         usable = _inside(cells, own, half) & ((window == WINDOWS[0]) | (half <= NEAR * cells.local_sd))
-        if np.count_nonzero(usable) < FEWEST:
-            continue
-        some, centre = cells.only(usable), own[usable]
-        (low, high), (low_end, high_end) = (
-            some.tails(some.entered(edge)) for edge in (centre - half, centre + half)
-        )
-        mass = np.maximum(np.where(low_end < 0.5, low_end - low, high - high_end), 0.0)
-        _enter_left_true(ledger, some, np.abs(some.z - centre) < half, mass, window)
+        how = "left as they were" if window == WINDOWS[0] else f"left within {window:g} units of it"
+        _near(ledger, cells, own, half, usable, how)
 
 
-def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, window: float) -> None:
+def near_targets(ledger: Ledger, cells: Cells, targets: Floats, how: str) -> None:
+    """Count cells that leave as targets made of true values, other than their own."""
+    own, half = _on_unit(cells, targets), WINDOWS[0] * _unit(cells)
+    with np.errstate(invalid="ignore"):
+        within_reach = np.abs(own - cells.x) <= REACH * cells.local_sd
+    other = within_reach & (own != _on_unit(cells, cells.x))
+    _near(ledger, cells, own, half, other & _inside(cells, own, half), how)
+
+
+def _unit(cells: Cells) -> float:
+    return cells.unit or NO_UNIT * float(np.median(cells.local_sd))
+
+
+def _on_unit(cells: Cells, values: Floats) -> Floats:
+    return on_unit(values, cells.outlet.unit) if cells.outlet.unit is not None else values
+
+
+def _near(ledger: Ledger, cells: Cells, own: Floats, half: float, usable: Bools, how: str) -> None:
+    """Compare the count of cells within half a width of something with the mass that their law has there."""
+    if np.count_nonzero(usable) < FEWEST:
+        return
+    some, centre = cells.only(usable), own[usable]
+    (low, high), (low_end, high_end) = (
+        some.tails(some.entered(edge)) for edge in (centre - half, centre + half)
+    )
+    mass = np.maximum(np.where(low_end < 0.5, low_end - low, high - high_end), 0.0)
+    _enter_left_true(ledger, some, np.abs(some.z - centre) < half, mass, how)
+
+
+def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, how: str) -> None:
     from scipy.special import ndtr, pdtrc
 
     seen, mean, count = int(near.sum()), float(mass.sum()), len(near)
@@ -59,8 +89,7 @@ def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, wi
         p = float(pdtrc(seen - 1, mean)) if seen else 1.0
     share = (seen - mean) / count
     many = (seen >= TIMES * mean and seen - mean >= TEN) or share >= TRUE_SHARE.fail
-    how = "as they were" if window == WINDOWS[0] else f"within {window:g} units of it"
-    where = f"{seen:,} of {count:,} cells left {how}, {mean:.3g} expected"
+    where = f"{seen:,} of {count:,} cells {how}, {mean:.3g} expected"
     ledger.add("left true", cells.name, TRUE_SHARE, p, share, count, where, is_large=many)
 
 
@@ -91,17 +120,52 @@ def digits(ledger: Ledger, score: Score, modulus: int, by: TrueColumn) -> None:
         _residue_table(ledger, score, modulus, residues, label)
 
 
-def digits_of_sums(ledger: Ledger, score: Score, modulus: int, columns: tuple[TrueColumn, ...]) -> None:
-    """Test digit scores by the residues of sums and differences of two true columns: a check digit is such a sum."""
-    able = [(one.name, found) for one in columns if (found := one.residues(modulus)) is not None][
-        :MOST_SUMMED
-    ]
-    for i, (name, first) in enumerate(able):
-        for other, second in able[i + 1 :]:
-            known = (first >= 0) & (second >= 0)
-            for sign, both in (("+", first + second), ("-", first - second)):
-                residues = np.where(known, both % modulus, -1).astype(np.int16)
-                _residue_table(ledger, score, modulus, residues, f"by {name} {sign} {other} modulo {modulus}")
+def digits_by_place(ledger: Ledger, score: Score, by: TrueColumn) -> None:
+    """Test last digits by the tens, hundreds, thousands and the first digit of a true column."""
+    for place, found in by.digit_places():
+        _residue_table(ledger, score, DECIMAL, found, f"by the {place} of {by.name}")
+
+
+def digit_characters(ledger: Ledger, score: Score, columns: Sequence[TrueColumn]) -> None:
+    """Test last digits against those of two and of three true columns together, combined in any way.
+
+    With d the last digit by its score and d_j those of true columns, S = sum of exp(2 pi i (a d + b_1 d_1 + ..) / 10)
+    for all whole a, b: |S|^2 / n is Exp(1), and for a = 5, where d has but a sign, at most chi^2_1 (Szekely and
+    Bakirov 2003). A check digit 3 B + 7 C is one of them, and a product of digits is a sum of them.
+    """
+    able = [(one.name, found) for one in columns if (found := one.residues(DECIMAL)) is not None]
+    own = score.of(np.arange(len(score.values)))
+    last = np.minimum((score.uniforms * DECIMAL).astype(np.int64), DECIMAL - 1)
+    digits = [(name, found[own].astype(np.int64)) for name, found in able]
+    twos = [*combinations(digits, 2)][:MOST_IN_TWOS]
+    threes = [*combinations(digits, 3)][:MOST_IN_THREES]
+    for chosen in (*twos, *threes):
+        _characters(ledger, score, last, chosen)
+
+
+def _characters(
+    ledger: Ledger, score: Score, last: Integers, chosen: tuple[tuple[str, Integers], ...]
+) -> None:
+    from scipy.fft import fftn
+    from scipy.special import erfc
+
+    known = np.all([found >= 0 for _, found in chosen], axis=0)
+    count = int(known.sum())
+    if count < FEWEST:
+        return
+    place = last
+    for _, found in chosen:
+        place = place * DECIMAL + found
+    shape = (DECIMAL,) * (1 + len(chosen))
+    table = np.bincount(place[known], minlength=DECIMAL ** len(shape)).astype(np.float32).reshape(shape)
+    power = np.abs(fftn(table)) ** 2 / count
+    names = ", ".join(name for name, _ in chosen)
+    for part, is_sign in ((power[1:5], False), (power[5:6], True)):
+        top = float(part.max())
+        p = float(erfc((top / 2) ** 0.5)) if is_sign else float(np.exp(-top))
+        where = f"by the last digits of {names} together"
+        share = (top / count) ** 0.5
+        ledger.add("digits", score.label, STEPS, min(1.0, part.size * p), share, count, where, True)
 
 
 def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Short, label: str) -> None:

@@ -172,22 +172,46 @@ def _tail(ledger: Ledger, score: Score, seen: int, chance: float, what: str) -> 
 
 
 def repeats(ledger: Ledger, score: Score) -> None:
-    """Count pairs of records whose scores are the same up to fine bins."""
-    from scipy.special import pdtrc
-
+    """Count pairs of records whose scores are the same up to fine bins, or the same without their sign."""
     count = len(score.known)
-    uniform = score.uniforms
+    sizes = np.abs(2 * score.uniforms - 1)
     base = int(np.ceil(np.log2(count)))
     for further in BITS:
+        expected = count * (count - 1) / 2.0 ** (base + further + 1)
+        for uniform, what in ((score.uniforms, "one score"), (sizes, "one score without its sign")):
+            pairs = _pairs_in_bins(uniform, base + further)
+            _enter_repeats(ledger, score.label, pairs, expected, count, f"pairs of records with {what}")
+
+
+def repeats_of_columns(ledger: Ledger, scores: Sequence[Score]) -> None:
+    """Count pairs of cells of different columns, of whichever records, whose scores are the same."""
+    several = [score for score in scores if len(score.known) >= FEWEST]
+    if len(several) < 2:
+        return
+    counts = [len(score.known) for score in several]
+    every = np.concatenate([score.uniforms for score in several])
+    base = int(np.ceil(np.log2(len(every))))
+    different = (len(every) ** 2 - sum(count**2 for count in counts)) / 2
+    for further in BITS:
         width = base + further
-        ranked = np.sort((uniform * 2.0**width).astype(np.int64))
-        runs = np.diff(np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True]))
-        pairs = float((runs * (runs - 1) // 2).sum())
-        mean = count * (count - 1) / 2.0 ** (width + 1)
-        p = float(pdtrc(pairs - 1, mean)) if pairs >= 1 else 1.0
-        large = pairs >= REPEATS.fail * mean and pairs - mean >= TEN
-        where = f"{pairs:,.0f} pairs of records with one score where {mean:.3g} are expected"
-        ledger.add("repeats", score.label, REPEATS, p, pairs / mean if large else 0.0, count, where)
+        pairs = _pairs_in_bins(every, width) - sum(_pairs_in_bins(one.uniforms, width) for one in several)
+        what = "pairs of cells of two columns with one score"
+        _enter_repeats(ledger, "all columns", pairs, different / 2.0**width, len(every), what)
+
+
+def _pairs_in_bins(uniform: Floats, bits: int) -> float:
+    ranked = np.sort((uniform * 2.0**bits).astype(np.int64))
+    runs = np.diff(np.flatnonzero(np.r_[True, ranked[1:] != ranked[:-1], True]))
+    return float((runs * (runs - 1) // 2).sum())
+
+
+def _enter_repeats(ledger: Ledger, label: str, pairs: float, mean: float, count: int, what: str) -> None:
+    from scipy.special import pdtrc
+
+    p = float(pdtrc(pairs - 1, mean)) if pairs >= 1 else 1.0
+    large = pairs >= REPEATS.fail * mean and pairs - mean >= TEN
+    where = f"{pairs:,.0f} {what} where {mean:.3g} are expected"
+    ledger.add("repeats", label, REPEATS, p, pairs / mean if large else 0.0, count, where)
 
 
 def classes(ledger: Ledger, score: Score, by: Classes) -> None:
@@ -237,12 +261,17 @@ def sums_of_classes(
 
 def selections(ledger: Ledger, score: Score, chosen: Sequence[tuple[str, Integers]]) -> None:
     """Test mean and square of some records, such as the largest 1% of a column."""
+    labels, sums = list[str](), list[tuple[int, float, float]]()
     for label, members in chosen:
         y = score.values[members]
-        y = y[~np.isnan(y)]
+        if score.at is not None:
+            y = y[~np.isnan(y)]
         if len(y) >= FEWEST:
-            n, total, squares = (np.array([float(value)]) for value in (len(y), y.sum(), y @ y))
-            sums_of_classes(ledger, score, n, total, squares, label)
+            labels.append(label)
+            sums.append((len(y), float(y.sum()), float(y @ y)))
+    if labels:
+        n, total, squares = np.array(sums, np.float64).T
+        sums_of_classes(ledger, score, n, total, squares, lambda i: labels[i])
 
 
 def trends(ledger: Ledger, score: Score, by: TrueColumn) -> None:

@@ -34,6 +34,7 @@ FORMATS = {
     "share of the noise missing from sums": "{:.0%} of the noise is missing from sums",
     "share of the records in step": "{:.0%} of the records are in step",
     "share of cells beyond what the law explains": "{:.1%} of the cells more than the law explains",
+    "share of records beyond what the law explains": "{:.1%} of the records more than the law explains",
     "times the expected count": "{:.1f} times off",
     "times the expected pairs": "{:.3g} times as many",
 }
@@ -117,6 +118,13 @@ def residual_notes(evidence: Evidence) -> tuple[str, ...]:
         notes.append(f"residuals not tested: {'; '.join(left_out)}")
     for names, why in made.marginals_only.items():
         notes.append(f"residuals of {names} tested column by column, not together: {why}")
+    for name, cells in made.chosen.items():
+        notes.append(
+            f"residuals of {name}: {made.scored[name]:,} of {cells:,} cells looked at, drawn at random (each takes an "
+            "integral)"
+        )
+    for name, why in made.not_continued.items():
+        notes.append(f"residuals of {name} not tested given the earlier release: {why}")
     return tuple(notes)
 
 
@@ -165,14 +173,14 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "noise by class",
-        ("classes", "trends"),
+        ("classes", "trends", "trends in classes", "products", "coincidences"),
         "noise that depends on who the record is",
         f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
         digits=False,
     ),
     _check(
         "noise shared",
-        ("repeats", "neighbours", "groups", "between"),
+        ("repeats", "neighbours", "groups", "between", "spectra"),
         "noise that several records or columns share",
         f"{AGAIN}: who knows one true value of those that share a noise has the others.",
     ),

@@ -22,9 +22,13 @@ FAMILIES = {
     "left true": "values left nearly true",
     "classes": "noise by class of a true or clear column",
     "trends": "noise along a true or clear column",
+    "trends in classes": "noise along a column inside a class of another",
+    "products": "noise along products of columns",
+    "coincidences": "noise that is a value of the file",
     "neighbours": "noise of neighbouring records",
     "groups": "noise of records of one group",
     "between": "noise of two columns",
+    "spectra": "noises of several columns or records together",
     "digits": "last digits against digits of true columns",
     "steps": "steps of released values and of what lies between them and true ones",
 }
@@ -82,6 +86,8 @@ class Ledger:
         """
         chance = np.atleast_1d(np.asarray(p, dtype=np.float64))
         self.counts[family] += len(chance)
+        if not chance.min(initial=1.0) < KEPT:
+            return
         for i in np.flatnonzero(chance < KEPT).tolist():
             one = float(np.broadcast_to(size, chance.shape)[i])
             fails = one >= effect.fail if is_large is None else is_large

@@ -5,46 +5,78 @@ With z1 in the cell (a1, b1) of the earlier law, whose noise is G1, and the incr
     F(z2 | z1, x) = sum over i of w_i G2((edge - c_i) / k),    c_i = c + k G1^-1(G1(a1) + t_i (G1(b1) - G1(a1))),
 
 over 32 Gauss-Legendre nodes t_i on (0, 1). z2 - z1 alone would have an sd 4.8% too large where the unit is 1.25 sds.
+Increments of amounts are normal whatever G1 is: nothing else can be nested. A category that changes further does so by
+the row of its earlier value in the added table. Where nothing was added, both values must come from one noise.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...laws import Additive, Normal
+from ...laws import Additive, Normal, Transition
 from ...laws.chained import combined_of, stages_of
-from ...laws.unknowns import of_columns
 from ...masking import Masking
 from ...masking.history import Pairing
 from ...table import Floats
 from ..evidence import Evidence
-from .cells import Cells, Integers, examined, jitter
+from .cells import Cells, Integers, as_named, examined, jitter, table_scores
 from .marginals import Marginal, NormalMarginal, bounded, normal_score
 
 NODES = 32
 HALVINGS = 60  # of the bracket of an inverse distribution function: to the last digit of a double
 
 
-def scores_given_earlier(evidence: Evidence) -> dict[str, Floats]:
-    """Return the scores of each column whose noise continues that of the release before this one."""
+@dataclass(frozen=True)
+class Continued:
+    """Columns of a release that continues an earlier one.
+
+    `scores` by column given the earlier value, `impossible` how many values are others though nothing was added to
+    their noise, `untested` why a column that was masked then as well has neither.
+    """
+
+    scores: dict[str, Floats] = field(default_factory=dict)
+    impossible: dict[str, int] = field(default_factory=dict)
+    untested: dict[str, str] = field(default_factory=dict)
+
+
+def given_earlier(evidence: Evidence) -> Continued:
+    """Judge each column whose noise continues that of the release before this one."""
+    found = Continued()
     earlier = next((one for one in evidence.earlier if _continues(evidence.masking, one)), None)
     if earlier is None:
-        return {}
-    found = dict[str, Floats]()
+        return found
     before = Evidence(earlier, seed=evidence.seed)
     pairing = Pairing.of(earlier.truth, evidence.masking.truth)
     for law in evidence.masking.card.laws:
-        old = next((one for one in earlier.card.laws if one.columns == law.columns), None)
-        extra = None if old is None else _increment(old, law)
-        if extra is None:
-            continue
-        for j, name in enumerate(law.columns):
-            scores = _scores(evidence, before, pairing, name, of_columns(extra, [j]))
-            if scores is not None:
-                found[name] = scores
+        for name in law.columns:
+            old = earlier.card.law_of(name)
+            if old is not None and name in evidence.masking.masked.schema:
+                _judge(found, Column(evidence, before, pairing, name, old, law))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of two releases with its law in each."""
+
+    evidence: Evidence
+    before: Evidence
+    pairing: Pairing
+    name: str
+    old: Any
+    new: Any
+
+    def paired(self, new: Integers, old: Integers) -> tuple[Integers, Integers]:
+        """Return the places, among records of the new and of the old truth, of cells that kept their noise."""
+        place = np.full(len(self.before.masking.truth), -1)
+        place[old] = np.arange(len(old))
+        where = np.where(self.pairing.known, self.pairing.where, 0)[new]
+        at_old = np.where(self.pairing.known[new], place[where], -1)
+        kept = (at_old >= 0) & _same_noise(self.evidence.masking, self.before.masking, self.name, new, where)
+        return np.flatnonzero(kept), at_old[kept]
 
 
 def _continues(masking: Masking, earlier: Masking) -> bool:
@@ -53,37 +85,90 @@ def _continues(masking: Masking, earlier: Masking) -> bool:
     return same_key and ids and earlier.number == masking.number - 1 and earlier.swapping is None
 
 
-def _increment(old: Any, law: Any) -> Any:
-    """Return the last stage of a law whose stages before it are those of the earlier law."""
-    stages = stages_of(law)
-    if len(stages) < 2 or len(stages) != len(stages_of(old)) + 1:
-        return None
-    extra, combined = stages[-1][1], combined_of(law)
-    is_amount = isinstance(extra, Additive) and isinstance(extra.noise, Normal) and not any(combined.spreads)
-    return extra if is_amount else None
+def _judge(found: Continued, column: Column) -> None:
+    """Score what was added, or compare values to which nothing was."""
+    stages, before = stages_of(column.new), stages_of(column.old)
+    extra = stages[-1][1] if len(stages) == len(before) + 1 else None
+    if isinstance(combined_of(column.new), Transition):
+        _judge_table(found, column, extra if isinstance(extra, Transition) else None)
+        return
+    new, old = examined(column.evidence, column.name), examined(column.before, column.name)
+    if new.cells is None or old.cells is None:
+        found.untested[column.name] = new.untested or old.untested
+    elif extra is None and len(stages) == len(before):
+        _judge_same(found, column, new.cells, old.cells)
+    elif isinstance(extra, Additive) and isinstance(extra.noise, Normal) and not any(extra.spreads):
+        at = extra.columns.index(column.name)
+        _judge_more(found, column, new.cells, old.cells, float(np.sqrt(extra.noise.covariance[at, at])))
+    else:
+        found.untested[column.name] = "what was added to its earlier noise is no normal noise of one size"
 
 
-def _scores(
-    evidence: Evidence, before: Evidence, pairing: Pairing, name: str, extra: Additive
-) -> Floats | None:
+def _judge_more(found: Continued, column: Column, new: Cells, old: Cells, sd: float) -> None:
     """Score z2 given z1 and x where the cell kept its noise."""
-    sd = float(np.sqrt(extra.noise.covariance[0, 0]))
-    old, new = examined(before, name).cells, examined(evidence, name).cells
-    if old is None or new is None or sd == 0:
-        return None
-    place = np.full(len(before.masking.truth), -1)
-    place[old.at] = np.arange(len(old.at))
-    where = np.where(pairing.known, pairing.where, 0)[new.at]
-    at_old = np.where(pairing.known[new.at], place[where], -1)
-    kept = (at_old >= 0) & _same_noise(evidence.masking, before.masking, name, new.at, where)
-    kept[kept] &= old.x[at_old[kept]] == new.x[kept]
-    if not kept.any():
-        return None
-    first = _reordered(old, at_old[kept])
-    values = _conditional(new.only(kept), first, sd, jitter(evidence, f"{name} given earlier"))
-    out = np.full(len(evidence.masking.truth), np.nan)
-    out[new.at[kept]] = values
-    return out
+    if sd == 0:
+        _judge_same(found, column, new, old)
+        return
+    kept, at_old = column.paired(new.at, old.at)
+    same = old.x[at_old] == new.x[kept]
+    kept, at_old = kept[same], at_old[same]
+    if len(kept):
+        chosen = _reordered(new, kept)
+        uniform = jitter(column.evidence, f"{column.name} given earlier")
+        values = np.full(len(column.evidence.masking.truth), np.nan)
+        values[chosen.at] = _conditional(chosen, _reordered(old, at_old), sd, uniform)
+        found.scores[column.name] = values
+
+
+def _judge_same(found: Continued, column: Column, new: Cells, old: Cells) -> None:
+    """Count values whose noise cannot be the one that they left with before."""
+    kept, at_old = column.paired(new.at, old.at)
+    same = old.x[at_old] == new.x[kept]
+    first, second = _reordered(old, at_old[same]), _reordered(new, kept[same])
+    (low, high), (low_then, high_then) = (
+        ((one.lower - one.centre) / one.scale, (one.upper - one.centre) / one.scale)
+        for one in (second, first)
+    )
+    slack = 1e-9 * (1.0 + np.abs(second.centre) / second.scale)
+    other = (low > high_then + slack) | (low_then > high + slack)
+    if count := int(np.count_nonzero(other)):
+        found.impossible[column.name] = count
+
+
+def _judge_table(found: Continued, column: Column, extra: Transition | None) -> None:
+    """Score a category that changed further by the row of its earlier value, or compare where nothing was added."""
+    new, old = (_categories(one, column.name) for one in (column.evidence, column.before))
+    kept, at_old = column.paired(new[0], old[0])
+    at, left, then = new[0][kept], new[1][kept], old[1][at_old]
+    if extra is None:
+        names = [
+            one.masking.masked.schema[column.name].categories for one in (column.evidence, column.before)
+        ]
+        if names[0] != names[1]:
+            found.untested[column.name] = "its categories are others than in the earlier release"
+        elif count := int(np.count_nonzero(left != then)):
+            found.impossible[column.name] = count
+        return
+    schemas = [one.masking.masked.schema[column.name].categories for one in (column.before, column.evidence)]
+    rows, columns = as_named(schemas[0], extra.true), as_named(schemas[1], extra.released_as)
+    if rows is None or columns is None:
+        found.untested[column.name] = "its categories are not those of the card"
+        return
+    uniform = jitter(column.evidence, f"{column.name} given earlier")[at]
+    scores, possible = table_scores(np.array(extra.matrix), rows[then], columns[left], uniform)
+    if count := int(np.count_nonzero(~possible)):
+        found.impossible[column.name] = count
+    random = possible & (np.array(extra.matrix).max(axis=1)[rows[then]] < 1)
+    values = np.full(len(column.evidence.masking.truth), np.nan)
+    values[at[random]] = scores[random]
+    found.scores[column.name] = values
+
+
+def _categories(evidence: Evidence, name: str) -> tuple[Integers, Integers]:
+    """Return the places in the truth of open released categories, and these."""
+    z = evidence.noised(name)
+    known = ~np.isnan(z)
+    return evidence.rows[known], z[known].astype(np.int64)
 
 
 def _same_noise(masking: Masking, earlier: Masking, name: str, at: Integers, where: Integers) -> Any:

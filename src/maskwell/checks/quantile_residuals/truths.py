@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +17,17 @@ import numpy.typing as npt
 from ...io.identities import decimal_unit
 from ...table import Floats, Table
 from ..evidence import Evidence
-from .cells import Integers, codes_of
+from .cells import Cells, Integers, codes_of
 
 MOST_VALUES = 50  # distinct values up to which each is a class; beyond, tenths are
 MOST_CROSSED = 400  # cells of two columns crossed
 MOST_PAIRS = 100  # of columns that are crossed: a file of 25 columns would have 300
 FEWEST = 20  # records in a class
-OUTER = (0.01, 0.05)  # shares at both ends of a column that are classes of their own
+OUTER = (0.01, 0.02, 0.05)  # shares at both ends of a column that are classes of their own
+OUTERMOST = (20, 100)  # and counts: the few whom everybody knows, in a file of any size
+DECIMAL = 10
+MOST_DIGITS = 15  # of a number at the end of a text: a double holds them
+MOSTLY = 0.9  # of the texts: where fewer end in a number they are no ids of that kind
 RUNS = (2, 5, 10)  # lengths of runs of neighbouring records
 REMAINDERS = (7, 50, 100)  # of a position
 Short = npt.NDArray[np.int16]  # classes and residues: a large file has dozens of such columns
@@ -115,9 +120,16 @@ class TrueColumn:
     @cached_property
     def ends(self) -> tuple[tuple[str, Integers], ...]:
         """The records of the outermost shares at both ends."""
-        if self.numbers is None or self.has_values:
-            return ()
+        return () if self.numbers is None or self.has_values else self.ends_by_rank()
+
+    def ends_by_rank(self) -> tuple[tuple[str, Integers], ...]:
+        """Return the records of the outermost counts and shares at both ends of its numbers."""
         found = list[tuple[str, Integers]]()
+        order = self.order
+        for count in OUTERMOST:
+            if 2 * count <= len(order):
+                found.append((f"{count} largest of {self.name}", order[-count:]))
+                found.append((f"{count} smallest of {self.name}", order[:count]))
         for share in OUTER:
             found.append((f"largest {share:.0%} of {self.name}", np.flatnonzero(self.shares >= 1 - share)))
             found.append((f"smallest {share:.0%} of {self.name}", np.flatnonzero(self.shares <= share)))
@@ -129,10 +141,27 @@ class TrueColumn:
             self._residues[modulus] = self._residue(modulus)
         return self._residues[modulus]
 
+    def digit_places(self) -> Iterator[tuple[str, Short]]:
+        """Return the digits before the last one and the first, -1 where the value is not open."""
+        if self.steps is None or self.distinct <= DECIMAL:
+            return
+        size = np.abs(np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps))
+        for name, place in (("tens", 10), ("hundreds", 100), ("thousands", 1_000)):
+            if size.max(initial=0) >= place:
+                yield name, np.where(self.codes < 0, -1, size // place % 10).astype(np.int16)
+        first = size // 10 ** np.floor(np.log10(np.maximum(size, 1))).astype(np.int64)
+        yield "first digit", np.where(self.codes < 0, -1, np.clip(first, 0, 9)).astype(np.int16)
+
     def _residue(self, modulus: int) -> Short | None:
         if self.steps is None or self.distinct <= modulus:
             return None
         return np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps % modulus).astype(np.int16)
+
+
+def ends_of(name: str, cells: Cells) -> tuple[tuple[str, Integers], ...]:
+    """Return the records with the outermost true values of a column, by its cells alone."""
+    own = TrueColumn(name, cells.x, np.empty(0, np.int64))
+    return tuple((label, cells.at[members]) for label, members in own.ends_by_rank())
 
 
 def true_columns(evidence: Evidence) -> tuple[TrueColumn, ...]:
@@ -145,7 +174,7 @@ def _true_column(truth: Table, name: str) -> TrueColumn:
     column = truth.schema[name]
     if not column.is_number:
         if column.kind != "category":
-            return TrueColumn(name, None, codes_of(truth, name))
+            return TrueColumn(name, _last_number(truth, name), codes_of(truth, name), 1.0)
         places = truth.floats(name)
         whole = np.where(np.isnan(places), -1, places).astype(np.int64)
         return TrueColumn(name, None, whole, categories=column.categories)
@@ -155,6 +184,19 @@ def _true_column(truth: Table, name: str) -> TrueColumn:
     values, codes[known] = np.unique(numbers[known], return_inverse=True)
     unit = float(column.step) if column.step is not None else decimal_unit(values)
     return TrueColumn(name, numbers, codes, unit)
+
+
+def _last_number(truth: Table, name: str) -> Floats | None:
+    """Return the number at the end of each text, as of "u00123"; nothing where fewer than nine of ten have one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts: Any = truth.array(name).cast(pa.string())
+    found: Any = pc.extract_regex(texts, pattern=f"(?P<last>[0-9]{{1,{MOST_DIGITS}}})$")
+    numbers: Any = pc.struct_field(found, "last").cast(pa.float64())
+    if len(numbers) - numbers.null_count < MOSTLY * len(numbers):
+        return None
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def position(name: str, places: Floats) -> TrueColumn:
