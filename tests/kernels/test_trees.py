@@ -32,8 +32,9 @@ def nodes_of(forest, root=0):
     while waiting:
         node, box = waiting.pop()
         out.append((node, box))
-        begin, size = forest.child[node], forest.end[node] - forest.child[node]
-        if begin >= 0:
+        begin = forest.child[node]
+        if begin >= 0:  # a leaf has no end
+            size = forest.end[node] - begin
             sides = forest.boxes[2 * fields * begin :][: 2 * fields * size].reshape(2, fields, size)
             waiting += [(begin + j, sides[:, :, j]) for j in range(size)]
     return out

@@ -189,9 +189,11 @@ def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
     assert lines[-1].startswith("attack  ")
 
 
+@pytest.mark.parametrize("behind", [False, True])
 def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    behind: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    import signal
     from time import sleep
 
     import typer
@@ -206,7 +208,13 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
             for _ in range(1_000):
                 sleep(0.02)
 
-    with pytest.raises(typer.Exit) as stopped:
-        work()
+    before = signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, signal.SIG_IGN if behind else signal.default_int_handler)
+    try:
+        with pytest.raises(typer.Exit) as stopped:
+            work()
+        assert (signal.getsignal(signal.SIGINT) is signal.SIG_IGN) == behind
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert stopped.value.exit_code == 1
     assert "stopped during 'calibrate' after 0.001 minutes" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from _thread import interrupt_main
 from pathlib import Path
@@ -132,6 +133,7 @@ class Told:
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
         self.stopped = False
+        self._ignored = False
         self.console: Console | None = None
         self.status: Status | None = None
         self._over = Event()
@@ -145,11 +147,16 @@ class Told:
             self.console = console
             self.status = console.status("")
             self.status.start()
+        if self.at_most is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have jobs behind `&` ignore it
+            self._ignored = True
         self._watch.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._over.set()
+        if self._ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self.status is not None:
             self.status.stop()
         if self.stopped and kind is not None and issubclass(kind, KeyboardInterrupt):
