@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from maskwell.report.first_screen import first_screen
 from maskwell.report.summary import release_summary
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
 
-from .homes import KEY, folder, homes, plan_in
+from .homes import KEY, NOISE, folder, homes, plan_in
 
 __all__ = ["folder"]
 
@@ -170,3 +171,18 @@ def test_who_exceeds_the_tolerance_and_is_not_held_without_a_word_leaves_it_not_
     excused = {"max_rate": between, "not_held": {"informed": "the card stays inside"}}
     plan = plan_in(folder, tolerance=excused, audit=limits, output={"release": "out2", "private": "inside2"})
     assert release(plan, key=KEY).passed
+
+
+@pytest.mark.parametrize("weak", [{"attack": "Linkage"}, {"attack": "NearestRecord", "fields": ["X"]}])
+def test_weak_intruders_alone_do_not_meet_a_tolerance_that_the_audit_exceeds(
+    weak: dict[str, Any], folder: Path
+) -> None:
+    noise = NOISE | {"r0": 0.3}
+    named = {"intruders": [{"name": "weak"} | weak], "tolerance": {"max_rate": 0.05}}
+    outcome = release(plan_in(folder, noise, **named), key=KEY, advise=False)
+    (found,) = [one for one in outcome.audit.findings if one.check == "informed links"]
+    assert 0.05 < found.figure < 0.15
+    assert outcome.verdict == "not judged"
+    assert any("nobody held to the tolerance was as strong" in one for one in outcome.not_judged)
+    named["tolerance"] = {"max_rate": 0.05, "not_held": {"knows the law": "the card stays inside"}}
+    assert release(plan_in(folder, noise, **named), key=KEY, advise=False).not_judged == ()

@@ -183,7 +183,7 @@ def is_at_full_strength(evidence: Evidence, risk: Risk) -> bool:
 def _compares_all(evidence: Evidence, risk: Risk) -> bool:
     """Whether an intruder uses every masked number that he may know, and every block and key that left as it was.
 
-    A plan without `fields` compares the schema's keys. Whoever relies on a column that carries noise is misled.
+    Whoever relies on a column that carries noise is misled.
     """
     plan, schema = risk.attack, evidence.masking.truth.schema
     relied_on = set(plan.match_columns(evidence.masking.release.table.schema))
@@ -191,8 +191,8 @@ def _compares_all(evidence: Evidence, risk: Risk) -> bool:
         return False
     compared = relied_on | set(risk.fields)
     fields = _fields(evidence)
-    keys = {name for name in fields if "key" in schema[name].roles} or set(fields)
-    return compared >= set(_same_for_sure(evidence)) and (plan.fields is None or compared >= keys)
+    known = {name for name in fields if schema[name].may_be_known} or set(fields)
+    return compared >= set(_same_for_sure(evidence)) and compared >= known
 
 
 def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:

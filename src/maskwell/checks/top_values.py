@@ -70,6 +70,12 @@ def _said(name: str, side: int, top: Top) -> str:
         *(("largest", "large") if side == UPPER else ("most negative", "low")),
     )
     source = "by the law" if top.by_law else "in this release (the card has no law for it)"
+    if not top.stands_out.any():
+        return (
+            f"of the {count} {most} values of {name} none stands out: {top.probabilities.mean():.0%} leave within "
+            f"{CLOSE:.0%} of themselves on average, {source}, but they are not far from the others or do not stay in "
+            "their places"
+        )
     return (
         f"of the {count} {most} values of {name} one leaves within {CLOSE:.0%} of itself with probability "
         f"{top.largest:.2f} and {top.probabilities.mean():.0%} do on average, {source}; {top.overlap} of the {count} "

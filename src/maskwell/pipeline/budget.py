@@ -41,7 +41,8 @@ ONE_DRAW = (
 LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could tell nothing
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
-LEAST_BLOCKS = 10  # drawn: the interval is then 15% wider than with the variance known
+LEAST_BLOCKS = 20  # drawn: the interval is then 7% wider than with the variance known
+LARGE_BLOCKS, IN_LARGE_BLOCKS = 3.0, 0.02  # times the mean size; the share of the targets they may have
 HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
@@ -154,6 +155,7 @@ def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) 
     """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, all in it are.
 
     Of few blocks, and for tolerances about other figures than the rate of all, targets are drawn one by one: nothing.
+    So they are where rare large blocks have a share of the targets: draws without them would look surer than they are.
     """
     judged = isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
     if not judged or not isinstance(attack, BayesIntruder) or attack.targets is not None:
@@ -163,9 +165,12 @@ def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) 
     schema, masked = table.schema, set(card.masked)
     columns = [name for name in attack.match_columns(schema) if name in schema and not schema[name].drop]
     columns = [name for name in columns if name not in masked]
-    if not columns or len(np.unique(block_codes(table, table, columns)[0])) < FEWEST:
+    if not columns:
         return ()
-    return tuple(columns)
+    sizes = np.bincount(block_codes(table, table, columns)[0])
+    sizes = sizes[sizes > 0]
+    in_large = float(sizes[sizes > LARGE_BLOCKS * sizes.mean()].sum()) / len(table)
+    return tuple(columns) if len(sizes) >= FEWEST and in_large <= IN_LARGE_BLOCKS else ()
 
 
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:

@@ -19,6 +19,7 @@ from ..attacks import Fingerprint, Risk
 from ..attacks.coding import sure_columns
 from ..errors import BadPlan, raise_all
 from ..laws.outlet import on_unit
+from .predicted_columns import predicted_columns
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -49,11 +50,25 @@ def _varies(table: Table, column: Column) -> bool:
 
 
 def known_columns(table: Table, card: NoiseCard, not_known: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns in clear that an intruder may know: all but sensitive ones and those that a plan excepts."""
-    schema = table.schema
-    return tuple(
-        name for name in clear_columns(table, card) if schema[name].may_be_known and name not in not_known
-    )
+    """Return the columns in clear that an intruder may know: all but sensitive ones and those that a plan excepts.
+
+    These too where what he knows tells them (see `predicted_columns`).
+    """
+    clear, told = clear_columns(table, card), told_columns(table, card, not_known)
+    return tuple(name for name in clear if name in told or _may_be_known(table, name, not_known))
+
+
+def _may_be_known(table: Table, name: str, not_known: Mapping[str, str]) -> bool:
+    return table.schema[name].may_be_known and name not in not_known
+
+
+def told_columns(table: Table, card: NoiseCard, not_known: Mapping[str, str]) -> dict[str, str]:
+    """Return the columns in clear that are excepted in vain, each with what the intruder knows that tells it."""
+    hidden = [name for name in clear_columns(table, card) if not _may_be_known(table, name, not_known)]
+    if not hidden:
+        return {}
+    leaving = [c.name for c in table.schema.columns if _leaves(c)]
+    return predicted_columns(table, hidden, [n for n in leaving if _may_be_known(table, n, not_known)])
 
 
 def on_known_columns(
@@ -108,7 +123,9 @@ def _said(columns: str, names: list[str]) -> str:
     )
 
 
-def sensitive_words(table: Table, card: NoiseCard) -> list[str]:
+def sensitive_words(table: Table, card: NoiseCard, not_known: Mapping[str, str]) -> list[str]:
     """Say which columns in clear are taken as known to nobody because the schema calls them sensitive."""
-    named = [name for name in clear_columns(table, card) if not table.schema[name].may_be_known]
-    return [f"taken as known to no intruder, because sensitive: {', '.join(named)}"] if named else []
+    told = told_columns(table, card, not_known)
+    named = [n for n in clear_columns(table, card) if not table.schema[n].may_be_known and n not in told]
+    said = [f"taken as known to no intruder, because sensitive: {', '.join(named)}"] if named else []
+    return [*said, *(f"{name} is taken as known, because {by} tells it" for name, by in told.items())]

@@ -201,7 +201,10 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
 
 def _assumptions(case: Situation, masking: Masking) -> list[str]:
     """Say what the figures take for granted."""
-    return [*sensitive_words(case.table, masking.card), *coverage_words(case.table)]
+    return [
+        *sensitive_words(case.table, masking.card, case.plan.targets.not_known),
+        *coverage_words(case.table),
+    ]
 
 
 def _advice_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:

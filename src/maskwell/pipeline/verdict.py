@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ..attacks.risk import wilson
+from ..calibration.judging import ALL
+from ..checks.linked import is_informed
 from ..errors import MaskwellError, MaskwellWarning
+from ..tolerances import MaxRate
 from .known_columns import unrelied_reasons
 from .reassembly import group_reasons
+
+LAW = "knows the law"
 
 if TYPE_CHECKING:
     from ..attacks import Risks
@@ -56,11 +62,37 @@ def judged(
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
+        *_stronger(case, risks, found),
         *unrelied_reasons(
             case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
         ),
     )
     return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
+
+
+def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
+    """Say where the audit's own intruder, who has all true values and the law, finds more than is tolerated.
+
+    A plan may name weaker intruders alone, or let them compare a part of what is masked: then nothing is known of the
+    strong ones but this. Of a sample the lower end of the interval counts: those who are held have an interval too.
+    """
+    tolerance, excused = case.judge.tolerance, case.plan.tolerance.not_held
+    if not isinstance(tolerance, MaxRate) or case.judge.over != ALL:
+        return []
+    if case.judge.reasons(risks) or case.judge.not_judged(risks):  # of him enough is said
+        return []
+    if LAW in excused or any(is_informed(case.intruders[name]) for name in excused if name in case.intruders):
+        return []
+    for one in found.findings:
+        if one.check == "informed links" and isfinite(one.figure):
+            low = one.figure if one.sampled is None else wilson(min(one.figure, 1.0), one.sampled)[0]
+            if low > tolerance.max_rate:
+                return [
+                    f"by the audit {one.said}: more than the {tolerance.max_rate:.0%} tolerated, and nobody held to "
+                    "the tolerance was as strong: leave [[intruders]] and fields out of the plan, or say under "
+                    f'[tolerance.not_held] why "{LAW}" does not count'
+                ]
+    return []
 
 
 def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collection[str] = ()) -> Audit:

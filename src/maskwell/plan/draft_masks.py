@@ -171,7 +171,7 @@ def _clear(decided: Decided) -> list[str]:
     remain = f"{alone_share(decided, columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
-        "or drop columns in the schema. Intruders then rely on the others only."
+        "or drop columns in the schema. Intruders then weigh them by the chances of a change."
     )
     lines += _pram(columns, active=False)
     lines += comment(

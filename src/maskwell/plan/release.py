@@ -222,7 +222,8 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
     found: list[str] = []
     if tolerance is not None:
         found += [f"[tolerance]: {said}" for said in _strangers(tolerance.intruders, names)]
-        found += [f"[tolerance.not_held]: {said}" for said in _strangers(tolerance.not_held, names)]
+        also = [*names, *(one for one in DEFAULT_INTRUDERS if one not in names)]
+        found += [f"[tolerance.not_held]: {said}" for said in _strangers(tolerance.not_held, also)]
         without = (
             [n for n in tolerance.intruders if n in names and not _has_h(n, own)] if tolerance.on_h else []
         )
