@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,11 @@ from maskwell import cli
 from maskwell.keystream import Key
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # behind `&` a shell has jobs ignore Ctrl-C, which some tests send
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("maskwell", deadline=None, derandomize=True, database=None)
 settings.load_profile("maskwell")
