@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..table import Floats
+from .cluster_sample import ClusterSample
 from .h_index import HIndex
 from .latent import Fit
 from .targets import Sample
-from .whole_blocks import WholeBlocks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,7 +112,7 @@ class Risk:
         With a bound on the ceiling it is that of what the best intruder finds: from this rate to the bound's upper end.
         """
         chosen = getattr(self.attack, "targets", None)
-        if isinstance(chosen, WholeBlocks):
+        if isinstance(chosen, ClusterSample):
             whole = self.targets == self.records
         else:
             whole = (

@@ -14,11 +14,11 @@ from ..errors import BadInput, BadPlan, NoLaw
 from ..keystream import Key, Stream, in_blocks, words
 from ..masking.results import Masking, Release, record_blocks
 from ..table import Table
+from .cluster_sample import ClusterSample
 from .coding import seen_by, sure_columns
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
 from .target_blocks import TargetBlocks, target_blocks
-from .whole_blocks import WholeBlocks
 
 if TYPE_CHECKING:
     from .risk import Risk, Risks
@@ -102,7 +102,7 @@ class Answer:
         count = len(self.known) if self.chosen is None else len(self.chosen)
         risk = score(self.plan, guess, marks, (self.known, masking.release.table), count)
         chosen = getattr(self.plan, "targets", None)
-        if isinstance(chosen, WholeBlocks):
+        if isinstance(chosen, ClusterSample):
             right = np.where(guess.claimed, marks.share, 0.0)
             risk = replace(risk, effective=chosen.effective(self.known, guess.searcher, right, self.records))
         risk = replace(risk, records=self.records, notes=(*self.notes, *risk.notes))

@@ -13,8 +13,8 @@ from ..errors import BadPlan, nearest, raise_all
 from ..schema import OPEN
 from ..table import Floats, Table
 from ..tolerances import is_real
+from .cluster_sample import ClusterSample
 from .contract import Ints
-from .whole_blocks import WholeBlocks
 
 DISTANCE, ROW_SUM = "distance", "row sum"
 
@@ -137,12 +137,12 @@ class Records:
         return {"numbers": list(self.numbers)}
 
 
-Choice = Sample | WholeBlocks | Quantiles | Records
+Choice = Sample | ClusterSample | Quantiles | Records
 
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
     """Build a choice of targets from plain data."""
-    names = {"sample": Sample, "records_at_least": WholeBlocks, "numbers": Records}
+    names = {"sample": Sample, "targets": ClusterSample, "numbers": Records}
     kind: Any = next((kind for name, kind in names.items() if name in data), Quantiles)
     allowed = [item.name for item in fields(kind)]
     strange = [f"targets have no option {n!r}{nearest(n, allowed)}" for n in data if n not in allowed]

@@ -1,8 +1,8 @@
 """How much a release computes: decided before the first long step from counts and a table of costs, by no clock.
 
 Each intruder gets a share of the plan's budget for one attack on the release; who needs less leaves it to the others.
-Who needs more looks for a sample of his targets, drawn by the key (where records compete for each other, in the whole
-blocks of these), and his rate has an interval. Calibration attacks some hundred draws: the dearest intruders take no
+Who needs more looks for a sample of his targets, drawn by the key (where a block is looked at as a whole, many of some
+blocks), and his rate has an interval. Calibration attacks some hundred draws: the dearest intruders take no
 part in its search, and are tried on the release itself.
 """
 
@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Sample
-from ..attacks.bayes.large.scaled import is_plain
+from ..attacks.bayes.helped.matchings import MATCHED_CELLS
+from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees
+from ..attacks.cluster_sample import FEWEST, ClusterSample
 from ..attacks.coding import sure_columns
 from ..attacks.latent import EM
 from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
-from ..attacks.whole_blocks import FEWEST, WholeBlocks
 from ..checks.evidence import LARGEST
 from ..checks.linked import is_informed
 from ..tolerances import MaxRate
@@ -42,7 +43,9 @@ LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could 
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
 LEAST_BLOCKS = 20  # drawn: the interval is then 7% wider than with the variance known
-LARGE_BLOCKS, IN_LARGE_BLOCKS = 3.0, 0.02  # times the mean size; the share of the targets they may have
+OF_ONE_BLOCK = (
+    500  # targets, or as many as blocks have on average: the others of a larger block would tell little
+)
 HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
@@ -61,8 +64,9 @@ LEAST_STEPS = 100  # of EM
 class Part:
     """What one intruder does: how many of his targets he looks for, on the release and in each draw of a search.
 
-    Nothing for `searched` is no part in the search; `why` says why he is not tried at all. Targets are drawn by whole
-    `blocks` where these are looked at as a whole.
+    Nothing for `searched` is no part in the search; `why` says why he is not tried at all. Where blocks are looked at
+    as a whole, targets are drawn in some of the `blocks`, at most `most_of_one` in one. Who takes too long in large
+    blocks is `bounded_by` another, who knows more.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Part:
     fields: int
     why: str = ""
     blocks: tuple[str, ...] = ()
+    most_of_one: int | None = None
+    bounded_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,20 +113,33 @@ class Budget:
         """Return the part of an intruder."""
         return next(part for part in self.parts if part.name == name)
 
+    @property
+    def bounds(self) -> dict[str, str]:
+        """By whom those are bounded who are not tried themselves."""
+        return {part.name: part.bounded_by for part in self.parts if part.bounded_by}
+
     def notes(self) -> list[str]:
         """Say who looks for a sample, and who takes no part in a search."""
         said = [
             f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key"
-            f"{' in whole blocks' if part.blocks else ''}: more is above the "
+            f"{' in some blocks' if part.blocks else ''}: more is above the "
             f"budget of {self.minutes:g} minutes ([budget])"
             for part in self.parts
-            if part.sample < part.targets and not part.why
+            if part.sample < part.targets and not part.why and not part.bounded_by
+        ]
+        said += [
+            f"{part.name} takes too long in blocks of this size: the bound on {part.bounded_by} stands for him, beyond "
+            "which nobody who knows the law expects to find more"
+            for part in self.parts
+            if part.bounded_by
         ]
         if self.replicates and self.search_records is not None:
             said.append(
                 f"the noise was searched on {self.search_records:,} records: whole blocks, drawn at random"
             )
-        left = [part.name for part in self.parts if part.searched is None and not part.why]
+        left = [
+            part.name for part in self.parts if part.searched is None and not part.why and not part.bounded_by
+        ]
         if self.replicates and left:
             said.append(f"tried on the release alone, not in the search for its noise: {', '.join(left)}")
         return said
@@ -147,18 +166,17 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     size = int(codes.max(initial=0)) + 1
     every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
     sure = set(sure_columns(card, schema, card.masked))
-    normal = all(is_plain(law) for law in card.laws if not set(law.columns) <= sure)
-    return Counts(*every, max(fields, 1), normal)
+    laws = [law for law in card.laws if not set(law.columns) <= sure]
+    normal, by_trees = (all(map(rule, laws)) for rule in (is_plain, is_searched_by_trees))
+    return Counts(*every, max(fields, 1), normal, by_trees)
 
 
 def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:
-    """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, all in it are.
+    """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, many of it are.
 
     Of few blocks, and for tolerances about other figures than the rate of all, targets are drawn one by one: nothing.
-    So they are where rare large blocks have a share of the targets: draws without them would look surer than they are.
     """
-    judged = isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
-    if not judged or not isinstance(attack, BayesIntruder) or attack.targets is not None:
+    if not _judges_all(plan) or not isinstance(attack, BayesIntruder) or attack.targets is not None:
         return ()
     if attack.prior is not None or attack.error is not None or not attack.to_masked:
         return ()
@@ -167,10 +185,18 @@ def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) 
     columns = [name for name in columns if name not in masked]
     if not columns:
         return ()
-    sizes = np.bincount(block_codes(table, table, columns)[0])
-    sizes = sizes[sizes > 0]
-    in_large = float(sizes[sizes > LARGE_BLOCKS * sizes.mean()].sum()) / len(table)
-    return tuple(columns) if len(sizes) >= FEWEST and in_large <= IN_LARGE_BLOCKS else ()
+    blocks = len(np.unique(block_codes(table, table, columns)[0]))
+    return tuple(columns) if blocks >= FEWEST else ()
+
+
+def _judges_all(plan: ReleasePlan) -> bool:
+    """Whether the tolerance is about the rate of all targets."""
+    return isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
+
+
+def most_of_one(counts: Counts) -> int:
+    """Return how many targets are drawn of one block at most."""
+    return max(OF_ONE_BLOCK, round(counts.total / max(int(np.count_nonzero(counts.targets)), 1)))
 
 
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
@@ -185,10 +211,11 @@ def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
 
 
 def _least(counts: Counts) -> int:
-    """Return the least sample: in whole blocks as many as some of these have, for their variance to be known."""
-    if not counts.whole_blocks:
+    """Return the least sample: as many as some blocks give, for the variance among these to be known."""
+    if counts.cluster is None:
         return LEAST_SAMPLE
-    return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.total // max(int(np.count_nonzero(counts.targets)), 1))
+    lengths = np.where(counts.targets > 0, np.maximum(counts.targets, counts.cluster), 0).sum()
+    return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.cluster * counts.total // max(int(lengths), 1))
 
 
 def budgeted(
@@ -203,11 +230,12 @@ def budgeted(
     total = 60.0 * plan.budget.minutes
     counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
     blocks = {name: drawn_blocks(plan, one, coded.table, card) for name, one in intruders.items()}
-    counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
+    most = {name: most_of_one(one) if blocks[name] else None for name, one in counts.items()}
+    counts = {name: replace(one, cluster=most[name]) for name, one in counts.items()}
     limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
     once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
-    parts = _shared_out(limited, counts, once)
-    parts = {name: replace(part, blocks=blocks[name]) for name, part in parts.items()}
+    parts = _bounded(plan, limited, counts, _shared_out(limited, counts, once))
+    parts = {name: replace(one, blocks=blocks[name], most_of_one=most[name]) for name, one in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
     rehearsed = _shared_out(rehearsing(limited, held), counts, ONE_DRAW * once)
@@ -221,11 +249,36 @@ def budgeted(
     if plan.calibrate is not None:
         if part is not None:
             counts = {name: counts_of(one, part, card) for name, one in coded.attacks(intruders).items()}
-            counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
+            counts = {name: replace(one, cluster=most[name]) for name, one in counts.items()}
             mask = mask_seconds(len(part), len(card.masked))
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
         budget = replace(budget, search_records=None if part is None else len(part))
     return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
+
+
+def _bounded(
+    plan: ReleasePlan, intruders: Mapping[str, Any], counts: Mapping[str, Counts], parts: dict[str, Part]
+) -> dict[str, Part]:
+    """Have who knows the law and takes too long to match blocks bounded by a ceiling that is itself a bound.
+
+    In expectation nobody finds more than who takes the likeliest record of each target with all that can be known. The
+    bound is about the rate of all targets, and not about records that were exchanged.
+    """
+    if not _judges_all(plan) or plan.swap is not None:
+        return parts
+    ceilings = [
+        name
+        for name, one in intruders.items()
+        if isinstance(one, BayesIntruder)
+        and one.helpers == "all"
+        and not parts[name].why
+        and counts[name].whole_squares(parts[name].sample) > MATCHED_CELLS
+    ]
+    for name, part in parts.items():
+        own = intruders[name]
+        if part.why and ceilings and isinstance(own, BayesIntruder) and own.prior is None and not own.helpers:
+            parts[name] = replace(part, why="", seconds=0.0, bounded_by=ceilings[0])
+    return parts
 
 
 def rehearsing(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
@@ -301,12 +354,13 @@ def _on(attack: Any, part: Part) -> Any:
     """Return the attack on as many targets as his part says."""
     if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
         return attack
-    return on_targets(attack, part.sample, part.blocks)
+    return on_targets(attack, part.sample, part)
 
 
-def on_targets(attack: Any, sample: int, blocks: tuple[str, ...]) -> Any:
-    """Return the attack on a sample of its targets, in whole blocks or one by one."""
-    return replace(attack, targets=WholeBlocks(sample, blocks) if blocks else Sample(sample))
+def on_targets(attack: Any, sample: int, part: Part) -> Any:
+    """Return the attack on a sample of its targets, in some blocks or one by one."""
+    chosen = ClusterSample(sample, part.blocks, part.most_of_one) if part.blocks else Sample(sample)
+    return replace(attack, targets=chosen)
 
 
 def _searched(
@@ -322,7 +376,10 @@ def _searched(
     able = [
         part
         for part in budget.parts
-        if part.name in held and not part.why and not isinstance(intruders[part.name], Fingerprint)
+        if part.name in held
+        and not part.why
+        and not part.bounded_by
+        and not isinstance(intruders[part.name], Fingerprint)
     ]
     able.sort(key=lambda part: (_strength(intruders[part.name]), part.seconds))
     replicates, confirmations = _draws(own, able[:1], intruders, counts, mask, seconds)

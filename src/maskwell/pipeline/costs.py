@@ -15,6 +15,7 @@ import numpy as np
 from ..attacks import BayesIntruder, Linkage, NearestRecord
 from ..attacks.bayes.helped.matchings import MATCHED_CELLS
 from ..attacks.bayes.large.scaled import LEAST_PAIRS
+from ..attacks.cluster_sample import steps_to
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
@@ -27,9 +28,13 @@ UNTOLD, UNTOLD_MIXED = (
     1.5e-7,
     3e-6,
 )  # without the card: over the nodes of a quadrature; for laws with more unknowns
-PRUNED = 0.02  # of the pairs that a law with few fields weighs in large blocks: the others weigh nothing (see `eps`)
+PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
-ASSIGNED_PAIR = 1.3e-7  # one-to-one in a block: rounds over all pairs, or their tiles
+ASSIGNED_PAIR, WEIGHED_AGAIN = (
+    1.3e-7,
+    4e-7,
+)  # one-to-one in a block: by trees or a matrix, or weighed in each round
+ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
 COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
 BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
 EM_CELL = 2e-9  # a pattern and a field in one step of EM
@@ -45,14 +50,16 @@ AUDIT_START = 0.3  # the audit of anything
 class Counts:
     """How many targets and released records each block has, and how many fields are compared.
 
-    `normal` says that all their noise is normal, so that trees find who is near; `whole_blocks` that samples are.
+    `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Of a `cluster` sample at most so
+    many targets are drawn of one block.
     """
 
     targets: Ints
     records: Ints
     fields: int
     normal: bool = False
-    whole_blocks: bool = False
+    by_trees: bool = False
+    cluster: int | None = None
 
     @property
     def total(self) -> int:
@@ -64,8 +71,9 @@ class Counts:
         share = self.targets / max(self.total, 1)
         if sample is None or sample >= self.total:
             return np.asarray(self.targets > 0, dtype=np.float64)
-        if self.whole_blocks:
-            return np.where(self.targets > 0, sample / self.total, 0.0)
+        if self.cluster is not None:
+            lengths, step = steps_to(self.targets, sample, self.cluster)
+            return np.minimum(lengths / step, 1.0)
         return np.asarray(1.0 - (1.0 - share) ** sample)
 
     def pairs(self, sample: int | None) -> float:
@@ -76,7 +84,7 @@ class Counts:
     def squares(self, sample: int | None) -> float:
         """Return how many pairs of records there are in the blocks of the targets, but for those that are pruned."""
         squares = self.records.astype(np.float64) ** 2
-        if self.fields <= FEW_FIELDS:
+        if self.by_trees and self.fields <= FEW_FIELDS:
             all_weighed = np.minimum(squares, float(LARGE_BLOCK) ** 2)
             squares = all_weighed + PRUNED * (squares - all_weighed)
         return float((self.seen(sample) * squares).sum())
@@ -84,6 +92,13 @@ class Counts:
     def whole_squares(self, sample: int | None) -> float:
         """Return how many pairs of records there are in the blocks of the targets."""
         return float((self.seen(sample) * self.records.astype(np.float64) ** 2).sum())
+
+    def assignment_seconds(self, sample: int | None) -> float:
+        """Return what one-to-one links cost in the blocks of the targets beside the weights of pairs."""
+        small, large = (ASSIGNED_PAIR, ASSIGNED_LARGE) if self.by_trees else (ASSIGNED_PAIR, WEIGHED_AGAIN)
+        squares = self.records.astype(np.float64) ** 2
+        each = np.where(self.records > (LARGE_BLOCK if self.by_trees else IN_MATRIX), large, small)
+        return float((self.seen(sample) * squares * each).sum())
 
 
 def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
@@ -106,12 +121,12 @@ def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) ->
     competing = bool(plan.helpers) or plan.assignment == "one-to-one"  # then whole blocks are looked at
     squares = counts.squares(sample)
     sought = squares if competing else counts.pairs(sample)
-    by_trees = counts.normal and counts.whole_squares(sample) >= LEAST_PAIRS
+    by_trees = counts.by_trees and counts.whole_squares(sample) >= LEAST_PAIRS
     each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
     weighed = (squares + sought) * each
     if plan.helpers:
         return weighed + _company_seconds(counts, sample)
-    return weighed + (counts.whole_squares(sample) * ASSIGNED_PAIR if competing else 0.0)
+    return weighed + (counts.assignment_seconds(sample) if competing else 0.0)
 
 
 def _company_seconds(counts: Counts, sample: int | None) -> float:

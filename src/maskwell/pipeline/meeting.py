@@ -36,6 +36,9 @@ LEFT_TO_OTHERS = 0.65  # of the tolerance, for a nearest record where a Bayesian
 FURTHER = 1.2  # times what is still too much: a swap against one intruder helps a little less against another
 
 
+BOUNDED = "not tried himself: nobody who knows the law expects to find more than {} does, whose bound stands for him"
+
+
 @dataclass(frozen=True)
 class Situation:
     """A plan with its data: what is masked, by which key, who attacks it, and who judges."""
@@ -60,11 +63,20 @@ class Situation:
             return apply(mask, self.table, key=self.key, earlier=self.earlier, progress=step)
 
     def attacked(self, masking: Masking, stage: str = "attack", only: tuple[str, ...] | None = None) -> Risks:
-        """Attack by all intruders, or by some."""
-        plans = {name: plan for name, plan in self.intruders.items() if only is None or name in only}
+        """Attack by all intruders, or by some; what one finds who takes too long is bounded by another."""
+        bounds = {} if self.budget is None else self.budget.bounds
+        wanted = {name for name in self.intruders if only is None or name in only}
+        run = {bounds.get(name, name) for name in wanted}
+        plans = {name: plan for name, plan in self.intruders.items() if name in run}
         with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
-            return attacked(plans, masking, step, self.untried)
+            found = attacked(plans, masking, step, self.untried)
+        bounded = {
+            name: replace(found[by], notes=(BOUNDED.format(by), *found[by].notes))
+            for name, by in bounds.items()
+            if name in wanted and by in found
+        }
+        return _joined(self, found, Risks(bounded, {}))
 
     @property
     def may_swap(self) -> bool:

@@ -82,9 +82,7 @@ def searchers(case: Situation) -> dict[str, Any]:
     for name, plan in held.items():
         part = case.budget.part(name)
         if part.searched is not None:
-            found[name] = (
-                plan if part.searched >= part.sample else on_targets(plan, part.searched, part.blocks)
-            )
+            found[name] = plan if part.searched >= part.sample else on_targets(plan, part.searched, part)
     return found
 
 

@@ -134,16 +134,18 @@ def _quick(
     if odds is None:
         return None
     best, log_weights, neglected = odds.best()
-    said = f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"
+    said = [f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"]
+    if odds.rounding:
+        said.append(f"units taken for noise: densities are right to {odds.rounding:.1%} within 4 sds")
     if plan.assignment == "one-to-one":
         from .large.assigned import one_to_one
 
         links = one_to_one(odds, best, log_weights)
         return Answer(
             odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap
-        ), [said]
+        ), said
     tied = partial(odds.is_tied, best)
-    return Answer(odds, best, tied, odds.probability(best, log_weights)), [said]
+    return Answer(odds, best, tied, odds.probability(best, log_weights)), said
 
 
 def _change(before: Floats, now: Floats) -> float:

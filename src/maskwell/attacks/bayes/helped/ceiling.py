@@ -25,6 +25,7 @@ import numpy as np
 from ....masking import Masking
 from ....schema import OPEN
 from ....table import Floats
+from ...cluster_sample import ClusterSample, ratio_variance
 from ...contract import NOBODY, Bools, Ints, Marked
 from ...one_to_one import nearest_points, points_together
 from ...pairwise import is_lowered, laws_on
@@ -107,7 +108,7 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
         values.append(seen[key].more)
     alone = place.alone[sought]
     mean = float(np.mean(alone) + np.mean(values))
-    luck = alone.std() / np.sqrt(len(alone)) if isinstance(plan.targets, Sample) else 0.0
+    luck = _luck(plan.targets, alone, place.blocks[sought])
     reach = float(np.hypot(_reach(np.array(values)), NORMAL * luck))
     return Ceiling(
         mean,
@@ -120,6 +121,17 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
         all(one.is_converged for one in seen.values()),
         place.pairing.share > 0,
     )
+
+
+def _luck(chosen: Any, alone: Floats, blocks: Ints) -> float:
+    """Return the sd of a mean over targets for which these were drawn, one by one or many of a block."""
+    if isinstance(chosen, Sample):
+        return float(alone.std() / np.sqrt(len(alone)))
+    if not isinstance(chosen, ClusterSample):
+        return 0.0
+    _, place = np.unique(blocks, return_inverse=True)
+    n, total = np.bincount(place).astype(np.float64), np.bincount(place, alone)
+    return float(np.sqrt(ratio_variance(n, total)))
 
 
 def _reach(values: Floats) -> float:
