@@ -18,7 +18,7 @@ NAMES, KEY = ("A", "B", "C"), frozenset({"key"})
 UNSEEN = "candidates left unseen"
 
 
-def table_of(count, gaps=0.05, seed=1, round_to=None):
+def table_of(count, gaps=0.05, seed=1, round_to=None, units=(None, None, None)):
     rng = np.random.default_rng(seed)
     values = rng.multivariate_normal(np.zeros(3), [[1, 0.5, 0], [0.5, 1, 0.3], [0, 0.3, 1]], count)
     values = values * [1.0, 50.0, 2000.0]
@@ -27,7 +27,7 @@ def table_of(count, gaps=0.05, seed=1, round_to=None):
     values[rng.random(values.shape) < gaps] = np.nan
     columns = {name: pa.array(column, from_pandas=True) for name, column in zip(NAMES, values.T, strict=True)}
     groups = pa.array(rng.integers(0, 3, count).astype(str))
-    described = [Column(name, "continuous", KEY) for name in NAMES]
+    described = [Column(name, "continuous", KEY, unit=unit) for name, unit in zip(NAMES, units, strict=True)]
     schema = Schema((*described, Column("G", "category", frozenset({"block"}), categories=("0", "1", "2"))))
     return Table.from_frame(pa.table(columns | {"G": groups}), schema)
 
@@ -96,3 +96,52 @@ def test_other_laws_look_at_all_pairs(mask, monkeypatch):
     monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
     risk = mw.attack(mw.BayesIntruder(match_blocks=()), masked(mask, table_of(60, gaps=0)))
     assert not any(note.startswith(UNSEEN) for note in risk.notes)
+
+
+UNITS = (1.0, 10.0, 500.0)  # of sds 1, 50 and 2,000: the first is coarse
+
+
+def rounded_table(count):
+    """Return amounts of which the first leaves in whole numbers of its sd."""
+    return table_of(count, gaps=0.0, seed=3, round_to=UNITS, units=UNITS)
+
+
+@pytest.mark.parametrize("assignment", ["best", "one-to-one"])
+@pytest.mark.parametrize("ratio", [0.55, 1.0, 3.0])
+def test_coarse_units_are_taken_for_noise_and_rates_stay_as_they_are(assignment, ratio, monkeypatch):
+    """By exact cells, and by Sheppard's normal ones: the same rate, but for a thousandth and a few records."""
+    masking = masked(mw.CorrelatedNoise(NAMES, sd_ratio=ratio), rounded_table(1_500))
+    plan = mw.BayesIntruder(assignment=assignment)
+    law = scaled.laws_on(masking.release.card, NAMES)[0]
+    assert scaled.coarse_units(law)
+    assert scaled.is_searched_by_trees(law)
+    exact = mw.attack(plan, masking)
+    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    quick = mw.attack(plan, masking)
+    assert any(note.startswith("units taken for noise") for note in quick.notes)
+    assert abs(quick.rate - exact.rate) < 0.001 + 4 / 1_500
+
+
+def test_sheppards_density_is_as_near_as_it_is_said(monkeypatch):
+    """The density of noise and a uniform part of a unit, against the normal one with u^2 / 12 more variance."""
+    from scipy.stats import norm
+
+    for unit in (0.5, 1.0, 2.0):
+        law = masked(
+            mw.IndependentNoise(("A",), variance=1.0 / unit**2), rounded_table(50)
+        ).release.card.laws[0]
+        sd, wide = law.noise.sds[0], scaled.without_units(law).noise.sds[0]
+        apart = np.linspace(0, 2 * wide, 50)
+        exact = norm.cdf((apart + 0.5) / sd) - norm.cdf((apart - 0.5) / sd)
+        off = np.abs(norm.pdf(apart, scale=wide) / exact - 1).max()
+        assert off < 1.3 * scaled.rounding_error(law)  # the next terms of the series
+
+
+def test_units_are_left_to_exact_cells_where_they_are_too_coarse_or_not_alike():
+    table = rounded_table(50)
+    weak = masked(mw.IndependentNoise(("A",), variance=0.16), table).release.card.laws[0]
+    clamped = masked(mw.IndependentNoise(("A",), variance=1.0, limits=(-2, 2)), table).release.card.laws[0]
+    for law in (weak, clamped):
+        assert not scaled.coarse_units(law)
+        assert not scaled.is_searched_by_trees(law)
+        assert scaled.without_units(law) is law

@@ -61,7 +61,7 @@ class Risk:
     took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
     the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
-    are a sample, of whole blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
+    are a sample, of some blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
     total score that is larger by more.
     `ceiling` bounds what anybody can expect to find, where blocks are too large for all matchings: the interval then
     reaches to its upper end.
@@ -206,7 +206,7 @@ class Risk:
         )
         if self.interval is not None and self.ceiling is None:
             low, high = self.interval
-            what = "a sample" if self.effective is None else "those of whole blocks, drawn"
+            what = "a sample" if self.effective is None else "a sample of blocks"
             lines.append(
                 f"  the targets are {what}: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
             )

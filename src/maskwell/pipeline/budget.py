@@ -113,6 +113,12 @@ class Budget:
         """Return the part of an intruder."""
         return next(part for part in self.parts if part.name == name)
 
+    def after_search(self, before: Budget) -> Budget:
+        """Return this budget of attacks with the search for noise that was made by another."""
+        parts = tuple(replace(part, searched=before.part(part.name).searched) for part in self.parts)
+        names = ("replicates", "confirmations", "search_records")
+        return replace(self, parts=parts, **{name: getattr(before, name) for name in names})
+
     @property
     def bounds(self) -> dict[str, str]:
         """By whom those are bounded who are not tried themselves."""
@@ -149,6 +155,12 @@ def _figures(part: Part) -> dict[str, Any]:
     out = asdict(part)
     del out["name"]
     return out | {"seconds": round(part.seconds, 3)}
+
+
+def costs_alike(one: NoiseCard, other: NoiseCard) -> bool:
+    """Whether attacks cost the same by two cards of the same columns: by the same means of search."""
+    kinds = [[(is_plain(law), is_searched_by_trees(law)) for law in card.laws] for card in (one, other)]
+    return kinds[0] == kinds[1]
 
 
 def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:

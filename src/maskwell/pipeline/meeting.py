@@ -56,6 +56,9 @@ class Situation:
     untried: Mapping[str, str] = field(default_factory=dict, repr=False)
     keeps_key: bool = False
     part: Table | None = field(default=None, repr=False)
+    on_all: Mapping[str, Any] = field(
+        default_factory=dict, repr=False
+    )  # the intruders before any sample is drawn
 
     def drawn(self, mask: Any) -> Masking:
         """Mask by the one key of this release: the same words at every scale."""

@@ -15,7 +15,7 @@ from ..errors import BadPlan, MaskwellWarning
 from ..io.spreadsheets import formula_warning
 from ..keystream import Key
 from ..plan import ReleasePlan
-from .budget import budgeted
+from .budget import budgeted, costs_alike
 from .classes import Coded
 from .intruders import card_risk, intruders_of, named_intruders
 from .judging import Judge
@@ -139,7 +139,8 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
             raise BadPlan("the tolerance is about no intruder of the plan: name some in [tolerance]")
         check_swap(plan, named_intruders(plan), table, card)
         part = None if plan.calibrate is None else search_part(coded.table, coded.attacks(intruders), card)
-        intruders, budget = budgeted(plan, intruders, coded, card, judge.held, part)
+        on_all = intruders
+        intruders, budget = budgeted(plan, on_all, coded, card, judge.held, part)
         untried = {part.name: part.why for part in budget.parts if part.why}
         if not is_refused_anyway(plan, judge, intruders, coded, card):
             untried |= not_possible(intruders, table, card)
@@ -148,9 +149,37 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     if keeps_key:
         key, mind = key_of(plan, table)
     case = Situation(
-        plan, table, mask, coded, intruders, judge, key, earlier, stages, budget, untried, keeps_key, part
+        plan,
+        table,
+        mask,
+        coded,
+        intruders,
+        judge,
+        key,
+        earlier,
+        stages,
+        budget,
+        untried,
+        keeps_key,
+        part,
+        on_all,
     )
     return case, mind
+
+
+def _with_found_noise(case: Situation, mask: Any) -> Situation:
+    """Share the budget out anew where the noise that was found costs attacks more or less than that of the plan.
+
+    Weaker noise may leave units too coarse for trees, stronger noise the other way round.
+    """
+    planned, found = (one.card(case.table) for one in (case.mask, mask))
+    if case.budget is None or costs_alike(planned, found):
+        return case
+    intruders, budget = budgeted(case.plan, case.on_all, case.coded, found, case.judge.held, case.part)
+    budget = budget.after_search(case.budget)
+    slow = {part.name: part.why for part in budget.parts if part.why}
+    impossible = {name: why for name, why in case.untried.items() if not case.budget.part(name).why}
+    return replace(case, intruders=intruders, budget=budget, untried={**slow, **impossible})
 
 
 def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
@@ -164,6 +193,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         return replace(refused, advice=_advice_at_once(case, refused)) if advise else refused
     calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
+    case = _with_found_noise(case, mask)
     found = meet(case, mask)
     masking = found.masking
     with case.stages.stage("compare"):

@@ -136,7 +136,7 @@ def _quick(
     best, log_weights, neglected = odds.best()
     said = [f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"]
     if odds.rounding:
-        said.append(f"units taken for noise: densities are right to {odds.rounding:.1%} within 4 sds")
+        said.append(f"units taken for noise: densities are right to {odds.rounding:.1%} within 2 sds")
     if plan.assignment == "one-to-one":
         from .large.assigned import one_to_one
 

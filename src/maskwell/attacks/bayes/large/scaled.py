@@ -30,8 +30,10 @@ from .pruned import Pruning, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
-COARSE = 0.65  # of the noise's sd: the largest unit that is taken for more variance, and off by 1% at 4 sds
-AT_FOUR_SDS = (4**4 - 6 * 4**2 + 3) / 2880  # what a share is off by there, in fourth powers of unit by sd
+COARSE = (
+    2.0  # of the noise's sd: up to there rates differ by less than 0.001 from those by exact cells (tests)
+)
+AT_TWO_SDS = 5 / 2880  # what a share is off by there and nearer, in fourth powers of unit by sd
 RANKS = 10  # the place of the right record is counted up to here
 
 
@@ -54,7 +56,7 @@ class Part:
 class Scaled:
     """The scores of all pairs by parts; `place` tells where a known and a released record stand in their parts.
 
-    Units that were taken for noise put densities off by at most a share of `rounding` within 4 sds of their centres.
+    Units that were taken for noise put densities off by at most a share of `rounding` within 2 sds of their centres.
     """
 
     ground: Ground
@@ -198,9 +200,9 @@ def coarse_units(law: Additive) -> dict[int, float]:
 
 
 def rounding_error(law: Additive) -> float:
-    """Return by what share Sheppard's normal density is off at 4 sds, added up over the columns."""
+    """Return by what share Sheppard's normal density is off within 2 sds, added up over the columns."""
     sds = law.noise.resolution
-    return AT_FOUR_SDS * sum((unit / float(sds[j])) ** 4 for j, unit in coarse_units(law).items())
+    return AT_TWO_SDS * sum((unit / float(sds[j])) ** 4 for j, unit in coarse_units(law).items())
 
 
 def without_units(law: Additive) -> Additive:
