@@ -13,9 +13,9 @@ from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord,
 from maskwell.attacks.latent import EM
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, counts_of, sample_within
+from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, costs_alike, counts_of, sample_within
 from maskwell.pipeline.classes import Coded
-from maskwell.pipeline.costs import BOUNDED, Counts, attack_seconds
+from maskwell.pipeline.costs import BOUNDED, RECTANGLE, Counts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.pipeline.search_part import search_part
 from maskwell.plan import ReleasePlan
@@ -203,3 +203,59 @@ def test_who_finds_most_takes_part_in_the_search_first(folder: Path) -> None:
     _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
     assert budget.part("knows the law").searched is not None
     assert budget.part("Winkler's matcher").searched is None
+
+
+def test_a_bound_on_the_ceiling_stands_for_who_takes_too_long(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One-to-one links too dear, and blocks above what the ceiling matches: he is judged by its upper end."""
+    monkeypatch.setattr("maskwell.pipeline.costs.ASSIGNED_PAIR", 1e3)
+    monkeypatch.setattr("maskwell.attacks.bayes.helped.together.MATCHED_CELLS", 0)
+    for room in ("budget", "costs"):
+        monkeypatch.setattr(f"maskwell.pipeline.{room}.MATCHED_CELLS", 0)
+    outcome = release(plan_in(folder, intruders=[]), key=KEY, advise=False)
+    assert outcome.budget is not None
+    assert outcome.budget.bounds == {"knows the law, one-to-one": "the ceiling"}
+    his, ceiling = (outcome.after[name] for name in ("knows the law, one-to-one", "the ceiling"))
+    assert his.ceiling is not None
+    assert his.interval == ceiling.interval
+    assert "not tried himself" in his.notes[0]
+    assert any("the bound on the ceiling stands for him" in note for note in outcome.notes)
+    assert not any("one-to-one is held to the tolerance and" in one for one in outcome.not_judged)
+
+
+def test_a_swap_leaves_nobody_to_the_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("maskwell.pipeline.costs.ASSIGNED_PAIR", 1e3)
+    for room in ("budget", "costs"):
+        monkeypatch.setattr(f"maskwell.pipeline.{room}.MATCHED_CELLS", 0)
+    plan = plan_in(folder, intruders=[], swap={})
+    table = table_of(plan)
+    mask = plan.mask(table.schema)
+    own = intruders_of(plan, table, mask.card(table))
+    _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+    assert not budget.bounds
+    assert budget.part("knows the law, one-to-one").why
+
+
+def test_records_at_several_limits_of_correlated_noise_cost_integrals() -> None:
+    table, names = homes(), ("X", "Y")
+    noise = mw.CorrelatedNoise(names, r0=0.5)
+    assert counts_of(BayesIntruder(), table, noise.card(table)).at_limits is None  # by trees
+    values = [np.sort(table.floats(name)) for name in names]
+    coded = mw.Chain((noise, mw.Coding(names, top=tuple(float(one[-40]) for one in values)))).card(table)
+    few = counts_of(BayesIntruder(), table, coded)
+    assert few.at_limits is not None
+    assert few.at_limits.sum() == 0  # two columns are no integral
+    one = Counts(np.array([500]), np.array([500]), 4, at_limits=np.array([20]))
+    free = Counts(np.array([500]), np.array([500]), 4)
+    apart = attack_seconds(BayesIntruder(), one, None) - attack_seconds(BayesIntruder(), free, None)
+    assert apart == pytest.approx(20 * 500 * RECTANGLE)
+
+
+def test_the_budget_is_shared_out_anew_where_the_noise_found_costs_another_search() -> None:
+    table = homes()
+    strong, weak = (mw.CorrelatedNoise(("X", "Y"), r0=r0).card(table) for r0 in (0.5, 0.99))
+    assert costs_alike(strong, strong)
+    assert costs_alike(strong, weak) == (
+        counts_of(BayesIntruder(), table, strong).by_trees == counts_of(BayesIntruder(), table, weak).by_trees
+    )

@@ -8,7 +8,7 @@ part in its search, and are tried on the release itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
 from ..checks.evidence import LARGEST
 from ..checks.linked import is_informed
+from ..laws import Additive
 from ..tolerances import MaxRate
 from .classes import AS_IT_WAS
 from .costs import Counts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
@@ -32,7 +33,7 @@ from .intruders import BY_THE_CARD
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import CalibratePlan, ReleasePlan
-    from ..table import Table
+    from ..table import Floats, Table
     from .classes import Coded
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
@@ -57,6 +58,7 @@ SCALES, CONFIRMED = (
 LEAST_REPLICATES, LEAST_CONFIRMATIONS = 3, 5
 SWAP_ATTACKS = 12  # that a swap makes on its way, on average
 EM_SHARE = 0.5  # of an intruder's share, for the steps of EM
+RECTANGLES = 3  # values at limits from which on correlated noise is integrated numerically
 LEAST_STEPS = 100  # of EM
 
 
@@ -180,7 +182,30 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     sure = set(sure_columns(card, schema, card.masked))
     laws = [law for law in card.laws if not set(law.columns) <= sure]
     normal, by_trees = (all(map(rule, laws)) for rule in (is_plain, is_searched_by_trees))
-    return Counts(*every, max(fields, 1), normal, by_trees)
+    held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
+    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held)
+
+
+def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
+    """Return 1 for records of whose values three or more lie at or beyond the codes or limits of correlated noise."""
+    most = np.zeros(len(table), np.int64)
+    for law in laws:
+        if isinstance(law, Additive) and len(law.columns) >= RECTANGLES and np.any(_off_diagonal(law)):
+            beyond = np.zeros(len(table), np.int64)
+            for name, outlet in zip(law.columns, law.outlets, strict=True):
+                low, high = (
+                    end if end is not None else side * np.inf
+                    for end, side in zip((outlet.low, outlet.high), (-1, 1), strict=True)
+                )
+                values = table.floats(name)
+                beyond += (values <= low) | (values >= high)
+            most = np.maximum(most, beyond)
+    return np.asarray(most >= RECTANGLES, np.float64)
+
+
+def _off_diagonal(law: Additive) -> Floats:
+    covariance = law.noise.covariance
+    return np.asarray(covariance - np.diag(np.diag(covariance)))
 
 
 def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:

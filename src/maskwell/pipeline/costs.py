@@ -35,6 +35,9 @@ ASSIGNED_PAIR, WEIGHED_AGAIN = (
     4e-7,
 )  # one-to-one in a block: by trees or a matrix, or weighed in each round
 ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
+RECTANGLE = (
+    1e-3  # a pair with three or more values at codes or limits of correlated noise: an integral by itself
+)
 COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
 BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
 EM_CELL = 2e-9  # a pattern and a field in one step of EM
@@ -51,7 +54,8 @@ class Counts:
     """How many targets and released records each block has, and how many fields are compared.
 
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Of a `cluster` sample at most so
-    many targets are drawn of one block.
+    many targets are drawn of one block. `at_limits` counts the records of each block that three or more codes or
+    limits of correlated noise hold.
     """
 
     targets: Ints
@@ -60,6 +64,7 @@ class Counts:
     normal: bool = False
     by_trees: bool = False
     cluster: int | None = None
+    at_limits: Ints | None = None
 
     @property
     def total(self) -> int:
@@ -93,6 +98,12 @@ class Counts:
         """Return how many pairs of records there are in the blocks of the targets."""
         return float((self.seen(sample) * self.records.astype(np.float64) ** 2).sum())
 
+    def rectangle_seconds(self, sample: int | None) -> float:
+        """Return what the records at several limits cost in the blocks of the targets: each with all true ones."""
+        if self.at_limits is None:
+            return 0.0
+        return RECTANGLE * float((self.seen(sample) * self.at_limits * self.records).sum())
+
     def assignment_seconds(self, sample: int | None) -> float:
         """Return what one-to-one links cost in the blocks of the targets beside the weights of pairs."""
         small, large = (ASSIGNED_PAIR, ASSIGNED_LARGE) if self.by_trees else (ASSIGNED_PAIR, WEIGHED_AGAIN)
@@ -123,7 +134,7 @@ def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) ->
     sought = squares if competing else counts.pairs(sample)
     by_trees = counts.by_trees and counts.whole_squares(sample) >= LEAST_PAIRS
     each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
-    weighed = (squares + sought) * each
+    weighed = (squares + sought) * each + counts.rectangle_seconds(sample)
     if plan.helpers:
         return weighed + _company_seconds(counts, sample)
     return weighed + (counts.assignment_seconds(sample) if competing else 0.0)

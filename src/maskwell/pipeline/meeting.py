@@ -74,12 +74,9 @@ class Situation:
         with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
             found = attacked(plans, masking, step, self.untried)
-        bounded = {
-            name: replace(found[by], notes=(BOUNDED.format(by), *found[by].notes))
-            for name, by in bounds.items()
-            if name in wanted and by in found
-        }
-        return _joined(self, found, Risks(bounded, {}))
+        return _joined(
+            self, found, _bounded(found, {name: by for name, by in bounds.items() if name in wanted})
+        )
 
     @property
     def may_swap(self) -> bool:
@@ -141,6 +138,17 @@ def _attacked_first(case: Situation, masking: Masking, attempts: list[Attempt]) 
     if not others or (not case.judge.met(first) and case.plan.swap is None):
         return first
     return _joined(case, first, case.attacked(masking, only=others))
+
+
+def _bounded(risks: Risks, bounds: Mapping[str, str]) -> Risks:
+    """Return for those who take too long what bounds them; who is bounded by no more than one draw was not tried."""
+    able = {name: by for name, by in bounds.items() if by in risks and risks[by].ceiling is not None}
+    found = {
+        name: replace(risks[by], notes=(BOUNDED.format(by), *risks[by].notes)) for name, by in able.items()
+    }
+    return Risks(
+        found, {name: f"{by} gave no bound for him" for name, by in bounds.items() if name not in able}
+    )
 
 
 def _joined(case: Situation, *some: Risks) -> Risks:

@@ -130,7 +130,7 @@ def _luck(chosen: Any, alone: Floats, blocks: Ints) -> float:
     if not isinstance(chosen, ClusterSample):
         return 0.0
     _, place = np.unique(blocks, return_inverse=True)
-    n, total = np.bincount(place).astype(np.float64), np.bincount(place, alone)
+    n, total = (np.asarray(np.bincount(place, one), np.float64) for one in (np.ones(len(alone)), alone))
     return float(np.sqrt(ratio_variance(n, total)))
 
 
