@@ -110,11 +110,12 @@ def rounded_table(count):
 @pytest.mark.parametrize("ratio", [0.55, 1.0, 3.0])
 def test_coarse_units_are_taken_for_noise_and_rates_stay_as_they_are(assignment, ratio, monkeypatch):
     """By exact cells, and by Sheppard's normal ones: the same rate, but for a thousandth and a few records."""
-    masking = masked(mw.CorrelatedNoise(NAMES, sd_ratio=ratio), rounded_table(1_500))
+    table = rounded_table(1_500)
+    masking = masked(mw.CorrelatedNoise(NAMES, sd_ratio=ratio), table)
     plan = mw.BayesIntruder(assignment=assignment)
     law = scaled.laws_on(masking.release.card, NAMES)[0]
     assert scaled.coarse_units(law)
-    assert scaled.is_searched_by_trees(law)
+    assert scaled.is_searched_by_trees(law, table)
     exact = mw.attack(plan, masking)
     monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
     quick = mw.attack(plan, masking)
@@ -143,5 +144,19 @@ def test_units_are_left_to_exact_cells_where_they_are_too_coarse_or_not_alike():
     clamped = masked(mw.IndependentNoise(("A",), variance=1.0, limits=(-2, 2)), table).release.card.laws[0]
     for law in (weak, clamped):
         assert not scaled.coarse_units(law)
-        assert not scaled.is_searched_by_trees(law)
+        assert not scaled.is_searched_by_trees(law, table)
         assert scaled.without_units(law) is law
+
+
+@pytest.mark.parametrize("unit", [0.01, 1.0, 200.0])
+def test_whether_trees_are_taken_on_the_log_scale_is_known_before_any_noise(unit, monkeypatch):
+    rng = np.random.default_rng(4)
+    values = np.round(rng.lognormal(7, 0.5, 400) / unit) * unit + unit
+    schema = Schema((Column("A", "continuous", KEY, unit=unit),))
+    table = Table.from_frame(pa.table({"A": values}), schema)
+    masking = masked(mw.IndependentNoise("A", variance_ratio=0.5, transform="log"), table)
+    law = masking.release.card.laws[0]
+    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    notes = mw.attack(mw.BayesIntruder(), masking).notes
+    assert any(note.startswith(UNSEEN) for note in notes) == scaled.is_searched_by_trees(law, table)
+    assert scaled.is_searched_by_trees(law, table) == (unit < 100)

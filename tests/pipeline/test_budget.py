@@ -255,7 +255,7 @@ def test_records_at_several_limits_of_correlated_noise_cost_integrals() -> None:
 def test_the_budget_is_shared_out_anew_where_the_noise_found_costs_another_search() -> None:
     table = homes()
     strong, weak = (mw.CorrelatedNoise(("X", "Y"), r0=r0).card(table) for r0 in (0.5, 0.99))
-    assert costs_alike(strong, strong)
-    assert costs_alike(strong, weak) == (
+    assert costs_alike(table, strong, strong)
+    assert costs_alike(table, strong, weak) == (
         counts_of(BayesIntruder(), table, strong).by_trees == counts_of(BayesIntruder(), table, weak).by_trees
     )

@@ -159,9 +159,11 @@ def _figures(part: Part) -> dict[str, Any]:
     return out | {"seconds": round(part.seconds, 3)}
 
 
-def costs_alike(one: NoiseCard, other: NoiseCard) -> bool:
+def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
     """Whether attacks cost the same by two cards of the same columns: by the same means of search."""
-    kinds = [[(is_plain(law), is_searched_by_trees(law)) for law in card.laws] for card in (one, other)]
+    kinds = [
+        [(is_plain(law), is_searched_by_trees(law, table)) for law in card.laws] for card in (one, other)
+    ]
     return kinds[0] == kinds[1]
 
 
@@ -181,7 +183,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
     sure = set(sure_columns(card, schema, card.masked))
     laws = [law for law in card.laws if not set(law.columns) <= sure]
-    normal, by_trees = (all(map(rule, laws)) for rule in (is_plain, is_searched_by_trees))
+    normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
     held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
     return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held)
 

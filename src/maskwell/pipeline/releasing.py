@@ -173,7 +173,7 @@ def _with_found_noise(case: Situation, mask: Any) -> Situation:
     Weaker noise may leave units too coarse for trees, stronger noise the other way round.
     """
     planned, found = (one.card(case.table) for one in (case.mask, mask))
-    if case.budget is None or costs_alike(planned, found):
+    if case.budget is None or costs_alike(case.table, planned, found):
         return case
     intruders, budget = budgeted(case.plan, case.on_all, case.coded, found, case.judge.held, case.part)
     budget = budget.after_search(case.budget)

@@ -19,7 +19,7 @@ from ....laws.noise import standardised
 from ....laws.outlet import FINE, Outlet
 from ....masking import Release
 from ....schema import OPEN
-from ....table import Floats
+from ....table import Floats, Table
 from ...contract import NOBODY, Bools, Ints, Known
 from ...pairwise import Lowered, is_lowered, is_thick, laws_on, whitening
 from ...ranking import Best, lowest
@@ -34,6 +34,7 @@ COARSE = (
     2.0  # of the noise's sd: up to there rates differ by less than 0.001 from those by exact cells (tests)
 )
 AT_TWO_SDS = 5 / 2880  # what a share is off by there and nearer, in fourth powers of unit by sd
+FAR = 4.0  # sds
 RANKS = 10  # the place of the right record is counted up to here
 
 
@@ -219,19 +220,24 @@ def without_units(law: Additive) -> Additive:
     return replace(law, noise=Normal(tuple(sds.tolist()), rows), outlets=outlets)
 
 
-def is_searched_by_trees(law: Any) -> bool:
-    """Whether trees may be taken for a law: every value that leaves is a point, or Sheppard's normal cell."""
+def is_searched_by_trees(law: Any, truth: Table) -> bool:
+    """Whether trees may be taken for a law: every value that leaves is a point, or Sheppard's normal cell.
+
+    On the log scale that depends on the least value that leaves, which is taken for FAR sds below the least true one.
+    """
     if not is_plain(law):
         return False
-    sds = law.noise.resolution
-    return all(
-        outlet == Outlet(unit=outlet.unit, log_shift=outlet.log_shift)
-        and (
-            outlet.unit is None
-            or float(outlet.unit) <= (COARSE if outlet.log_shift is None else FINE) * sds[j]
-        )
-        for j, outlet in enumerate(law.outlets)
-    )
+    sds, marginal = law.noise.resolution, np.sqrt(np.diag(law.noise.covariance))
+    for j, (name, outlet) in enumerate(zip(law.columns, law.outlets, strict=True)):
+        if outlet != Outlet(unit=outlet.unit, log_shift=outlet.log_shift):
+            return False
+        largest = COARSE * sds[j]
+        if outlet.log_shift is not None:
+            least = float(np.nanmin(np.abs(truth.floats(name) + outlet.log_shift), initial=np.inf))
+            largest = FINE * sds[j] * least * np.exp(-FAR * marginal[j])
+        if outlet.unit is not None and float(outlet.unit) > largest:
+            return False
+    return True
 
 
 def _is_open_or_closed(one: Lowered) -> bool:
