@@ -147,6 +147,13 @@ def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[st
     return p, *said
 
 
+def tests_made(records: int) -> int:
+    """Return how many tests one release gets: figures of other tests do not go together with these."""
+    key = Key(np.random.default_rng(22).bytes(32))
+    made = battery(Evidence(MASKS["correlated, three columns"](file(records, 0), key)))
+    return made.ledger.tests
+
+
 def main() -> int:
     """Run all masks and print a line for each."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -156,6 +163,7 @@ def main() -> int:
     given = asked.parse_args()
     warnings.simplefilter("ignore")
     found, failed = dict[str, dict[str, Any]](), 0
+    size = {"seeds": given.seeds, "records": given.records, "tests": tests_made(given.records)}
     print(f"{'mask':<28}{'fail':>6}{'warn':>6}{'p < .05':>9}{'least p':>10}{'seconds':>9}")
     for name in given.masks or MASKS:
         start = time.process_time()
@@ -171,12 +179,12 @@ def main() -> int:
         print(f"{name:<28}{figures}{time.process_time() - start:>9.0f}", flush=True)
         for said in sorted({text for _, *both in results for texts in both for text in texts})[:5]:
             print(f"    {said}", flush=True)
-        _write({"seeds": given.seeds, "records": given.records}, found)
+        _write(size, found)
     return 1 if failed else 0
 
 
 def _write(size: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
-    """Put the figures of masks beside those of others that were run with as many seeds and records."""
+    """Put the figures of masks beside those of others that were run with as many seeds, records and tests."""
     before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     rows = {**before["masks"], **found} if before.get("size") == size else found
     ordered = {name: rows[name] for name in MASKS if name in rows}

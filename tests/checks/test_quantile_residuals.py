@@ -381,6 +381,50 @@ def _sizes_of_households(p: Plant) -> Masking:
     return p.with_noise("income", sizes * p.e("income"))
 
 
+def digit_sum(values: Floats) -> Floats:
+    """The sum of the decimal digits of whole numbers."""
+    return np.array([sum(map(int, str(int(value)))) for value in values])
+
+
+def _sign_by(of: Callable[[Plant], Any]) -> Callable[[Plant], Masking]:
+    """A plant whose noise is positive where a condition on the truth holds."""
+    return lambda p: p.with_noise("income", np.abs(p.e("income")) * np.where(of(p), 1, -1))
+
+
+def _size_by(of: Callable[[Plant], Any]) -> Callable[[Plant], Masking]:
+    """A plant whose noise has other sizes by the truth."""
+    return lambda p: p.with_noise("income", p.e("income") * of(p))
+
+
+def _little_in(records: Callable[[Plant], Any], share: float = 0.02) -> Callable[[Plant], Masking]:
+    """A plant that leaves some records with a part of their noise in every masked column."""
+
+    def planted(p: Plant) -> Masking:
+        small = np.ones(RECORDS)
+        small[records(p)] = share
+        return Plant(p.with_noise("income", p.e("income") * small)).with_noise("wealth", p.e("wealth") * small)
+
+    return planted
+
+
+def _size_by_rank_at_the_top(p: Plant) -> Masking:
+    x = rank(p.x("income"))
+    return p.with_noise("income", p.e("income") * np.where(x >= 0.95, 1.6 - 30 * (x - 0.95), 1.0))
+
+
+def _little_for_who_stands_alone(p: Plant) -> Masking:
+    x = p.x("income")
+    order = np.argsort(x)
+    gap = np.zeros(RECORDS)
+    gap[order[1:-1]] = x[order[2:]] - x[order[:-2]]
+    return p.with_noise("income", p.e("income") * np.where(gap > np.quantile(gap, 0.85), 0.5, 1.06))
+
+
+def _little_where_two_are_equal(p: Plant) -> Masking:
+    _, place, times = np.unique(p.x("income"), return_inverse=True, return_counts=True)
+    return p.with_noise("income", p.e("income") * np.where(times[place] > 1, 0.3, 1.0))
+
+
 SHARED, CARD, CLASS, DIGITS = "noise shared", "noise against the card", "noise by class", "digits"
 TRUE = "nearly true values"
 PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
@@ -475,6 +519,28 @@ PLANTS: dict[str, tuple[Callable[[Plant], Masking], set[str]]] = {
     "wave along a column": (_wave, {CLASS}),
     "larger at both ends": (_larger_at_both_ends, {CLASS}),
     "one size a household": (_sizes_of_households, {SHARED}),
+    "sign by the parity of the digit sum": (_sign_by(lambda p: digit_sum(p.x("income")) % 2), {CLASS}),
+    "size by the parity of the digit sum": (
+        _size_by(lambda p: np.where(digit_sum(p.x("income")) % 2, 0.5, 1.32)),
+        {CLASS},
+    ),
+    "sign by the value modulo 13": (_sign_by(lambda p: p.x("income") % 13 < 6), {CLASS}),
+    "size by the value modulo 13": (_size_by(lambda p: np.where(p.x("income") % 13 == 5, 0.05, 1)), {CLASS}),
+    "size by the value modulo 3": (
+        _size_by(lambda p: np.array([0.6, 1.0, 1.28])[p.x("income").astype(int) % 3]),
+        {CLASS},
+    ),
+    "sign by a dropped column modulo 11": (_sign_by(lambda p: p.x("tax") % 11 < 5), {CLASS}),
+    "sign by two parities": (_sign_by(lambda p: (p.x("income") + p.x("tax")) % 2), {CLASS}),
+    "sign by the ones of the binary value": (
+        _sign_by(lambda p: [bin(int(x)).count("1") % 2 for x in p.x("income")]),
+        {CLASS},
+    ),
+    "30 random records nearly true": (_little_in(lambda p: p.rng.choice(RECORDS, 30, False)), {CARD}),
+    "every 143rd record nearly true": (_little_in(lambda p: slice(5, None, 143)), {CLASS}),
+    "size by rank among the largest 5%": (_size_by_rank_at_the_top, {CLASS}),
+    "little noise for who stands alone": (_little_for_who_stands_alone, {CLASS}),
+    "little noise where two are equal": (_little_where_two_are_equal, {CLASS}),
 }
 
 
@@ -741,6 +807,25 @@ def test_a_file_without_a_card_is_said_not_to_be_tested() -> None:
     masking = sound()
     found = findings(replace(masking, card=replace(masking.card, laws=())))
     assert {one.verdict for one in found.values()} == {"not checked"}
+
+
+def test_what_is_said_has_the_p_value_that_is_shown() -> None:
+    """A large effect that chance explains stands in the ledger beside a small one that warns."""
+    plant = Plant(sound())
+    made = findings(plant.with_noise("income", plant.e("income") * np.where(plant.x("income") % 3, 1.0, 0.85)))
+    for one in made.values():
+        if one.verdict in ("warn", "fail"):
+            assert f"by the card that has a chance of {one.figure:.1g}" in one.said
+
+
+def test_leaks_by_position_are_found_in_stretches_of_a_large_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Position modulo a number goes on over the stretches that were not drawn."""
+    from maskwell.checks.quantile_residuals import large_files
+
+    masking = sound()
+    monkeypatch.setattr(large_files, "MOST_CELLS", 2_000 * len(masking.truth.names))
+    planted = _little_in(lambda p: slice(5, None, 83))(Plant(masking))
+    assert "by original position modulo 83: 5" in " ".join(findings(planted)[CLASS].figures)
 
 
 def test_an_effect_too_small_to_matter_does_not_fail() -> None:

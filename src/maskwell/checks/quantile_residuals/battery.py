@@ -8,7 +8,7 @@ import numpy as np
 
 from ...laws.chained import combined_of
 from ..evidence import Evidence
-from . import coincidences, digit_families, families, products, spectra
+from . import coincidences, digit_families, families, own_values, products, residue_families, spectra
 from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
@@ -26,6 +26,7 @@ from .truths import (
     ends_of,
     groupings,
     is_moved,
+    original_places,
     position,
     released_position,
     true_columns,
@@ -70,8 +71,7 @@ class Ground:
     def of(cls, evidence: Evidence, is_part: bool = False) -> Ground:
         """Read the truth file."""
         columns = true_columns(evidence)
-        places = np.arange(len(evidence.masking.truth), dtype=np.float64)
-        original = position(ORIGINAL, places)
+        original = position(ORIGINAL, original_places(evidence))
         ranks = Ranks.of((*columns, original))
         return cls(evidence, columns, original, tuple(crossed(columns)), ranks, is_part)
 
@@ -128,6 +128,7 @@ def _battery(whole: Evidence) -> Battery:
         _score_tests(ledger, ground, score)
     for score in scores:
         coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
+    _pair_sizes(ledger, independent)
     _between_tests(ledger, ground, scores, independent)
     coincidences.noise_of_columns(ledger, independent, cells)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
@@ -192,7 +193,7 @@ def _further(
     """Return the scores beside those of single columns: whitened ones, sizes, inclusion, given an earlier release."""
     plain = {id(score) for score in scores}
     further = [score for score in independent if id(score) not in plain]
-    size = record_size([score.values for score in independent])
+    size = record_size([score.values for score in independent]) if len(independent) > 1 else None
     if size is not None and np.count_nonzero(~np.isnan(size)) >= FEWEST:
         further.append(Score("whole records", size, is_size=True))
     inclusion = inclusion_scores(evidence)
@@ -201,6 +202,16 @@ def _further(
     for name, values in continued.scores.items():
         further.append(Score(f"{name} given the earlier release", values, name))
     return further
+
+
+def _pair_sizes(ledger: Ledger, independent: list[Score]) -> None:
+    """Count records whose noise is too small in two columns at once: of ten columns the others would hide them."""
+    pairs = [(one, other) for i, one in enumerate(independent) for other in independent[i + 1 :]]
+    for one, other in pairs[:MOST_PAIRS] if len(independent) > 2 else []:  # of two columns it is the whole record
+        size = record_size([one.values, other.values])
+        both = Score(f"{one.label} and {other.label} together", size, is_size=True)
+        if len(both.known) >= FEWEST:
+            families.tails(ledger, both)
 
 
 def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
@@ -219,15 +230,23 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
         families.trends(ledger, score, column)
         products.waves(ledger, score, column)
     _view_tests(ledger, ground, score, positions)
+    _order_tests(ledger, ground, score, positions)
+    for label, codes in groupings(ground.columns, positions):
+        families.groups(ledger, score, label, codes)
+
+
+def _order_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[TrueColumn, ...]) -> None:
+    """Compare neighbours by position and by every true column; at all distances where the order is its own."""
     own = ground.own(score.column)
-    orders = [*positions, *([own] if own is not None else [])]
-    if score.is_size:
-        orders += [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
+    ordered = [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
+    orders = [*positions, *([own] if own is not None else []), *(ordered if score.is_size else [])]
     for order in orders:
         families.neighbours(ledger, score, order)
         spectra.succession(ledger, score, order)
-    for label, codes in groupings(ground.columns, positions):
-        families.groups(ledger, score, label, codes)
+    others = [one for one in ordered if one is not own and not score.is_size]
+    for one in (score, size_view(score)):
+        for order in others:
+            families.neighbours(ledger, one, order, lags=False)
 
 
 def _shape_tests(ledger: Ledger, score: Score) -> None:
@@ -246,8 +265,14 @@ def _view_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[T
     for one in (size, *(fine_view(score, parts) for parts in PARTS)):
         families.bins(ledger, one)
         _classes_and_trends(ledger, one, (*ground.columns, *positions))
+    own = ground.own(score.column)
+    if own is not None:
+        own_values.own_values(ledger, (score, size), own)
+    residue_families.residues(ledger, (score, size), ground.columns, score.column)
     for order in positions:
         families.neighbours(ledger, size, order)
+        for one in (score, size):
+            residue_families.every_so_many(ledger, one, order)
     for label, codes in groupings(ground.columns, positions):
         families.groups(ledger, size, label, codes)
 

@@ -77,9 +77,10 @@ def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool 
     lines = list(ledger.of(families, digits))
     if not lines:
         return Measured(1.0, f"no sign of {what} in {tests:,} tests", surely=1.0)
-    worst = lines[0]
-    p = min(ledger.adjusted(line) for line in lines)
     surely = min((ledger.adjusted(line) for line in lines if line.fails), default=1.0)
+    # Lines that fail come first; where none of them is sure enough, the least p-value of all is what warns.
+    worst = lines[0] if surely < FAIL_P else min(lines, key=ledger.adjusted)
+    p = min(ledger.adjusted(line) for line in lines)
     figures = {_label(line): ledger.adjusted(line) for line in lines[:MOST_SHOWN]}
     if p >= WARN_P:
         said = f"no sign of {what} in {tests:,} tests: the least p-value is {p:.2g}, adjusted for all of them"
@@ -173,7 +174,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "noise by class",
-        ("classes", "trends", "trends in classes", "products", "coincidences"),
+        ("own values", "classes", "residues", "trends", "trends in classes", "products", "coincidences"),
         "noise that depends on who the record is",
         f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
         digits=False,

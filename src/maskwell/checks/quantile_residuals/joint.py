@@ -156,12 +156,10 @@ def _conditional(lower: Floats, upper: Floats, uniform: Floats, parts: Component
     return scores
 
 
-def record_size(scores: Sequence[Floats]) -> Floats | None:
-    """Return the normal score of the sum of squares of each record's independent scores."""
+def record_size(scores: Sequence[Floats]) -> Floats:
+    """Return the normal score of the sum of squares of each record's independent scores, two of them at least."""
     from scipy.special import chdtr, chdtrc
 
-    if len(scores) < 2:
-        return None
     total, count = np.zeros(len(scores[0])), np.zeros(len(scores[0]))
     for one in scores:
         known: Bools = ~np.isnan(one)

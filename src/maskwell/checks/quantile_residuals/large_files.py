@@ -13,7 +13,7 @@ import numpy as np
 
 from ..evidence import Evidence
 from .cells import Integers, unmoved
-from .truths import PLACES, released_places
+from .truths import ORIGINAL, PLACES, released_places
 
 # Records x columns of the truth: about half a minute. Of ten columns a class of 1% has 600 records: an sd ratio of .8.
 MOST_CELLS = 600_000
@@ -40,6 +40,7 @@ def within_bounds(evidence: Evidence) -> Evidence:
     reduced = replace(evidence, masking=part, _kept={}, _columns={})
     places = released_places(evidence)[chosen]  # known from the whole file alone
     reduced.once(f"{PLACES} ", lambda: places)
+    reduced.once(ORIGINAL, lambda: chosen.astype(np.float64))
     return reduced
 
 

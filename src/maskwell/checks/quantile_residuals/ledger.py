@@ -20,7 +20,9 @@ FAMILIES = {
     "tails": "its tails",
     "repeats": "the same noise twice",
     "left true": "values left nearly true",
+    "own values": "noise by the column's own true values",
     "classes": "noise by class of a true or clear column",
+    "residues": "noise by residues, digit sums and every so many records",
     "trends": "noise along a true or clear column",
     "trends in classes": "noise along a column inside a class of another",
     "products": "noise along products of columns",
@@ -62,10 +64,15 @@ class Effect:
 
 @dataclass
 class Ledger:
-    """All tests of a release."""
+    """All tests of a release; `chapter` is the family that tests are entered under whatever their own is."""
 
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[Line] = field(default_factory=list)
+    chapter: str | None = None
+
+    def within(self, family: str) -> Ledger:
+        """Return the same ledger, opened at one family."""
+        return Ledger(self.counts, self.lines, family)
 
     def add(
         self,
@@ -85,6 +92,7 @@ class Ledger:
         `is_large` says which effects fail where that is no matter of one limit, `shown` the figure to be told.
         """
         chance = np.atleast_1d(np.asarray(p, dtype=np.float64))
+        family = self.chapter or family
         self.counts[family] += len(chance)
         if not chance.min(initial=1.0) < KEPT:
             return

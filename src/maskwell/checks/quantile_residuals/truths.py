@@ -211,6 +211,11 @@ def released_position(evidence: Evidence, column: str = "") -> TrueColumn:
     return position(RELEASED, released_places(evidence, column))
 
 
+def original_places(evidence: Evidence) -> Floats:
+    """Return the place of each record in the original file."""
+    return evidence.once(ORIGINAL, lambda: np.arange(len(evidence.masking.truth), dtype=np.float64))
+
+
 def is_moved(evidence: Evidence, column: str) -> bool:
     """Whether values of a column were exchanged between records."""
     exchange = evidence.masking.exchange
