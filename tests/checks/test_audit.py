@@ -169,6 +169,13 @@ def test_a_file_masked_elsewhere_can_be_audited(tmp_path: Path) -> None:
     assert {"ratios", "id-like columns", "known strings", "order against the original"} <= failed
 
 
+def test_an_audit_tells_how_far_it_is() -> None:
+    masking, told = mixed(), list[tuple[int, int]]()
+    made = audit(masking, progress=lambda done, of: told.append((done, of)))
+    of = len(made) + 2 * len(masking.card.masked)
+    assert told == [(done, of) for done in range(1, of + 1)]
+
+
 def test_only_a_masking_can_be_audited() -> None:
     with pytest.raises(BadPlan, match="Masking"):
         audit(continuous().release)  # type: ignore[arg-type]

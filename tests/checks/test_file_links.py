@@ -14,7 +14,7 @@ from maskwell.card import NoiseCard
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.checks.linked import FEW_OUTER, is_informed
+from maskwell.checks.linked import distances_from_centre, is_informed
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import CorrelatedNoise, IndependentNoise, RankSwap
@@ -276,10 +276,38 @@ def test_an_intruder_whom_nothing_holds_back_is_taken_over(sound: str) -> None:
     assert (found.figure, found.where, set(found.figures)) == (risk.rate, sound, {sound})
 
 
-def test_a_handful_of_outer_records_warns_and_does_not_fail() -> None:
+def test_a_handful_of_outer_records_is_judged_by_its_exact_rate() -> None:
+    """Of this release the rate is known: three of three found are all that there are."""
     mask = CorrelatedNoise(AMOUNTS, sd_ratio=0.05)  # nearly everybody is found
-    few, enough = (made("outer links", apply(mask, normal(n), key=KEY)) for n in (60, 20 * FEW_OUTER))
-    assert few.figure > few.limits.fail  # type: ignore[operator]
-    assert (few.verdict, enough.verdict) == ("warn", "fail")
-    assert "3 records are few, so that it fails only where the whole interval does" in few.said
-    assert "too few" not in enough.said
+    few = made("outer links", apply(mask, normal(60), key=KEY))
+    assert few.verdict == "fail"
+    assert few.sampled is None
+    assert "of 3 records among the 5% farthest" in few.said
+    assert "interval" not in few.said
+
+
+def test_outer_links_of_a_part_are_judged_by_the_upper_end_of_their_interval() -> None:
+    """250 of 300 outer records are looked for: the limit lies inside the interval of what they give."""
+    masking = apply(IndependentNoise(AMOUNTS, variance_ratio=0.3), normal(6_000), key=KEY)
+    check = next(check for check in CHECKS if check.name == "outer links")
+    found = check.made(Evidence(masking))
+    assert found.sampled == 250
+    assert "whose upper end counts" in found.said
+    own = replace(check.limits, warn=None, fail=found.figure + 0.01)
+    assert check.made(Evidence(masking), own).verdict == "fail"
+
+
+def test_records_with_gaps_are_looked_for_by_the_columns_that_they_have() -> None:
+    """Those who stand out have a gap each; who has no open number at all is counted."""
+    x = np.random.default_rng(12).standard_normal((1_000, 4))
+    far = np.arange(0, 1_000, 20)
+    x[far] *= 8
+    x[far, np.arange(50) % 4] = np.nan
+    x[7] = np.nan
+    masking = apply(IndependentNoise(AMOUNTS, variance_ratio=0.05), amounts(x), key=KEY)
+    distances = distances_from_centre(Evidence(masking))
+    for distance in ("by columns", "by the data's covariance"):
+        found = np.argsort(-np.nan_to_num(distances[distance]))[:50]
+        assert len(set(found.tolist()) & set(far.tolist())) > 35
+    said = made("outer links", masking).said
+    assert "1 records without an open masked number have no place among them" in said

@@ -402,7 +402,9 @@ def _little_in(records: Callable[[Plant], Any], share: float = 0.02) -> Callable
     def planted(p: Plant) -> Masking:
         small = np.ones(RECORDS)
         small[records(p)] = share
-        return Plant(p.with_noise("income", p.e("income") * small)).with_noise("wealth", p.e("wealth") * small)
+        return Plant(p.with_noise("income", p.e("income") * small)).with_noise(
+            "wealth", p.e("wealth") * small
+        )
 
     return planted
 
@@ -812,7 +814,9 @@ def test_a_file_without_a_card_is_said_not_to_be_tested() -> None:
 def test_what_is_said_has_the_p_value_that_is_shown() -> None:
     """A large effect that chance explains stands in the ledger beside a small one that warns."""
     plant = Plant(sound())
-    made = findings(plant.with_noise("income", plant.e("income") * np.where(plant.x("income") % 3, 1.0, 0.85)))
+    made = findings(
+        plant.with_noise("income", plant.e("income") * np.where(plant.x("income") % 3, 1.0, 0.85))
+    )
     for one in made.values():
         if one.verdict in ("warn", "fail"):
             assert f"by the card that has a chance of {one.figure:.1g}" in one.said

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from ..masking import Masking
 from .catalogue import Check, checks
 from .evidence import LARGEST, Evidence
 from .findings import Audit, Finding, Limits
+from .quantile_residuals.battery import battery, steps_of
+from .quantile_residuals.findings import CHECKS as LAW_CHECKS
 from .quantile_residuals.findings import residual_notes
 
 
@@ -25,6 +28,7 @@ def audit(
     folder: str | Path | None = None,
     largest: int = LARGEST,
     left_out: Collection[str] = (),
+    progress: Callable[[int, int], None] | None = None,
 ) -> Audit:
     """Check a masking for every known leak; each check has a figure, its limits, an explanation and a remedy.
 
@@ -32,7 +36,8 @@ def audit(
     made on this masking already, which spares making them again; `earlier` earlier releases of the same records;
     `folder` the written public half, whose bytes are searched (without it the release is written to a temporary
     folder). Heavy checks look at `largest` records at most, drawn at random, and say so. `left_out` names checks that
-    are not made: where a plan is rehearsed under other keys, what is asked of the key alone.
+    are not made: where a plan is rehearsed under other keys, what is asked of the key alone. `progress(done, of)` is
+    told of every check, and of every column whose residuals were tested.
     """
     if not isinstance(masking, Masking):
         raise BadPlan(
@@ -42,10 +47,31 @@ def audit(
     asked = _limits(limits or {}, every)
     before = (earlier,) if isinstance(earlier, Masking) else tuple(earlier)
     evidence = Evidence(masking, risks, before, None if folder is None else Path(folder), largest)
-    findings = tuple(
-        check.made(evidence, asked.get(check.name)) for check in every if check.name not in left_out
-    )
-    return Audit(findings, (*_notes(findings, evidence), *residual_notes(evidence)))
+    wanted = [check for check in every if check.name not in left_out]
+    with_laws = any(check in LAW_CHECKS for check in wanted)
+    steps = _Steps(progress, len(wanted) + (steps_of(evidence) if with_laws else 0))
+    if with_laws:
+        battery(evidence, steps.made)
+    findings = []
+    for check in wanted:
+        findings.append(check.made(evidence, asked.get(check.name)))
+        steps.made()
+    notes = residual_notes(evidence) if with_laws else ()
+    return Audit(tuple(findings), (*_notes(findings, evidence), *notes))
+
+
+@dataclass
+class _Steps:
+    """Counts what is done and tells it."""
+
+    progress: Callable[[int, int], None] | None
+    of: int
+    done: int = 0
+
+    def made(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(self.done, self.of)
 
 
 def _limits(given: Mapping[str, Any], every: Sequence[Check]) -> dict[str, Limits]:

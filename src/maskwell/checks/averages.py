@@ -206,9 +206,10 @@ def _constant(values: Integers, member: Integers) -> tuple[Integers, npt.NDArray
 
 def _chances(values: Integers, sizes: Integers) -> Floats:
     """Return how probably groups of given sizes have one value only, if values fell on records at random."""
-    shares = np.bincount(values) / len(values)
+    # Values that occur equally often have the same share: of 200,000 there are some hundred different ones.
+    counts, times = np.unique(np.bincount(values), return_counts=True)
     each, group = np.unique(sizes, return_inverse=True)
-    return np.array([float((shares**size).sum()) for size in each])[group.ravel()]
+    return np.asarray(((counts / len(values)) ** each[:, None] @ times)[group.ravel()])
 
 
 def _shared(values: Integers, member: Integers) -> float:
@@ -224,8 +225,11 @@ def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> 
     groups = int(several.sum())
     if groups < FEWEST_GROUPS or sizes[several].sum() < FEWEST_MEMBERS * len(one.values):
         return None
+    share = float(constant[several].mean())
+    if share < SYSTEMATIC:  # whatever chance explains of it
+        return None
     chances = _chances(one.values, sizes[several])
-    share, chance = float(constant[several].mean()), float(chances.mean())
+    chance = float(chances.mean())
     error = max(float(np.sqrt((chances * (1 - chances)).sum())), 1.0) / groups
     if share - chance < max(SYSTEMATIC * (1 - chance), SURE * error):
         return None

@@ -25,7 +25,8 @@ class Check:
         """Make the check and judge its figure."""
         own = self.limits if limits is None else limits
         found = self.measure(evidence)
-        verdict = own.verdict(found.figure) if found.verdict is None else found.verdict
+        judged = found.figure if found.judged is None else found.judged
+        verdict = own.verdict(judged) if found.verdict is None else found.verdict
         if found.surely is not None and verdict == FAIL and own.verdict(found.surely) != FAIL:
             verdict = WARN
         return Finding(
@@ -46,7 +47,8 @@ class Measured:
     """A figure (the worst of `figures`; not a number where there is nothing to check) and what it means here.
 
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
-    Where little was seen, `surely` is what the figure is at least: it fails where that does, and else warns at most.
+    Where a part was looked at, `judged` is what is held against the limits: the upper end of its interval. `surely`
+    is what a p-value is among tests with an effect: it fails where that does, and else warns at most.
     """
 
     figure: float
@@ -56,6 +58,7 @@ class Measured:
     sampled: int | None = None
     verdict: str | None = None
     surely: float | None = None
+    judged: float | None = None
 
 
 def checks() -> tuple[Check, ...]:

@@ -28,9 +28,6 @@ OUTER_TARGETS = 250
 OUTER_SHARE = 0.05
 LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
 LEAST_TARGETS = 500  # of an attack already made: a rate of 15% is then known to 1.6 points
-FEW_OUTER = (
-    20  # a true rate of 35% exceeds 50% by chance in 28% of the releases among 3 records, in 5% among 20
-)
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
 FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")
@@ -66,12 +63,14 @@ def informed_links(evidence: Evidence) -> Measured:
         f"an intruder who has the true values and {card} links {risk.rate:.1%} of {risk.targets:,} targets to their "
         f"own released record{sampled}; guessing within blocks finds {risk.baseline:.1%}{untried}"
     )
+    is_part = risk.targets < evidence.records
     return Measured(
         risk.rate,
         said,
         name,
         {one: other.rate for one, other in links.risks.items()},
-        risk.targets if risk.targets < evidence.records else None,
+        risk.targets if is_part else None,
+        judged=high if is_part else None,
     )
 
 
@@ -92,23 +91,26 @@ def outer_links(evidence: Evidence) -> Measured:
         )
     }
     if not found:
-        return Measured(
-            float("nan"), "too few records are open in every masked column to say who lies far out"
-        )
+        return Measured(float("nan"), "too few records have an open masked number to say who lies far out")
     distance = max(found, key=lambda one: found[one][0])
     rate, count = found[distance]
+    is_part = count < int(OUTER_SHARE * evidence.records)
     low, high = wilson(min(rate, 1.0), count)
+    interval = f" (95% interval {low:.1%} to {high:.1%}, whose upper end counts)" if is_part else ""
     times = f", {rate / strongest.rate:.1f} times the rate of all" if strongest.rate > 0 else ""
     said = (
         f"of {count:,} records among the {OUTER_SHARE:.0%} farthest from the centre {distance} {rate:.1%} are linked "
-        f"correctly (95% interval {low:.1%} to {high:.1%}){times}: who stands out is found first"
+        f"correctly{interval}{times}: who stands out is found first{_without_place(evidence)}"
     )
-    if is_few := count < FEW_OUTER:
-        said += f"; {count} records are few, so that it fails only where the whole interval does"
-    every = int(OUTER_SHARE * evidence.records)
-    sampled = count if count < every else None
     figures = {f"{name}, {one}": rate for one, (rate, _) in found.items()}
-    return Measured(rate, said, name, figures, sampled, surely=low if is_few else None)
+    return Measured(rate, said, name, figures, count if is_part else None, judged=high if is_part else None)
+
+
+def _without_place(evidence: Evidence) -> str:
+    """Say how many released records have no masked number that is open: nobody can say how far out they lie."""
+    values = evidence.masking.truth.values(evidence.numbers)[evidence.rows]
+    count = int(np.isnan(values).all(axis=1).sum())
+    return f"; {count:,} records without an open masked number have no place among them" if count else ""
 
 
 def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
@@ -116,13 +118,12 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
 
     Mahalanobis' distance by the data's covariance sees who is unlike others in a combination of columns, by the
     noise's who stands out farther than the noise reaches; noise that is small in some direction finds them there.
+    A record with gaps is measured by the columns that it has, as a mean over as many directions.
     """
     truth = evidence.masking.truth
-    found = {"by columns": Quantiles((1.0,), columns=evidence.numbers).measured(truth)}
-    if np.isnan(found["by columns"]).all():
-        return {}
-    if len(evidence.numbers) > 1:
-        x = standardised(truth.values(evidence.numbers))
+    x = standardised(truth.values(evidence.numbers))
+    found = {"by columns": _mahalanobis(x, np.diag(np.nanvar(x, axis=0)))} if _has_open(x) else {}
+    if found and len(evidence.numbers) > 1:
         found["by the data's covariance"] = _mahalanobis(x, covariance(x))
         names = tuple(name for name in evidence.numbers if name in noised_columns(evidence))
         if names:
@@ -133,16 +134,33 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
     return {name: far for name, far in found.items() if not np.isnan(far).all()}
 
 
+def _has_open(values: Floats) -> bool:
+    """Whether every column has an open value: one that has none is nobody's."""
+    return bool(values.size) and bool((~np.isnan(values)).any(axis=0).all())
+
+
 def _mahalanobis(values: Floats, spread: Floats) -> Floats:
-    """Return Mahalanobis' distance from zero over all directions with a spread; NaN where a value is not open."""
+    """Return the root of the mean square over all directions with a spread, by the columns that each record has.
+
+    Mahalanobis' distance from zero over the root of the number of directions; NaN where no value is open.
+    """
     sds = np.sqrt(np.diag(spread))
     kept = sds > 0
-    if not kept.any():
-        return np.full(len(values), np.nan)
+    out = np.full(len(values), np.nan)
     scaled = values[:, kept] / sds[kept]
-    eigenvalues, vectors = np.linalg.eigh(spread[np.ix_(kept, kept)] / np.outer(sds[kept], sds[kept]))
-    seen = eigenvalues > FLAT * eigenvalues[-1]
-    return np.asarray(np.sqrt((((scaled @ vectors[:, seen]) ** 2) / eigenvalues[seen]).sum(axis=1)))
+    correlations = spread[np.ix_(kept, kept)] / np.outer(sds[kept], sds[kept])
+    known = ~np.isnan(scaled)
+    patterns, whose = known[:1], np.zeros(len(known), np.int64)
+    if not known.all():
+        patterns, whose = np.unique(known, axis=0, return_inverse=True)
+    for i, pattern in enumerate(patterns):
+        if pattern.any():
+            here = np.flatnonzero(whose.ravel() == i)
+            eigenvalues, vectors = np.linalg.eigh(correlations[np.ix_(pattern, pattern)])
+            seen = eigenvalues > FLAT * eigenvalues[-1]
+            along = scaled[np.ix_(here, pattern)] @ vectors[:, seen]
+            out[here] = np.sqrt((along**2 / eigenvalues[seen]).mean(axis=1))
+    return out
 
 
 def links_of(evidence: Evidence) -> Links:

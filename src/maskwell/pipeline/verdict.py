@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..plan import ModelPlan, ReleasePlan
     from ..utility import ModelUtility, Utility
     from .meeting import Situation
+    from .stages import Step
 
 INTERCEPT, SIGMA = "Intercept", "sigma"
 SLIGHT = 0.02  # share of records that were exchanged up to which a forecast leaves it out of account
@@ -53,8 +54,8 @@ def judged(
     left_out: Collection[str] = (),
 ) -> Verdict:
     """Judge a masking by everything that the plan asks; where intervals cannot be forecast, by those compared."""
-    with case.stages.stage("audit"):
-        found = audited(case, masking, risks, left_out)
+    with case.stages.stage("audit") as step:
+        found = audited(case, masking, risks, left_out, step)
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking, measured))]
@@ -95,7 +96,13 @@ def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
     return []
 
 
-def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collection[str] = ()) -> Audit:
+def audited(
+    case: Situation,
+    masking: Masking,
+    risks: Risks,
+    left_out: Collection[str] = (),
+    progress: Step | None = None,
+) -> Audit:
     """Audit a masking as the plan says, but for checks that are left out."""
     from ..checks import audit
 
@@ -110,6 +117,7 @@ def audited(case: Situation, masking: Masking, risks: Risks, left_out: Collectio
             earlier=earlier,
             largest=own.largest,
             left_out=left_out,
+            progress=progress,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -92,20 +93,27 @@ class Ground:
         return found if found is not None and found.numbers is not None and found.distinct > 1 else None
 
 
-def battery(evidence: Evidence) -> Battery:
-    """Test the residuals of a release, once for all checks."""
-    return evidence.once("residuals", lambda: _battery(evidence))
+def battery(evidence: Evidence, step: Callable[[], None] = lambda: None) -> Battery:
+    """Test the residuals of a release, once for all checks; `step` is called as often as `steps_of` says."""
+    return evidence.once("residuals", lambda: _battery(evidence, step))
 
 
-def _battery(whole: Evidence) -> Battery:
+def steps_of(evidence: Evidence) -> int:
+    """Return how many steps the tests of residuals have: each column by itself, then with the others."""
+    return 2 * len(_masked(evidence))
+
+
+def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     ledger, evidence = Ledger(), within_bounds(whole)
     impossible, is_part = _wrong_totals(whole), evidence is not whole
     if is_part:
         _pass_over_all(whole, ledger, impossible)
     ground = Ground.of(evidence, is_part)
     scores, cells, untested, chosen = list[Score](), dict[str, Cells](), dict[str, str](), dict[str, int]()
-    for name in _masked(evidence):
+    names = _masked(evidence)
+    for name in names:
         one = examined(evidence, name)
+        step()
         if not is_part and one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
@@ -124,8 +132,12 @@ def _battery(whole: Evidence) -> Battery:
             count
         )
     further = _further(evidence, scores, independent, continued)
-    for score in (*scores, *further):
+    for i, score in enumerate((*scores, *further)):
         _score_tests(ledger, ground, score)
+        if i < len(scores):
+            step()
+    for _ in names[len(scores) :]:  # columns without scores are done as well
+        step()
     for score in scores:
         coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
     _pair_sizes(ledger, independent)
@@ -207,7 +219,9 @@ def _further(
 def _pair_sizes(ledger: Ledger, independent: list[Score]) -> None:
     """Count records whose noise is too small in two columns at once: of ten columns the others would hide them."""
     pairs = [(one, other) for i, one in enumerate(independent) for other in independent[i + 1 :]]
-    for one, other in pairs[:MOST_PAIRS] if len(independent) > 2 else []:  # of two columns it is the whole record
+    for one, other in (
+        pairs[:MOST_PAIRS] if len(independent) > 2 else []
+    ):  # of two columns it is the whole record
         size = record_size([one.values, other.values])
         both = Score(f"{one.label} and {other.label} together", size, is_size=True)
         if len(both.known) >= FEWEST:

@@ -83,4 +83,6 @@ def _trend_inside(ledger: Ledger, score: Score, own: TrueColumn, members: Intege
         return
     deviate = float(ranks @ y) / size
     r = abs(deviate) / len(y) ** 0.5
-    ledger.add("trends in classes", score.label, INSIDE, normal_p(deviate), r, len(y), f"along the rank, {label}")
+    ledger.add(
+        "trends in classes", score.label, INSIDE, normal_p(deviate), r, len(y), f"along the rank, {label}"
+    )
