@@ -802,6 +802,7 @@ def test_what_could_have_been_seen_and_what_was_not_tested_is_said() -> None:
     )
     said = " ".join(residual_notes(Evidence(sound(mask))))
     assert "in a class of 30 records noise of 0.3" in said
+    assert "cannot show noise whose sign or size follows a secret key" in said
     assert "residuals not tested: wealth (a rank swap has no density)" in said
 
 

@@ -15,6 +15,7 @@ other, each time the one without which most averages out (backward elimination).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +34,7 @@ Marks = npt.NDArray[np.uint64]
 SYSTEMATIC = 0.1  # of the groups, beyond chance: fewer constant ones are coincidences that nobody knows of
 FEWEST_MEMBERS = 0.05  # of the records: fewer that share a group are doubles by accident
 FEWEST_GROUPS = 5  # groups of two and more from which on a column is said to be constant inside them
-MOST_SORTED = (
-    10**8
-)  # marks that the search by several columns sorts twice over, in about ten seconds; else one column
+MOST_SORTED = 10**8  # marks that the search by several columns numbers, in about two seconds; else one column
 NEARLY_ALL = 0.995  # of the members: "all" where it is rounded to 100%
 MARKS = 11  # a stream of their own for the marks of values
 
@@ -184,7 +183,11 @@ def _together(clear: dict[str, Marks], columns: tuple[str, ...]) -> Integers:
     marks = clear[columns[0]].copy()
     for name in columns[1:]:
         marks += clear[name]
-    return np.unique(marks, return_inverse=True)[1].ravel()
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    numbered: Any = pc.dictionary_encode(pa.array(marks))  # by hashing: sorting takes ten times as long
+    return np.asarray(numbered.indices, dtype=np.int64)
 
 
 def _marked(evidence: Evidence, name: str, codes: Integers) -> Marks:

@@ -1,4 +1,8 @@
-"""Links on ratios of columns: where one factor multiplies a whole record, its ratios leave without noise."""
+"""Links on ratios of columns: where one factor multiplies a whole record, its ratios leave without noise.
+
+Residuals see that columns share a factor which the card does not name; where it does, or there is no card, links on
+ratios are what counts.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,8 @@ def best_estimate(evidence: Evidence) -> Measured:
     """Measure the error of the linear Bayes estimate of the true values, over their sd: worst column and direction.
 
     With data of covariance S and noise of covariance V the estimate E(x | z) leaves S - S (S + V)^-1 S. Along the
-    directions that S and S + V share, the share left is 1 minus the eigenvalues of S in units of S + V.
+    directions that S and S + V share, the share left is 1 minus the eigenvalues of S in units of S + V. It judges the
+    law, which residuals take for granted.
     """
     sample = evidence.sample(purpose=(7,))
     names = tuple(name for name in noised_columns(evidence) if _varies(evidence.true(name)[sample]))
@@ -76,7 +77,9 @@ def group_sums(evidence: Evidence) -> Measured:
     """Measure the noise in sums over groups, over what independent noise would leave there; folded: 1 is best.
 
     Columns whose values were exchanged over the whole file keep its sums by design and are passed over. Of many sums
-    some lie far out by chance: only those count that would be no accident among so many (Bonferroni's bound).
+    some lie far out by chance: only those count that would be no accident among so many (Bonferroni's bound). Sums are
+    held against the true ones, residuals against the law's: noise on the log scale whose mean is not corrected is sound
+    by its card and shifts every total. Cells of more than two blocks are added up here alone.
     """
     columns = noised_columns(evidence)
     names = [name for name in columns if not getattr(law_of(evidence, name), "whole_file", False)]
@@ -150,7 +153,10 @@ def _sum_ratio(noise: Floats, member: Integers, step: float) -> tuple[float, flo
 
 
 def earlier_release(evidence: Evidence) -> Measured:
-    """Measure the error left when a release is joined with earlier ones of the same records, over the best alone."""
+    """Measure the error left when a release is joined with earlier ones of the same records, over the best alone.
+
+    Residuals given the earlier release are tested where it is nested; of two that are not, each alone is sound.
+    """
     if not evidence.earlier:
         return Measured(NOTHING, "no earlier release of these records was given")
     left: dict[str, float] = {}

@@ -19,7 +19,10 @@ TOLD = 0.5  # correlations between columns from which on they are listed
 
 
 def order_of_truth(evidence: Evidence) -> Measured:
-    """Measure how far the released order follows the original one: by rank, and by neighbours that stay together."""
+    """Measure how far the released order follows the original one: by rank, and by neighbours that stay together.
+
+    A file that leaves in its own order has sound residuals.
+    """
     places = evidence.places
     if len(places) < FEWEST:
         return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
@@ -40,7 +43,10 @@ def order_of_truth(evidence: Evidence) -> Measured:
 
 
 def order_of_columns(evidence: Evidence) -> Measured:
-    """Measure how far the released order follows any released or true column: by rank, and from record to record."""
+    """Measure how far the released order follows any released or true column: by rank, and from record to record.
+
+    A sorted file has sound residuals.
+    """
     count = evidence.records
     if count < FEWEST:
         return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
@@ -112,7 +118,10 @@ def _correlation(first: Floats, second: Floats) -> float:
 
 
 def identities(evidence: Evidence) -> Measured:
-    """Measure the noise left once linear identities of nearly all true records are used to filter it."""
+    """Measure the noise left once linear identities of nearly all true records are used to filter it.
+
+    It is the law that lets the noise be filtered, whatever was drawn from it: residuals are sound.
+    """
     from ..io.identities import find_identities
     from ..masking.totals import amounts
 
@@ -180,7 +189,7 @@ def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[st
 
 
 def near_duplicates(evidence: Evidence) -> Measured:
-    """Measure the largest correlation between masked numbers whose noises do not go together."""
+    """Measure the largest correlation between masked numbers whose noises do not go together: sound draws of a bad law."""
     names, sample = noised_columns(evidence), evidence.sample(purpose=(6,))
     sums = dict(evidence.masking.card.recomputed)
     names = tuple(name for name in names if name not in sums)

@@ -20,7 +20,11 @@ SURE = 4.0  # standard errors from which on a difference is no accident
 
 
 def cells_left_true(evidence: Evidence) -> Measured:
-    """Measure the share of masked cells that left with their true value, beyond what the card's law predicts."""
+    """Measure the share of masked cells that left with their true value, beyond what the card's law predicts.
+
+    Beside the residuals' own count (nearly true values): one test a column, so that 4 standard errors are enough on a
+    coarse unit; a law that spares some values, which is sound against itself; categories, and columns without a law.
+    """
     excess: dict[str, float] = {}
     shares: dict[str, float] = {}
     sample = evidence.sample(purpose=(1,))
@@ -106,7 +110,10 @@ def _without_law(x: Floats, z: Floats) -> float:
 
 
 def off_the_unit(evidence: Evidence) -> Measured:
-    """Count released values that do not lie on the declared unit; all, where the truth has one and they have none."""
+    """Count released values that do not lie on the declared unit; all, where the truth has one and they have none.
+
+    Residuals know the law's unit alone: a law without one, on a truth that has one, is sound against itself.
+    """
     counts: dict[str, float] = {}
     for name in evidence.masked_columns:
         z = evidence.released(name) if evidence.masking.masked.schema[name].is_number else np.empty(0)
@@ -147,7 +154,10 @@ def _has_unit(values: Floats) -> bool:
 
 
 def affine_noise(evidence: Evidence) -> Measured:
-    """Measure what is left of each released column after the best affine function of the true masked columns."""
+    """Measure what is left of each released column after the best affine function of the true masked columns.
+
+    Residuals cannot say it: a card of hardly any noise describes a release that has hardly any.
+    """
     names, sample = noised_columns(evidence), evidence.sample(purpose=(2,))
     x, e = errors(evidence, names, sample)
     left = {name: _left_after_fit(x, e, j) for j, name in enumerate(names)}

@@ -22,6 +22,10 @@ REASON = (
     "1e-5 for a whole release over all tests: one in a hundred thousand clean ones fails, and an effect that helps "
     "nobody does not"
 )
+NOT_SEEN = (
+    "residuals cannot show noise whose sign or size follows a secret key, nor little noise in one column of a few "
+    "records that nothing else singles out"
+)
 FORMATS = {
     "mean": "the noise is off centre by {:.2g} of its sds",
     "sd ratio": "the noise has {:.2f} times the sd that the card says",
@@ -113,7 +117,7 @@ def residual_notes(evidence: Evidence) -> tuple[str, ...]:
     made = battery(evidence)
     notes = []
     if made.scored and made.ledger.tests:
-        notes.append(_power(made))
+        notes += [_power(made), NOT_SEEN]
     left_out = [f"{name} ({why})" for name, why in made.untested.items()]
     if left_out:
         notes.append(f"residuals not tested: {'; '.join(left_out)}")
