@@ -47,6 +47,15 @@ class Links:
         return max(self.risks.items(), key=lambda one: one[1].rate)
 
 
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The share of correct links among records far out, how many were looked for, and whether there are others."""
+
+    rate: float
+    targets: int
+    is_part: bool
+
+
 def informed_links(evidence: Evidence) -> Measured:
     """Measure the largest share of targets that an intruder who knows the law links correctly."""
     links = links_of(evidence)
@@ -54,7 +63,7 @@ def informed_links(evidence: Evidence) -> Measured:
         return _refused(links)
     name, risk = links.strongest
     low, high = risk.interval or (risk.rate, risk.rate)
-    sampled = f" (95% interval {low:.1%} to {high:.1%})" if high > low else ""
+    sampled = f" (95% interval {low:.1%} to {high:.1%}, whose upper end counts)" if high > low else ""
     card = "the law of the noise" if links.informed else "no law to go by"
     untried = ""
     if links.informed and not any(isinstance(one.attack, BayesIntruder) for one in links.risks.values()):
@@ -92,9 +101,8 @@ def outer_links(evidence: Evidence) -> Measured:
     }
     if not found:
         return Measured(float("nan"), "too few records have an open masked number to say who lies far out")
-    distance = max(found, key=lambda one: found[one][0])
-    rate, count = found[distance]
-    is_part = count < int(OUTER_SHARE * evidence.records)
+    distance = max(found, key=lambda one: found[one].rate)
+    rate, count, is_part = found[distance].rate, found[distance].targets, found[distance].is_part
     low, high = wilson(min(rate, 1.0), count)
     interval = f" (95% interval {low:.1%} to {high:.1%}, whose upper end counts)" if is_part else ""
     times = f", {rate / strongest.rate:.1f} times the rate of all" if strongest.rate > 0 else ""
@@ -102,7 +110,7 @@ def outer_links(evidence: Evidence) -> Measured:
         f"of {count:,} records among the {OUTER_SHARE:.0%} farthest from the centre {distance} {rate:.1%} are linked "
         f"correctly{interval}{times}: who stands out is found first{_without_place(evidence)}"
     )
-    figures = {f"{name}, {one}": rate for one, (rate, _) in found.items()}
+    figures = {f"{name}, {one}": outer.rate for one, outer in found.items()}
     return Measured(rate, said, name, figures, count if is_part else None, judged=high if is_part else None)
 
 
@@ -313,11 +321,8 @@ def _has_rectangles(law: Any) -> bool:
     return any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
 
 
-def _outer_among(evidence: Evidence, risk: Risk, distances: Floats) -> tuple[float, int] | None:
-    """Return the share of correct links among the targets of an attack that lie far out, and how many these are.
-
-    Nothing where they are too few to say it.
-    """
+def _outer_among(evidence: Evidence, risk: Risk, distances: Floats) -> Outer | None:
+    """Return the share of correct links among the targets of an attack that lie far out; nothing where they are few."""
     import pyarrow.compute as pc
 
     truth = evidence.masking.truth
@@ -328,18 +333,23 @@ def _outer_among(evidence: Evidence, risk: Risk, distances: Floats) -> tuple[flo
     if places.null_count:  # a file of his own, with others in it
         return None
     rows = to_numpy(places).astype(np.int64)
-    outer = distances[rows] >= np.nanquantile(distances, 1 - OUTER_SHARE)
+    limit = np.nanquantile(distances, 1 - OUTER_SHARE)
+    outer = distances[rows] >= limit
     if outer.sum() < LEAST_OUTER:
         return None
     claimed = to_numpy(risk.table["claimed"].combine_chunks()).astype(bool)
     found = np.where(claimed, to_numpy(risk.table["expected_correct"].combine_chunks()), 0.0)
-    return float(found[outer].sum() / outer.sum()), int(outer.sum())
+    count = int(outer.sum())
+    return Outer(
+        float(found[outer].sum()) / count, count, count < int((distances[evidence.rows] >= limit).sum())
+    )
 
 
-def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> tuple[float, int] | None:
+def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer | None:
     """Attack records spread over the outer share by the strongest intruder; he looks for each by itself."""
     ranked = np.argsort(distances, kind="stable")[: int(np.count_nonzero(~np.isnan(distances)))]
-    count = min(OUTER_TARGETS, int(OUTER_SHARE * len(ranked)))
+    every = int(OUTER_SHARE * len(ranked))
+    count = min(OUTER_TARGETS, every)
     if count < 1:
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
@@ -357,7 +367,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> tuple[f
         risk = attack_by(replace(plan, **changes), evidence.masking, None, shared)[0]
     except MaskwellError:
         return None
-    return risk.rate, risk.targets
+    return Outer(risk.rate, risk.targets, count < every)
 
 
 def _refused(links: Links) -> Measured:

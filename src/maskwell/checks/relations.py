@@ -189,7 +189,10 @@ def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[st
 
 
 def near_duplicates(evidence: Evidence) -> Measured:
-    """Measure the largest correlation between masked numbers whose noises do not go together: sound draws of a bad law."""
+    """Measure the largest correlation between masked numbers whose noises do not go together.
+
+    Such noises are sound draws of a law that averages out: residuals do not tell.
+    """
     names, sample = noised_columns(evidence), evidence.sample(purpose=(6,))
     sums = dict(evidence.masking.card.recomputed)
     names = tuple(name for name in names if name not in sums)
