@@ -141,10 +141,10 @@ def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[st
     made = [check.made(evidence) for check in CHECKS]
     ledger = battery(evidence).ledger
     p = min((ledger.adjusted(line) for line in ledger.lines), default=1.0)
-    said = [
+    fails, warns = (
         [f"{one.check}: {one.said}" for one in made if one.verdict == verdict] for verdict in ("fail", "warn")
-    ]
-    return p, *said
+    )
+    return p, fails, warns
 
 
 def tests_made(records: int) -> int:

@@ -52,7 +52,7 @@ def _derived(own: TrueColumn) -> tuple[TrueColumn, ...]:
 
 
 def _gaps(own: TrueColumn) -> Floats | None:
-    """Return how far the neighbours in rank lie apart, on the scale of logarithms where every value is positive."""
+    """Return how far the two neighbours of each value in rank lie apart; the outermost two values have but one."""
     order = own.order
     if len(order) < 2 * FEWEST or own.has_values:
         return None
