@@ -79,11 +79,12 @@ def test_true_records_are_weighed_by_how_well_they_fit():
 def test_no_error_is_the_limit_of_a_small_one_and_a_huge_one_says_nothing(released):
     x, z = (8.0, 11.0, 12.5, 20.0, 14.0), (9.5, 10.0, 15.0, 17.0, 13.0)[:released]
     masking = by_hand(x, z, mw.BiasNoise(("A",), bias_sd=0.1, sd=2.0))
-    exact, absent = posterior(mw.BayesIntruder(), masking)
-    nearly, missed = posterior(mw.BayesIntruder(error=OwnError({"A": 1e-6})), masking)
+    unaware = mw.BayesIntruder(response_knowledge=False)
+    exact, absent = posterior(unaware, masking)
+    nearly, missed = posterior(replace(unaware, error=OwnError({"A": 1e-6})), masking)
     np.testing.assert_allclose(nearly, exact, rtol=1e-9)
     np.testing.assert_allclose(missed, absent, rtol=1e-9)
-    nothing, missed = posterior(mw.BayesIntruder(error=OwnError({"A": 1e9})), masking)
+    nothing, missed = posterior(replace(unaware, error=OwnError({"A": 1e9})), masking)
     np.testing.assert_allclose(nothing, 0.2, rtol=1e-6)
     np.testing.assert_allclose(missed, 1 - released / 5, rtol=1e-6, atol=1e-12)
 
@@ -174,7 +175,8 @@ def test_probabilities_come_true_of_who_fits_a_normal_law(releases, variance, sd
     noise = mw.IndependentNoise(("A", "B"), variance=variance)
     mask = noise if fraction == 1 else mw.Chain((noise, mw.Subsample(fraction)))
     masking = mw.apply(mask, releases, seed=22, exact=True)
-    belief = mw.attack(mw.BayesIntruder(marginal="gaussian", error=OwnError(sds)), masking).belief
+    plan = mw.BayesIntruder(marginal="gaussian", error=OwnError(sds), response_knowledge=False)
+    belief = mw.attack(plan, masking).belief
     assert_comes_true(belief, release_of(masking))
     if fraction < 1:
         gaps = (belief.standing.better < 0) - belief.not_released
@@ -309,7 +311,8 @@ def test_all_kinds_of_columns_and_statuses_have_a_posterior(make_people, margina
         masking = mw.apply(mask, make_people(80), seed=2)
     population = (lambda table: np.zeros(len(table))) if callable(marginal) else None
     error = OwnError({"INCOME": 2000.0, "AGE": 2.0}, {"EDU": 0.2, "SEX": 0.1}, population=population)
-    chances, absent = posterior(mw.BayesIntruder(marginal=marginal, error=error), masking)
+    plan = mw.BayesIntruder(marginal=marginal, error=error, response_knowledge=False)
+    chances, absent = posterior(plan, masking)
     total = chances.sum(axis=1)
     linked = total > 0
     assert linked.sum() > 60

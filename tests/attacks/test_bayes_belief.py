@@ -256,10 +256,11 @@ def test_some_targets_stand_as_among_all(masking):
 
 
 def test_targets_that_are_not_in_the_release(make_amounts):
-    """He is asked about all units, half of which were released."""
+    """He is asked about all units, half of which were released, and does not know which."""
     mask = mw.Chain((mw.IndependentNoise(("A", "B"), variance_ratio=0.1), mw.Subsample(0.5)))
     masking = mw.apply(mask, make_amounts(80, seed=4), seed=4)
-    belief, released = mw.attack(mw.BayesIntruder(), masking).belief, len(masking.order)
+    plan = mw.BayesIntruder(response_knowledge=False)
+    belief, released = mw.attack(plan, masking).belief, len(masking.order)
     assert (belief.targets, belief.findable) == (80, released)
     assert np.isnan(belief.standing.probability[belief.standing.better < 0]).all()
     counts, chances = belief.to_dict()["not_released"], belief.not_released

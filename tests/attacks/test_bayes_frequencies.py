@@ -93,7 +93,8 @@ def test_coherent_probabilities_come_true(amounts, variance, fraction):
     noise = mw.IndependentNoise(("A", "B"), variance=variance)
     mask = noise if fraction == 1 else mw.Chain((noise, mw.Subsample(fraction)))
     masking = mw.apply(mask, amounts, seed=12, exact=True)
-    risk = mw.attack(mw.BayesIntruder(marginal=known_normal(variance)), masking)
+    plan = mw.BayesIntruder(marginal=known_normal(variance), response_knowledge=False)
+    risk = mw.attack(plan, masking)
     belief, release = risk.belief, release_of(masking)
     pairs = [(belief.probability, belief.share), second_chance(risk, masking)]
     if fraction < 1:
@@ -265,7 +266,7 @@ PLANS = [
 @pytest.mark.parametrize("options", PLANS)
 @pytest.mark.parametrize("released", [5, 4])
 def test_the_posterior_sums_to_one(options, released):
-    plan = mw.BayesIntruder(**options)
+    plan = mw.BayesIntruder(**options, response_knowledge=False)
     chances, absent = posterior(plan, by_hand(X, (*Z, 13.0)[:released], BIAS))
     assert (chances > 0).all()
     np.testing.assert_allclose(chances.sum(axis=1) + absent, 1.0, rtol=1e-10)
@@ -280,7 +281,7 @@ def test_the_posterior_sums_to_one_with_codes_categories_and_blocks(make_people)
         warnings.simplefilter("ignore", mw.MaskwellWarning)
         masking = mw.apply(mask, make_people(80), seed=2)
     for options in ({}, {"kernel": "forward"}, {"marginal": "gaussian"}):
-        chances, absent = posterior(mw.BayesIntruder(**options), masking)
+        chances, absent = posterior(mw.BayesIntruder(**options, response_knowledge=False), masking)
         total = chances.sum(axis=1)
         linked = total > 0
         assert linked.sum() > 60
@@ -294,7 +295,7 @@ def test_another_unit_changes_no_probability(options, scale):
     other = by_hand(
         scale * np.array(X), scale * np.array(Z), mw.BiasNoise(("A",), bias_sd=0.1, sd=2.0 * scale)
     )
-    plan = mw.BayesIntruder(**options)
+    plan = mw.BayesIntruder(**options, response_knowledge=False)
     for one, two in zip(posterior(plan, masking), posterior(plan, other), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-8)
 
@@ -317,7 +318,7 @@ def test_the_posterior_is_that_of_all_matchings_enumerated(released):
     def log_f(table):
         return norm.logpdf(table.values(("A",))[:, 0], 0.0, np.sqrt(1.5))
 
-    chances, absent = posterior(mw.BayesIntruder(marginal=log_f), masking)
+    chances, absent = posterior(mw.BayesIntruder(marginal=log_f, response_knowledge=False), masking)
     for target, value in enumerate(x):
         weights = np.zeros(released + 1)
         for owners in permutations(range(4), released):

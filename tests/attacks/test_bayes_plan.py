@@ -236,7 +236,7 @@ def test_a_change_of_unit_changes_no_belief(table):
 def test_not_released_and_released_are_all_there_is(table):
     sampled = masked(mw.Chain((mw.IndependentNoise(NAMES, variance_ratio=0.25), mw.Subsample(0.5))), table)
     for options in ({}, {"kernel": "paper"}, {"kernel": "fms"}, {"helpers": "all"}, {"helpers": 5}):
-        risk, guess, _, _ = attack_by(mw.BayesIntruder(**options), sampled)
+        risk, guess, _, _ = attack_by(mw.BayesIntruder(**options, response_knowledge=False), sampled)
         absent, standing = guess.columns["not_released"], guess.figures["standing"]
         released = np.arange(len(sampled.release.table))
         for row in (0, 17, 59):
@@ -250,7 +250,8 @@ def test_not_released_and_released_are_all_there_is(table):
 
 def test_what_the_forward_kernel_does_not_weigh_it_does_not_report(table):
     sampled = masked(mw.Chain((mw.IndependentNoise(NAMES, variance_ratio=0.25), mw.Subsample(0.5))), table)
-    forward, coherent = (mw.attack(mw.BayesIntruder(kernel=k), sampled) for k in ("forward", "coherent"))
+    plans = [mw.BayesIntruder(kernel=k, response_knowledge=False) for k in ("forward", "coherent")]
+    forward, coherent = (mw.attack(plan, sampled) for plan in plans)
     assert forward.belief.not_released is None
     assert "not to be in the release" not in repr(forward)
     doubted = coherent.class_of("likelier absent").links

@@ -302,14 +302,30 @@ def test_every_other_kind_of_number_key_is_taken_as_masked_on_a_table(people):
 # Samples, swaps, files from elsewhere.
 
 
-def test_a_subsample_protects_as_many_as_it_leaves_out(people):
-    """Half of the records leave: whoever is alone in the truth is found where he leaves, nobody else is."""
+def test_who_is_alone_in_a_sample_is_found_by_who_knows_that_he_is_in_it(people):
+    """Half of the records leave, and with them fewer who are alike."""
     mask, columns = mw.Chain([NOISE, mw.Subsample(0.5)]), (*VALUES, *AMOUNTS)
-    expected = floor_of(mask, people, columns=columns)
-    rates = []
+    expected, rates = floor_of(mask, people, columns=columns), []
     for seed in range(25):
         sampled = masked(mask, people, seed)
         risk = mw.attack(mw.Fingerprint(columns=columns), sampled)
+        unique = alone(cells(people.take(np.sort(sampled.order)), VALUES, AMOUNTS))
+        assert risk.correct == risk.claims == len(unique) == risk.floor.unique
+        assert risk.targets == len(sampled.order)
+        rates.append(risk.rate)
+    assert abs(np.mean(rates) - expected.rate) <= 4 * np.std(rates, ddof=1) / np.sqrt(len(rates))
+    assert expected.rate > floor_of(NOISE, people, columns=columns).rate
+
+
+def test_a_subsample_protects_as_many_as_it_leaves_out(people):
+    """Whoever is alone in the truth is found where he leaves, nobody else is by who does not know that he left."""
+    mask, columns = mw.Chain([NOISE, mw.Subsample(0.5)]), (*VALUES, *AMOUNTS)
+    unaware = mw.Fingerprint(columns=columns, response_knowledge=False)
+    expected = floor_of(mask, people, unaware, columns=columns)
+    rates = []
+    for seed in range(25):
+        sampled = masked(mask, people, seed)
+        risk = mw.attack(unaware, sampled)
         unique = alone(cells(people, VALUES, AMOUNTS))
         assert risk.correct == risk.claims == len(unique & set(sampled.order.tolist())) == risk.floor.unique
         rates.append(risk.rate)
@@ -322,9 +338,10 @@ def test_a_few_targets_may_be_alone_in_a_sample_by_chance():
     group, noisy = np.repeat(np.arange(12), 3), np.random.default_rng(2).standard_normal(36)
     table = table_of(Column("G", "integer"), Column("X", "continuous", KEY), G=group, X=noisy)
     mask = mw.Chain([mw.IndependentNoise(("X",), variance=1.0), mw.Subsample(0.3)])
-    plan = mw.Fingerprint(targets=mw.Quantiles((0.5,), of="X"))
+    plan = mw.Fingerprint(targets=mw.Quantiles((0.5,), of="X"), response_knowledge=False)
     expected = floor_of(mask, table, plan).rate
     assert expected == pytest.approx(0.3 * 0.7**2)
+    assert floor_of(mask, table, replace(plan, response_knowledge=True)).rate == pytest.approx(0.7**2)
     found = [mw.attack(plan, masked(mask, table, seed)).rate for seed in range(120)]
     assert abs(np.mean(found) - expected) <= 4 * np.sqrt(expected * (1 - expected) / len(found))
 

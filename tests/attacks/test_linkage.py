@@ -343,12 +343,18 @@ def test_who_is_not_in_the_release_is_counted_and_cannot_be_guessed():
         masking = mw.apply(
             mw.Chain((mw.CorrelatedNoise(KEYS, sd_ratio=0.1), mw.Subsample(0.3))), table, seed=1
         )
-    risk = mw.attack(mw.Linkage(match_blocks=("TOWN",)), masking)
+    plan = mw.Linkage(match_blocks=("TOWN",), response_knowledge=False)
+    risk = mw.attack(plan, masking)
     released = len(masking.order)
     assert any(f"{released} of 300 targets are in the release (300 in the truth)" in n for n in risk.notes)
     towns = np.asarray(table.array("TOWN"))
     held = [np.sum(towns[masking.order] == town) for town in towns[masking.order]]
     assert risk.baseline == pytest.approx(np.sum(1 / np.array(held)) / 300)
+    assert risk.rate == risk.rate_of_all == pytest.approx(risk.rate_of_released * released / 300)
+    aware = mw.attack(mw.Linkage(match_blocks=("TOWN",)), masking)
+    assert (aware.targets, aware.baseline) == (released, pytest.approx(np.mean(1 / np.array(held))))
+    assert aware.rate == aware.rate_of_released
+    assert aware.rate_of_all == pytest.approx(aware.rate * released / 300)
 
 
 def test_a_target_file_without_ids_or_records_is_refused(masking):

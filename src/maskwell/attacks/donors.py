@@ -65,14 +65,16 @@ class View:
     masking: Masking
 
 
-def attack_exchanged(plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any]) -> Found:
+def attack_exchanged(
+    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+) -> Found:
     """Attack a release with exchanged records for his record and for his values; return the worse of the two.
 
     The `Risk` has both, `his_record` and `his_values`. Where the values are exempt it is that of the record.
     """
     exchange = masking.exchange
     assert exchange is not None
-    answers = _answers(plan, masking, targets, shared)
+    answers = _answers(plan, masking, targets, shared, among)
     donors = exchange.donors(masking.order)
     rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
     owners = _owners(masking, donors, rest)
@@ -123,14 +125,16 @@ def found_by_part(plan: Any, masking: Masking, columns: tuple[str, ...], by: str
         return None
 
 
-def _answers(plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any]) -> dict[str, Answer]:
+def _answers(
+    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None
+) -> dict[str, Answer]:
     """Let the intruder answer by both, by the exchanged columns, and by the rest, as far as he can work by each."""
     whole = replace(masking, exchange=None, given=(masking.release, masking.order))
-    answers = {BOTH: answer_of(plan, whole, targets, shared)}
+    answers = {BOTH: answer_of(plan, whole, targets, shared, among)}
     for view in _views(plan, masking, answers[BOTH]):
         own = shared.setdefault(("view", view.by), _carried_by_all(shared, view.by))
         try:
-            answers[view.by] = answer_of(view.plan, view.masking, targets, own)
+            answers[view.by] = answer_of(view.plan, view.masking, targets, own, among)
             if view.by != FROM_DONORS:  # by a part of what he has, or by another share, nothing is bounded
                 answers[view.by] = _without_bound(answers[view.by])
         except MaskwellError:  # by these columns alone he has no field to compare, or no law to go by

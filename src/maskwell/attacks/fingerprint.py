@@ -207,12 +207,27 @@ def floor_of(
     risk, guess, _, _ = attack_by(plan, masking)
     if card.subsampled is None:
         return _over_draws(plan, mask, table) if risk.floor.spared else risk
-    chance = card.subsampled * (1 - card.subsampled) ** (guess.ties - 1.0)
-    found = float(chance[guess.columns["own_alike"] == 1].sum())
-    said = (
-        f"each record is released with probability {card.subsampled:g}: the correct links are those expected"
+    return _over_samples(risk, guess, card.subsampled)
+
+
+def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
+    """Return the floor of a release that has each record with a chance f, expected over the samples.
+
+    A target who was released is alone there with (1 - f)^(t - 1), t the records of the file that are like him. Who
+    knows that he was finds him then; who does not know needs t = 1 to be sure, and the target may not be there.
+    """
+    is_known = risk.attack.response_knowledge
+    alone = (1 - share) ** (guess.ties - 1.0)
+    found = float(alone.sum() if is_known else share * alone[guess.columns["own_alike"] == 1].sum())
+    whom = "among the released targets" if is_known else "among all targets"
+    said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"
+    return replace(
+        risk,
+        expected_correct=found,
+        released_share=share,
+        among_released=is_known,
+        notes=(said, *risk.notes),
     )
-    return replace(risk, expected_correct=found, notes=(said, *risk.notes))
 
 
 def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
@@ -230,7 +245,8 @@ def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
 
 def _targets_of(attack: Any) -> dict[str, Any]:
     names = ("largest_target_block", "target_blocks", "targets")
-    given = {name: getattr(attack, name, None) for name in names}
+    given: dict[str, Any] = {name: getattr(attack, name, None) for name in names}
+    given["response_knowledge"] = getattr(attack, "response_knowledge", True)
     return given if isinstance(given["targets"], Quantiles) else given | {"targets": None}
 
 

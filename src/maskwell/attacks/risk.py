@@ -63,6 +63,8 @@ class Risk:
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
     are a sample, of some blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
     total score that is larger by more.
+    Where not all records were released, `released_share` of the targets were. `among_released`: he knows who, and
+    these alone are his targets; else all are. `rate_of_released` and `rate_of_all` are there in any case.
     `ceiling` bounds what anybody can expect to find, where blocks are too large for all matchings: the interval then
     reaches to its upper end.
     """
@@ -93,6 +95,8 @@ class Risk:
     exempt: str | None = None
     his_record: Risk | None = field(default=None, repr=False, compare=False)
     his_values: Risk | None = field(default=None, repr=False, compare=False)
+    released_share: float | None = None
+    among_released: bool = False
 
     @property
     def counted(self) -> tuple[Risk, ...]:
@@ -104,6 +108,19 @@ class Risk:
     def rate(self) -> float:
         """The share of the targets that the intruder links correctly, ties shared."""
         return self.expected_correct / self.targets
+
+    @property
+    def rate_of_released(self) -> float:
+        """The share of the targets in the release that he finds; nobody else can be found."""
+        if self.among_released or not self.released_share:
+            return self.rate
+        return self.rate / self.released_share
+
+    @property
+    def rate_of_all(self) -> float:
+        """The share of all targets, released or not, that he finds."""
+        share = 1.0 if self.released_share is None else self.released_share
+        return share * self.rate_of_released
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -176,6 +193,10 @@ class Risk:
             out["true_m"] = None if self.true_m is None else [float(m) for m in self.true_m]
         if self.patterns is not None:
             out["patterns"] = self.patterns.to_pylist()
+        if self.released_share is not None:
+            out["released_share"] = self.released_share
+            out["response_knowledge"] = self.among_released
+            out |= {"rate_of_released": self.rate_of_released, "rate_of_all": self.rate_of_all}
         if self.interval is not None:
             out["interval"] = list(self.interval)
             out |= {} if self.effective is None else {"effective_targets": self.effective}
@@ -319,7 +340,7 @@ class Risks(Mapping[str, Risk]):
         for name, reason in self.refused.items():
             whose.setdefault(reason, []).append(name)
         lines += [f"{'; '.join(names)}: {reason}" for reason, names in whose.items()]
-        lines += [*self.on_sides(), *self.on_fields(), *self.on_clear(), *self.on_limits()]
+        lines += [*self.on_sides(), *self.on_released(), *self.on_fields(), *self.on_clear(), *self.on_limits()]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
 
     def on_sides(self) -> list[str]:
@@ -334,6 +355,17 @@ class Risks(Mapping[str, Risk]):
         reason = next((risk.exempt for risk in self._risks.values() if risk.exempt), None)
         end = "" if reason is None else f" (the values do not count: {reason})"
         text = f"his record / his exchanged values{end}: {'; '.join(rows)}"
+        return wrap(text, 100, subsequent_indent="  ")
+
+    def on_released(self) -> list[str]:
+        """Set beside each other what is found of the released and of all targets, where not all were released."""
+        some = {name: risk for name, risk in self.items() if risk.released_share is not None}
+        if not some:
+            return []
+        rows = [f"{name} {one.rate_of_released:.1%} / {one.rate_of_all:.1%}" for name, one in some.items()]
+        unaware = [name for name, one in some.items() if not one.among_released]
+        end = f" (not known, who was released, to: {'; '.join(unaware)})" if unaware else ""
+        text = f"of the targets in the release / of all targets{end}: {'; '.join(rows)}"
         return wrap(text, 100, subsequent_indent="  ")
 
     def on_fields(self) -> list[str]:

@@ -18,6 +18,7 @@ from .cluster_sample import ClusterSample
 from .coding import seen_by, sure_columns
 from .contract import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
 from .remarks import other_units
+from .response_knowledge import WITHIN, released_part
 from .target_blocks import TargetBlocks, target_blocks
 
 if TYPE_CHECKING:
@@ -51,14 +52,30 @@ def attack_by(
     """Return what an intruder achieves, with his answer, its marks, and the numbers of his records in the truth.
 
     `shared` is what intruders of one attack have computed already. Where records exchanged values, he is after the
-    target's record and after the target's values, and the worse counts.
+    target's record and after the target's values, and the worse counts. Where not all records were released he knows
+    whose were (see `response_knowledge`), unless he holds a file of his own or his plan says that he does not.
     """
     masking, shared = _checked(plan, attacked), {} if shared is None else shared
+    knows = targets is None and getattr(plan, "response_knowledge", False)
+    part = released_part(masking, shared) if knows else None
+    if part is None:
+        return _found(plan, masking, targets, shared)
+    own, among, share = part.targets(plan)
+    found = _found(own, part.masking, None, shared.setdefault(WITHIN, {}), among)
+    return found._replace(
+        risk=part.in_whole(found.risk, plan, share), numbers=part.records[found.numbers]
+    )
+
+
+def _found(
+    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+) -> Found:
+    """Let an intruder answer and mark him; where records exchanged values, for his record and for his values."""
     if masking.exchange is None:
-        return answer_of(plan, masking, targets, shared).found()
+        return answer_of(plan, masking, targets, shared, among).found()
     from .donors import attack_exchanged
 
-    return attack_exchanged(plan, masking, targets, shared)
+    return attack_exchanged(plan, masking, targets, shared, among)
 
 
 class Found(NamedTuple):
@@ -87,6 +104,7 @@ class Answer:
     notes: tuple[str, ...]
     part: TargetBlocks | None = None
     records: int = 0
+    released_share: float | None = None
 
     def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> Found:
         """Mark the answer by who owns each released row: its record, or the record that it has its values from.
@@ -105,7 +123,8 @@ class Answer:
         if isinstance(chosen, ClusterSample):
             right = np.where(guess.claimed, marks.share, 0.0)
             risk = replace(risk, effective=chosen.effective(self.known, guess.searcher, right, self.records))
-        risk = replace(risk, records=self.records, notes=(*self.notes, *risk.notes))
+        notes = (*self.notes, *risk.notes)
+        risk = replace(risk, records=self.records, released_share=self.released_share, notes=notes)
         if hasattr(self.plan, "assessed"):
             risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
         return self._in_whole(Found(risk, guess, marks, self.numbers))
@@ -133,18 +152,22 @@ class Answer:
         return guess, mark(guess, self.numbers, masking.order), masking
 
 
-def answer_of(plan: Any, whole: Masking, targets: Table | None, shared: dict[Any, Any]) -> Answer:
-    """Let an intruder answer, without any link."""
+def answer_of(
+    plan: Any, whole: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+) -> Answer:
+    """Let an intruder answer, without any link; his targets are chosen `among` some records (None: as he says)."""
     seen = seen_by(plan, whole, shared)
     masking = seen.masking
     plan, said = _in_clear_blocks(plan, masking)
-    table, numbers, chosen = held(plan, whole, targets, masking.truth)
+    table, numbers, chosen = held(plan, whole, targets, masking.truth, among)
     as_true = targets is None and getattr(plan, "error", None) is None
     if targets is None and not as_true:
         table = _with_error(table, plan, whole)
     table = masking.truth if table is whole.truth else seen.coded(table)
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
-    said += _on_presence(numbers if chosen is None else chosen, masking)
+    judged = numbers if chosen is None else chosen
+    here = int(np.isin(judged[judged >= 0], masking.order).sum())
+    said += _on_presence(judged, here)
     said += other_units(targets, whole.truth) if targets is not None else []
     part = target_blocks(plan, masking, numbers) if as_true else None
     if part is not None:
@@ -152,7 +175,8 @@ def answer_of(plan: Any, whole: Masking, targets: Table | None, shared: dict[Any
         numbers, chosen = part.place[numbers], None if chosen is None else part.place[chosen]
     known = Known(table, masking.truth, numbers, sought, as_true, shared)
     guess = plan.guess(known, masking.release, order_of(masking))
-    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth))
+    share = None if here == len(judged) else here / len(judged)
+    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth), share)
 
 
 def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
@@ -189,14 +213,13 @@ def _in_clear_blocks(plan: Any, masking: Masking) -> tuple[Any, list[str]]:
     return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {', '.join(left)}"]
 
 
-def _on_presence(numbers: Ints, masking: Masking) -> list[str]:
+def _on_presence(numbers: Ints, here: int) -> list[str]:
     """Say how many of the intruder's records could be found at all, where not all can."""
-    here = int(np.isin(numbers[numbers >= 0], masking.order).sum())
     if here == len(numbers):
         return []
     return [
-        f"{here:,} of {len(numbers):,} targets are in the release ({int((numbers >= 0).sum()):,} in the truth): "
-        "the rate is over all of them"
+        f"{here:,} of {len(numbers):,} targets are in the release ({int((numbers >= 0).sum()):,} in the truth), and he "
+        "does not know who: the rate is over all of them"
     ]
 
 
@@ -220,7 +243,11 @@ def _checked(plan: Any, attacked: Any) -> Masking:
 
 
 def held(
-    plan: Any, masking: Masking, targets: Table | None, seen: Table | None = None
+    plan: Any,
+    masking: Masking,
+    targets: Table | None,
+    seen: Table | None = None,
+    among: Ints | None = None,
 ) -> tuple[Table, Ints, Ints | None]:
     """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
 
@@ -230,7 +257,7 @@ def held(
     """
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
-    records, chosen = _chosen(plan, masking), None
+    records, chosen = _chosen(plan, masking, among), None
     if getattr(plan, "helpers", 0):
         records, chosen = plan.company(masking.truth if seen is None else seen, records), records
         everybody = len(records) == len(masking.truth)
@@ -238,7 +265,8 @@ def held(
         return (masking.truth if everybody else masking.truth.take(records)), records, chosen
     competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
     if getattr(plan, "targets", None) is not None and competing:
-        everyone, chosen = np.asarray(plan.eligible_records(masking.truth)), records
+        everyone = np.asarray(plan.eligible_records(masking.truth) if among is None else among)
+        chosen = records
         truth = masking.truth if seen is None else seen
         records = everyone[np.isin(everyone, plan.company(truth, chosen))] if _in_blocks(plan) else everyone
     everybody = len(records) == len(masking.truth)
@@ -261,11 +289,13 @@ def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:
     return _numbers(targets, masking.truth)
 
 
-def _chosen(plan: Any, masking: Masking) -> Ints:
+def _chosen(plan: Any, masking: Masking, among: Ints | None = None) -> Ints:
+    if among is not None and getattr(plan, "targets", None) is None:
+        return among
     if getattr(plan, "targets", None) is None:
         return np.asarray(plan.target_records(masking.truth))
     keyed = order_of(masking)
-    return np.asarray(plan.target_records(masking.truth, lambda truth: keyed(truth, "targets")))
+    return np.asarray(plan.target_records(masking.truth, lambda truth: keyed(truth, "targets"), among))
 
 
 def _numbers(targets: Table, truth: Table) -> Ints:

@@ -32,6 +32,8 @@ class Search(Plan):
     as groups, classes or with end codes is such a column too: he codes his own records in the same way.
     `direction="to_masked"`: his record looks for its masked one; "to_original": the masked for its original.
     `targets` takes some of them only: a keyed `Sample`, or the records at given `Quantiles`.
+    `response_knowledge`: where a sample of the records is released he knows that his target is in it, and targets are
+    the records that were released; without it they are all, and who was not released cannot be found.
     """
 
     word: ClassVar[str] = "attack"
@@ -41,6 +43,7 @@ class Search(Plan):
     match_blocks: tuple[str, ...] | None = None
     direction: str = "to_masked"
     targets: Choice | None = None
+    response_knowledge: bool = True
 
     def search_problems(self) -> list[str]:
         """List what is wrong with these options, and freeze the lists among them."""
@@ -53,6 +56,8 @@ class Search(Plan):
         if small is not None and (not isinstance(small, Integral) or isinstance(small, bool) or small < 1):
             problems.append(f"largest_target_block must be a whole number of at least 1, not {small!r}")
         problems += [] if self.targets is None else _target_problems(self.targets)
+        if not isinstance(self.response_knowledge, bool):
+            problems.append(f"response_knowledge must be true or false, not {self.response_knowledge!r}")
         if self.target_blocks is not None and self.largest_target_block is None:
             problems.append("target_blocks needs largest_target_block: how small is small?")
         return problems
@@ -62,9 +67,14 @@ class Search(Plan):
         """Whether the intruder's records search among the masked ones."""
         return self.direction == "to_masked"
 
-    def target_records(self, truth: Table, order: Callable[[Table], Ints] | None = None) -> Ints:
-        """Return the numbers of the records that are targets; a sample goes by a keyed order (else by that given)."""
-        targets = self.eligible_records(truth)
+    def target_records(
+        self, truth: Table, order: Callable[[Table], Ints] | None = None, among: Ints | None = None
+    ) -> Ints:
+        """Return the numbers of the records that are targets; a sample goes by a keyed order (else by that given).
+
+        They are chosen `among` some records, where these are given.
+        """
+        targets = self.eligible_records(truth) if among is None else among
         if self.targets is None:
             return targets
         keyed = np.arange(len(truth)) if order is None else order(truth)

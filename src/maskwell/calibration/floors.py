@@ -11,7 +11,7 @@ from .judging import ALL, counted
 from .outlying import columns_of
 from .trials import Bench
 
-TARGETS = ("largest_target_block", "target_blocks", "targets")
+TARGETS = ("largest_target_block", "target_blocks", "targets", "response_knowledge")
 
 
 def is_certain(mask: Any, table: Any) -> bool:
@@ -41,8 +41,8 @@ def _share(bench: Bench, mask: Any, plan: Any, outlying_by: tuple[str, ...] | No
     if bench.over == ALL:
         return float(risk.rate)
     found = counted(risk, bench.table, bench.over, outlying_by)
-    released = mask.card(bench.table).subsampled or 1.0
-    return released * found.correct / found.targets
+    released = 1.0 if risk.among_released else mask.card(bench.table).subsampled or 1.0
+    return released * found.correct / found.targets  # who is alone in the file is so in every sample
 
 
 def check_floor(tolerance: Any, floor: float, *, certain: bool = True) -> None:

@@ -245,10 +245,12 @@ def _attacked(evidence: Evidence) -> Links:
 
 def _tried(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
     chosen = Sample(TARGETS) if evidence.records > ALL_UP_TO else None
+    given = () if evidence.risks is None else evidence.risks.values()
+    aware = all(getattr(risk.attack, "response_knowledge", True) for risk in given)  # as the plan has it
     found, refused = dict[str, Risk](), list[str]()
     for name, plan in plans.items():
         try:
-            found[name] = attack(replace(plan, targets=chosen), evidence.masking)
+            found[name] = attack(replace(plan, targets=chosen, response_knowledge=aware), evidence.masking)
         except MaskwellError as error:
             refused.append(error.problems[0])
     return found, refused

@@ -87,6 +87,8 @@ class Judge:
         top, bottom = measure.parts(counts)
         figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")
+        if risk.released_share is not None:
+            whom += " in the release" if risk.among_released else ", released or not"
         if risk.interval is not None:
             top, bottom = _unsafe_end(self.tolerance, counts, risk.ceiling, risk.effective)
             end = figure_of(top, bottom)

@@ -159,6 +159,7 @@ class Outcome:
             "held": list(self.held),
             "not_held": dict(self.plan.tolerance.not_held),
             "not_known": dict(self.plan.targets.not_known),
+            "presence_not_known": self.plan.targets.presence_not_known,
             "budget": None if self.budget is None else self.budget.to_dict(),
             "floor": self.floor.to_dict(),
             "calibration": None if self.calibration is None else self.calibration.to_dict(),
@@ -185,6 +186,9 @@ class Outcome:
             lines += _wrapped(f"not held: {name} ({reason})", "              ")
         for name, reason in self.plan.targets.not_known.items():
             lines += _wrapped(f"taken as not known: {name} ({reason})", "              ")
+        if (reason := self.plan.targets.presence_not_known) is not None:
+            said = f"rates over all records, released or not: who was released is not known ({reason})"
+            lines += _wrapped(said, "              ")
         lines += [
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
         ]
@@ -227,7 +231,8 @@ class Outcome:
             for rate in map(self.card_risk.get, ("open", "kept"))
         ]
         card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
-        return ["found by", *rows, *_items(refused), f"  {card}"]
+        shares = [f"  {line}" for line in self.after.on_released()]
+        return ["found by", *rows, *shares, *_items(refused), f"  {card}"]
 
     def _audit_lines(self) -> list[str]:
         if self.audit is None:

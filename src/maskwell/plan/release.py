@@ -219,7 +219,7 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
     """Say what one section asks and another does not have."""
     tolerance, swap, own = parts["tolerance"], parts.get("swap"), parts["intruders"]
     names = [name for name, _ in own if name] if own else list(DEFAULT_INTRUDERS)
-    found: list[str] = []
+    found = _unaware(own, parts.get("targets"))
     if tolerance is not None:
         found += [f"[tolerance]: {said}" for said in _strangers(tolerance.intruders, names)]
         also = [*names, *(one for one in DEFAULT_INTRUDERS if one not in names)]
@@ -238,6 +238,18 @@ def _contradictions(parts: Mapping[str, Any]) -> list[str]:
             "[swap]: records are exchanged until max_rate or max_ratio holds: give one in [tolerance]"
         )
     return found
+
+
+def _unaware(intruders: Iterable[tuple[str, Any]], targets: Any) -> list[str]:
+    """Say who is taken not to know that his target is in a sample, where no reason for it goes on record."""
+    if targets is not None and targets.presence_not_known is not None:
+        return []
+    return [
+        f"intruder {name!r}: response_knowledge = false needs a reason on record: say under [targets], in "
+        "presence_not_known, why nobody outside knows who is in the release"
+        for name, attack in intruders
+        if not getattr(attack, "response_knowledge", True)
+    ]
 
 
 def _strangers(asked: Iterable[str], names: list[str]) -> list[str]:

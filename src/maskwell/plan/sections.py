@@ -118,7 +118,8 @@ class TargetsPlan:
     """Whom the intruders are after, and the columns on which they rely and by which they compare.
 
     Without `match_blocks` they rely on every column that leaves in clear, but for sensitive ones and those under
-    `not_known`, each with a reason why nobody outside knows it, which goes on record.
+    `not_known`, each with a reason why nobody outside knows it, which goes on record. Where a sample of the records
+    leaves, they know that their target is in it, unless `presence_not_known` has the reason why nobody outside does.
     """
 
     largest_target_block: int | None = None
@@ -127,6 +128,7 @@ class TargetsPlan:
     fields: tuple[str, ...] | None = None
     sample: int | None = None
     not_known: Mapping[str, str] = field(default_factory=dict)
+    presence_not_known: str | None = None
 
     def __post_init__(self) -> None:
         from ..attacks import Linkage
@@ -137,6 +139,8 @@ class TargetsPlan:
             for name, reason in self.not_known.items()
             if not reason.strip()
         ]
+        if self.presence_not_known is not None and not self.presence_not_known.strip():
+            problems.append("presence_not_known needs a reason, which goes on record")
         both = [name for name in self.match_blocks or () if name in self.not_known]
         problems += [
             f"{name!r} is among match_blocks and under not_known: take it out of one" for name in both
@@ -149,8 +153,9 @@ class TargetsPlan:
         from ..attacks import Sample
 
         out = {item.name: getattr(self, item.name) for item in fields(self)}
-        sample, _ = out.pop("sample"), out.pop("not_known")
+        sample, _, unaware = (out.pop(name) for name in ("sample", "not_known", "presence_not_known"))
         out["targets"] = None if sample is None else Sample(sample)
+        out["response_knowledge"] = None if unaware is None else False
         return {name: value for name, value in out.items() if value is not None}
 
 

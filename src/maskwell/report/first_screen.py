@@ -18,6 +18,7 @@ from .wording import (
     leaves_words,
     limit_rate,
     not_held_words,
+    released_words,
     percent,
     sampled_words,
     sentence,
@@ -130,6 +131,7 @@ def _risk_card(outcome: Any) -> Html:
     unit += f"; tolerated {100 * limit:.4g}%" if limit is not None else ""
     unit += f" ({sampled})" if (sampled := sampled_words(risk)) else ""
     said: list[Child] = [f"{knows(name, risk)} Guessing would find {percent(risk.baseline)}."]
+    said += [sentence(words)] if (words := released_words(risk)) else []
     if limit is None and outcome.attempts:
         last = outcome.attempts[-1]
         said.append(

@@ -95,6 +95,7 @@ def _risk(outcome: Any) -> list[str]:
         rates += f"{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
+    lines += [line for said in after.on_released() for line in _wrapped(said)]
     untried = _wrapped(f"not tried: {'; '.join(after.refused)}") if after.refused else []
     untried += [line for said in not_held_words(outcome) for line in _wrapped(said)]
     return [*lines, *untried, f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]

@@ -164,9 +164,22 @@ def not_held_words(outcome: Any) -> list[str]:
     """Say against whom the plan does not hold the tolerance, and what it takes as not known, with its reasons."""
     given, columns = outcome.plan.tolerance.not_held, outcome.plan.targets.not_known
     said = [f"not held to the tolerance by the plan: {name} ({reason})" for name, reason in given.items()]
-    return said + [
-        f"taken as known to no intruder by the plan: {name} ({why})" for name, why in columns.items()
-    ]
+    said += [f"taken as known to no intruder by the plan: {name} ({why})" for name, why in columns.items()]
+    unaware = outcome.plan.targets.presence_not_known
+    if unaware is not None:
+        said.append(f"rates are over all records by the plan, as nobody knows who was released ({unaware})")
+    return said
+
+
+def released_words(risk: Risk) -> str:
+    """Say the rate among the targets that were released and that among all; nothing where all were."""
+    if risk.released_share is None:
+        return ""
+    whose = "he knows that they are in it" if risk.among_released else "taken as not known to him"
+    return (
+        f"of the targets in the release ({whose}) he finds {percent(risk.rate_of_released)}, of all targets, "
+        f"{percent(risk.released_share)} of whom are in it, {percent(risk.rate_of_all)}"
+    )
 
 
 def sampled_words(risk: Risk) -> str:
