@@ -7,8 +7,8 @@ whose E is his target's has found his *values*. They are two attacks, each with 
 - by R alone, and by E alone: no swap changes what the one finds of the record and the other of the values;
 - by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
   row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)];
-- by both, with s the share of the records at risk that were exchanged (0.9 where nobody knows): swaps are directed, so
-  that who can be found was exchanged more often than the card's share.
+- by both, with s the share of the records at risk that were exchanged, and with s = 0.9: swaps are directed, so that
+  who can be found was exchanged more often than the card's share.
 
 Which guess is best is seen by the links, which no intruder has: the rate is that of one who chooses luckily, and so a
 little high rather than low. Where blocks are too large to be matched, the bound on the ceiling is that of the answers
@@ -51,8 +51,11 @@ DIRECTED_FROM_DONORS = "both, as if most had been, from where the exchanged colu
 MOST = (
     0.9  # the share of those whom an intruder would find that were exchanged: about what directed swaps leave
 )
-HIS_RECORD = (BOTH, DIRECTED, EXCHANGED, REST)
-HIS_VALUES = (FROM_DONORS, DIRECTED_FROM_DONORS, BOTH, DIRECTED, EXCHANGED, REST)
+MOSTLY = "both, as if nine in ten had been exchanged"
+MOSTLY_FROM_DONORS = "both, as if nine in ten had been, from where the exchanged columns stand"
+APART = 0.05  # shares that differ by less lead to the same links
+HIS_RECORD = (BOTH, DIRECTED, MOSTLY, EXCHANGED, REST)
+HIS_VALUES = (FROM_DONORS, DIRECTED_FROM_DONORS, MOSTLY_FROM_DONORS, BOTH, DIRECTED, MOSTLY, EXCHANGED, REST)
 LISTS = ("fields", "match_blocks", "columns", "masked")  # options of plans that name columns
 
 
@@ -144,7 +147,12 @@ def _answers(
 
 def _carried_by_all(shared: Mapping[Any, Any], by: str) -> dict[Any, Any]:
     """Return what was computed already and does not depend on the share: the law of what exchanged rows carry."""
-    same = {DIRECTED: shared, DIRECTED_FROM_DONORS: shared.get(("view", FROM_DONORS), {})}.get(by, {})
+    if by in (DIRECTED, MOSTLY):
+        same: Mapping[Any, Any] = shared
+    elif by in (DIRECTED_FROM_DONORS, MOSTLY_FROM_DONORS):
+        same = shared.get(("view", FROM_DONORS), {})
+    else:
+        return {}
     return {key: value for key, value in same.items() if isinstance(key, tuple) and key[0] == MOVED}
 
 
@@ -174,8 +182,11 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
     views = {FROM_DONORS: _from_donors(plan, masking, rest)}
     if not getattr(plan, "helpers", 0):  # whole matchings take minutes
         share = MOST if exchange.at_risk_share is None else min(exchange.at_risk_share, SURELY)
-        views |= {DIRECTED: _with_share(View(BOTH, plan, masking), DIRECTED, share)}
-        views |= {DIRECTED_FROM_DONORS: _with_share(views[FROM_DONORS], DIRECTED_FROM_DONORS, share)}
+        names = {(DIRECTED, DIRECTED_FROM_DONORS): share}
+        names |= {(MOSTLY, MOSTLY_FROM_DONORS): MOST} if abs(share - MOST) > APART else {}
+        for (both, donors), supposed in names.items():
+            views[both] = _with_share(View(BOTH, plan, masking), both, supposed)
+            views[donors] = _with_share(views[FROM_DONORS], donors, supposed)
     yield from (view for view in views.values() if view is not None)
 
 

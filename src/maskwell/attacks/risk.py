@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .bayes.helped.ceiling import Ceiling
 
-LIMITS = ("upper bound", "are not decided", "NOT CONVERGED", "NOT SETTLED", "THE ERROR PLAYS")
+LIMITS = ("upper bound", "are not decided", "NOT CONVERGED", "NOT SETTLED", "THE ERROR PLAYS", "no ceiling")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +140,12 @@ class Risk:
         if self.ceiling is not None:
             return ends[0], max(self.ceiling.high, self.rate)
         return None if whole else ends
+
+    @property
+    def is_of_all_helpers(self) -> bool:
+        """Whether this is the ceiling: the intruder holds the card and every other unit."""
+        plan = self.attack
+        return getattr(plan, "helpers", 0) == "all" and getattr(plan, "prior", None) is None
 
     @property
     def expected_incorrect(self) -> float:
@@ -327,6 +333,7 @@ class Risks(Mapping[str, Risk]):
             "intruders": {name: risk.to_dict() for name, risk in self.items()},
             "found_by_any": self.found_by_any,
             "refused": self.refused,
+            "notes": self.on_ceiling(),
         }
 
     def __repr__(self) -> str:
@@ -341,6 +348,7 @@ class Risks(Mapping[str, Risk]):
             whose.setdefault(reason, []).append(name)
         lines += [f"{'; '.join(names)}: {reason}" for reason, names in whose.items()]
         lines += [*self.on_sides(), *self.on_released(), *self.on_fields(), *self.on_clear(), *self.on_limits()]
+        lines += [line for text in self.on_ceiling() for line in wrap(text, 100, subsequent_indent="  ")]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
 
     def on_sides(self) -> list[str]:
@@ -367,6 +375,22 @@ class Risks(Mapping[str, Risk]):
         end = f" (not known, who was released, to: {'; '.join(unaware)})" if unaware else ""
         text = f"of the targets in the release / of all targets{end}: {'; '.join(rows)}"
         return wrap(text, 100, subsequent_indent="  ")
+
+    def on_ceiling(self) -> list[str]:
+        """Say in which sense the ceiling is one: over the noise, and not after exchanges; nothing where none is shown."""
+        tops = {name: risk for name, risk in self.items() if risk.is_of_all_helpers}
+        if not tops:
+            return []
+        shown = ", ".join(tops)
+        if any(risk.his_record is not None for risk in tops.values()):
+            return [
+                f"{shown}: takes exchanges for such at random, and is no ceiling after directed ones: who knows by which "
+                "rule records were exchanged may find more"
+            ]
+        highest = max(risk.rate for risk in tops.values())
+        above = [name for name, risk in self.items() if name not in tops and risk.rate > highest]
+        end = f" (here: {', '.join(above)})" if above else ""
+        return [f"{shown}: holds in expectation over the noise; in a single draw another may find more{end}"]
 
     def on_fields(self) -> list[str]:
         """Name the fields compared, each list once."""

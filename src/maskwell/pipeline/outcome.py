@@ -231,7 +231,8 @@ class Outcome:
             for rate in map(self.card_risk.get, ("open", "kept"))
         ]
         card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
-        shares = [f"  {line}" for line in self.after.on_released()]
+        shares = [f"  {line}" for line in self.after.on_released()]  # wrapped already
+        shares += [line for said in self.after.on_ceiling() for line in _wrapped(said, "  ", "    ")]
         return ["found by", *rows, *shares, *_items(refused), f"  {card}"]
 
     def _audit_lines(self) -> list[str]:

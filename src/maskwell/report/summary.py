@@ -81,6 +81,8 @@ def _risk(outcome: Any) -> list[str]:
     width = min(max(len(name) for name in shown), 40)
     lines = _wrapped(f"who could be found (tolerated: {tolerance_words(outcome)})", "")
     heads = f"{'before swaps':>14}{'his record':>12}{'his values':>12}" if swapped else f"{'found':>9}"
+    sampled = any(risk.released_share is not None for risk in after.values())
+    heads += f"{'of all':>9}" if sampled else ""
     lines.append(f"  {'':<{width}}{heads}{'guessing':>10}")
     for name in shown:
         risk, before = after[name], outcome.before.get(name, after[name])
@@ -92,13 +94,24 @@ def _risk(outcome: Any) -> list[str]:
             rates += "".join(f"{percent(rate):>12}" for rate in sides)
         else:
             rates += f"{percent(risk.rate):>9}"
+        rates += f"{percent(risk.rate_of_all):>9}" if sampled else ""
         rates += f"{percent(risk.baseline):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
-    lines += [line for said in after.on_released() for line in _wrapped(said)]
+    lines += _wrapped(said) if (said := _on_sample(outcome)) else []
+    lines += [line for text in after.on_ceiling() for line in _wrapped(text)]
     untried = _wrapped(f"not tried: {'; '.join(after.refused)}") if after.refused else []
     untried += [line for said in not_held_words(outcome) for line in _wrapped(said)]
     return [*lines, *untried, f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
+
+
+def _on_sample(outcome: Any) -> str:
+    """Say whom the rates are about where a sample of the records would leave; nothing where all would."""
+    if all(risk.released_share is None for risk in outcome.after.values()):
+        return ""
+    if outcome.plan.targets.presence_not_known is None:
+        return "rates are among the targets in the release: who looks for one knows that he is in it (of all: released or not)"
+    return "rates are over all targets, released or not, as the plan has it that nobody knows who was released"
 
 
 def _learned(outcome: Any) -> list[str]:

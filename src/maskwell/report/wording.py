@@ -25,6 +25,10 @@ KNOWS = {
     "by record finds more. Who knows whole groups, further columns, or more of the population may.",
     "fingerprint alone": "Looks only at what left unmasked, is missing or is coded, which no noise hides.",
 }
+NO_CEILING = (
+    "Holds the card and every other record, and takes exchanges for such at random in the card's share: after directed "
+    "ones he is no ceiling, and who knows by which rule records were exchanged may find more."
+)
 KINDS = {
     "Linkage": "Compares field by field, as record linkage does.",
     "NearestRecord": "Takes the released record that lies nearest.",
@@ -114,6 +118,8 @@ def advice_of(outcome: Any) -> Sequence[Advice]:
 
 def knows(name: str, risk: Risk) -> str:
     """Say what an intruder knows and does."""
+    if risk.is_of_all_helpers and risk.his_record is not None:
+        return NO_CEILING
     return KNOWS.get(name) or KINDS.get(type(risk.attack).__name__, "")
 
 

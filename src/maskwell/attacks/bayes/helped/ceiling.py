@@ -84,10 +84,13 @@ class Ceiling:
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
         failed = "" if self.converged else "; NOT CONVERGED: give more draws in Sampling"
-        failed += "; it takes directed swaps for exchanges at random" if self.at_random else ""
+        if self.at_random:
+            failed += "; no ceiling: who knows by which rule records were exchanged may find more"
+        whom = "nobody" if not self.at_random else "had exchanges been made at random, nobody"
+        could = "can" if not self.at_random else "could"
         return [
             "",
-            f"  nobody can expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, over "
+            f"  {whom} {could} expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, over "
             f"{self.targets:,} targets",
             f"  in {self.cells:,} neighbourhoods, each with the records of up to {self.told:,} units told{failed}",
         ]

@@ -44,6 +44,10 @@ BOUNDED = (
     "can expect to find is bounded, by neighbourhoods whose records are told (the ceiling)"
 )
 CEILING = "every unit is known to him: no intruder who holds this card can expect to do better (the ceiling)"
+NO_CEILING = (
+    "every unit is known to him, but exchanges count as made at random in the card's share: who knows by which rule "
+    "records were exchanged may find more (no ceiling)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +85,16 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
         _entered(replace(part, known=used[part.known]), rows)
     guess = _answered(plan, blocks, rows, fields, ground)
     said = _notes(plan, known, _knows_everybody(plan, some, ground), groups)
+    said = [NO_CEILING if note == CEILING and has_exchanges(release) else note for note in said]
     sought = range(len(rows)) if known.sought is None else known.sought.tolist()
     luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
     return judged(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
+
+
+def has_exchanges(release: Release) -> bool:
+    """Whether the card says that records exchanged values."""
+    swapped = release.card.swapped
+    return swapped is not None and swapped.share > 0
 
 
 def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
