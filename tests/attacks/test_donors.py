@@ -393,7 +393,9 @@ def test_after_directed_swaps_no_ceiling_is_claimed() -> None:
     small = people(60)
     masking = masked(dict.fromkeys(FIELDS, 1.5), small)
     before = " ".join(repr(mw.attack(plans, masking)).split())
-    assert "the ceiling: holds in expectation over the noise; in a single draw another may find more" in before
+    assert (
+        "the ceiling: holds in expectation over the noise; in a single draw another may find more" in before
+    )
     swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.6), columns="a")
     risks = mw.attack(plans, swapped)
     assert "is no ceiling after directed ones" in " ".join(repr(risks).split())

@@ -62,7 +62,9 @@ class ReleasedPart:
         if isinstance(attack.targets, Records):
             asked = np.asarray(attack.targets.numbers, np.int64)
             here = self._here(asked)
-            return Targets(replace(attack, targets=Records(tuple(here.tolist()))), None, len(here) / len(asked))
+            return Targets(
+                replace(attack, targets=Records(tuple(here.tolist()))), None, len(here) / len(asked)
+            )
         if attack.largest_target_block is None:
             return Targets(attack, None, len(self.records) / len(self.whole))
         asked = attack.eligible_records(self.whole)
@@ -82,7 +84,9 @@ class ReleasedPart:
         if self.whole.ids is None:
             side = "target_id" if attack.to_masked else "linked_id"
             names = self._names(risk.table[side])
-            risk = replace(risk, table=risk.table.set_column(risk.table.column_names.index(side), side, names))
+            risk = replace(
+                risk, table=risk.table.set_column(risk.table.column_names.index(side), side, names)
+            )
             if belief is not None and attack.to_masked:
                 belief = replace(belief, labels=self._names(belief.labels))
         note = (
@@ -90,7 +94,12 @@ class ReleasedPart:
             f"these; of all targets, released or not, he finds {share * risk.rate:.1%}"
         )
         return replace(
-            risk, attack=attack, belief=belief, released_share=share, among_released=True, notes=(note, *risk.notes)
+            risk,
+            attack=attack,
+            belief=belief,
+            released_share=share,
+            among_released=True,
+            notes=(note, *risk.notes),
         )
 
     def _names(self, numbers: Any) -> Any:

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 
     from .bayes.helped.ceiling import Ceiling
 
-LIMITS = ("upper bound", "are not decided", "NOT CONVERGED", "NOT SETTLED", "THE ERROR PLAYS", "no ceiling")
+LIMITS = (
+    "upper bound",
+    "are not decided",
+    "NOT CONVERGED",
+    "NOT SETTLED",
+    "THE ERROR PLAYS",
+    "no ceiling",
+    "NOT USED",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +355,13 @@ class Risks(Mapping[str, Risk]):
         for name, reason in self.refused.items():
             whose.setdefault(reason, []).append(name)
         lines += [f"{'; '.join(names)}: {reason}" for reason, names in whose.items()]
-        lines += [*self.on_sides(), *self.on_released(), *self.on_fields(), *self.on_clear(), *self.on_limits()]
+        lines += [
+            *self.on_sides(),
+            *self.on_released(),
+            *self.on_fields(),
+            *self.on_clear(),
+            *self.on_limits(),
+        ]
         lines += [line for text in self.on_ceiling() for line in wrap(text, 100, subsequent_indent="  ")]
         return "\n".join([*lines, f"found by any of them: {self.found_by_any:,}"])
 
@@ -377,15 +391,15 @@ class Risks(Mapping[str, Risk]):
         return wrap(text, 100, subsequent_indent="  ")
 
     def on_ceiling(self) -> list[str]:
-        """Say in which sense the ceiling is one: over the noise, and not after exchanges; nothing where none is shown."""
+        """Say in which sense the ceiling is one: over the noise, and not after exchanges; nothing without one."""
         tops = {name: risk for name, risk in self.items() if risk.is_of_all_helpers}
         if not tops:
             return []
         shown = ", ".join(tops)
         if any(risk.his_record is not None for risk in tops.values()):
             return [
-                f"{shown}: takes exchanges for such at random, and is no ceiling after directed ones: who knows by which "
-                "rule records were exchanged may find more"
+                f"{shown}: takes exchanges for such at random, and is no ceiling after directed ones: who knows by "
+                "which rule records were exchanged may find more"
             ]
         highest = max(risk.rate for risk in tops.values())
         above = [name for name, risk in self.items() if name not in tops and risk.rate > highest]

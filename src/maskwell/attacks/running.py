@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .risk import Risk, Risks
 
 LONGEST_OPTION = 30
+UNRELIED = "left in clear and NOT USED"
 
 
 def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None) -> Any:
@@ -40,7 +41,21 @@ def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None)
         )
     if isinstance(plan, Sequence | dict):
         return _side_by_side(plan, masking, targets)
-    return attack_by(plan, masking, targets)[0]
+    return _with_unrelied(attack_by(plan, masking, targets)[0], masking)
+
+
+def _with_unrelied(risk: Risk, masking: Masking | Table) -> Risk:
+    """Say which columns in clear an intruder did not use, though somebody outside may know them."""
+    from .known_columns import unrelied_columns
+
+    names = unrelied_columns(risk, masking) if isinstance(masking, Masking) else ()
+    if not names:
+        return risk
+    note = (
+        f"{UNRELIED}: {', '.join(names)} (who knows them finds more: add them to match_blocks, or call them "
+        "sensitive in the schema where nobody outside knows them)"
+    )
+    return replace(risk, notes=(*risk.notes, note))
 
 
 def attack_by(
@@ -62,9 +77,7 @@ def attack_by(
         return _found(plan, masking, targets, shared)
     own, among, share = part.targets(plan)
     found = _found(own, part.masking, None, shared.setdefault(WITHIN, {}), among)
-    return found._replace(
-        risk=part.in_whole(found.risk, plan, share), numbers=part.records[found.numbers]
-    )
+    return found._replace(risk=part.in_whole(found.risk, plan, share), numbers=part.records[found.numbers])
 
 
 def _found(
@@ -355,7 +368,7 @@ def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -
     shared: dict[Any, Any] = {}
     for name, plan in named.items():
         try:
-            found[name] = attack_by(plan, masking, targets, shared)[0]
+            found[name] = _with_unrelied(attack_by(plan, masking, targets, shared)[0], masking)
         except NoLaw as error:
             refused[name] = str(error)
     if not found:

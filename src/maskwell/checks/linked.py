@@ -10,6 +10,7 @@ import numpy as np
 
 from ..arrays import to_numpy
 from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
+from ..attacks.known_columns import is_rounded, known_blocks, with_known_blocks
 from ..attacks.risk import Risk, wilson
 from ..attacks.running import attack_by
 from ..attacks.targets import Records, standardised
@@ -17,6 +18,7 @@ from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws.chained import combined_of
 from ..masking.results import labels_of
+from ..masking.withheld import is_withheld
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
@@ -266,10 +268,18 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     if _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     if _is_quick(evidence):
-        plans["knows the law"] = BayesIntruder()
+        plans["knows the law"] = _on_clear(BayesIntruder(), evidence)
     elif not plans:
-        plans["knows the law"] = BayesIntruder(kernel="forward")
+        plans["knows the law"] = _on_clear(BayesIntruder(kernel="forward"), evidence)
     return plans
+
+
+def _on_clear(plan: BayesIntruder, evidence: Evidence) -> Any:
+    """Let an intruder rely on what leaves in clear and may be known; where a plan's attacks are given on blocks."""
+    masking = evidence.masking
+    if evidence.risks is not None or is_withheld(masking.card):
+        return plan
+    return with_known_blocks(plan, masking.truth, known_blocks(masking.truth, masking.card, {}))
 
 
 def _uninformed_plans(evidence: Evidence) -> dict[str, Any]:
@@ -292,16 +302,24 @@ def _fields(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
-    """Return the blocks and keys that left as they were: records that differ there need not be compared."""
+    """Return what left as it was and may be known: records that differ there need not be compared.
+
+    With the attacks of a plan in hand blocks and keys alone: of other columns the plan says who knows them.
+    """
     schema, swapped = evidence.masking.release.table.schema, evidence.masking.card.swapped
     moved = set() if swapped is None else set(swapped.columns)
+    truth = evidence.masking.truth
+    alone = evidence.risks is None
     return tuple(
         name
         for name in evidence.clear
         if name in schema
-        and name in evidence.masking.truth.schema
+        and name in truth.schema
         and name not in moved
-        and schema[name].roles & {"block", "key"}
+        and (
+            schema[name].roles & {"block", "key"}
+            or (alone and truth.schema[name].may_be_known and not is_rounded(truth, name))
+        )
     )
 
 

@@ -118,6 +118,7 @@ def attack(
     tolerance = tolerance_of(max_rate, max_ratio)
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read_targets(targets, masking.truth.schema, plan)
+    plan = _on_clear(plan, masking, held)
     plans = _with_fields(intruders_beside(plan), plan, masking) if everybody else plan
     said_before(plans, masking, held)
     with warnings_told() as told:
@@ -133,6 +134,22 @@ def attack(
         draw(result, picture)
     if unmet:
         raise typer.Exit(NO)
+
+
+def _on_clear(plan: Any, masking: Any, held: Any) -> Any:
+    """Let an intruder rely on all that leaves in clear and may be known outside, where no blocks are named.
+
+    Of a file of his own on the columns that it has.
+    """
+    from ..attacks.known_columns import known_blocks, with_known_blocks
+    from ..masking.withheld import is_withheld
+
+    if is_withheld(masking.card) or not masking.card.laws:  # no card says what left in clear
+        return plan
+    known = known_blocks(masking.truth, masking.card, {})
+    if held is not None:
+        known = tuple(name for name in known if name in held.schema)
+    return with_known_blocks(plan, masking.truth, known)
 
 
 def _with_fields(plans: dict[str, Any], plan: Any, masking: Any) -> dict[str, Any]:

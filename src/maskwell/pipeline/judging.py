@@ -145,8 +145,8 @@ class Judge:
             if name in risks and risks[name].ceiling is not None and not self._bounds_judge
         ]
         said += [
-            f"{name} is held to the tolerance, and after directed exchanges nothing bounds what can be found: leave him "
-            "out of the intruders of [tolerance]"
+            f"{name} is held to the tolerance, and after directed exchanges nothing bounds what can be found: leave "
+            "him out of the intruders of [tolerance]"
             for name in self.held
             if name in risks and risks[name].is_of_all_helpers and risks[name].his_record is not None
         ]

@@ -133,7 +133,11 @@ def _swaps(outcome: Any) -> Html:
 def _notes(outcome: Any) -> Html:
     after = outcome.after
     said = [" ".join(after.on_released())] if after.on_released() else []
-    said += [*after.on_ceiling(), *after.on_clear(), *(f"{name}: {reason}" for name, reason in after.refused.items())]
+    said += [
+        *after.on_ceiling(),
+        *after.on_clear(),
+        *(f"{name}: {reason}" for name, reason in after.refused.items()),
+    ]
     return listed(sentence(" ".join(line.split())) for line in said)
 
 

@@ -110,8 +110,13 @@ def _on_sample(outcome: Any) -> str:
     if all(risk.released_share is None for risk in outcome.after.values()):
         return ""
     if outcome.plan.targets.presence_not_known is None:
-        return "rates are among the targets in the release: who looks for one knows that he is in it (of all: released or not)"
-    return "rates are over all targets, released or not, as the plan has it that nobody knows who was released"
+        return (
+            "rates are among the targets in the release: who looks for one knows that he is in it (of all: released or "
+            "not)"
+        )
+    return (
+        "rates are over all targets, released or not, as the plan has it that nobody knows who was released"
+    )
 
 
 def _learned(outcome: Any) -> list[str]:

@@ -90,8 +90,8 @@ class Ceiling:
         could = "can" if not self.at_random else "could"
         return [
             "",
-            f"  {whom} {could} expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, over "
-            f"{self.targets:,} targets",
+            f"  {whom} {could} expect more than {self.rate:.1%} ({self.low:.1%} to {self.high:.1%}, 95%): a bound, "
+            f"over {self.targets:,} targets",
             f"  in {self.cells:,} neighbourhoods, each with the records of up to {self.told:,} units told{failed}",
         ]
 

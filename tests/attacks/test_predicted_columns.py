@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.attacks.predicted_columns import predicted_columns, told_share
 from maskwell.keystream import Key
 from maskwell.pipeline import release
-from maskwell.pipeline.predicted_columns import predicted_columns, told_share
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 
