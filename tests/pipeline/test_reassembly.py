@@ -10,6 +10,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.masking import Masking
+from maskwell.pipeline.group_links import MOST_SOUGHT, companions
 from maskwell.pipeline.reassembly import (
     MOST_OTHERS,
     NEARLY,
@@ -208,6 +209,42 @@ def test_shares_that_add_up_in_couples() -> None:
     found = reassembly(couples({"share": np.column_stack([share, 1 - share]).round(4).ravel()}), "home")
     assert found.share > 0.99
     assert found.how == "share, which adds up to one number"
+
+
+def shares(digits: int, homes: int = 60, members: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """Shares of one whole in homes of three, with so many digits, and whose they are."""
+    rng = np.random.default_rng(3)
+    cut = np.sort(rng.integers(1, 10**digits, (homes, members - 1)), axis=1)
+    edges = np.hstack([np.zeros((homes, 1)), cut, np.full((homes, 1), 10**digits)])
+    return np.diff(edges, axis=1).ravel() / 10**digits, np.repeat(np.arange(homes), members)
+
+
+@pytest.mark.parametrize(("digits", "told"), [(2, False), (7, True)])
+def test_shares_that_add_up_in_larger_groups(digits: int, told: bool) -> None:
+    """By all sets of three, counted: with seven digits nobody else adds up, with two nearly every set has rivals."""
+    share, home = shares(digits)
+    found = [one for one in companions({"share": share}, home, np.zeros(len(home), np.int64)) if "adds up" in one.how]
+    totals = np.round(share[:, None] + share[None, :], 9)
+    rivals = [np.isclose(totals + one, 1.0, rtol=0, atol=1e-9).sum() / 2 - 1 for one in share[:30]]
+    assert bool(found) == told
+    if told:
+        assert np.mean(rivals) < 0.1
+        assert found[0].share > 0.99
+    else:
+        assert np.mean(rivals) > 2
+
+
+def test_companions_are_looked_for_in_large_files_too() -> None:
+    """400,000 records whose companion has nearly the same amount: some look for theirs among all."""
+    rng = np.random.default_rng(4)
+    home = np.repeat(np.arange(200_000), 2)
+    amount = np.repeat(rng.normal(0, 1, (200_000, 3)), 2, axis=0) + 1e-4 * rng.normal(0, 1, (400_000, 3))
+    order = rng.permutation(400_000)
+    numbers = {name: amount[order, j] for j, name in enumerate("abc")}
+    way = next(iter(companions(numbers, home[order], np.zeros(400_000, np.int64))))
+    assert way.how.startswith("likeness")
+    assert way.sought <= MOST_SOUGHT
+    assert way.share > 0.9
 
 
 @pytest.mark.parametrize(("noise", "is_judged"), [(0.02, False), (2.0, True)])

@@ -9,9 +9,16 @@ right, its records are told together, as where equal values are counted (one gue
   equal values in the columns that groups share; surest where the second nearest is much farther;
 - *pointers*: a record whose value in one column is that of another column of a companion (a spouse's year of birth),
   surest where few records have it;
-- *shares*: of a column that adds up to one number in every group, the record that has what is left of it, in groups of
-  two; larger ones are not solved for;
+- *shares*: of a column that adds up to one number T in every group, the record that has what is left of it, in groups
+  of two. A group of k = 3 to 6 among m records that could be its members is told where at most two other sets are
+  expected to add up too: with mean mu and sd s of the values, and u the step in which they are written,
+
+      C(m - 1, k - 1) u / (s sqrt(k - 1)) phi((T - x - (k - 1) mu) / (s sqrt(k - 1))) <= 2,
+
+  phi the normal density. Sets are not searched for: who has the time finds them (a subset sum);
 - *order*: the next record in the file.
+
+In a large file some of the records, evenly spread in its shuffled order, look for a companion among all.
 
 Several of these at once, relations of other kinds (an age difference, names), and pointers among noised values are not
 looked for, and the verdict says so.
@@ -34,12 +41,15 @@ RIGHT = 1 / 3  # of the guesses: as few other groups as equal values may leave
 FEWEST, LOT = 30, 0.01  # guesses in a lot, and their share: a third of fewer is right by chance too often
 ALIKE = 0.05  # share of a column's variance that lies between groups, from which on it may tell companions
 MOST_COLUMNS = 6  # by which likeness is looked for: a tree of more is no quicker than all pairs
-MOST_RECORDS = 300_000  # in which the nearest is searched
+MOST_RECORDS = 5_000_000  # in which companions are searched: a tree of them takes a minute and a gigabyte
 MOST_SOUGHT = 20_000  # records that look for a companion, evenly spread: a share of 1% is then known to 0.07%
 MOST_POINTED = 3  # records with a value, beyond which it points to none
 FEWEST_VALUES = 20  # different values, for a column to point or to add up
 OVERLAP = 0.2  # share of a column's values that occur in another, for these to point there
 ADDS_UP = 0.9  # share of groups in which a column adds up to one number
+MOST_MEMBERS = 6  # of a group whose shares are looked at
+OTHER_SETS = 2.0  # expected beside a group that add up as it does: one of three is still right
+FINEST = 1e-9  # of a total: what lies nearer is the same number, but for rounding
 FAR = 1e6  # between blocks, in sds: no record is compared across
 
 
@@ -64,9 +74,11 @@ def companions(numbers: Mapping[str, Floats], group: Codes, blocks: Codes) -> It
     several = sizes[group] >= 2
     if not several.any():
         return
-    yield from _alike(numbers, group, blocks, several)
-    yield from _pointed(numbers, group, several)
+    if len(group) <= MOST_RECORDS:
+        yield from _alike(numbers, group, blocks, several)
+        yield from _pointed(numbers, group, several)
     yield from _adding_up(numbers, group, sizes)
+    yield from _adding_up_in_sets(numbers, group, sizes, blocks)
     at = np.flatnonzero(several)
     following = np.roll(np.arange(len(group)), -1)[at]
     yield _told(at, following, np.zeros(len(at)), group, ("their order in the file", ()), len(at))
@@ -102,13 +114,18 @@ def _alike(
         if sd > 0 and np.var(numbers[name]) > 0
     }
     chosen = sorted((n for n in between if between[n] > ALIKE), key=lambda n: -between[n])[:MOST_COLUMNS]
-    if not chosen or len(group) > MOST_RECORDS:
+    if not chosen:
         return
     x = np.column_stack([FAR * blocks, *(numbers[name] / within[name] for name in chosen)])
-    at = np.flatnonzero(several)
-    at = at[:: max(1, -(-len(at) // MOST_SOUGHT))]
+    at = _some(several)
     guess, score = _nearest(x, at)
     yield _told(at, guess, score, group, (f"likeness in {', '.join(chosen)}", tuple(chosen)), len(at))
+
+
+def _some(several: Bools) -> Codes:
+    """Return the records that look for a companion: those in groups, evenly spread where they are many."""
+    at = np.flatnonzero(several)
+    return np.asarray(at[:: max(1, -(-len(at) // MOST_SOUGHT))])
 
 
 def _within_sd(x: Floats, group: Codes, several: Bools) -> float:
@@ -143,12 +160,15 @@ def _pointed(numbers: Mapping[str, Floats], group: Codes, several: Bools) -> Ite
     """Try whether values of one column are those of another column in a companion's record."""
     support = {name: np.unique(x[~np.isnan(x)]) for name, x in numbers.items()}
     many = [name for name in numbers if len(support[name]) >= FEWEST_VALUES]
-    pairs = [(of, to) for of in many for to in many if of != to]
-    for of, to in pairs if len(group) <= MOST_RECORDS else ():
-        if np.isin(support[of], support[to]).mean() < OVERLAP:
-            continue
-        way = f"{of} of one record, {to} of another", (of, to)
-        yield from _links(numbers[of], numbers[to], group, several, way, int(several.sum()))
+    among = np.zeros(len(group), bool)
+    among[_some(several)] = True
+    for to in many:
+        ordered = _Ordered.of(numbers[to])
+        for of in (name for name in many if name != to):
+            if np.isin(support[of], support[to]).mean() < OVERLAP:
+                continue
+            way = f"{of} of one record, {to} of another", (of, to)
+            yield from _links(numbers[of], ordered, group, among, way, int(among.sum()))
 
 
 def _adding_up(numbers: Mapping[str, Floats], group: Codes, sizes: Codes) -> Iterator[Companions]:
@@ -161,16 +181,68 @@ def _adding_up(numbers: Mapping[str, Floats], group: Codes, sizes: Codes) -> Ite
         usual = float(np.median(sums))
         if np.mean(np.abs(sums - usual) <= 1e-6 * max(abs(usual), 1.0)) >= ADDS_UP and usual:
             way = f"{name}, which adds up to one number", (name,)
-            yield from _links(np.round(usual - x, 9), np.round(x, 9), group, pairs, way, several)
+            ordered = _Ordered.of(np.round(x, 9))
+            yield from _links(np.round(usual - x, 9), ordered, group, pairs, way, several)
 
 
-def _links(of: Floats, to: Floats, group: Codes, among: Bools, way: Way, sought: int) -> Iterator[Companions]:
+def _adding_up_in_sets(
+    numbers: Mapping[str, Floats], group: Codes, sizes: Codes, blocks: Codes
+) -> Iterator[Companions]:
+    """Try whether a column adds up to one number in groups of three to six, and in few other sets of a block."""
+    several = int((sizes[group] >= 2).sum())
+    near = np.bincount(blocks)[blocks]
+    for name, x in numbers.items():
+        steps = np.diff(np.unique(x[~np.isnan(x)]))
+        if np.isnan(x).any() or len(steps) + 1 < FEWEST_VALUES:
+            continue
+        told, sums = np.zeros(len(group), bool), np.bincount(group, x)
+        for members in range(3, MOST_MEMBERS + 1):
+            own = sums[sizes == members]
+            usual = float(np.median(own)) if len(own) else 0.0
+            fine = FINEST * max(abs(usual), 1.0)
+            if not usual or np.mean(np.abs(own - usual) <= 1e3 * fine) < ADDS_UP:
+                continue
+            step = max(float(steps[steps > fine].min(initial=np.inf)), fine)
+            few = _other_sets(x, usual, members, near, step) <= OTHER_SETS
+            told |= few & (sizes[group] == members)
+        if told.any():
+            yield Companions(told, f"{name}, which adds up to one number in its groups", (name,), several)
+
+
+def _other_sets(x: Floats, total: float, members: int, near: Codes, step: float) -> Floats:
+    """Return how many sets of others are expected to make up a total with each record, by a normal law of their sum."""
+    from scipy.special import gammaln
+
+    others, room = members - 1, np.maximum(near - 1, members - 1)
+    sets = gammaln(room + 1.0) - gammaln(others + 1.0) - gammaln(room - others + 1.0)
+    sd = float(x.std()) * np.sqrt(others)
+    off = (total - x - others * float(x.mean())) / sd
+    chance = np.log(step / (sd * np.sqrt(2 * np.pi))) - 0.5 * off**2
+    return np.asarray(np.exp(np.minimum(sets + chance, 700.0)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """A column to which others may point: its values, and the records that have one from the least on."""
+
+    values: Floats
+    known: Codes
+
+    @classmethod
+    def of(cls, values: Floats) -> _Ordered:
+        order = np.argsort(values, kind="stable")  # NaN come last
+        return cls(values, order[: int(np.count_nonzero(~np.isnan(values)))])
+
+
+def _links(
+    of: Floats, ordered: _Ordered, group: Codes, among: Bools, way: Way, sought: int
+) -> Iterator[Companions]:
     """Guess, for records with a value that few others have in another column, one of these."""
-    order = np.argsort(to, kind="stable")  # NaN come last
-    known = order[: int(np.count_nonzero(~np.isnan(to)))]
+    to, known = ordered.values, ordered.known
     at = np.flatnonzero(among & ~np.isnan(of))
-    first = np.searchsorted(to[known], of[at], side="left")
-    count = np.searchsorted(to[known], of[at], side="right") - first
+    sorted_values = to[known]
+    first = np.searchsorted(sorted_values, of[at], side="left")
+    count = np.searchsorted(sorted_values, of[at], side="right") - first
     count = count - (to[at] == of[at])  # a record may have the same value in both columns
     some = (count > 0) & (count <= MOST_POINTED)
     at, first, count = at[some], first[some], count[some]

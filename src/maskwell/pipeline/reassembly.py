@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .group_links import companions
+from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
 
 if TYPE_CHECKING:
     from ..masking import Masking
@@ -149,12 +149,20 @@ def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
 def coverage_words(table: Table) -> list[str]:
     """Say how companions were looked for, and how they were not, where a table has groups."""
     named = [column.name for column in table.schema.columns if "group" in column.roles]
+    small = len(table) <= MOST_RECORDS
+    ways = "by likeness, by values of one record in another's column, " if small else ""
+    left = "" if small else f"by likeness and by values of one record in another's column above {MOST_RECORDS:,}, "
     return [
-        f"whether the records of one {name} are put together again was looked at by equal released values, by "
-        "likeness, by values of one record in another's column, by shares that add up in pairs, and by order, one at "
-        "a time; not by several of these at once, nor by relations of another kind"
+        f"whether the records of one {name} are put together again was looked at by equal released values, {ways}by "
+        "shares that add up in groups of two to six, and by order, one at a time"
+        f"{_on_sample(len(table))}; not {left}by several of these at once, nor by relations of another kind"
         for name in named
     ]
+
+
+def _on_sample(records: int) -> str:
+    """Say how many records look for a companion where they are not all."""
+    return f" (for {MOST_SOUGHT:,} records, evenly spread)" if records > MOST_SOUGHT else ""
 
 
 def sure_reassemblies(table: Table, clear: Sequence[str]) -> tuple[Reassembly, ...]:
