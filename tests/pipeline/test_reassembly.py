@@ -257,6 +257,18 @@ def test_values_that_are_alike_within_groups(noise: float, is_judged: bool) -> N
     assert is_judged or found.how == "likeness in a, b" or found.how == "likeness in b, a"
 
 
+def test_a_number_that_members_share_parts_the_file_for_likeness() -> None:
+    """Fifteen kinds, each of ten couples, whom an amount tells apart inside a kind and not in the whole file."""
+    rng = np.random.default_rng(6)
+    kind = np.repeat(rng.permutation(np.repeat(np.arange(15.0), 10)), 2)
+    amount = np.repeat(rng.normal(0, 1, 150), 2) + 0.02 * rng.normal(0, 1, 300)
+    alone = reassembly(couples({"amount": amount}), "home")
+    assert not alone.how or alone.share < 0.5
+    found = reassembly(couples({"amount": amount, "kind": kind}), "home")
+    assert found.how == "likeness in amount"
+    assert found.share > 0.8
+
+
 def test_companions_that_stand_side_by_side_are_told_by_their_order() -> None:
     masking = couples({})
     assert reassembly(masking, "home").is_judged

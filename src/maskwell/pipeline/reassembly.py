@@ -130,8 +130,8 @@ def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
     several = np.bincount(group) >= 2
     names = [name for name in released.names if name not in (column, released.schema.id_column)]
     numbers = {name: released.values([name])[:, 0] for name in names if released.schema[name].is_number}
-    clear = [name for name in names if name not in numbers]
-    shared = [name for name in clear if _share_alike(_codes(released, name), group, several) >= SHARED]
+    # A number that is the same for all members (years of schooling) parts the file as a class does.
+    shared = [name for name in names if _share_alike(_codes(released, name), group, several) >= SHARED]
     blocks = np.zeros(len(group), np.int64)
     for name in shared:
         code = _codes(released, name)
