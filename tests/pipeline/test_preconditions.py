@@ -66,15 +66,22 @@ def test_a_swap_may_still_bring_down_a_floor_of_what_it_moves(folder: Path) -> N
     assert high_floor(case, stopped.floor) is None
 
 
-def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
-    """Forty areas of ten records: who guesses finds 10% of all targets, whatever the noise."""
-    whole, areas = homes(), tuple(f"a{i:02d}" for i in range(40))
-    data = whole.to_arrow().append_column("AREA", pa.array([areas[i % 40] for i in range(400)]))
-    others = (replace(c, drop=c.name in ("REGION", "KIND")) for c in whole.schema.columns)
-    area = Column("AREA", "category", frozenset({"block"}), categories=areas)
-    schema = Schema((*others, area), series="homes")
+def with_columns(folder: Path, values: dict[Column, list[str]], without: tuple[str, ...]) -> None:
+    """Write the homes with further columns, and some of their own dropped."""
+    whole = homes()
+    data, others = whole.to_arrow(), (replace(c, drop=c.name in without) for c in whole.schema.columns)
+    for column, cells in values.items():
+        data = data.append_column(column.name, pa.array(cells))
+    schema = Schema((*others, *values), series="homes")
     mw.write(Table.from_frame(data, schema), folder / "homes.csv")
     (folder / "homes.toml").write_text(schema.to_toml())
+
+
+def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
+    """Forty areas of ten records: who guesses finds 10% of all targets, whatever the noise."""
+    areas = tuple(f"a{i:02d}" for i in range(40))
+    area = Column("AREA", "category", frozenset({"block"}), categories=areas)
+    with_columns(folder, {area: [areas[i % 40] for i in range(400)]}, without=("REGION", "KIND"))
     refused = release(plan_in(folder, tolerance={"max_rate": 0.02}, calibrate={}), key=KEY)
     assert refused.masking is None
     (reason,) = refused.reasons
@@ -92,14 +99,13 @@ def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
 
 def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path) -> None:
     """A hundred households of four under sixty roofs: a roof tells the household up to one other."""
-    whole, roofs = homes(), tuple(f"r{i:02d}" for i in range(60))
-    data = whole.to_arrow().append_column("HOME", pa.array([f"h{i // 4}" for i in range(400)]))
-    data = data.append_column("ROOF", pa.array([roofs[i // 4 % 60] for i in range(400)]))
-    others = (replace(c, drop=c.name in ("REGION", "KIND", "SAID")) for c in whole.schema.columns)
-    home = Column("HOME", "text", frozenset({"group"}), drop=True)
-    schema = Schema((*others, home, Column("ROOF", "category", categories=roofs)), series="homes")
-    mw.write(Table.from_frame(data, schema), folder / "homes.csv")
-    (folder / "homes.toml").write_text(schema.to_toml())
+    roofs = tuple(f"r{i:02d}" for i in range(60))
+    home, roof = (
+        Column("HOME", "text", frozenset({"group"}), drop=True),
+        Column("ROOF", "category", categories=roofs),
+    )
+    values = {home: [f"h{i // 4}" for i in range(400)], roof: [roofs[i // 4 % 60] for i in range(400)]}
+    with_columns(folder, values, without=("REGION", "KIND", "SAID"))
     refused = release(plan_in(folder, tolerance={"max_rate": 0.3}, calibrate={}), key=KEY)
     assert refused.masking is None
     (reason,) = refused.not_judged

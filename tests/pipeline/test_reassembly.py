@@ -223,7 +223,11 @@ def shares(digits: int, homes: int = 60, members: int = 3) -> tuple[np.ndarray, 
 def test_shares_that_add_up_in_larger_groups(digits: int, told: bool) -> None:
     """By all sets of three, counted: with seven digits nobody else adds up, with two nearly every set has rivals."""
     share, home = shares(digits)
-    found = [one for one in companions({"share": share}, home, np.zeros(len(home), np.int64)) if "adds up" in one.how]
+    found = [
+        one
+        for one in companions({"share": share}, home, np.zeros(len(home), np.int64))
+        if "adds up" in one.how
+    ]
     totals = np.round(share[:, None] + share[None, :], 9)
     rivals = [np.isclose(totals + one, 1.0, rtol=0, atol=1e-9).sum() / 2 - 1 for one in share[:30]]
     assert bool(found) == told

@@ -119,7 +119,7 @@ class EM(Plan):
             (np.clip(1.5 * overall, 0.05, 0.95), np.clip(0.5 * overall, 1e-6, 0.5), 0.2),
         ]
         if len(others) < self.starts - 1:
-            drawn = np.random.default_rng(0)
+            drawn = np.random.default_rng(0)  # where EM starts, with no value of the data or the key in it
         while len(others) < self.starts - 1:
             others.append((drawn.uniform(0.3, 0.99, width), overall * drawn.uniform(0.2, 1, width), p))
         return [(flat[0], flat[1], p), *others[: self.starts - 1]]

@@ -151,7 +151,11 @@ def coverage_words(table: Table) -> list[str]:
     named = [column.name for column in table.schema.columns if "group" in column.roles]
     small = len(table) <= MOST_RECORDS
     ways = "by likeness, by values of one record in another's column, " if small else ""
-    left = "" if small else f"by likeness and by values of one record in another's column above {MOST_RECORDS:,}, "
+    left = (
+        ""
+        if small
+        else f"by likeness and by values of one record in another's column above {MOST_RECORDS:,}, "
+    )
     return [
         f"whether the records of one {name} are put together again was looked at by equal released values, {ways}by "
         "shares that add up in groups of two to six, and by order, one at a time"

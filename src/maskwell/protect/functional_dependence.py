@@ -113,7 +113,9 @@ class _Records:
 
     @classmethod
     def of(cls, table: Table, blocks: Sequence[str]) -> _Records:
-        rng = np.random.default_rng(0)  # which pairs are looked at; any seed would do
+        # A fixed generator, and no key: it chooses the records at which a relation of columns is looked for. Who knows
+        # them learns which columns move together, which the card says, and nothing of who was exchanged with whom.
+        rng = np.random.default_rng(0)
         if len(table) > MOST:
             table = table.take(np.sort(rng.permutation(len(table))[:MOST]))
         grouped = table.schema.with_role("group")
@@ -123,7 +125,8 @@ class _Records:
 
     def measure(self, name: str) -> _Measure:
         if name not in self.measures:
-            self.measures[name] = _Measure.of(self.table, name, np.random.default_rng(1))
+            rng = np.random.default_rng(1)  # of the pairs at which differences are measured, as above
+            self.measures[name] = _Measure.of(self.table, name, rng)
         return self.measures[name]
 
     def is_computed(self, other: str, moving: Sequence[str]) -> bool:

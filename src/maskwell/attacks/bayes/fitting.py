@@ -94,7 +94,7 @@ class _Pairs:
     def are_linked(self) -> bool:
         """Whether linked records are nearer than those that are paired anew, or all are impossible alike."""
         rows = np.arange(len(self.sides.true))
-        shuffled = np.random.default_rng(0).permutation(len(rows))
+        shuffled = np.random.default_rng(0).permutation(len(rows))  # pairs for a comparison: nothing secret
         one, other = (self.sides.logpdf(rows, pair)[0] for pair in (rows, shuffled))
         nearer, further = int((one > other).sum()), int((one < other).sum())
         return bool(nearer - further > FAR * np.sqrt(nearer + further) or not nearer + further)
