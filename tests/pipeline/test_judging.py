@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import maskwell as mw
@@ -171,6 +172,70 @@ def test_who_exceeds_the_tolerance_and_is_not_held_without_a_word_leaves_it_not_
     excused = {"max_rate": between, "not_held": {"informed": "the card stays inside"}}
     plan = plan_in(folder, tolerance=excused, audit=limits, output={"release": "out2", "private": "inside2"})
     assert release(plan, key=KEY).passed
+
+
+def test_who_knows_the_law_and_does_not_use_it_well_is_no_strong_one(folder: Path) -> None:
+    """The forward kernel leaves f(z) out: the audit tries who does not, and his rate is held against the tolerance."""
+    limits = {"limits": {name: {"warn": 0.9, "fail": 0.95} for name in ("informed links", "outer links")}}
+    weak = [{"name": "forward", "attack": "BayesIntruder", "kernel": "forward"}]
+    free = {"tolerance": {"max_rate": 0.9}, "audit": limits}
+    first = release(plan_in(folder, intruders=weak, **free), key=KEY)
+    (found,) = [one for one in first.audit.findings if one.check == "informed links"]
+    forward = first.after["forward"].rate
+    assert found.figure > forward
+    named = {"tolerance": {"max_rate": (forward + found.figure) / 2}, "audit": limits, "intruders": weak}
+    outcome = release(plan_in(folder, **named), key=KEY, advise=False)
+    assert outcome.verdict == "not judged"
+    assert any("nobody held to the tolerance was as strong" in one for one in outcome.not_judged)
+
+
+def test_records_outside_the_targets_are_looked_for_too(folder: Path) -> None:
+    """Targets in one half of the file, where the others are found more often: the audit looks for all."""
+    table = homes()
+    south = np.asarray(table.array("REGION")) == "south"
+    few = int(min(south.sum(), (~south).sum()))
+    limits = {"limits": {name: {"warn": 0.9, "fail": 0.95} for name in ("informed links", "outer links")}}
+    some = {"targets": {"largest_target_block": few, "target_blocks": ["REGION"]}, "intruders": BOTH[1:]}
+    outcome = release(plan_in(folder, tolerance={"max_rate": 0.9}, audit=limits, **some), key=KEY)
+    assert outcome.after["law"].targets == few
+    (found,) = [one for one in outcome.audit.findings if one.check == "informed links"]
+    whole = mw.attack(mw.BayesIntruder(), outcome.masking)
+    assert found.figure == max(whole.rate, outcome.after["law"].rate)
+
+
+def of_a_sample(folder: Path, limit: float, **targets: str) -> Any:
+    """Release half of the homes with light noise, to who knows the law."""
+    masks = NOISE | {"r0": 0.7}, {"mask": "Subsample", "fraction": 0.5}
+    limits = {"limits": {name: {"warn": 0.95, "fail": 0.99} for name in ("informed links", "outer links")}}
+    named = {"tolerance": {"max_rate": limit}, "audit": limits, "intruders": BOTH[1:], "targets": targets}
+    named["output"] = {"release": f"out{len(targets)}", "private": f"inside{len(targets)}"}
+    return release(plan_in(folder, *masks, **named), key=KEY, advise=False)
+
+
+def test_of_a_sample_the_rate_among_the_released_is_held_against_the_tolerance(folder: Path) -> None:
+    loose = of_a_sample(folder, 0.99).after["law"]
+    assert loose.rate == loose.rate_of_released > 1.5 * loose.rate_of_all
+    between = (loose.rate_of_released + loose.rate_of_all) / 2
+    strict = of_a_sample(folder, between)
+    assert strict.verdict == "refused"
+    assert any(f"of {loose.targets} targets in the release" in one for one in strict.reasons)
+    reason = "drawn inside, told to nobody"
+    waived = of_a_sample(folder, between, presence_not_known=reason)
+    assert waived.after["law"].rate == waived.after["law"].rate_of_all
+    assert waived.passed
+    assert waived.to_dict()["presence_not_known"] == reason
+    for text in (repr(waived), release_summary(waived), str(first_screen(waived))):
+        assert reason in text
+    assert "of the targets in the release" in str(first_screen(waived))
+
+
+def test_who_does_not_know_that_his_target_is_in_it_needs_a_reason(folder: Path) -> None:
+    unaware = [{"name": "law", "attack": "BayesIntruder", "response_knowledge": False}]
+    with pytest.raises(BadPlan, match="response_knowledge = false needs a reason on record"):
+        plan_in(folder, intruders=unaware)
+    with pytest.raises(BadPlan, match="presence_not_known needs a reason"):
+        plan_in(folder, targets={"presence_not_known": " "})
+    assert plan_in(folder, intruders=unaware, targets={"presence_not_known": "secret"})
 
 
 @pytest.mark.parametrize("weak", [{"attack": "Linkage"}, {"attack": "NearestRecord", "fields": ["X"]}])

@@ -30,9 +30,11 @@ OUTER_TARGETS = 250
 OUTER_SHARE = 0.05
 LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
 LEAST_TARGETS = 500  # of an attack already made: a rate of 15% is then known to 1.6 points
+MANY_PAIRS = 30_000_000  # up to which he is tried where the plan's own intruders are weaker: some ten seconds
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
 FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")
+LAW = "knows the law"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +188,32 @@ def is_informed(plan: Any) -> bool:
 
 
 def _given(evidence: Evidence) -> Links | None:
-    """Return the attacks already made by who knows the law and is not held back; nothing where there is none."""
+    """Return the attacks already made by who knows the law and is not held back; nothing where there is none.
+
+    Where none of them is the best there is, or all look for records in small blocks alone, own ones stand beside them.
+    """
     if evidence.risks is None:
         return None
     found = {name: risk for name, risk in evidence.risks.items() if is_at_full_strength(evidence, risk)}
-    return Links(found) if found else None
+    if not found:
+        return None
+    able = _is_quick(evidence, MANY_PAIRS)
+    best_known = not able or any(_is_best(risk.attack) for risk in found.values())
+    if best_known and any(risk.attack.largest_target_block is None for risk in found.values()):
+        return Links(found)
+    blocks = next(iter(found.values())).attack.match_blocks
+    plans = _informed_plans(evidence) | ({LAW: BayesIntruder()} if able else {})
+    own = {f"{name}, all records": replace(plan, match_blocks=blocks) for name, plan in plans.items()}
+    return Links({**found, **_tried(own, evidence)[0]})
+
+
+def _is_best(plan: Any) -> bool:
+    """Whether an intruder takes, for each target, the record of the largest posterior: nobody does better alone."""
+    return (
+        isinstance(plan, BayesIntruder)
+        and (plan.kernel, plan.marginal, plan.direction) == ("coherent", "truth", "to_masked")
+        and plan.assignment == "best"
+    )
 
 
 def is_at_full_strength(evidence: Evidence, risk: Risk) -> bool:
@@ -230,7 +253,7 @@ def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
         return False
     if risk.targets >= min(LEAST_TARGETS, evidence.records):
         return True
-    is_whole = targets is None or targets.sample >= LEAST_TARGETS
+    is_whole = targets is None or getattr(targets, "sample", 0) >= LEAST_TARGETS
     return is_whole and risk.attack.largest_target_block is not None
 
 
@@ -268,9 +291,9 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     if _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     if _is_quick(evidence):
-        plans["knows the law"] = _on_clear(BayesIntruder(), evidence)
+        plans[LAW] = _on_clear(BayesIntruder(), evidence)
     elif not plans:
-        plans["knows the law"] = _on_clear(BayesIntruder(kernel="forward"), evidence)
+        plans[LAW] = _on_clear(BayesIntruder(kernel="forward"), evidence)
     return plans
 
 
@@ -323,14 +346,14 @@ def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _is_quick(evidence: Evidence) -> bool:
+def _is_quick(evidence: Evidence, most: int = FEW_PAIRS) -> bool:
     """Whether the Bayes intruder takes about a second: few pairs in blocks, no rectangles of correlated noise."""
     if any(map(_has_rectangles, evidence.masking.release.card.laws)):
         return False
     table = evidence.masking.release.table
     blocks = [name for name in table.schema.with_role("block") if name in evidence.clear]
     sizes = np.bincount(block_numbers(table, blocks)) if blocks else np.array([len(table)])
-    return float((sizes.astype(np.float64) ** 2).sum()) <= FEW_PAIRS
+    return float((sizes.astype(np.float64) ** 2).sum()) <= most
 
 
 def _has_rectangles(law: Any) -> bool:

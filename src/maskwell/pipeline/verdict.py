@@ -21,7 +21,7 @@ LAW = "knows the law"
 if TYPE_CHECKING:
     from ..attacks import Risks
     from ..card import NoiseCard
-    from ..checks import Audit
+    from ..checks import Audit, Finding
     from ..masking import Masking
     from ..plan import ModelPlan, ReleasePlan
     from ..utility import ModelUtility, Utility
@@ -75,7 +75,8 @@ def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
     """Say where the audit's own intruder, who has all true values and the law, finds more than is tolerated.
 
     A plan may name weaker intruders alone, or let them compare a part of what is masked: then nothing is known of the
-    strong ones but this. Of a sample the lower end of the interval counts: those who are held have an interval too.
+    strong ones but this, and of a sample the upper end of the interval counts. Of an attack of the plan's own it is the
+    lower end: those who are held have an interval too, which was judged.
     """
     tolerance, excused = case.judge.tolerance, case.plan.tolerance.not_held
     if not isinstance(tolerance, MaxRate) or case.judge.over != ALL:
@@ -86,14 +87,19 @@ def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
         return []
     for one in found.findings:
         if one.check == "informed links" and isfinite(one.figure):
-            low = one.figure if one.sampled is None else wilson(min(one.figure, 1.0), one.sampled)[0]
-            if low > tolerance.max_rate:
+            ends = wilson(min(one.figure, 1.0), one.sampled) if one.sampled else (one.figure, one.figure)
+            if ends[0 if _is_judged_already(one, risks) else 1] > tolerance.max_rate:
                 return [
                     f"by the audit {one.said}: more than the {tolerance.max_rate:.0%} tolerated, and nobody held to "
                     "the tolerance was as strong: leave [[intruders]] and fields out of the plan, or say under "
                     f'[tolerance.not_held] why "{LAW}" does not count'
                 ]
     return []
+
+
+def _is_judged_already(one: Finding, risks: Risks) -> bool:
+    """Whether a figure of the audit is that of an attack of the plan, whose own interval is judged."""
+    return any(risk.rate == one.figure and risk.targets == one.sampled for risk in risks.values())
 
 
 def audited(
