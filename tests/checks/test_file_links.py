@@ -81,11 +81,20 @@ def test_attacks_already_made_are_taken_as_they_are() -> None:
     given = {
         "Winkler": attack(Linkage(), masking),
         "posterior": attack(NearestRecord(distance="posterior"), masking),
+        "law": attack(BayesIntruder(), masking),
     }
     found = made("informed links", masking, Risks(given))
-    assert found.figure == given["posterior"].rate
-    assert found.where == "posterior"
+    best = max(("posterior", "law"), key=lambda name: given[name].rate)
+    assert (found.figure, found.where) == (given[best].rate, best)
     assert found.sampled is None
+
+
+def test_beside_distances_alone_who_knows_the_law_is_tried() -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(), key=KEY)
+    given = {"posterior": attack(NearestRecord(distance="posterior"), masking)}
+    found = made("informed links", masking, Risks(given))
+    assert "knows the law, all records" in found.figures
+    assert found.figure == max(found.figures.values()) >= given["posterior"].rate
 
 
 def test_without_an_informed_one_among_the_given_attacks_one_is_made() -> None:
@@ -219,11 +228,11 @@ def test_the_bayes_intruder_is_asked_where_he_is_quick_and_missed_where_he_is_no
 def test_outer_links_are_counted_among_the_targets_of_an_attack_already_made() -> None:
     """The whole file was attacked: its outer records are in the table, and give what an attack on them alone gives."""
     masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(2_400), key=KEY)
-    plan = NearestRecord(distance="posterior")
-    found = made("outer links", masking, Risks({"posterior": attack(plan, masking)}))
+    plan = BayesIntruder()
+    found = made("outer links", masking, Risks({"law": attack(plan, masking)}))
     outer = tuple((1 - 0.05 * (np.arange(120) + 0.5) / 120).tolist())
     anew = attack(replace(plan, targets=Quantiles(outer, columns=AMOUNTS)), masking)
-    assert found.figures["posterior, by columns"] == pytest.approx(anew.rate, abs=0.02)
+    assert found.figures["law, by columns"] == pytest.approx(anew.rate, abs=0.02)
     assert found.figure == max(found.figures.values())
     assert found.sampled is None
 
@@ -259,11 +268,19 @@ def test_an_intruder_whom_the_plan_holds_back_does_not_blind_the_audit(weak: str
 
 
 SOUND = {
-    "all fields named": NearestRecord(distance="posterior", fields=AMOUNTS),
-    "many targets": NearestRecord(distance="posterior", targets=Sample(500)),
-    "small blocks": NearestRecord(distance="posterior", largest_target_block=75),
-    "its block named": NearestRecord(distance="posterior", match_blocks=("PLACE",)),
+    "all fields named": BayesIntruder(fields=AMOUNTS),
+    "many targets": BayesIntruder(targets=Sample(500)),
+    "its block named": BayesIntruder(match_blocks=("PLACE",)),
 }
+
+
+def test_who_looks_for_small_blocks_alone_has_another_beside_him() -> None:
+    masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.35), in_places(normal(800)), key=KEY)
+    risk = attack(BayesIntruder(largest_target_block=75), masking)
+    found = made("informed links", masking, Risks({"small blocks": risk}))
+    assert found.figures["knows the law, all records"] == attack(BayesIntruder(), masking).rate
+    assert found.figures["small blocks"] == risk.rate
+    assert found.figure == max(found.figures.values())
 
 
 @pytest.mark.parametrize("sound", SOUND)

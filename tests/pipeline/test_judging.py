@@ -226,7 +226,7 @@ def test_of_a_sample_the_rate_among_the_released_is_held_against_the_tolerance(f
     assert waived.to_dict()["presence_not_known"] == reason
     for text in (repr(waived), release_summary(waived), str(first_screen(waived))):
         assert reason in " ".join(text.split())
-    assert "of the targets in the release" in str(first_screen(waived))
+    assert "Of the targets in the release" in str(first_screen(waived))
 
 
 def test_who_does_not_know_that_his_target_is_in_it_needs_a_reason(folder: Path) -> None:

@@ -186,8 +186,8 @@ class Outcome:
             lines += _wrapped(f"not held: {name} ({reason})", "              ")
         for name, reason in self.plan.targets.not_known.items():
             lines += _wrapped(f"taken as not known: {name} ({reason})", "              ")
-        if (reason := self.plan.targets.presence_not_known) is not None:
-            said = f"rates over all records, released or not: who was released is not known ({reason})"
+        if (unaware := self.plan.targets.presence_not_known) is not None:
+            said = f"rates over all records, released or not: who was released is not known ({unaware})"
             lines += _wrapped(said, "              ")
         lines += [
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
