@@ -148,7 +148,9 @@ class Judge:
             f"{name} is held to the tolerance, and after directed exchanges nothing bounds what can be found: leave "
             "him out of the intruders of [tolerance]"
             for name in self.held
-            if name in risks and risks[name].is_of_all_helpers and risks[name].his_record is not None
+            if name in risks
+            and risks[name].his_record is not None
+            and (risks[name].is_of_all_helpers or risks[name].ceiling is not None)
         ]
         return said
 
