@@ -339,6 +339,8 @@ def _why_not(trial: _Trial) -> str:
     if worst.excess == worst.excess and worst.excess > 0:
         far = "comes close" if _relative(trial.case, worst) <= CLOSE else "not enough"
         return f"{far}: {worst.worst} {measure.shown(worst.figure)} of {measure.shown(measure.limit)}"
+    if worst.failed:
+        return f"not enough: the audit fails by {', '.join(dict.fromkeys(worst.failed))}"
     return f"not enough: {worst.reasons[0]}" if worst.reasons else "not enough"
 
 

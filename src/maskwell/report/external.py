@@ -366,7 +366,8 @@ def _chart(drawn: list[dict[str, Any]]) -> Html:
 def _source(page: _Page) -> Html:
     report = page.plan.report
     whose = f"{report.organisation}. " if report.organisation else ""
-    named = f"{page.title}. Masked microdata" if report.title else page.title
+    says_so = "masked microdata" in page.title.casefold()
+    named = page.title if says_so else f"{page.title}. Masked microdata"
     cited = f"{whose}{named}, {counted(len(page.release), 'record')}."
     said: list[Child] = [
         f"Cite the data as: {cited} Name the checksum in manifest.json, and say that the values are masked.",
