@@ -19,6 +19,7 @@ from ..errors import BadInput
 from ..schema import Column, Schema
 from .dependence import form_of, is_function, is_shared, stand_together
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
+from .shared_values import without_averages
 from .ties import Candidates, ties_of
 
 if TYPE_CHECKING:
@@ -144,8 +145,13 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         questions += [answer.question for answer in answers if answer.is_asked]
     sums = _sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
+    averaged = without_averages(
+        _table(raw, proposal.schema), [name for one in sums for name in _members(one)]
+    )
+    proposal = _changed(proposal, averaged)
     answers = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
     proposal = _changed(proposal, answers)
+    answers = [*averaged, *answers]
     questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
@@ -382,7 +388,7 @@ def _without_dependents(
     table: Table, proposal: Proposal, sums: Iterable[Sum], copies: Mapping[str, str]
 ) -> list[Answer]:
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
-    fixed = [name for total, parts in sums for name in (total, *dict(parts))]
+    fixed = [name for one in sums for name in _members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
     codes = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
     copies = {name: of for name, of in copies.items() if of in names}
@@ -419,6 +425,11 @@ def _of_dropped(
 
 
 # Sums.
+
+
+def _members(one: Sum) -> tuple[str, ...]:
+    """Return the columns of a sum: the total first."""
+    return (one[0], *dict(one[1]))
 
 
 def _sums(table: Table) -> tuple[Sum, ...]:

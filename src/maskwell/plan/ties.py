@@ -6,8 +6,9 @@ others (`dependence`), a sum that most records obey, and ratios or products (`ne
 
 Each column is compared with those that are open where it is (a change since last year has no value in the first year),
 and among these are the dropped copies of columns that leave: log y = log y1 + change is a tie of y, whose logarithm
-was dropped as its function. Columns are looked at from the last to the first. In the end each tie is told by columns
-that leave; what no longer has one, as a member was dropped for another tie, leaves after all.
+was dropped as its function. Columns are looked at from the first to the last, each beside those that leave before it,
+and then once more beside those after it. In the end each tie is told by columns that leave; what no longer has one, as
+a member was dropped for another tie, leaves after all.
 """
 
 from __future__ import annotations
@@ -88,33 +89,29 @@ def _complete(values: Floats, columns: Sequence[int]) -> Floats:
 
 def ties_of(columns: Candidates, fixed: Sequence[str]) -> dict[str, str]:
     """Return the amounts to leave out, each with its tie to columns that leave; `fixed` ones stay."""
-    kept = [j for j in range(len(columns.names)) if j not in columns.copies]
     free = [j for j in range(columns.amounts) if columns.names[j] not in fixed]
-    said = _dropped(columns, kept, free)
-    back = [place for place in sorted(said) if not _retold(columns, kept, said, place)]
-    for place in back:  # what determined them was dropped itself: one after the other, as they may be alike
-        if not _retold(columns, kept, said, place):
+    kept = [j for j in range(len(columns.names)) if j not in columns.copies and j not in free]
+    said = dict[int, str]()
+    for place in free:
+        if tie := columns.tie(place, kept):
+            said[place] = tie
+        else:
             kept.append(place)
+    late = _tied_to_later(columns, kept, free)
+    said |= late
+    for place in list(said) if late else ():  # what told it may have been dropped
+        said[place] = columns.tie(place, kept)
+        if not said[place]:
             del said[place]
-    if back:
-        said |= _dropped(columns, kept, [j for j in free if j in kept])
-        for place in said:
-            _retold(columns, kept, said, place)
+            kept.append(place)
     return {columns.names[place]: said[place] for place in sorted(said)}
 
 
-def _dropped(columns: Candidates, kept: list[int], free: Sequence[int]) -> dict[int, str]:
-    """Take amounts with a tie out of those that leave, from the last to the first, and say by what."""
+def _tied_to_later(columns: Candidates, kept: list[int], free: Sequence[int]) -> dict[int, str]:
+    """Take out the amounts that columns after them determine: a tie by a product is found from one side alone."""
     said = dict[int, str]()
-    for place in reversed(free):
+    for place in [j for j in reversed(free) if j in kept]:
         if tie := columns.tie(place, kept):
             kept.remove(place)
             said[place] = tie
     return said
-
-
-def _retold(columns: Candidates, kept: list[int], said: dict[int, str], place: int) -> bool:
-    """Tell a tie by columns that leave in the end; whether there is one."""
-    tie = columns.tie(place, kept)
-    said[place] = tie or said[place]
-    return bool(tie)
