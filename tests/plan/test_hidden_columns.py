@@ -77,3 +77,10 @@ def test_a_class_that_shares_amounts_is_dropped_and_named(tmp_path: Path) -> Non
     said = next(one for one in found.questions if one.column == "WORKS")
     assert said.taken.startswith("puts records together that have the same HOURS: dropped")
     assert said.otherwise == "Wanted in the release? Then drop HOURS in its place"
+
+
+def test_all_clear_columns_may_have_to_go(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    found = decided(tmp_path, A=rng.integers(0, 25, 300), X=rng.lognormal(8, 1, 300).round(1))
+    assert is_enough(found, ("A",), floor_limit())
+    assert to_drop(found) in ([], ["A"])

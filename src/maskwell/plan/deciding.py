@@ -145,13 +145,8 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         questions += [answer.question for answer in answers if answer.is_asked]
     sums = _sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
-    averaged = without_averages(
-        _table(raw, proposal.schema), [name for one in sums for name in _members(one)]
-    )
-    proposal = _changed(proposal, averaged)
-    answers = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
+    answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _changed(proposal, answers)
-    answers = [*averaged, *answers]
     questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
@@ -382,6 +377,19 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
 def _function_words(name: str, form: str) -> str:
     """Say that a column is a function of another, and which; where none is known, that it has the same order."""
     return f"a function of {name} ({form})" if form else f"in the order of {name} throughout"
+
+
+def _dependents_and_averages(
+    raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
+) -> list[Answer]:
+    """Drop what others determine, then what averages out; ties are told anew where that took one of their members."""
+    tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
+    rest = _table(raw, _changed(proposal, tied).schema)
+    averaged = without_averages(rest, [name for one in sums for name in _members(one)])
+    if not averaged:
+        return tied
+    fewer = _changed(proposal, averaged)
+    return [*averaged, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
 
 
 def _without_dependents(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import BadInput
 from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
@@ -80,7 +81,10 @@ def is_enough(decided: Decided, dropped: Sequence[str], allowed: float) -> bool:
     fewer = schema.changed({name: replace(schema[name], drop=True) for name in dropped})
     masked = (*decided.amounts, *(total for total, _ in decided.sums), *decided.changed)
     kept = tuple(name for name in masked if name not in dropped)
-    return float(attack(Fingerprint(masked=kept), replace(table, schema=fewer)).rate) <= allowed
+    try:
+        return float(attack(Fingerprint(masked=kept), replace(table, schema=fewer)).rate) <= allowed
+    except BadInput:  # nothing is left that could make a fingerprint
+        return True
 
 
 def _guessing(decided: Decided, hidden: Sequence[str]) -> float:

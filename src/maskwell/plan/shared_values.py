@@ -11,6 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from .questions import Answer, Question
 
 if TYPE_CHECKING:
@@ -65,7 +67,8 @@ def _culprits(
 ) -> list[str]:
     """Return clear columns, no more than there are amounts, without which none of these is shared any more.
 
-    One after the other, each time the one without which fewest are shared and most of their noise is left.
+    One after the other, each time the one without which fewest are shared; of equals the one that by itself has most
+    records in classes with one value, for others only help to make classes.
     """
     chosen, left = list[str](), dict(found)
     while left and len(chosen) < len(found):
@@ -74,14 +77,22 @@ def _culprits(
             name: _averaged(amounts, {n: c for n, c in clear.items() if n not in (*chosen, name)})
             for name in able
         }
-        best = min(able, key=lambda name: (len(after[name]), -_least(after[name])))
+        best = min(able, key=lambda name: (len(after[name]), -_constant_share(amounts, clear[name])))
         chosen.append(best)
         left = after[best]
     return chosen if not left else []
 
 
-def _least(found: Mapping[str, Averaged]) -> float:
-    return min((one.left for one in found.values()), default=1.0)
+def _constant_share(amounts: Mapping[str, Floats], codes: Integers) -> float:
+    """Return the mean share of records in classes of a column in which an amount has one value."""
+    shares = []
+    for x in amounts.values():
+        known = ~np.isnan(x)
+        least, most = np.full(codes.max() + 1, np.inf), np.full(codes.max() + 1, -np.inf)
+        np.minimum.at(least, codes[known], x[known])
+        np.maximum.at(most, codes[known], x[known])
+        shares.append(float(np.mean((least == most)[codes[known]])))
+    return sum(shares) / max(len(shares), 1)
 
 
 def _amount_answer(table: Table, name: str, one: Averaged) -> Answer:
