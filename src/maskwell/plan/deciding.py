@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -419,14 +419,13 @@ def _are_numbers(labels: Iterable[str]) -> bool:
 
 
 def _of_dropped(
-    questions: Iterable[Question], copies: Mapping[str, str], gone: Iterable[str]
+    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
 ) -> list[Question]:
     """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
+    lost = {copy: of for copy, of in copies.items() if of in gone}
     return [
-        replace(
-            one, otherwise=f"{copies[one.column]} is dropped too: to keep either, see what is said of that"
-        )
-        if one.column in copies and copies[one.column] in gone
+        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
+        if one.column is not None and one.column in lost
         else one
         for one in questions
     ]

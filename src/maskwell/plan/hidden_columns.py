@@ -22,7 +22,7 @@ from ..errors import BadInput
 from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
-    from ..attacks.search import Ints
+    from ..attacks.contract import Ints
     from .deciding import Decided
 
 ROOM = (
