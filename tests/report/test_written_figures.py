@@ -186,7 +186,7 @@ def test_a_page_without_its_files_writes_and_reads_them(made: tuple[Path, str]) 
 
 def test_codes_are_told_apart_from_limits_and_count_in_no_mean(tmp_path: Path) -> None:
     coding = {"mask": "Coding", "columns": ["PAY"], "top": 700.0}
-    outcome, page = released(tmp_path, workers(), NOISE, coding, report={"title": "Masked microdata"})
+    _, page = released(tmp_path, workers(), NOISE, coding, report={"title": "Masked microdata"})
     data = mw.read_release(tmp_path / "out").table
     closed = int(np.isnan(data.floats("PAY")).sum())
     assert closed > 0
