@@ -128,3 +128,16 @@ def test_a_release_does_not_overwrite_the_one_it_is_nested_in(folder: Path) -> N
     with pytest.raises(BadPlan, match="would overwrite the earlier one"):
         release(plan_in(folder, HEAVY, output=again), seed=1, study=True)
     assert bytes_of(folder) == before
+
+
+def test_a_given_key_and_another_judgement_are_refused_before_any_noise_is_drawn(folder: Path) -> None:
+    key, stages = Key(bytes(range(32))), list[str]()
+    assert release(plan_in(folder, HEAVY), key=key).passed
+    assert release(plan_in(folder, HEAVY), key=key).passed  # the same plan is the same file
+    other = plan_in(folder, HEAVY, audit={"limits": {"informed links": {"warn": 0.12, "fail": 0.2}}})
+    with pytest.raises(BadPlan, match="this release by this key, judged by another plan"):
+        release(other, key=key, progress=lambda stage, *_: stages.append(stage))
+    assert set(stages) <= {"read"}
+    elsewhere = {"release": "out-2", "private": "inside-2"}
+    sections = {"audit": {"limits": {"informed links": {"warn": 0.12, "fail": 0.2}}}, "output": elsewhere}
+    assert release(plan_in(folder, HEAVY, **sections), key=key).passed

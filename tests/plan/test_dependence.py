@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.plan.dependence import is_function, is_shared, nearly_linear, stand_together
+from maskwell.plan.dependence import form_of, is_function, is_shared, nearly_linear, stand_together
 
 RNG = np.random.default_rng(3)
 X = RNG.lognormal(3, 1, 3000).round(1)
@@ -72,3 +72,34 @@ def test_groups_that_stand_together() -> None:
     region = np.repeat([0, 0, 0, 0, 0, 0, 0, 1, 1, 2], 2)
     assert stand_together(group, region) == (10, 3)
     assert stand_together(np.arange(10), np.arange(10)) == (0, 0)
+
+
+def test_few_values_are_a_function_only_without_a_stray() -> None:
+    wage = np.round(np.linspace(0.4, 4.25, 18), 2)[RNG.integers(0, 18, 600)]
+    assert is_function(wage, np.log(wage))
+    strays = np.log(wage)
+    strays[3] = strays[4] + 0.5
+    assert not is_function(wage, strays)
+    assert not is_function(wage, RNG.integers(0, 18, 600).astype(float))
+
+
+@pytest.mark.parametrize(
+    ("of", "said"),
+    [
+        (np.copy, "on the same scale or another"),
+        (lambda x: 12 * x + 3, "on the same scale or another"),
+        (np.log, "its logarithm"),
+        (lambda x: np.log(x).round(3), "its logarithm"),
+        (np.square, "its square"),
+        (lambda x: 1 / x, "1 over it"),
+        (np.arctan, ""),
+    ],
+)
+def test_the_function_is_named_where_it_is_a_usual_one(of, said) -> None:
+    assert form_of(X, of(X)) == said
+
+
+def test_trends_are_in_order_without_being_computed_from_one_another() -> None:
+    first, second = RNG.lognormal(0, 1, (2, 60)).cumsum(axis=1)
+    assert is_function(first, second)
+    assert form_of(first, second) == ""

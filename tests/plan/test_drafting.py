@@ -84,7 +84,9 @@ def test_functions_of_a_column_are_dropped(tmp_path: Path) -> None:
     income = columns()["INCOME"]
     plan, schema, said = drafted(tmp_path, columns(LOG=np.log(income), SQUARE=income**2, COPY=income))
     assert [c.name for c in schema.columns if c.drop] == ["LOG", "SQUARE", "COPY"]
-    assert "LOG, SQUARE, COPY: a function of INCOME: dropped" in said
+    assert "LOG: a function of INCOME (its logarithm): dropped" in said
+    assert "SQUARE: a function of INCOME (its square): dropped" in said
+    assert "COPY: a function of INCOME (on the same scale or another): dropped" in said
     assert plan.masked(schema) == {"INCOME", "TAXES"}
 
 
@@ -161,17 +163,23 @@ def test_whole_numbers_with_decimals_and_gaps_are_categories(tmp_path: Path) -> 
 
 def test_what_no_noise_protects_is_asked_with_a_mask_to_switch_on(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
-    more = {f"TRAIT{i}": rng.integers(0, 5, N) for i in range(6)}
-    plan, _, said = drafted(tmp_path, columns(**more))
-    assert (
-        "of the records apart, where 1% fails the audit, and guessing among those alike in REGION, TRAIT0"
-        in said
-    )
+    plan, _, said = drafted(tmp_path, columns(TRAIT0=rng.integers(0, 16, N)))
+    assert "guessing among those alike in REGION, TRAIT0 finds" in said
     text = (tmp_path / "plan.toml").read_text(encoding="utf-8")
     offered = text[text.index("#[[masks]]") :].split("#stay")[0].replace("#", "")
     switched = tomllib.loads(f"{offered}stay = 0.8\n")
     assert switched["masks"][0]["columns"]
+    assert "or switch on the mask Pram for" in said
     assert len(plan.masks) == 1
+
+
+def test_no_mask_is_offered_for_categories_that_it_does_not_hide(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    more = {f"TRAIT{i}": rng.integers(0, 5, N) for i in range(6)}
+    _, _, said = drafted(tmp_path, columns(**more))
+    assert "Decide: drop TRAIT" in said
+    assert "Pram" not in said
+    assert '"Pram"' not in (tmp_path / "plan.toml").read_text(encoding="utf-8")
 
 
 def test_all_that_leaves_unmasked_is_named_the_weight_too(tmp_path: Path) -> None:
@@ -415,7 +423,7 @@ def test_what_most_records_compute_from_others_is_dropped(tmp_path: Path) -> Non
     _, schema, said = drafted(tmp_path, columns(**more))
     assert schema["TOTAL"].drop
     assert schema["HOURLY"].drop
-    assert "HOURLY: EARNED over HOURS in 100.0% of the records: dropped" in " ".join(said.split())
+    assert "HOURLY: EARNED over HOURS in 100.0% of 398 records that tell: dropped" in " ".join(said.split())
     assert "TOTAL: a sum or difference of" in said
 
 

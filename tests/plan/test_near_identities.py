@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.plan.near_identities import near_ratio, near_sum
+from maskwell.plan.near_identities import near_product, near_ratio, near_sum
 
 N = 1200
 NAMES = ("y", "a", "b", "c", "d")
@@ -63,3 +63,29 @@ def test_nothing_is_found_among_amounts_that_go_together(seed: int) -> None:
         values = with_first(y, x)
         assert near_sum(values, 0, [1, 2, 3] if y is many_zeros else [1, 2, 3, 4], NAMES) is None
         assert near_ratio(values, 0, [1, 2, 3], NAMES) is None
+
+
+def test_a_product_and_a_term_are_found() -> None:
+    rng = np.random.default_rng(4)
+    x = parts(rng)
+    y = (x[:, 0] - x[:, 1] * (x[:, 3] / 100).round(2)) / 1000
+    values = with_first(y, np.column_stack([x[:, :3], (x[:, 3] / 100).round(2)]))
+    found = near_product(values, 0, [1, 2, 3, 4], NAMES)
+    assert found is not None
+    assert found.parts == (1, 2, 4)
+    assert found.share == 1.0
+    assert found.said == "a sum or difference of a and b times d"
+    alone = near_product(with_first((x[:, 1] * x[:, 3] / 7).round(2), x), 0, [1, 2, 3, 4], NAMES)
+    assert alone is not None
+    assert alone.said == "b times d"
+    noisy = y * rng.lognormal(0, 0.05, N)
+    assert near_product(with_first(noisy, values[:, 1:]), 0, [1, 2, 3, 4], NAMES) is None
+
+
+def test_the_share_is_told_with_the_records_that_it_is_about() -> None:
+    rng = np.random.default_rng(5)
+    x = parts(rng)
+    y = np.where(np.arange(N) % 10 == 0, 0.0, x[:, 0] + x[:, 2])
+    found = near_sum(with_first(y, x), 0, [1, 2, 3, 4], NAMES)
+    assert found is not None
+    assert (found.share, found.records) == (1.0, 1080)

@@ -182,3 +182,16 @@ def test_a_page_without_its_files_writes_and_reads_them(made: tuple[Path, str]) 
 
     Told.masking = masking  # type: ignore[attr-defined]
     assert external_report(Told) == page
+
+
+def test_codes_are_told_apart_from_limits_and_count_in_no_mean(tmp_path: Path) -> None:
+    coding = {"mask": "Coding", "columns": ["PAY"], "top": 700.0}
+    _, page = released(tmp_path, workers(), NOISE, coding, report={"title": "Masked microdata"})
+    data = mw.read_release(tmp_path / "out").table
+    closed = int(np.isnan(data.floats("PAY")).sum())
+    assert closed > 0
+    assert f"Missing and coded values count in no mean or sd: {closed} of PAY." in page
+    assert "the code was given after the noise (PAY)" in page
+    assert "noise was cut off there" not in page
+    assert "Nothing from values that cannot occur" in page
+    assert f"Cite the data as: Masked microdata, {len(data)} records." in page

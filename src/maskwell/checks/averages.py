@@ -14,6 +14,7 @@ other, each time the one without which most averages out (backward elimination).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ def averages(evidence: Evidence) -> Measured:
         return Measured(
             NOTHING, "no column is noised, or nothing leaves in clear that would put records together"
         )
-    found = {name: _least_left(evidence, at, clear) for name, at in columns.items()}
+    found = {name: _least_left(at, clear) for name, at in columns.items()}
     left = {name: 1.0 if one is None else one.left for name, one in found.items()}
     worst = min(left, key=left.__getitem__)
     one = found[worst]
@@ -82,6 +83,25 @@ def averages(evidence: Evidence) -> Measured:
     )
     said += _not_searched(by_one, clear)
     return Measured(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
+
+
+def averages_ahead(values: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:
+    """Return, before any noise is drawn, what the mean over records alike in clear columns leaves of own noise.
+
+    `values` are true ones, NaN unless open; `clear` numbers the values of each column that leaves in clear, from 0 on.
+    """
+    rng = np.random.default_rng(MARKS)
+    marks = {name: _marked(0, name, codes) for name, codes in clear.items() if codes.max(initial=0) > 0}
+    found = dict[str, Averaged]()
+    for name, x in values.items():
+        known = np.flatnonzero(~np.isnan(x))
+        if not marks or len(known) < FEWEST or x[known].min() == x[known].max():
+            continue
+        numbered = np.unique(x[known], return_inverse=True)[1].astype(np.int64).ravel()
+        one = _least_left(SharedColumn(known, numbered, rng.standard_normal(len(known))), marks)
+        if one is not None:
+            found[name] = one
+    return found
 
 
 def _is_searched(one: SharedColumn, clear: dict[str, Marks]) -> bool:
@@ -147,11 +167,11 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
             alone = np.flatnonzero(codes < 0)
             codes[alone] = codes.max(initial=0) + 1 + np.arange(len(alone))
         if codes.max(initial=0) > codes.min(initial=0):
-            found[name] = _marked(evidence, name, codes)
+            found[name] = _marked(evidence.seed, name, codes)
     return found
 
 
-def _least_left(evidence: Evidence, one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
+def _least_left(one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways: list[tuple[str, ...]] = [(column,) for column in inside]
@@ -190,9 +210,9 @@ def _together(clear: dict[str, Marks], columns: tuple[str, ...]) -> Integers:
     return np.asarray(numbered.indices, dtype=np.int64)
 
 
-def _marked(evidence: Evidence, name: str, codes: Integers) -> Marks:
+def _marked(seed: int, name: str, codes: Integers) -> Marks:
     """Give each value of a column a random mark of 64 bits, so that sums of marks tell combinations apart."""
-    rng = np.random.default_rng([evidence.seed, MARKS, *name.encode()])
+    rng = np.random.default_rng([seed, MARKS, *name.encode()])
     codes = codes - codes.min()
     return rng.integers(0, 2**64, int(codes.max()) + 1, np.uint64)[codes]
 

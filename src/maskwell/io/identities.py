@@ -43,8 +43,9 @@ class Identity:
 class NearDuplicate:
     """Two columns whose correlation is near 1 or -1, or that are equal in half of the records that can tell.
 
-    `exact` where they are equal on all common records. `equal_share` passes over records where both have their
-    column's most frequent value (zero, as a rule), so that two columns of many zeros are not alike for these.
+    `exact` where they are equal on all common records. `equal_share` passes over records where both have the value that
+    is most frequent in each (zero, as a rule), so that two columns of many zeros are not alike for these. Where their
+    most frequent values differ all records count: passing over such pairs would leave out what speaks against it.
     """
 
     first: str
@@ -115,8 +116,10 @@ def _equal_shares(values: Floats, modes: list[float]) -> Floats:
 
 
 def _equal_share(first: Floats, second: Floats, first_mode: float, second_mode: float) -> float:
-    """The share of equal values where both are open and not both at their mode; 0 where too few records tell."""
-    told = ~(np.isnan(first) | np.isnan(second) | ((first == first_mode) & (second == second_mode)))
+    """The share of equal values where both are open and not both at a common mode; 0 where too few records tell."""
+    told = ~(np.isnan(first) | np.isnan(second))
+    if first_mode == second_mode:
+        told &= ~((first == first_mode) & (second == second_mode))
     records = int(np.count_nonzero(told))
     return float(np.count_nonzero(told & (first == second)) / records) if records >= FEWEST_RECORDS else 0.0
 

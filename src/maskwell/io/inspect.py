@@ -262,7 +262,8 @@ def _likeness(pair: NearDuplicate) -> str:
     if pair.equal_share < LEAST_EQUAL_SHARE:
         return f"has a correlation of {pair.correlation:.3f} with {pair.first!r}"
     return (
-        f"is equal to {pair.first!r} in {pair.equal_share:.0%} of the records (the most frequent value aside)"
+        f"is equal to {pair.first!r} in {pair.equal_share:.0%} of the records in which not both have the most "
+        "frequent value"
     )
 
 

@@ -17,7 +17,7 @@ from ..attacks.floor import HIDDEN, remedy
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import measure_of
 from ..errors import MaskwellError, MaskwellWarning
-from .candidates import Candidate, Trouble, candidates, masks_of, without
+from .candidates import Candidate, Trouble, averaged, candidates, masks_of, without
 from .meeting import Met, Situation
 from .outcome import Advice, Outcome
 from .reassembly import reassemblies
@@ -60,7 +60,7 @@ CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple[Advice, ...]:
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
-    first = without(Candidate((), masks_of(case, found)), groups)
+    first = without(Candidate((), masks_of(case, found)), (*groups, *averaged(verdict.audit)))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         trouble = Trouble(found.after, verdict.audit, floor)
@@ -88,6 +88,7 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
             risks, audit = first_draw(own)
         except MaskwellError:
             return refused.advice
+        first = without(Candidate((), case.plan.masks), (*columns, *averaged(audit)))
         trouble = Trouble(risks, audit, None)
         tried = every_tried(case, candidates(own, first, trouble), trouble.failed, least)
     return (*sorted(tried, key=lambda one: one.passes is not True), *refused.advice)
@@ -339,6 +340,8 @@ def _why_not(trial: _Trial) -> str:
     if worst.excess == worst.excess and worst.excess > 0:
         far = "comes close" if _relative(trial.case, worst) <= CLOSE else "not enough"
         return f"{far}: {worst.worst} {measure.shown(worst.figure)} of {measure.shown(measure.limit)}"
+    if worst.failed:
+        return f"not enough: the audit fails by {', '.join(dict.fromkeys(worst.failed))}"
     return f"not enough: {worst.reasons[0]}" if worst.reasons else "not enough"
 
 

@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks.floor import HIDDEN
-from ..attacks.surviving import PATTERN
 from ..calibration.scaling import has_scale, scale_words, scaled, writable
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
 from ..masks.size_grid import step_from
@@ -34,6 +32,7 @@ SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
 CALIBRATE = "calibrate"
 FLOOR, TOP_VALUES, OUTER_LINKS = "fingerprint floor", "top values", "outer links"  # checks of the audit
+AVERAGING = "averaging"  # another one: no noise helps where a mean takes it away
 MOST_CODED = 2  # columns under correlated noise: a third takes minutes, by boxes in three dimensions
 CODED_FROM = 0.95  # quantile: one in twenty shares the code, five times as many as the check looks at
 
@@ -104,6 +103,14 @@ class Trouble:
     def failed(self) -> frozenset[str]:
         """The checks of the audit that it fails."""
         return frozenset(failure.check for failure in self.audit.failures)
+
+
+def averaged(audit: Audit) -> tuple[str, ...]:
+    """Return the columns of whose noise the mean over records alike in clear columns leaves too little."""
+    found = next((one for one in audit.failures if one.check == AVERAGING), None)
+    if found is None or found.limits.fail is None:
+        return ()
+    return tuple(name for name, left in found.figures.items() if left <= found.limits.fail)
 
 
 def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:
@@ -185,16 +192,17 @@ def _with_swaps(case: Situation, first: Candidate, risks: Risks) -> list[Candida
 
 
 def _telling(case: Situation, audit: Audit, floor: Risk) -> tuple[str, ...]:
-    """Return the clear columns to leave out, one after the other, until neither tolerance nor audit is hopeless."""
+    """Return the columns to leave out, one after the other, until neither tolerance nor audit is hopeless.
+
+    Gaps and codes count too: a column whose pattern tells records apart goes with them.
+    """
     limit = next((one.limits.fail for one in audit.findings if one.check == FLOOR), None)
     columns: list[str] = []
     for step in floor.floor.steps.to_pylist():
-        if step["part"] in (PATTERN, HIDDEN):
-            return ()
         columns.append(step["column"])
         share = step["remaining"] / floor.targets
         if not case.judge.hopeless(case.intruders, share) and (limit is None or share <= limit):
-            return tuple(columns)
+            return tuple(dict.fromkeys(columns))
     return ()
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 REFUSED, KEY, ATTEMPTS = "refused", "key.hex", "attempts.json"
 OUTCOME = "outcome.json"
 LOOSE = 0o077
+JUDGED_BY = ("audit", "utility", "budget")  # sections of which no public file tells anything
 
 
 def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
@@ -46,6 +47,33 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
         return read_key(kept), ["the key is that of a run that did not end: what it calibrated is used"]
     runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
     return read_key(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
+
+
+def check_given_key(plan: ReleasePlan, table: Table, key: Key) -> None:
+    """Refuse a given key by which the private folder holds the same release already, judged by another plan.
+
+    Both would have one name, and one of them would be lost: that is known before anything is drawn.
+    """
+    private = plan.output.private
+    for half in (private_half(private, name) for name in private_bundles(private)):
+        record = half / OUTCOME
+        if not record.exists() or (half / KEY).read_text(encoding="ascii").strip() != key.secret.hex():
+            continue
+        before = json.loads(record.read_text(encoding="utf-8")).get("plan") or {}
+        now = json.loads(json.dumps(plan.to_dict()))
+        if before != now and _seen(before) == _seen(now) and _has_same_data(half, table):
+            raise BadPlan(
+                f"the private folder holds this release by this key, judged by another plan ({half.name}): choose "
+                "another private folder, or move that half"
+            )
+
+
+def _seen(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections of a plan by which the public files come out as they do."""
+    inside = set(JUDGED_BY)
+    if "calibrate" not in plan and "swap" not in plan:  # else the noise and the swaps follow from these
+        inside |= {"tolerance", "intruders", "targets"}
+    return {name: section for name, section in plan.items() if name not in inside}
 
 
 def refused_before(private: Path) -> list[dict[str, Any]]:
@@ -146,6 +174,11 @@ def _is_same(half: Path, plan: ReleasePlan, table: Table) -> bool:
     before = json.loads(record.read_text(encoding="utf-8")).get("plan")
     if before != json.loads(json.dumps(plan.to_dict())):
         return False
+    return _has_same_data(half, table)
+
+
+def _has_same_data(half: Path, table: Table) -> bool:
+    """Whether a bundle was made of the same records."""
     stored = _truth(half)
     return stored.column_names == list(table.names) and all(
         stored[name].combine_chunks().equals(table.array(name)) for name in table.names

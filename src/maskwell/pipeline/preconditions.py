@@ -24,10 +24,11 @@ from ..attacks.running import attack_by
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import ALL
 from ..calibration.trials import Resolved
-from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
+from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keystream import Key
 from ..masking import apply
 from .budget import counts_of
+from .classes import Coded
 from .intruders import card_risk
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
-    from .classes import Coded
     from .costs import Counts
     from .judging import Judge
     from .meeting import Situation
@@ -267,7 +267,7 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
         allowed.append(fails)
     if not reasons:
         return None
-    return HighFloor(tuple(reasons), tuple(_advice(sure, min(allowed))))
+    return HighFloor(tuple(reasons), tuple(_advice(case, sure, min(allowed))))
 
 
 def _found(floor: Risk) -> str:
@@ -313,18 +313,22 @@ def _audit_limit(plan: ReleasePlan) -> float:
     return 1.0 if limit is None else float(limit)
 
 
-def _advice(floor: Risk, allowed: float) -> list[Advice]:
-    """Say which columns bring the floor down, one alone, or one after the other until it is low enough."""
-    parts = [one for one in floor.floor.steps.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
+    """Say which columns bring the floor down, one alone, or one after the other until it is low enough.
+
+    Gaps and codes count too: a column whose pattern tells records apart goes with them.
+    """
     columns, remaining = list[str](), floor.floor.unique
-    for one in parts:
+    for one in floor.floor.steps.to_pylist():
         if remaining / floor.targets <= allowed:
             break
         columns.append(one["column"])
         remaining = one["remaining"]
+    columns = list(dict.fromkeys(columns))
     advice = []
     if columns and remaining / floor.targets <= allowed:
-        share = remaining / floor.targets
+        left = _floor_without(case, columns)
+        share = remaining / floor.targets if left is None else left
         figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
@@ -345,6 +349,22 @@ def _advice(floor: Risk, allowed: float) -> list[Advice]:
         if one["remaining"] < floor.floor.unique
     ]
     return advice
+
+
+def _floor_without(case: Situation, columns: list[str]) -> float | None:
+    """Count the floor again without some columns; nothing where no mask is left, or records are swapped."""
+    from .candidates import Candidate, without
+
+    if case.plan.swap is not None:
+        return None
+    fewer = without(Candidate((), case.plan.masks), tuple(columns))
+    try:
+        table = fewer.table(case.table)
+        mask = fewer.plan(case.plan).mask(table.schema)
+        first = next(iter(Coded.of(table, mask).attacks(case.intruders).values()))
+        return float(floor_of(mask, table, first).rate)
+    except MaskwellError:
+        return None
 
 
 def guessed(counts: Counts) -> float:

@@ -19,7 +19,16 @@ from .budget import budgeted, costs_alike
 from .classes import Coded
 from .intruders import card_risk, intruders_of, named_intruders
 from .judging import Judge
-from .keys import ATTEMPTS, OUTCOME, REFUSED, forget_refused, keep_refused, key_of, refused_before
+from .keys import (
+    ATTEMPTS,
+    OUTCOME,
+    REFUSED,
+    check_given_key,
+    forget_refused,
+    keep_refused,
+    key_of,
+    refused_before,
+)
 from .known_columns import sensitive_words
 from .meeting import Situation, meet
 from .noise_search import searched_noise
@@ -126,6 +135,8 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
+        if key is not None:
+            check_given_key(plan, table, key)
     with stages.stage("check"):
         check_models(plan, table)
         mask = plan.mask(table.schema)

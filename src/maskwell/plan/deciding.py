@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +17,16 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .dependence import FEWEST_VALUES, is_function, is_shared, nearly_linear, stand_together
-from .near_identities import near_ratio, near_sum
+from .dependence import form_of, is_function, is_shared, stand_together
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
+from .shared_values import without_averages
+from .ties import Candidates, ties_of
 
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..io.inspect import Proposal
     from ..io.raw import Raw
-    from ..table import Floats, Table
+    from ..table import Table
 
 Sum = tuple[str, tuple[tuple[str, float], ...]]
 
@@ -136,15 +137,17 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         _without_shared,
         _without_copies,
     )
-    questions = [*on_dropped(proposal), *on_names(proposal)]
+    questions, copies = [*on_dropped(proposal), *on_names(proposal)], dict[str, str]()
     for step in steps:
         answers = step(raw, proposal)
+        copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
         proposal = _changed(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
     sums = _sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
-    answers = _without_dependents(_table(raw, proposal.schema), proposal, sums)
+    answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _changed(proposal, answers)
+    questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
     return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
@@ -361,53 +364,79 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
         )
         if of is not None:
             gone.add(later)
-            taken = f"a function of {names[of]}: dropped, as the noise of one would undo that of the other"
-            otherwise = f"Analysts can compute it from {names[of]}; to keep it, drop {names[of]} in its place"
+            form = form_of(values[:, of], values[:, later])
+            taken = f"{_function_words(names[of], form)}: dropped, as the noise of one would undo that of the other"
+            computed = f"Analysts can compute it from {names[of]}; to" if form else "To"
+            otherwise = f"{computed} keep it, drop {names[of]} in its place"
             made = replace(used[later], drop=True, roles=frozenset())
-            answers.append(Answer(made, "near-duplicate", Question(names[later], taken, otherwise)))
+            question = Question(names[later], taken, otherwise)
+            answers.append(Answer(made, "near-duplicate", question, copy_of=names[of]))
     return answers
 
 
-def _without_dependents(table: Table, proposal: Proposal, sums: Iterable[Sum]) -> list[Answer]:
+def _function_words(name: str, form: str) -> str:
+    """Say that a column is a function of another, and which; where none is known, that it has the same order."""
+    return f"a function of {name} ({form})" if form else f"in the order of {name} throughout"
+
+
+def _dependents_and_averages(
+    raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
+) -> list[Answer]:
+    """Drop what others determine, then what averages out; ties are told anew where that took one of their members."""
+    tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
+    rest = _table(raw, _changed(proposal, tied).schema)
+    averaged = without_averages(rest, [name for one in sums for name in _members(one)])
+    if not averaged:
+        return tied
+    fewer = _changed(proposal, averaged)
+    return [*averaged, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
+
+
+def _without_dependents(
+    table: Table, proposal: Proposal, sums: Iterable[Sum], copies: Mapping[str, str]
+) -> list[Answer]:
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
-    fixed = {name for total, parts in sums for name in (total, *dict(parts))}
+    fixed = [name for one in sums for name in _members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
-    amounts = table.values(names) if names else np.empty((len(table), 0))
-    often = [i for i in range(len(names)) if 2 * np.isnan(amounts[:, i]).sum() < len(table)]
-    names, amounts = [names[i] for i in often], amounts[:, often]
-    others = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
-    codes = [table.values([name])[:, 0] if len(table) else np.empty(0) for name in others]
-    values = np.column_stack([amounts, *codes]) if names else np.empty((0, 0))
-    values = values[~np.isnan(values).any(axis=1)]
+    codes = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
+    copies = {name: of for name, of in copies.items() if of in names}
+    every = (*names, *codes, *copies)
+    if not names or not len(table):
+        return []
+    values = np.column_stack([table.values([name])[:, 0] for name in every])
+    of_copies = {every.index(name): names.index(of) for name, of in copies.items()}
     answers: list[Answer] = []
-    kept, every = list(range(len(names) + len(others))), (*names, *others)
-    for i in reversed(range(len(names))):
-        if names[i] in fixed or len(values) < 5 * max(len(kept), FEWEST_VALUES):
-            continue
-        said = _tie(values, i, [j for j in kept if j != i], every, len(names))
-        if said:
-            kept.remove(i)
-            taken = f"{said}: dropped, as noise would leave that tie as it is"
-            question = Question(names[i], taken, "Wanted in the release? Then drop one of those in its place")
-            made = replace(proposal.schema[names[i]], drop=True, roles=frozenset())
-            answers.append(Answer(made, "near-duplicate", question))
-    return answers[::-1]
-
-
-def _tie(values: Floats, i: int, others: list[int], names: tuple[str, ...], amounts: int) -> str:
-    """Say by which other columns an amount is nearly determined; nothing where it is not."""
-    if by := nearly_linear(values, i, others):
-        return f"nearly determined by {', '.join(names[j] for j in by)}"
-    numbers = [j for j in others if j < amounts]
-    found = near_sum(values, i, numbers, names) or near_ratio(values, i, numbers, names)
-    return "" if found is None else f"{found.said} in {found.share:.1%} of the records"
+    for name, said in ties_of(Candidates(values, every, len(names), of_copies), fixed).items():
+        taken = f"{said}: dropped, as noise would leave that tie as it is"
+        question = Question(name, taken, "Wanted in the release? Then drop one of those in its place")
+        made = replace(proposal.schema[name], drop=True, roles=frozenset())
+        answers.append(Answer(made, "near-duplicate", question))
+    return answers
 
 
 def _are_numbers(labels: Iterable[str]) -> bool:
     return all(map(SHORT.fullmatch, labels))
 
 
+def _of_dropped(
+    questions: Iterable[Question], copies: Mapping[str, str], gone: Collection[str]
+) -> list[Question]:
+    """Say of functions of a column that was dropped itself that nothing which leaves gives them at once."""
+    lost = {copy: of for copy, of in copies.items() if of in gone}
+    return [
+        replace(one, otherwise=f"{lost[one.column]} is dropped too: to keep either, see what is said of that")
+        if one.column is not None and one.column in lost
+        else one
+        for one in questions
+    ]
+
+
 # Sums.
+
+
+def _members(one: Sum) -> tuple[str, ...]:
+    """Return the columns of a sum: the total first."""
+    return (one[0], *dict(one[1]))
 
 
 def _sums(table: Table) -> tuple[Sum, ...]:

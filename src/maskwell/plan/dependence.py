@@ -3,23 +3,44 @@
 y is a function of x, one to one, where almost all records with one value of x have one value of y, and the other way
 round, and the values of y rise (or fall) with x throughout: a copy, a logarithm, a square, a change of units. All
 records count, those with equal x above all: a test of the places where x changes alone takes any column of few values
-for a function of any other. y is nearly linear in a few others where least squares on these (chosen one by one, by
-their correlation with what is left) leaves a thousandth of its variance.
+for a function of any other. Where there are few different values, order may be chance: then no record may stray. y is
+nearly linear in a few others where least squares on these (chosen one by one, by their correlation with what is left)
+leaves a thousandth of its variance.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
+
+from ..io.identities import decimal_unit
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-FEWEST_VALUES = 20  # different values: fewer are in order by chance too often
+FEWEST_VALUES = (
+    20  # different values: fewer are in order by chance too often, unless one to one without a stray
+)
+FEWEST_ORDERED = 5  # different values: 5 that are one to one are in order by chance in 1 of 60 cases
 MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
 MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
 MOST_OTHERS = 2  # groups with the same values beside which one still stands out: one guess of three is right
 SCREENED = 20_000  # records that are looked at before all are: they refute most
+FITS = 3  # of a function's scale: strays are few
+SINGLE = 1e-6  # single precision has six digits
+FORMS: dict[str, Callable[[Floats], Floats]] = {
+    "on the same scale or another": lambda x: x,
+    "its logarithm": np.log,
+    "the logarithm of it and 1": np.log1p,
+    "its square": np.square,
+    "its cube": lambda x: x**3,
+    "its square root": np.sqrt,
+    "1 over it": lambda x: 1 / x,
+    "its exponential": np.exp,
+    "the square of its logarithm": lambda x: np.log(x) ** 2,
+}
 LEAST_SHARING = (
     0.5  # share of records in groups of two and more, for these to say that a column is the group's
 )
@@ -40,6 +61,8 @@ def _is_function(x: Floats, y: Floats, strays: float) -> bool:
     xs, x_codes = np.unique(x, return_inverse=True)
     ys, y_codes = np.unique(y, return_inverse=True)
     if min(len(xs), len(ys)) < FEWEST_VALUES:
+        strays = 0.0
+    if min(len(xs), len(ys)) < FEWEST_ORDERED:
         return False
     image, kept = _usual(x_codes, y_codes, len(ys))
     _, kept_back = _usual(y_codes, x_codes, len(xs))
@@ -48,6 +71,32 @@ def _is_function(x: Floats, y: Floats, strays: float) -> bool:
     steps = np.diff(image)
     against = min(np.count_nonzero(steps > 0), np.count_nonzero(steps < 0))
     return bool(against <= strays * len(steps))
+
+
+def form_of(x: Floats, y: Floats) -> str:
+    """Say which function of x a column is, up to scale and rounding; nothing where it is none of the usual ones."""
+    both = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[both], y[both]
+    for said, form in FORMS.items():
+        with np.errstate(all="ignore"):
+            given = form(x)
+        if np.isfinite(given).all() and np.ptp(given) > 0 and _is_scaled(x, given, y, form):
+            return said
+    return ""
+
+
+def _is_scaled(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Floats]) -> bool:
+    """Whether y = a + b g(x) but for rounding, in almost all records; those farthest off are left out of the fit."""
+    kept, most = np.ones(len(y), bool), int((1 - MOST_STRAYS) * (len(y) - 1))
+    half = 0.5 * (decimal_unit(x) or 0.0)
+    for _ in range(FITS):
+        slope, constant = np.polyfit(given[kept], y[kept], 1)
+        off = np.abs(y - constant - slope * given)
+        kept = off <= np.partition(off, most)[most]
+    with np.errstate(all="ignore"):
+        moved = np.nan_to_num(np.abs(form(x + half) - form(x - half)) / 2)
+    allowed = 0.5 * (decimal_unit(y) or 0.0) + abs(slope) * moved + SINGLE * (np.abs(y) + abs(constant))
+    return bool(np.mean(off <= allowed) >= 1 - MOST_STRAYS)
 
 
 def _usual(given: Ints, codes: Ints, count: int) -> tuple[Ints, int]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from .deciding import Decided
 from .draft_words import comment, counted, listed, names_of, plain, quoted
+from .hidden_columns import RandomChange, columns_to_drop, is_enough, random_change
 from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def _clear(decided: Decided) -> list[str]:
         lines = comment(
             f"Categories are changed at random: {names_of(decided.changed)}. The card says by which chances."
         )
-        return [*lines, *_pram(decided.changed, active=True)]
+        return [*lines, *_pram(decided.changed, STAY, active=True)]
     if not names or decided.floor is None:
         return []
     floor = decided.floor
@@ -167,13 +168,18 @@ def _clear(decided: Decided) -> list[str]:
         f"These leave as they are: {clear_words(decided)}{beside}. An intruder who knows them relies on them: together "
         f"they tell {floor.rate:.1%} of the records apart (the fingerprint floor), whom no noise protects."
     )
-    columns = telling(decided) or list(names[:1])
-    remain = f"{alone_share(decided, columns):.1%} remain"
+    change = pram_offer(decided)
+    if change is None:
+        lines += comment(
+            'Where that is too much, drop columns in the schema, or put categories in classes (mask = "Grouping").'
+        )
+        return lines
+    remain = f"{alone_share(decided, change.columns):.1%} remain"
     lines += comment(
         f"Where that is too much, change categories at random, as here those that tell most ({remain}), "
         "or drop columns in the schema. Intruders then weigh them by the chances of a change."
     )
-    lines += _pram(columns, active=False)
+    lines += _pram(change.columns, change.stay, active=False)
     lines += comment(
         'Other ways: classes of categories (mask = "Grouping"), or noise on ordered codes (mask = "CodeNoise").'
     )
@@ -201,10 +207,23 @@ def clear_words(decided: Decided) -> str:
     return ", and ".join(said)
 
 
-def _pram(columns: Sequence[str], *, active: bool) -> list[str]:
+def _pram(columns: Sequence[str], stay: float, *, active: bool) -> list[str]:
     lines = ["[[masks]]", 'mask = "Pram"', f"columns = {listed(columns)}"]
-    lines += [f"stay = {STAY}  # the chance that a category stays; else any other is equally likely"]
+    lines += [f"stay = {stay:g}  # the chance that a category stays; else any other is equally likely"]
     return lines if active else [f"#{line}" for line in lines]
+
+
+def pram_offer(decided: Decided) -> RandomChange | None:
+    """Return the random change that is offered: of what tells too much, or of a category; none where it is no help."""
+    columns = to_drop(decided) or ([] if telling(decided) else list(decided.categories[:1]))
+    return cast("RandomChange | None", decided.once("random change", lambda: random_change(decided, columns)))
+
+
+def to_drop(decided: Decided) -> list[str]:
+    """Return the columns to drop so that neither the audit's floor nor guessing objects; none if nothing is enough."""
+    if is_enough(decided, (), floor_limit()) and not telling(decided):
+        return []
+    return list(decided.once("to drop", lambda: columns_to_drop(decided, telling(decided), floor_limit())))
 
 
 def telling(decided: Decided) -> list[str]:

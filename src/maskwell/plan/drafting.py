@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from .deciding import Decided
-from .draft_masks import clear_words, drafted_rate, floor_limit, guessing_share, masks_section, telling
+from .draft_masks import (
+    clear_words,
+    drafted_rate,
+    floor_limit,
+    guessing_share,
+    masks_section,
+    pram_offer,
+    to_drop,
+)
 from .draft_words import comment, is_word, listed, names_of, quoted
 from .questions import Question
 from .sections import FIFTEEN_PERCENT
@@ -82,15 +90,16 @@ def floor_question(decided: Decided) -> Question | None:
         )
     if floor is None or not said:
         return None
-    columns, weights = telling(decided), decided.schema.with_role("weight")
+    columns, weights = to_drop(decided), decided.schema.with_role("weight")
     ways = []
     if columns:
-        ways.append(
-            f"drop {names_of(columns)} in the schema, or switch on the mask Pram for them in the plan"
-        )
+        change = pram_offer(decided)
+        it = "it" if len(columns) == 1 else "them"
+        also = f", or switch on the mask Pram for {it} in the plan" if change is not None else ""
+        ways.append(f"drop {names_of(columns)} in the schema{also}")
     if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
-    ways = ways or ["drop columns with many gaps or codes in the schema"]
+    ways = ways or ["put categories in classes in the file, and fill gaps or leave such records out"]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 

@@ -4,8 +4,13 @@ Sums: y = c0 + c1 x1 + ... + ck xk for most records. The few x are chosen one by
 left, and those that the relation does not need are taken out again; each time the coefficients come from least trimmed
 squares (Rousseeuw 1984; concentration steps of Rousseeuw and Van Driessen 2006): least squares on the records that fit
 best, again and again. Ratios and products: log y = c + a log x1 + b log x2 with a, b = 1 or -1, c the median of what is
-left. A relation counts where it is exact but for rounding in four of five records that tell something (those with the
-most frequent value of y do not), and y varies by far more than rounding, so that it is no chance.
+left. A product and a term: y = c0 + c1 x1 + c2 x2 x3, screened by the correlations of all columns with all products,
+
+    R^2(x1, p) = (r1^2 + rp^2 - 2 r1 rp r1p) / (1 - r1p^2),    p = x2 x3,
+
+so that 30 columns, with 435 products, take one matrix product. A relation counts where it is exact but for rounding in
+four of five records that tell something (those with the most frequent value of y do not), and y varies by far more than
+rounding, so that it is no chance.
 
 Chosen where exact identities (`io.identities`) and least squares (`dependence.nearly_linear`) find nothing: noise on
 all members would leave the tie as it is, and who knows it averages the noise out.
@@ -30,22 +35,29 @@ FEWEST = 50  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
-FINEST = 1e-9  # of the size of y: columns without a unit are equal to so much
+FINEST = 3e-7  # of the largest term: columns without a unit are equal to so much in single precision
 SCREENED = 1_000  # records that are looked at before all are
 RIDGE = (
     1e-10  # of the variance, so that copies among the columns do no harm; one refinement takes its bias away
 )
 HOPELESS = 0.02  # sds of y, by which half the records are off with all columns at once: a few do no better
 NEAR = 0.05  # of logarithms: what a ratio may be off in half the records, to be looked at closely
+MOST_FACTORS = 30  # columns whose products are looked at: 435
+UNEXPLAINED = 1e-6  # of the variance of y: what a product and a term leave, to be looked at closely
+LIKE = 0.9999  # correlation of a term and a product that cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
 class NearIdentity:
-    """A relation that most records obey: `place` is the column it gives, by `parts`, in a `share` of the records."""
+    """A relation that most records obey: `place` is the column it gives, by `parts`, in a `share` of the `records`.
+
+    Records tell something where y is not its most frequent value (and, of ratios, where all members are positive).
+    """
 
     place: int
     parts: tuple[int, ...]
     share: float
+    records: int
     said: str
 
 
@@ -56,19 +68,18 @@ def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[
         return None
     chosen, left = list[int](), some[:, place] - np.median(some[:, place])
     while rest and len(chosen) < MOST_TRIED:
-        chosen.append(max(rest, key=lambda j: _likeness(left, some[:, j])))
+        chosen.append(rest[int(np.argmax(_likeness(left, some[:, rest])))])
         rest.remove(chosen[-1])
         coefficients = _trimmed(some, place, chosen)
         left = some[:, place] - _fitted(some, chosen, coefficients)
-        if _share(some, place, chosen, coefficients) < LEAST_SHARE:
+        if _share(some, place, chosen, coefficients)[0] < LEAST_SHARE:
             continue
         needed = _needed(some, place, chosen)
         coefficients = _trimmed(values, place, needed)
-        share = _share(values, place, needed, coefficients)
+        share, records = _share(values, place, needed, coefficients)
         if share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
-            return NearIdentity(
-                place, tuple(needed), share, _sum_words([names[j] for j in needed], coefficients)
-            )
+            said = _sum_words([names[j] for j in needed], coefficients)
+            return NearIdentity(place, tuple(needed), share, records, said)
     return None
 
 
@@ -83,7 +94,7 @@ def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
     needed = list(chosen)
     for j in chosen:
         fewer = [one for one in needed if one != j]
-        if fewer and _share(values, place, fewer, _trimmed(values, place, fewer)) >= LEAST_SHARE:
+        if fewer and _share(values, place, fewer, _trimmed(values, place, fewer))[0] >= LEAST_SHARE:
             needed = fewer
     return needed
 
@@ -101,11 +112,45 @@ def near_ratio(
     """Return two others whose ratio or product, times a constant, gives a positive column in most records."""
     positive = [j for j in others if j != place and np.mean(values[:, j] > 0) > 0]
     for first, second, sign in _ratio_candidates(_thinned(values)[::2], place, positive):
-        share = _ratio_share(values, place, first, second, sign)
+        share, records = _ratio_share(values, place, first, second, sign)
         if share >= LEAST_SHARE:
             word = "times" if sign > 0 else "over"
-            return NearIdentity(place, (first, second), share, f"{names[first]} {word} {names[second]}")
+            return NearIdentity(
+                place, (first, second), share, records, f"{names[first]} {word} {names[second]}"
+            )
     return None
+
+
+def near_product(
+    values: Floats, place: int, others: Sequence[int], names: Sequence[str]
+) -> NearIdentity | None:
+    """Return one column and the product of two that give another by a sum or difference in most records."""
+    factors = sorted((j for j in others if j != place), key=lambda j: abs(j - place))[:MOST_FACTORS]
+    found = _product_candidate(_thinned(values), place, factors)
+    if found is None:
+        return None
+    term, first, second = found
+    for parts in ((first, second), (term, first, second)):
+        share, records = _product_share(values, place, parts)
+        if share >= LEAST_SHARE:
+            product = f"{names[first]} times {names[second]}"
+            said = product if len(parts) == 2 else f"a sum or difference of {names[term]} and {product}"
+            return NearIdentity(place, parts, share, records, said)
+    return None
+
+
+def _product_share(values: Floats, place: int, parts: Sequence[int]) -> tuple[float, int]:
+    """Return the share of telling records in which the product of the last two parts, with the others, gives y."""
+    *terms, first, second = parts
+    product = values[:, first] * values[:, second]
+    design = np.column_stack([values[:, [place, *terms]], product])
+    chosen = list(range(1, design.shape[1]))
+    coefficients = _trimmed(design, 0, chosen)
+    sizes = np.abs(coefficients)
+    allowed = _rounding(values, [place, *terms], np.array([1.0, *sizes[: len(terms)]]))
+    off_by = allowed + sizes[len(terms)] * _product_rounding(values[:, first], values[:, second])
+    obeys = np.abs(design[:, 0] - _fitted(design, chosen, coefficients)) <= off_by
+    return _telling_share(values, [place], obeys, float(np.median(off_by)))
 
 
 # Sums.
@@ -115,13 +160,11 @@ def _thinned(values: Floats) -> Floats:
     return values[:: max(1, -(-len(values) // SCREENED))]
 
 
-def _likeness(left: Floats, x: Floats) -> float:
-    """Return how well a column goes with what is left, by the middle of the records: faults are far out."""
+def _likeness(left: Floats, x: Floats) -> Floats:
+    """Return how well columns go with what is left, by the middle of the records: faults are far out."""
     spread = np.abs(left - np.median(left))
     usual = spread <= np.quantile(spread, 0.95)
-    a, b = left[usual] - left[usual].mean(), x[usual] - x[usual].mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return abs(float(a @ b)) / size if size > 0 else 0.0
+    return np.abs(_unit_length(left[usual][:, None])[:, 0] @ _unit_length(x[usual]))
 
 
 def _fitted(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floats:
@@ -164,8 +207,8 @@ def _rounded(coefficients: Floats) -> Floats:
     return np.where(near, meant, coefficients)
 
 
-def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floats) -> float:
-    """Return the share of telling records that obey a sum; 0 where these are few or y hardly varies."""
+def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floats) -> tuple[float, int]:
+    """Return the share of telling records that obey a sum, and their number; 0 where few tell or y hardly varies."""
     y = values[:, place]
     members = [place, *chosen]
     allowed = _rounding(values, members, np.array([1.0, *np.abs(coefficients[:-1])]))
@@ -173,11 +216,12 @@ def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floa
     return _telling_share(values, members, obeys, allowed)
 
 
-def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> float:
+def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> tuple[float, int]:
     told = values[:, members[0]] != _mode(values[:, members[0]])
-    if np.count_nonzero(told) < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
-        return 0.0
-    return float(np.mean(obeys[told]))
+    records = int(np.count_nonzero(told))
+    if records < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
+        return 0.0, records
+    return float(np.mean(obeys[told])), records
 
 
 def _mode(x: Floats) -> float:
@@ -187,10 +231,9 @@ def _mode(x: Floats) -> float:
 
 def _rounding(values: Floats, members: Sequence[int], sizes: Floats) -> float:
     """Return by how much a sum may be off for rounding: half a unit of each member, times its coefficient."""
-    y = values[:, members[0]]
-    finest = FINEST * float(np.abs(y).max(initial=0.0))
-    units = np.array([decimal_unit(values[:, j]) or finest for j in members])
-    return float(0.5 * (units * sizes).sum() * (1 + 1e-9) + finest)
+    largest = np.abs(values[:, members]).max(axis=0, initial=0.0)
+    units = np.array([decimal_unit(values[:, j]) or 0.0 for j in members])
+    return float(0.5 * (units * sizes).sum() * (1 + 1e-9) + FINEST * float((largest * sizes).max()))
 
 
 # Ratios.
@@ -224,16 +267,53 @@ def _are_level(left: Floats) -> Bools:
     return np.asarray((known >= FEWEST) & (upper - lower < NEAR))
 
 
-def _ratio_share(values: Floats, place: int, first: int, second: int, sign: int) -> float:
-    """Return the share of records with positive members whose ratio or product, times a constant, gives y."""
+def _ratio_share(values: Floats, place: int, first: int, second: int, sign: int) -> tuple[float, int]:
+    """Return the share of telling records with positive members whose ratio or product, times a constant, gives y."""
     members = [place, first, second]
     some = values[(values[:, members] > 0).all(axis=1)]
     if len(some) < FEWEST:
-        return 0.0
+        return 0.0, len(some)
     y, given = some[:, place], some[:, first] * some[:, second] ** float(sign)
     constant = float(np.median(y / given))
     meant = float(f"{constant:.3g}")
     constant = meant if abs(constant - meant) < 0.005 * meant else constant
     unit = decimal_unit(y) or 0.0
-    allowed = unit / 2 * (1 + FINEST) + 1e-6 * np.abs(constant * given)  # single precision has six digits
+    allowed = unit / 2 * (1 + 1e-9) + 1e-6 * np.abs(constant * given)  # single precision has six digits
     return _telling_share(some, members, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
+
+
+# A product and a term.
+
+
+def _product_candidate(values: Floats, place: int, factors: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return the term and the product that explain a column best, where they leave next to nothing of it."""
+    first, second = np.triu_indices(len(factors), 1)
+    if not len(first) or not np.ptp(values[:, place]) > 0:
+        return None
+    x = values[:, list(factors)]
+    terms, products = _unit_length(x), _unit_length(x[:, first] * x[:, second])
+    y = _unit_length(values[:, [place]])[:, 0]
+    r_term, r_product, r_both = (terms.T @ y)[:, None], products.T @ y, terms.T @ products
+    apart = np.abs(r_both) < LIKE
+    left = 1 - (r_term**2 + r_product**2 - 2 * r_term * r_product * r_both) / np.where(
+        apart, 1 - r_both**2, 1.0
+    )
+    left = np.where(apart, left, np.inf)
+    at, pair = np.unravel_index(int(np.argmin(left)), left.shape)
+    if not left[at, pair] < UNEXPLAINED:
+        return None
+    return factors[int(at)], factors[int(first[pair])], factors[int(second[pair])]
+
+
+def _unit_length(x: Floats) -> Floats:
+    """Centre columns and bring them to length 1; constant ones to 0."""
+    centred = x - x.mean(axis=0)
+    sizes = np.linalg.norm(centred, axis=0)
+    return np.asarray(centred / np.where(sizes > 0, sizes, np.inf))
+
+
+def _product_rounding(first: Floats, second: Floats) -> Floats:
+    """Return by how much each product may be off for the rounding of its factors."""
+    units = [decimal_unit(x) or 0.0 for x in (first, second)]
+    by_unit = 0.5 * (units[0] * np.abs(second) + units[1] * np.abs(first))
+    return np.asarray(by_unit + FINEST * np.abs(first * second))

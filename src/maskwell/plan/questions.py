@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ..io.inspect import Proposal
 
 
+FEW_PERCENT = 5.0  # of the records: fewer are told with their share
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What a person must decide: about which column, what was taken for granted, and what to write otherwise."""
@@ -28,12 +31,16 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles."""
+    """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles.
+
+    `copy_of` names the column that it is a function of, where it was dropped for that.
+    """
 
     column: Column
     kind: str
     question: Question
     is_asked: bool = True
+    copy_of: str = ""
 
 
 def on_dropped(proposal: Proposal) -> list[Question]:
@@ -66,7 +73,7 @@ def on_names(proposal: Proposal) -> list[Question]:
 
 def on_zeros(proposal: Proposal) -> list[Question]:
     """Ask, once for all columns, whether many zeros are amounts."""
-    names = [one.column for one in _piled_up(proposal, "zeros") if one.column is not None]
+    names = [_with_share(one) for one in _piled_up(proposal, "zeros")]
     if not names:
         return []
     taken = f"{', '.join(names)}: many records have 0: real zeros? Taken for such, and masked like any other value"
@@ -79,7 +86,7 @@ def on_zeros(proposal: Proposal) -> list[Question]:
 def on_top_codes(proposal: Proposal) -> list[Question]:
     """Ask, once for all columns, about amounts that pile up at the largest."""
     found = _piled_up(proposal, "pile-up")
-    names = [one.column for one in found if one.suggestion.startswith("top") and one.column is not None]
+    names = [_with_share(one) for one in found if one.suggestion.startswith("top")]
     if not names:
         return []
     taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
@@ -95,6 +102,13 @@ def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
     return [
         one for one in found if columns[one.column or ""].is_number and not columns[one.column or ""].drop
     ]
+
+
+def _with_share(finding: Finding) -> str:
+    """Name a column, with the share of its records where that is not what one would call many."""
+    share = finding.text.split(" of the values")[0]
+    few = share.endswith("%") and float(share[:-1]) < FEW_PERCENT
+    return f"{finding.column} ({share})" if few else str(finding.column)
 
 
 def still_open(questions: list[Question], schema: Schema) -> list[Question]:

@@ -12,6 +12,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from .charts import picture
 from .elements import Child, Html, data_table, document, listed, paragraph, section, tag
 from .example import DROP, example_of
@@ -19,6 +21,7 @@ from .pictures import signal_and_noise
 from .wording import by_passphrase_of, counted, figure, sentence
 
 if TYPE_CHECKING:
+    from ..card import NoiseCard
     from ..masking import Release
     from ..plan import ReleasePlan
 
@@ -215,8 +218,6 @@ def _law(law: Any) -> Html:
     if not isinstance(law, Additive):
         words = [(name, sentence(describe(law, name))) for name in law.columns]
         return data_table(f"Law: {law.form}", ("column", "what the law does"), words)
-    import numpy as np
-
     covariance = law.noise.covariance
     sds = np.sqrt(np.diag(covariance))
     scale = np.where(sds > 0, sds, 1.0)
@@ -295,12 +296,8 @@ def _warnings(page: _Page) -> Html:
     ]
     if page.leaves != OPEN:
         said.append("Nothing from values that cannot occur, nor from how many values stand at a limit.")
-    elif _is_clamped(card):
-        said.append("Nothing from how many values stand at a limit: noise was cut off there.")
     else:
-        said.append(
-            "Nothing from values that cannot occur, such as amounts below zero: they are left in to keep means right."
-        )
+        said += _at_limits(card)
     if card.swapped is not None and card.swapped.share > 0:
         said.append(
             "Nothing about small groups from columns that were exchanged between records: their relations to other "
@@ -311,10 +308,35 @@ def _warnings(page: _Page) -> Html:
     return section("warnings", "What not to conclude", listed(said))
 
 
-def _is_clamped(card: Any) -> bool:
-    """Whether the noise of some column is cut off at a limit."""
-    outlets = [outlet for law in card.laws for outlet in getattr(law, "outlets", ())]
-    return any(outlet.low is not None or outlet.high is not None for outlet in outlets)
+def _at_limits(card: NoiseCard) -> list[str]:
+    """Say what values at a limit, coded ones, and values that cannot occur stand for, of the columns that have them."""
+    outlets = {
+        name: outlet
+        for law in card.laws
+        for name, outlet in zip(law.columns, getattr(law, "outlets", ()), strict=False)
+    }
+    cut = [name for name, one in outlets.items() if _is_cut(one)]
+    coded = [name for name, one in outlets.items() if one.low_coded or one.high_coded]
+    said = []
+    if cut:
+        said.append(
+            f"Nothing from how many values stand at a limit: noise was cut off there ({', '.join(cut)})."
+        )
+    if coded:
+        said.append(
+            f"Nothing from how many values are coded: the code was given after the noise ({', '.join(coded)})."
+        )
+    if len(cut) < len(outlets):
+        said.append(
+            "Nothing from values that cannot occur, such as amounts below zero: they are left in to keep means right."
+        )
+    return said
+
+
+def _is_cut(outlet: Any) -> bool:
+    """Whether noise is cut off at a limit, where the value stays as the limit and is no code."""
+    at_low = outlet.low is not None and not outlet.low_coded
+    return bool(at_low or (outlet.high is not None and not outlet.high_coded))
 
 
 def _columns(page: _Page) -> Html:
@@ -339,14 +361,24 @@ def _columns(page: _Page) -> Html:
     heads = ("column", "masked", "mean as released", "sd as released")
     heads += ("mean corrected", "sd corrected") if is_open else ()  # type: ignore[assignment]
     table = data_table("Numbers in this release", heads, rows) if rows else None
-    said = (
-        "Corrected figures are estimates of the original's, computed from this release and the card alone, as any "
-        "reader can; a dash stands where the card does not allow it."
-    )
-    if is_weighted:
-        said = f"Means and sds are weighted by the weights in the file. {said}"
+    said = ["Means and sds are weighted by the weights in the file."] if is_weighted else []
+    said += _closed_words(page.release, [one.name for one in numbers])
+    if is_open:
+        said.append(
+            "Corrected figures are estimates of the original's, computed from this release and the card alone, as any "
+            "reader can; a dash stands where the card does not allow it."
+        )
     chart = _chart(drawn) if drawn else None
-    return section("columns", "Columns", table, paragraph(said, kind="note") if is_open else None, chart)
+    return section(
+        "columns", "Columns", table, paragraph(" ".join(said), kind="note") if said else None, chart
+    )
+
+
+def _closed_words(release: Release, names: list[str]) -> list[str]:
+    """Say how many records count in no mean or sd of a column: what is missing there, or a code."""
+    counts = {name: int(np.isnan(release.table.values([name])).sum()) for name in names}
+    found = [f"{count:,} of {name}" for name, count in counts.items() if count]
+    return [f"Missing and coded values count in no mean or sd: {', '.join(found)}."] if found else []
 
 
 def _chart(drawn: list[dict[str, Any]]) -> Html:
@@ -366,7 +398,8 @@ def _chart(drawn: list[dict[str, Any]]) -> Html:
 def _source(page: _Page) -> Html:
     report = page.plan.report
     whose = f"{report.organisation}. " if report.organisation else ""
-    named = f"{page.title}. Masked microdata" if report.title else page.title
+    says_so = "masked microdata" in page.title.casefold()
+    named = page.title if says_so else f"{page.title}. Masked microdata"
     cited = f"{whose}{named}, {counted(len(page.release), 'record')}."
     said: list[Child] = [
         f"Cite the data as: {cited} Name the checksum in manifest.json, and say that the values are masked.",

@@ -164,11 +164,8 @@ def _drawn(advice: Any) -> str:
     """Say what a change came to where it was tried; what says so itself is left out."""
     if advice.passes:
         return f" (passed in {advice.passed} of {advice.draws} draws)"
-    return (
-        ""
-        if (advice.passes is None and not advice.draws) or noise_is_no_help(advice)
-        else f": {advice.comes_to}"
-    )
+    says_itself = noise_is_no_help(advice) or (advice.passes is None and not advice.draws and not advice.why)
+    return "" if says_itself else f": {advice.comes_to}"
 
 
 def pasted(outcome: Any) -> str:

@@ -1,0 +1,105 @@
+"""Amounts that many records alike in clear columns share: the mean over these undoes noise on each.
+
+Hours of work are 0 for whoever is out of work: where that leaves in clear, the hours of all of them are told by a mean,
+and the audit refuses it (`checks.averages`). The draft leaves out the clear columns without which no amount is shared
+so, where these are no more than the amounts, and else the amounts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .questions import Answer, Question
+
+if TYPE_CHECKING:
+    from ..checks.averages import Averaged, Integers
+    from ..table import Floats, Table
+
+
+def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
+    """Return what to leave out so that no mean over records alike undoes the noise; `fixed` amounts stay."""
+    from ..attacks.search import block_codes
+
+    columns = [c for c in table.schema.columns if not c.drop]
+    amounts = {
+        c.name: table.values([c.name])[:, 0]
+        for c in columns
+        if "key" in c.roles and c.is_number and c.name not in fixed
+    }
+    clear = {
+        c.name: block_codes(table, table, (c.name,))[0]
+        for c in columns
+        if c.kind == "category" or "weight" in c.roles
+    }
+    found = _averaged(amounts, clear)
+    if not found:
+        return []
+    by = _culprits({name: amounts[name] for name in found}, clear, found)
+    if not by:
+        return [_amount_answer(table, name, one) for name, one in found.items()]
+    named = ", ".join(found)
+    taken = f"puts records together that have the same {named}: dropped, as the mean over them undoes noise on each"
+    return [
+        Answer(
+            replace(table.schema[name], drop=True, roles=frozenset()),
+            "shared",
+            Question(name, taken, f"Wanted in the release? Then drop {named} in its place"),
+        )
+        for name in by
+    ]
+
+
+def _averaged(amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:
+    """Return the amounts of whose noise a mean leaves less than the audit allows."""
+    from ..checks.averages import averages_ahead
+    from ..checks.catalogue import checks
+
+    limit = next(one.limits.fail for one in checks() if one.name == "averaging") or 0.0
+    return {name: one for name, one in averages_ahead(amounts, clear).items() if one.left <= limit}
+
+
+def _culprits(
+    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], found: Mapping[str, Averaged]
+) -> list[str]:
+    """Return clear columns, no more than there are amounts, without which none of these is shared any more.
+
+    One after the other, each time the one without which fewest are shared; of equals the one that by itself has most
+    records in classes with one value, for others only help to make classes.
+    """
+    chosen, left = list[str](), dict(found)
+    while left and len(chosen) < len(found):
+        able = sorted({name for one in left.values() for name in one.columns})
+        after = {
+            name: _averaged(amounts, {n: c for n, c in clear.items() if n not in (*chosen, name)})
+            for name in able
+        }
+        best = min(able, key=lambda name: (len(after[name]), -_constant_share(amounts, clear[name])))
+        chosen.append(best)
+        left = after[best]
+    return chosen if not left else []
+
+
+def _constant_share(amounts: Mapping[str, Floats], codes: Integers) -> float:
+    """Return the mean share of records in classes of a column in which an amount has one value."""
+    shares = []
+    for x in amounts.values():
+        known = ~np.isnan(x)
+        least, most = np.full(codes.max() + 1, np.inf), np.full(codes.max() + 1, -np.inf)
+        np.minimum.at(least, codes[known], x[known])
+        np.maximum.at(most, codes[known], x[known])
+        shares.append(float(np.mean((least == most)[codes[known]])))
+    return sum(shares) / max(len(shares), 1)
+
+
+def _amount_answer(table: Table, name: str, one: Averaged) -> Answer:
+    alike = ", ".join(one.columns)
+    taken = (
+        f"the same for records alike in {alike} (in groups with {one.share:.0%} of the records): dropped, as the mean "
+        "over them undoes noise on each"
+    )
+    question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({alike})")
+    return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)

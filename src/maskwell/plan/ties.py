@@ -1,0 +1,117 @@
+"""Amounts that a few other columns determine, and which of them a draft leaves out.
+
+Noise with the covariance of the data leaves an exact tie between columns as it is, and who knows the tie averages the
+noise out: one member of each has to stay inside. Three kinds are looked for, in this order: y nearly linear in a few
+others (`dependence`), a sum that most records obey, and ratios or products (`near_identities`).
+
+Each column is compared with those that are open where it is (a change since last year has no value in the first year),
+and among these are the dropped copies of columns that leave: log y = log y1 + change is a tie of y, whose logarithm
+was dropped as its function. Columns are looked at from the first to the last, each beside those that leave before it,
+and then once more beside those after it. In the end each tie is told by columns that leave; what no longer has one, as
+a member was dropped for another tie, leaves after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .dependence import FEWEST_VALUES, nearly_linear
+from .near_identities import near_product, near_ratio, near_sum
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_RECORDS = 5 * FEWEST_VALUES  # in which all columns of a tie are open
+OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Columns among which ties are looked for: amounts first, then codes, then copies of amounts.
+
+    `values` is records x columns, NaN unless open; `copies` has for the place of each copy that of its amount.
+    """
+
+    values: Floats
+    names: tuple[str, ...]
+    amounts: int
+    copies: Mapping[int, int]
+
+    def tie(self, place: int, kept: Sequence[int]) -> str:
+        """Say by which of the columns that leave an amount is determined; nothing where it is not."""
+        own = self.values[~np.isnan(self.values[:, place])]
+        others = self._others(place, kept)
+        shares = np.mean(~np.isnan(own[:, others]), axis=0) if len(own) else np.zeros(len(others))
+        tried = list[int]()
+        for least in OPEN_TOGETHER:
+            usable = [j for j, share in zip(others, shares, strict=True) if share >= least]
+            if usable != tried and (said := self._tie(own, place, usable)):
+                return said
+            tried = usable
+        return ""
+
+    def _tie(self, own: Floats, place: int, usable: list[int]) -> str:
+        """Look for a tie where all that may take part is open; it counts where its own members are open."""
+        complete = _complete(own, usable)
+        if not usable or len(complete) < FEWEST_RECORDS:
+            return ""
+        if by := nearly_linear(complete, place, usable):
+            holds = nearly_linear(_complete(own, by), place, by)
+            return f"nearly determined by {', '.join(self._word(j) for j in holds)}" if holds else ""
+        numbers = [j for j in usable if j < self.amounts or j in self.copies]
+        amounts = [j for j in usable if j < self.amounts]
+        words = [self._word(j) for j in range(len(self.names))]
+        for look, able in ((near_sum, numbers), (near_ratio, amounts), (near_product, amounts)):
+            found = look(complete, place, able, words)
+            found = found and look(_complete(own, found.parts), place, found.parts, words)
+            if found is not None:
+                return f"{found.said} in {found.share:.1%} of {found.records:,} records that tell"
+        return ""
+
+    def _others(self, place: int, kept: Sequence[int]) -> list[int]:
+        """Return what leaves beside a column, with the copies of that."""
+        copies = [copy for copy, of in self.copies.items() if of in kept and of != place]
+        return [j for j in kept if j != place] + copies
+
+    def _word(self, place: int) -> str:
+        """Name a column that leaves; of a copy what gives it, as which."""
+        name = self.names[place]
+        return f"{self.names[self.copies[place]]} (as {name})" if place in self.copies else name
+
+
+def _complete(values: Floats, columns: Sequence[int]) -> Floats:
+    """Return the records in which some columns are open."""
+    return values[~np.isnan(values[:, list(columns)]).any(axis=1)]
+
+
+def ties_of(columns: Candidates, fixed: Sequence[str]) -> dict[str, str]:
+    """Return the amounts to leave out, each with its tie to columns that leave; `fixed` ones stay."""
+    free = [j for j in range(columns.amounts) if columns.names[j] not in fixed]
+    kept = [j for j in range(len(columns.names)) if j not in columns.copies and j not in free]
+    said = dict[int, str]()
+    for place in free:
+        if tie := columns.tie(place, kept):
+            said[place] = tie
+        else:
+            kept.append(place)
+    late = _tied_to_later(columns, kept, free)
+    said |= late
+    for place in list(said) if late else ():  # what told it may have been dropped
+        said[place] = columns.tie(place, kept)
+        if not said[place]:
+            del said[place]
+            kept.append(place)
+    return {columns.names[place]: said[place] for place in sorted(said)}
+
+
+def _tied_to_later(columns: Candidates, kept: list[int], free: Sequence[int]) -> dict[int, str]:
+    """Take out the amounts that columns after them determine: a tie by a product is found from one side alone."""
+    said = dict[int, str]()
+    for place in [j for j in reversed(free) if j in kept]:
+        if tie := columns.tie(place, kept):
+            kept.remove(place)
+            said[place] = tie
+    return said

@@ -1,0 +1,86 @@
+"""What a draft offers to hide is enough, by its own count and by another's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maskwell.pipeline import inspect_file
+from maskwell.plan import InputPlan
+from maskwell.plan.deciding import Decided, decide
+from maskwell.plan.draft_masks import floor_limit, pram_offer, to_drop
+from maskwell.plan.hidden_columns import ROOM, found_by_likelihood, is_enough
+
+N = 600
+
+
+def decided(folder: Path, **columns: Any) -> Decided:
+    from maskwell.io import load
+
+    rows = zip(*(map(str, values) for values in columns.values()), strict=True)
+    text = "\n".join([",".join(columns), *(",".join(row) for row in rows)]).replace("nan", "")
+    (folder / "my.csv").write_text(f"{text}\n", encoding="utf-8")
+    source = InputPlan(file=folder / "my.csv")
+    return decide(load(source.file), inspect_file(source)[0])
+
+
+def test_gaps_are_dropped_with_their_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    amounts = {f"X{i}": rng.lognormal(8, 1, N).round(1) for i in range(4)}
+    for i in (1, 2):
+        amounts[f"X{i}"][rng.random(N) < 0.5] = np.nan
+    region = rng.integers(0, 12, N)
+    found = decided(tmp_path, REGION=region, SECTOR=rng.integers(0, 12, N), **amounts)
+    columns = to_drop(found)
+    assert columns
+    assert is_enough(found, columns, floor_limit())
+    assert not is_enough(found, columns[:-1], floor_limit())
+
+
+def test_random_changes_are_offered_only_where_they_are_enough(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    few = decided(
+        tmp_path, A=rng.integers(0, 9, N), B=rng.integers(0, 9, N), X=rng.lognormal(8, 1, N).round(1)
+    )
+    offer = pram_offer(few)
+    assert offer is not None
+    assert set(offer.columns) == set(to_drop(few))
+    assert found_by_likelihood(few, offer.columns, offer.stay) <= ROOM
+    (tmp_path / "many").mkdir()
+    traits = {f"T{i}": rng.integers(0, 5, N) for i in range(7)}
+    assert pram_offer(decided(tmp_path / "many", **traits, X=rng.lognormal(8, 1, N).round(1))) is None
+
+
+def test_the_share_found_by_likelihood_is_that_of_brute_force(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    kinds, stay = rng.choice(30, N, p=np.arange(1, 31) / 465) % 15, 0.6
+    found = decided(tmp_path, KIND=kinds, X=rng.lognormal(8, 1, N).round(1))
+    draws = []
+    for _ in range(300):  # of the records that kept the target's kind or came to it one is right
+        moved = (kinds + rng.integers(1, 15, N)) % 15
+        released = np.where(rng.random(N) < stay, kinds, moved)
+        draws.append(float(np.mean((released == kinds) / np.bincount(released, minlength=15)[released])))
+    error = np.hypot(np.std(draws) / 2, np.std(draws) / 300**0.5) + 0.002  # 4 draws of 500 of the 600 targets
+    assert found_by_likelihood(found, ("KIND",), stay) == pytest.approx(np.mean(draws), abs=4 * error)
+
+
+def test_a_class_that_shares_amounts_is_dropped_and_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    works, region, kids = rng.random(N) < 0.55, rng.integers(0, 4, N), rng.integers(0, 3, N)
+    hours = np.where(works, rng.lognormal(1, 1, N).round(1) + 0.1, 0.0)
+    found = decided(tmp_path, WORKS=works.astype(int), REGION=region, KIDS=kids, HOURS=hours)
+    assert found.schema["WORKS"].drop
+    assert not found.schema["HOURS"].drop
+    said = next(one for one in found.questions if one.column == "WORKS")
+    assert said.taken.startswith("puts records together that have the same HOURS: dropped")
+    assert said.otherwise == "Wanted in the release? Then drop HOURS in its place"
+
+
+def test_all_clear_columns_may_have_to_go(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    found = decided(tmp_path, A=rng.integers(0, 25, 300), X=rng.lognormal(8, 1, 300).round(1))
+    assert is_enough(found, ("A",), floor_limit())
+    assert to_drop(found) in ([], ["A"])
