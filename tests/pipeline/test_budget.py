@@ -259,3 +259,17 @@ def test_the_budget_is_shared_out_anew_where_the_noise_found_costs_another_searc
     assert costs_alike(table, strong, weak) == (
         counts_of(BayesIntruder(), table, strong).by_trees == counts_of(BayesIntruder(), table, weak).by_trees
     )
+
+
+def test_who_is_without_the_card_is_dear_where_log_noise_may_reach_the_units() -> None:
+    names = ("X", "Y", "Z")
+    rng = np.random.default_rng(6)
+    columns = tuple(mw.Column(name, "continuous", frozenset({"key"}), unit=1) for name in names)
+    values = {name: rng.lognormal(5, 1, 200).round() + 1 for name in names}
+    table, plan = mw.Table.from_frame(pa.table(values), mw.Schema(columns)), ALL[2]
+    plain, log = (
+        counts_of(plan, table, mw.CorrelatedNoise(names, sd_ratio=0.5, transform=transform).card(table))
+        for transform in (None, "log")
+    )
+    assert (plain.near_units, log.near_units) == (False, True)
+    assert attack_seconds(plan, log, None) > attack_seconds(plan, plain, None)

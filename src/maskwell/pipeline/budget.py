@@ -185,7 +185,8 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     laws = [law for law in card.laws if not set(law.columns) <= sure]
     normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
     held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
-    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held)
+    near = any(_is_near_units(law) for law in laws)
+    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held, near_units=near)
 
 
 def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
@@ -203,6 +204,13 @@ def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
                 beyond += (values <= low) | (values >= high)
             most = np.maximum(most, beyond)
     return np.asarray(most >= RECTANGLES, np.float64)
+
+
+def _is_near_units(law: Any) -> bool:
+    """Whether correlated noise on the log scale may bring three values of a record near the units they leave in."""
+    if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
+        return False
+    return sum(one.log_shift is not None and one.unit is not None for one in law.outlets) >= RECTANGLES
 
 
 def _off_diagonal(law: Additive) -> Floats:

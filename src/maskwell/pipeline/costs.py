@@ -28,6 +28,9 @@ UNTOLD, UNTOLD_MIXED = (
     1.5e-7,
     3e-6,
 )  # without the card: over the nodes of a quadrature; for laws with more unknowns
+UNTOLD_CELLS = (
+    4e-5  # where strong noise on the log scale brings values of three columns and more near their units
+)
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
 ASSIGNED_PAIR, WEIGHED_AGAIN = (
@@ -55,7 +58,8 @@ class Counts:
 
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Of a `cluster` sample at most so
     many targets are drawn of one block. `at_limits` counts the records of each block that three or more codes or
-    limits of correlated noise hold.
+    limits of correlated noise hold; `near_units` says that such noise on the log scale may bring three values near
+    their units, where each pair is an integral.
     """
 
     targets: Ints
@@ -65,6 +69,7 @@ class Counts:
     by_trees: bool = False
     cluster: int | None = None
     at_limits: Ints | None = None
+    near_units: bool = False
 
     @property
     def total(self) -> int:
@@ -123,7 +128,8 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     if not isinstance(plan, BayesIntruder):
         return read
     if plan.prior is not None:
-        return read + cells * (UNTOLD if counts.normal else UNTOLD_MIXED)
+        each = UNTOLD if counts.normal else UNTOLD_MIXED
+        return read + cells * (UNTOLD_CELLS if counts.near_units else each)
     return read + _weighed_seconds(plan, counts, sample)
 
 
