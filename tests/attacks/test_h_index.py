@@ -98,7 +98,7 @@ def test_tied_candidates_do_not_move_the_right_one_down():
 
 def test_a_target_that_is_not_in_the_release_has_no_h():
     masking = by_hand(LINE, MOVED[:3], order=[0, 1, 2], A={})
-    risk = mw.attack(mw.NearestRecord(), masking)
+    risk = mw.attack(mw.NearestRecord(response_knowledge=False), masking)
     assert risk.table["h"].to_pylist() == [2, 0, 2, None]
     assert risk.table["true_rank"].to_pylist() == [3, 1, 3, None]
     assert len(risk.h.known) == 3

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.attacks import NearestRecord, attack
+from maskwell.attacks import BayesIntruder, attack
 from maskwell.attacks.risk import Risks
 from maskwell.checks import Audit, Limits, audit
 from maskwell.checks.catalogue import checks
@@ -129,7 +129,7 @@ def test_limits_of_the_plan_overrule_the_defaults() -> None:
 
 def test_attacks_made_already_are_not_made_again() -> None:
     masking = continuous()
-    risk = attack(NearestRecord(distance="noise"), masking)
+    risk = attack(BayesIntruder(), masking)
     found = audit(masking, risks=Risks({"his name": risk}))
     assert found["informed links"].figure == risk.rate
     assert found["informed links"].where == "his name"

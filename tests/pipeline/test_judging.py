@@ -164,7 +164,9 @@ def test_who_exceeds_the_tolerance_and_is_not_held_without_a_word_leaves_it_not_
     between = (rates["nearest"].rate + rates["informed"].rate) / 2
     assert rates["nearest"].rate < between < rates["informed"].rate
     named = {"max_rate": between, "intruders": ["nearest"]}
-    outcome = release(plan_in(folder, tolerance=named, audit=limits), key=KEY, advise=False)
+    elsewhere = {"release": "out-1", "private": "inside-1"}
+    plan = plan_in(folder, tolerance=named, audit=limits, output=elsewhere)
+    outcome = release(plan, key=KEY, advise=False)
     assert outcome.verdict == "not judged"
     (said,) = outcome.not_judged
     assert said.startswith("informed: rate of correct links")
@@ -184,6 +186,7 @@ def test_who_knows_the_law_and_does_not_use_it_well_is_no_strong_one(folder: Pat
     forward = first.after["forward"].rate
     assert found.figure > forward
     named = {"tolerance": {"max_rate": (forward + found.figure) / 2}, "audit": limits, "intruders": weak}
+    named["output"] = {"release": "out-1", "private": "inside-1"}
     outcome = release(plan_in(folder, **named), key=KEY, advise=False)
     assert outcome.verdict == "not judged"
     assert any("nobody held to the tolerance was as strong" in one for one in outcome.not_judged)
@@ -208,7 +211,8 @@ def of_a_sample(folder: Path, limit: float, **targets: str) -> Any:
     masks = NOISE | {"r0": 0.7}, {"mask": "Subsample", "fraction": 0.5}
     limits = {"limits": {name: {"warn": 0.95, "fail": 0.99} for name in ("informed links", "outer links")}}
     named = {"tolerance": {"max_rate": limit}, "audit": limits, "intruders": BOTH[1:], "targets": targets}
-    named["output"] = {"release": f"out{len(targets)}", "private": f"inside{len(targets)}"}
+    own = f"{len(targets)}-{limit:.3f}"
+    named["output"] = {"release": f"out-{own}", "private": f"inside-{own}"}
     return release(plan_in(folder, *masks, **named), key=KEY, advise=False)
 
 

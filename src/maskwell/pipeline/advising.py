@@ -375,13 +375,15 @@ def _remedied(case: Situation, found: Met, failure: Finding) -> Advice:
     """Say what helps against a leak that the audit found, with names and figures of this file where there are any."""
     figures: dict[str, Any] = {"figure": _number(failure.figure), "fails_from": failure.limits.fail}
     change = failure.remedy.rstrip(".")
-    if failure.check == INFORMED and failure.where in case.intruders and case.judge.met(found.after):
-        held = [*case.judge.held, *({failure.where} - {*case.judge.held})]
-        named = ", ".join(f'"{name}"' for name in held if name not in PATTERN_ALONE)
-        who = f"{failure.where!r} too, who finds {failure.figure:.1%}"
-        change = f"hold the tolerance against {who}: intruders = [{named}]"
-        if failure.where in case.judge.held:
-            change = f"a tolerance below {failure.limits.fail:.0%}, from which on the audit fails"
+    too_much = {name: risk.rate for name, risk in found.after.items() if risk.rate >= failure.limits.fail}
+    if failure.check == INFORMED and too_much and case.judge.met(found.after):
+        change = f"a tolerance below {failure.limits.fail:.0%}, from which on the audit fails"
+        if others := [name for name in too_much if name not in case.judge.held]:
+            who = max(others, key=lambda name: (name == failure.where, too_much[name]))
+            held = ", ".join(f'"{name}"' for name in (*case.judge.held, who) if name not in PATTERN_ALONE)
+            change = (
+                f"hold the tolerance against {who!r} too, who finds {too_much[who]:.1%}: intruders = [{held}]"
+            )
     return Advice(f"{failure.check}: {change}", figures)
 
 

@@ -46,7 +46,13 @@ class Job:
     @property
     def plan(self) -> BayesIntruder:
         """The intruder."""
-        return BayesIntruder(fields=FIELDS, match_blocks=(), kernel=self.kernel, prior=self.prior)
+        return BayesIntruder(
+            fields=FIELDS,
+            match_blocks=(),
+            kernel=self.kernel,
+            prior=self.prior,
+            response_knowledge=False,  # the paper's intruder does not know who was sampled
+        )
 
 
 @dataclass(frozen=True, slots=True)
