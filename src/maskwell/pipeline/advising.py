@@ -375,9 +375,10 @@ def _remedied(case: Situation, found: Met, failure: Finding) -> Advice:
     """Say what helps against a leak that the audit found, with names and figures of this file where there are any."""
     figures: dict[str, Any] = {"figure": _number(failure.figure), "fails_from": failure.limits.fail}
     change = failure.remedy.rstrip(".")
-    too_much = {name: risk.rate for name, risk in found.after.items() if risk.rate >= failure.limits.fail}
+    limit = 1.0 if failure.limits.fail is None else failure.limits.fail
+    too_much = {name: risk.rate for name, risk in found.after.items() if risk.rate >= limit}
     if failure.check == INFORMED and too_much and case.judge.met(found.after):
-        change = f"a tolerance below {failure.limits.fail:.0%}, from which on the audit fails"
+        change = f"a tolerance below {limit:.0%}, from which on the audit fails"
         if others := [name for name in too_much if name not in case.judge.held]:
             who = max(others, key=lambda name: (name == failure.where, too_much[name]))
             held = ", ".join(f'"{name}"' for name in (*case.judge.held, who) if name not in PATTERN_ALONE)
