@@ -17,7 +17,7 @@ from maskwell.checks.findings import Finding
 from maskwell.checks.linked import distances_from_centre, is_informed
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply
-from maskwell.masks import CorrelatedNoise, IndependentNoise, RankSwap
+from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, Pram, RankSwap
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -100,7 +100,8 @@ def test_beside_distances_alone_who_knows_the_law_is_tried() -> None:
 def test_without_an_informed_one_among_the_given_attacks_one_is_made() -> None:
     masking = apply(CorrelatedNoise(AMOUNTS, sd_ratio=0.5), normal(), key=KEY)
     found = made("informed links", masking, Risks({"Winkler": attack(Linkage(), masking)}))
-    assert "posterior" in found.where
+    assert found.where == "knows the law"
+    assert found.figure > found.figures["nearest by posterior"] > 0
     assert found.sampled == 1_000
 
 
@@ -328,3 +329,23 @@ def test_records_with_gaps_are_looked_for_by_the_columns_that_they_have() -> Non
         assert len(set(found.tolist()) & set(far.tolist())) > 35
     said = made("outer links", masking).said
     assert "1 records without an open masked number have no place among them" in said
+
+
+def test_in_blocks_too_large_for_the_best_intruder_categories_are_not_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One number under strong noise and categories that change seldom: the law finds many."""
+    monkeypatch.setattr("maskwell.checks.linked.MANY_PAIRS", 0)
+    rng, labels = np.random.default_rng(9), tuple("abcdefghijkl")
+    names = ("K", "L", "M")
+    frame = {"A": rng.normal(50, 9, RECORDS).round(2)} | {name: rng.choice(labels, RECORDS) for name in names}
+    columns = [Column("A", "continuous", frozenset({"key"}), unit=0.01)]
+    columns += [Column(name, "category", frozenset({"key"}), categories=labels) for name in names]
+    truth = Table.from_frame(pa.table(frame), Schema(tuple(columns)))
+    masks = IndependentNoise("A", variance_ratio=0.5), Pram(names, stay=0.9)
+    masking = apply(Chain(masks), truth, key=KEY)
+    weak = attack(NearestRecord(distance="posterior"), masking)
+    found = made("informed links", masking, Risks({"nearest, informed": weak}))
+    assert weak.rate < 0.05
+    assert found.figure > 0.3
+    assert found.verdict == "fail"

@@ -13,7 +13,14 @@ from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord,
 from maskwell.attacks.latent import EM
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.budget import LEAST_SAMPLE, budgeted, costs_alike, counts_of, sample_within
+from maskwell.pipeline.budget import (
+    LEAST_SAMPLE,
+    _knows_as_much,
+    budgeted,
+    costs_alike,
+    counts_of,
+    sample_within,
+)
 from maskwell.pipeline.classes import Coded
 from maskwell.pipeline.costs import BOUNDED, RECTANGLE, Counts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
@@ -273,3 +280,17 @@ def test_who_is_without_the_card_is_dear_where_log_noise_may_reach_the_units() -
     )
     assert (plain.near_units, log.near_units) == (False, True)
     assert attack_seconds(plan, log, None) > attack_seconds(plan, plain, None)
+
+
+def test_a_ceiling_stands_only_for_who_knows_no_more_than_it_does() -> None:
+    own = BayesIntruder(assignment="one-to-one")
+    assert _knows_as_much(BayesIntruder(helpers="all"), own)
+    for other in (
+        {"fields": ("X",)},
+        {"match_blocks": ("REGION",)},
+        {"largest_target_block": 3},
+        {"targets": Sample(10)},
+        {"response_knowledge": False},
+    ):
+        assert not _knows_as_much(BayesIntruder(helpers="all", **other), own)
+    assert not _knows_as_much(BayesIntruder(helpers="all"), NearestRecord())

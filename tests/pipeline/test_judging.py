@@ -255,3 +255,16 @@ def test_weak_intruders_alone_do_not_meet_a_tolerance_that_the_audit_exceeds(
     assert any("nobody held to the tolerance was as strong" in one for one in outcome.not_judged)
     named["tolerance"] = {"max_rate": 0.05, "not_held": {"knows the law": "the card stays inside"}}
     assert release(plan_in(folder, noise, **named), key=KEY, advise=False).not_judged == ()
+
+
+def test_where_the_file_is_too_large_for_the_audits_best_intruder_weak_ones_judge_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("maskwell.checks.linked.MANY_PAIRS", 0)
+    limits = {"limits": {name: {"warn": 0.9, "fail": 0.95} for name in ("informed links", "outer links")}}
+    own = {"tolerance": {"max_rate": 0.9}, "audit": limits, "intruders": BOTH[:1]}
+    outcome = release(plan_in(folder, **own), key=KEY, advise=False)
+    assert outcome.verdict == "not judged"
+    assert any("nobody who weighs records by the law was tried" in one for one in outcome.not_judged)
+    own["tolerance"] |= {"not_held": {"knows the law": "the card stays inside"}}
+    assert release(plan_in(folder, **own), key=KEY, advise=False).passed

@@ -69,7 +69,7 @@ class Risk:
     took for granted. Where records exchanged values, `his_record` and `his_values` are the two attacks of which this is
     the worse, each `by` the columns that tell it most, and `exempt` the reason where the values do not count.
     `records` counts those of the truth; `interval` has the rate among all of them where the targets
-    are a sample, of some blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
+    are a sample, of whole blocks as good as `effective` single ones. `gap` is of one-to-one links: no assignment has a
     total score that is larger by more.
     Where not all records were released, `released_share` of the targets were. `among_released`: he knows who, and
     these alone are his targets; else all are. `rate_of_released` and `rate_of_all` are there in any case.
@@ -241,7 +241,7 @@ class Risk:
         )
         if self.interval is not None and self.ceiling is None:
             low, high = self.interval
-            what = "a sample" if self.effective is None else "a sample of blocks"
+            what = "a sample" if self.effective is None else "those of whole blocks, drawn"
             lines.append(
                 f"  the targets are {what}: the rate of all is {low:.1%} to {high:.1%} (95%, Wilson)"
             )

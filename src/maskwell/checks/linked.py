@@ -34,7 +34,8 @@ MANY_PAIRS = 30_000_000  # up to which he is tried where the plan's own intruder
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
 FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")
-LAW = "knows the law"
+LAW, ALL_RECORDS = "knows the law", "{}, all records"
+LIKELIEST = "likeliest record"  # by the law, without f(z): pairs of the targets alone, in blocks of any size
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def informed_links(evidence: Evidence) -> Measured:
     sampled = f" (95% interval {low:.1%} to {high:.1%}, whose upper end counts)" if high > low else ""
     card = "the law of the noise" if links.informed else "no law to go by"
     untried = ""
-    if links.informed and not any(isinstance(one.attack, BayesIntruder) for one in links.risks.values()):
+    if links.informed and not any(weighs_by_law(one.attack) for one in links.risks.values()):
         untried = "; the Bayes intruder, who finds more on skewed data, takes long here and was not tried"
     said = (
         f"an intruder who has the true values and {card} links {risk.rate:.1%} of {risk.targets:,} targets to their "
@@ -197,14 +198,18 @@ def _given(evidence: Evidence) -> Links | None:
     found = {name: risk for name, risk in evidence.risks.items() if is_at_full_strength(evidence, risk)}
     if not found:
         return None
-    able = _is_quick(evidence, MANY_PAIRS)
-    best_known = not able or any(_is_best(risk.attack) for risk in found.values())
+    best_known = any(_is_best(risk.attack) for risk in found.values())
     if best_known and any(risk.attack.largest_target_block is None for risk in found.values()):
         return Links(found)
     blocks = next(iter(found.values())).attack.match_blocks
-    plans = _informed_plans(evidence) | ({LAW: BayesIntruder()} if able else {})
-    own = {f"{name}, all records": replace(plan, match_blocks=blocks) for name, plan in plans.items()}
+    plans = _informed_plans(evidence)
+    own = {ALL_RECORDS.format(name): replace(plan, match_blocks=blocks) for name, plan in plans.items()}
     return Links({**found, **_tried(own, evidence)[0]})
+
+
+def weighs_by_law(plan: Any) -> bool:
+    """Whether an intruder weighs records by the law and by how common they are."""
+    return isinstance(plan, BayesIntruder) and plan.kernel == "coherent" and is_informed(plan)
 
 
 def _is_best(plan: Any) -> bool:
@@ -290,10 +295,9 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     plans: dict[str, Any] = {}
     if _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
-    if _is_quick(evidence):
-        plans[LAW] = _on_clear(BayesIntruder(), evidence)
-    elif not plans:
-        plans[LAW] = _on_clear(BayesIntruder(kernel="forward"), evidence)
+    quick = _is_quick(evidence, FEW_PAIRS if evidence.risks is None else MANY_PAIRS)
+    name, own = (LAW, BayesIntruder()) if quick else (LIKELIEST, BayesIntruder(kernel="forward"))
+    plans[name] = _on_clear(own, evidence)
     return plans
 
 
@@ -346,7 +350,7 @@ def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _is_quick(evidence: Evidence, most: int = FEW_PAIRS) -> bool:
+def _is_quick(evidence: Evidence, most: int) -> bool:
     """Whether the Bayes intruder takes about a second: few pairs in blocks, no rectangles of correlated noise."""
     if any(map(_has_rectangles, evidence.masking.release.card.laws)):
         return False
@@ -397,7 +401,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
     chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
-    if isinstance(plan, BayesIntruder) and not _is_quick(evidence) and _fields(evidence):
+    if isinstance(plan, BayesIntruder) and not _is_quick(evidence, FEW_PAIRS) and _fields(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
     changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}

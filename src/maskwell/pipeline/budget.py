@@ -1,7 +1,7 @@
 """How much a release computes: decided before the first long step from counts and a table of costs, by no clock.
 
 Each intruder gets a share of the plan's budget for one attack on the release; who needs less leaves it to the others.
-Who needs more looks for a sample of his targets, drawn by the key (where a block is looked at as a whole, many of some
+Who needs more looks for a sample of his targets, drawn by the key (where a block is looked at as a whole, whole
 blocks), and his rate has an interval. Calibration attacks some hundred draws: the dearest intruders take no
 part in its search, and are tried on the release itself.
 """
@@ -44,9 +44,7 @@ LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could 
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
 LEAST_BLOCKS = 20  # drawn: the interval is then 7% wider than with the variance known
-OF_ONE_BLOCK = (
-    500  # targets, or as many as blocks have on average: the others of a larger block would tell little
-)
+LARGE_BLOCKS, IN_LARGE_BLOCKS = 3.0, 0.02  # times the mean size; the share of the targets they may have
 HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
@@ -67,8 +65,8 @@ class Part:
     """What one intruder does: how many of his targets he looks for, on the release and in each draw of a search.
 
     Nothing for `searched` is no part in the search; `why` says why he is not tried at all. Where blocks are looked at
-    as a whole, targets are drawn in some of the `blocks`, at most `most_of_one` in one. Who takes too long in large
-    blocks is `bounded_by` another, who knows more.
+    as a whole, all targets of some of the `blocks` are drawn. Who takes too long in large blocks is `bounded_by`
+    another, who knows more.
     """
 
     name: str
@@ -79,7 +77,6 @@ class Part:
     fields: int
     why: str = ""
     blocks: tuple[str, ...] = ()
-    most_of_one: int | None = None
     bounded_by: str = ""
 
 
@@ -130,7 +127,7 @@ class Budget:
         """Say who looks for a sample, and who takes no part in a search."""
         said = [
             f"{part.name} looks for {part.sample:,} of {part.targets:,} targets, drawn by the key"
-            f"{' in some blocks' if part.blocks else ''}: more is above the "
+            f"{' in whole blocks' if part.blocks else ''}: more is above the "
             f"budget of {self.minutes:g} minutes ([budget])"
             for part in self.parts
             if part.sample < part.targets and not part.why and not part.bounded_by
@@ -219,9 +216,10 @@ def _off_diagonal(law: Additive) -> Floats:
 
 
 def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:
-    """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, many of it are.
+    """Return the columns by whose blocks targets are drawn: where a block is looked at as a whole, all in it are.
 
     Of few blocks, and for tolerances about other figures than the rate of all, targets are drawn one by one: nothing.
+    So they are where rare large blocks have a share of the targets: draws without them would look surer than they are.
     """
     if not _judges_all(plan) or not isinstance(attack, BayesIntruder) or attack.targets is not None:
         return ()
@@ -232,18 +230,15 @@ def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) 
     columns = [name for name in columns if name not in masked]
     if not columns:
         return ()
-    blocks = len(np.unique(block_codes(table, table, columns)[0]))
-    return tuple(columns) if blocks >= FEWEST else ()
+    sizes = np.bincount(block_codes(table, table, columns)[0])
+    sizes = sizes[sizes > 0]
+    in_large = float(sizes[sizes > LARGE_BLOCKS * sizes.mean()].sum()) / len(table)
+    return tuple(columns) if len(sizes) >= FEWEST and in_large <= IN_LARGE_BLOCKS else ()
 
 
 def _judges_all(plan: ReleasePlan) -> bool:
     """Whether the tolerance is about the rate of all targets."""
     return isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
-
-
-def most_of_one(counts: Counts) -> int:
-    """Return how many targets are drawn of one block at most."""
-    return max(OF_ONE_BLOCK, round(counts.total / max(int(np.count_nonzero(counts.targets)), 1)))
 
 
 def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
@@ -259,10 +254,9 @@ def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
 
 def _least(counts: Counts) -> int:
     """Return the least sample: as many as some blocks give, for the variance among these to be known."""
-    if counts.cluster is None:
+    if not counts.whole_blocks:
         return LEAST_SAMPLE
-    lengths = np.where(counts.targets > 0, np.maximum(counts.targets, counts.cluster), 0).sum()
-    return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.cluster * counts.total // max(int(lengths), 1))
+    return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.total // max(int(np.count_nonzero(counts.targets)), 1))
 
 
 def budgeted(
@@ -277,12 +271,11 @@ def budgeted(
     total = 60.0 * plan.budget.minutes
     counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
     blocks = {name: drawn_blocks(plan, one, coded.table, card) for name, one in intruders.items()}
-    most = {name: most_of_one(one) if blocks[name] else None for name, one in counts.items()}
-    counts = {name: replace(one, cluster=most[name]) for name, one in counts.items()}
+    counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
     limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
     once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
     parts = _bounded(plan, limited, counts, _shared_out(limited, counts, once))
-    parts = {name: replace(one, blocks=blocks[name], most_of_one=most[name]) for name, one in parts.items()}
+    parts = {name: replace(one, blocks=blocks[name]) for name, one in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
     rehearsed = _shared_out(rehearsing(limited, held), counts, ONE_DRAW * once)
@@ -296,7 +289,7 @@ def budgeted(
     if plan.calibrate is not None:
         if part is not None:
             counts = {name: counts_of(one, part, card) for name, one in coded.attacks(intruders).items()}
-            counts = {name: replace(one, cluster=most[name]) for name, one in counts.items()}
+            counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
             mask = mask_seconds(len(part), len(card.masked))
         budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
         budget = replace(budget, search_records=None if part is None else len(part))
@@ -322,10 +315,19 @@ def _bounded(
         and counts[name].whole_squares(parts[name].sample) > MATCHED_CELLS
     ]
     for name, part in parts.items():
-        own = intruders[name]
-        if part.why and ceilings and isinstance(own, BayesIntruder) and own.prior is None and not own.helpers:
-            parts[name] = replace(part, why="", seconds=0.0, bounded_by=ceilings[0])
+        by = next(
+            (one for one in ceilings if part.why and _knows_as_much(intruders[one], intruders[name])), None
+        )
+        if by is not None:
+            parts[name] = replace(part, why="", seconds=0.0, bounded_by=by)
     return parts
+
+
+def _knows_as_much(ceiling: BayesIntruder, other: Any) -> bool:
+    """Whether a ceiling is one of an intruder: the same but for the help that he has, and for how links are chosen."""
+    if not isinstance(other, BayesIntruder) or other.helpers:
+        return False
+    return replace(ceiling, helpers=other.helpers, assignment=other.assignment) == other
 
 
 def rehearsing(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
@@ -406,7 +408,7 @@ def _on(attack: Any, part: Part) -> Any:
 
 def on_targets(attack: Any, sample: int, part: Part) -> Any:
     """Return the attack on a sample of its targets, in some blocks or one by one."""
-    chosen = ClusterSample(sample, part.blocks, part.most_of_one) if part.blocks else Sample(sample)
+    chosen = ClusterSample(sample, part.blocks) if part.blocks else Sample(sample)
     return replace(attack, targets=chosen)
 
 

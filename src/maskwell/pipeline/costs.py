@@ -15,7 +15,6 @@ import numpy as np
 from ..attacks import BayesIntruder, Linkage, NearestRecord
 from ..attacks.bayes.helped.matchings import MATCHED_CELLS
 from ..attacks.bayes.large.scaled import LEAST_PAIRS
-from ..attacks.cluster_sample import steps_to
 from ..attacks.contract import Ints
 from ..attacks.field_choice import MOST_FIELDS
 from ..attacks.latent import EM
@@ -56,8 +55,8 @@ AUDIT_START = 0.3  # the audit of anything
 class Counts:
     """How many targets and released records each block has, and how many fields are compared.
 
-    `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Of a `cluster` sample at most so
-    many targets are drawn of one block. `at_limits` counts the records of each block that three or more codes or
+    `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Samples may be of
+    `whole_blocks`. `at_limits` counts the records of each block that three or more codes or
     limits of correlated noise hold; `near_units` says that such noise on the log scale may bring three values near
     their units, where each pair is an integral.
     """
@@ -67,7 +66,7 @@ class Counts:
     fields: int
     normal: bool = False
     by_trees: bool = False
-    cluster: int | None = None
+    whole_blocks: bool = False
     at_limits: Ints | None = None
     near_units: bool = False
 
@@ -81,9 +80,8 @@ class Counts:
         share = self.targets / max(self.total, 1)
         if sample is None or sample >= self.total:
             return np.asarray(self.targets > 0, dtype=np.float64)
-        if self.cluster is not None:
-            lengths, step = steps_to(self.targets, sample, self.cluster)
-            return np.minimum(lengths / step, 1.0)
+        if self.whole_blocks:
+            return np.where(self.targets > 0, sample / self.total, 0.0)
         return np.asarray(1.0 - (1.0 - share) ** sample)
 
     def pairs(self, sample: int | None) -> float:

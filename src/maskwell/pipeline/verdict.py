@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks.risk import wilson
 from ..calibration.judging import ALL
-from ..checks.linked import is_informed
+from ..checks.linked import ALL_RECORDS, LIKELIEST, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
 from ..tolerances import MaxRate
 from .known_columns import unrelied_reasons
@@ -87,6 +87,12 @@ def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
         return []
     for one in found.findings:
         if one.check == "informed links" and isfinite(one.figure):
+            weaker = {*one.figures} & {LIKELIEST, ALL_RECORDS.format(LIKELIEST)}
+            if weaker and not any(weighs_by_law(risk.attack) for risk in risks.values()):
+                return [
+                    "nobody who weighs records by the law was tried, and for the audit this file has too many pairs: "
+                    f'leave [[intruders]] out of the plan, or say under [tolerance.not_held] why "{LAW}" does not count'
+                ]
             ends = wilson(min(one.figure, 1.0), one.sampled) if one.sampled else (one.figure, one.figure)
             if ends[0 if _is_judged_already(one, risks) else 1] > tolerance.max_rate:
                 return [
