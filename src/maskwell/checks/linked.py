@@ -295,9 +295,13 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     plans: dict[str, Any] = {}
     if _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
-    quick = _is_quick(evidence, FEW_PAIRS if evidence.risks is None else MANY_PAIRS)
-    name, own = (LAW, BayesIntruder()) if quick else (LIKELIEST, BayesIntruder(kernel="forward"))
-    plans[name] = _on_clear(own, evidence)
+    likeliest = _on_clear(BayesIntruder(kernel="forward"), evidence)
+    if _is_quick(evidence, FEW_PAIRS if evidence.risks is None else MANY_PAIRS):
+        plans[LAW] = _on_clear(BayesIntruder(), evidence)
+    elif not any(map(_has_rectangles, evidence.masking.release.card.laws)):
+        plans[LIKELIEST] = likeliest
+    elif not plans:
+        plans[LAW] = likeliest
     return plans
 
 
