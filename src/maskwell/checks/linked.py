@@ -31,6 +31,9 @@ OUTER_SHARE = 0.05
 LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
 LEAST_TARGETS = 500  # of an attack already made: a rate of 15% is then known to 1.6 points
 MANY_PAIRS = 30_000_000  # up to which he is tried where the plan's own intruders are weaker: some ten seconds
+FEW_RECTANGLES = (
+    300_000  # the same where correlated noise has limits: 18 s for a million pairs, a tenth coded
+)
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
 FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")
@@ -296,12 +299,10 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     if _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     likeliest = _on_clear(BayesIntruder(kernel="forward"), evidence)
-    if _is_quick(evidence, FEW_PAIRS if evidence.risks is None else MANY_PAIRS):
+    if _is_quick(evidence, given=evidence.risks is not None):
         plans[LAW] = _on_clear(BayesIntruder(), evidence)
-    elif not any(map(_has_rectangles, evidence.masking.release.card.laws)):
+    elif not plans or not _law_has_rectangles(evidence):
         plans[LIKELIEST] = likeliest
-    elif not plans:
-        plans[LAW] = likeliest
     return plans
 
 
@@ -354,14 +355,19 @@ def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _is_quick(evidence: Evidence, most: int) -> bool:
-    """Whether the Bayes intruder takes about a second: few pairs in blocks, no rectangles of correlated noise."""
-    if any(map(_has_rectangles, evidence.masking.release.card.laws)):
-        return False
+def _is_quick(evidence: Evidence, *, given: bool) -> bool:
+    """Whether the Bayes intruder takes about a second, or some where given attacks are to be held against him."""
+    most = MANY_PAIRS if given else FEW_PAIRS
+    if _law_has_rectangles(evidence):
+        most = FEW_RECTANGLES if given else 0
     table = evidence.masking.release.table
     blocks = [name for name in table.schema.with_role("block") if name in evidence.clear]
     sizes = np.bincount(block_numbers(table, blocks)) if blocks else np.array([len(table)])
     return float((sizes.astype(np.float64) ** 2).sum()) <= most
+
+
+def _law_has_rectangles(evidence: Evidence) -> bool:
+    return any(map(_has_rectangles, evidence.masking.release.card.laws))
 
 
 def _has_rectangles(law: Any) -> bool:
@@ -405,7 +411,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
     chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
-    if isinstance(plan, BayesIntruder) and not _is_quick(evidence, FEW_PAIRS) and _fields(evidence):
+    if isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False) and _fields(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
     changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}

@@ -115,8 +115,13 @@ class Budget:
     def after_search(self, before: Budget) -> Budget:
         """Return this budget of attacks with the search for noise that was made by another."""
         parts = tuple(replace(part, searched=before.part(part.name).searched) for part in self.parts)
-        names = ("replicates", "confirmations", "search_records")
-        return replace(self, parts=parts, **{name: getattr(before, name) for name in names})
+        return replace(
+            self,
+            parts=parts,
+            replicates=before.replicates,
+            confirmations=before.confirmations,
+            search_records=before.search_records,
+        )
 
     @property
     def bounds(self) -> dict[str, str]:

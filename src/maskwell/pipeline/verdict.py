@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks.risk import wilson
 from ..calibration.judging import ALL
-from ..checks.linked import ALL_RECORDS, LIKELIEST, is_informed, weighs_by_law
+from ..checks.linked import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
 from ..tolerances import MaxRate
 from .known_columns import unrelied_reasons
@@ -63,7 +63,7 @@ def judged(
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
-        *_stronger(case, risks, found),
+        *_stronger(case, masking, risks, found),
         *unrelied_reasons(
             case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
         ),
@@ -71,7 +71,7 @@ def judged(
     return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
 
 
-def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
+def _stronger(case: Situation, masking: Masking, risks: Risks, found: Audit) -> list[str]:
     """Say where the audit's own intruder, who has all true values and the law, finds more than is tolerated.
 
     A plan may name weaker intruders alone, or let them compare a part of what is masked: then nothing is known of the
@@ -85,10 +85,12 @@ def _stronger(case: Situation, risks: Risks, found: Audit) -> list[str]:
         return []
     if LAW in excused or any(is_informed(case.intruders[name]) for name in excused if name in case.intruders):
         return []
+    laws = masking.card.laws
+    has_law = bool(laws) and all(law.has_density for law in laws)
+    is_untried = has_law and not any(weighs_by_law(risk.attack) for risk in risks.values())
     for one in found.findings:
         if one.check == "informed links" and isfinite(one.figure):
-            weaker = {*one.figures} & {LIKELIEST, ALL_RECORDS.format(LIKELIEST)}
-            if weaker and not any(weighs_by_law(risk.attack) for risk in risks.values()):
+            if is_untried and not {*one.figures} & {LAW, ALL_RECORDS.format(LAW)}:
                 return [
                     "nobody who weighs records by the law was tried, and for the audit this file has too many pairs: "
                     f'leave [[intruders]] out of the plan, or say under [tolerance.not_held] why "{LAW}" does not count'
