@@ -22,7 +22,7 @@ from maskwell.errors import MaskwellError, MaskwellWarning
 from maskwell.keystream import Key
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise, MixtureNoise
-from maskwell.pipeline.budget import counts_of
+from maskwell.pipeline.attack_counts import counts_of
 from maskwell.pipeline.costs import attack_seconds, mask_seconds
 from maskwell.pipeline.intruders import default_intruders
 from maskwell.schema import Column, Schema

@@ -13,12 +13,11 @@ from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord,
 from maskwell.attacks.latent import EM
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
+from maskwell.pipeline.attack_counts import _chance_at_ends, at_several_limits, costs_alike, counts_of
 from maskwell.pipeline.budget import (
     LEAST_SAMPLE,
     _knows_as_much,
     budgeted,
-    costs_alike,
-    counts_of,
     sample_within,
 )
 from maskwell.pipeline.classes import Coded
@@ -280,6 +279,24 @@ def test_who_is_without_the_card_is_dear_where_log_noise_may_reach_the_units() -
     )
     assert (plain.near_units, log.near_units) == (False, True)
     assert attack_seconds(plan, log, None) > attack_seconds(plan, plain, None)
+
+
+def test_values_that_leave_at_limits_or_as_no_unit_are_counted_by_their_chance() -> None:
+    rng, names = np.random.default_rng(7), ("X", "Y", "Z")
+    columns = tuple(mw.Column(name, "continuous", frozenset({"key"}), unit=1) for name in names)
+    values = {name: rng.lognormal(2, 1, 20_000).round() + 1 for name in names}
+    table = mw.Table.from_frame(pa.table(values), mw.Schema(columns))
+    strong = mw.CorrelatedNoise(names, sd_ratio=2, transform="log")
+    masking = mw.apply(strong, table, seed=1)
+    (law,) = masking.card.laws
+    for j, name in enumerate(names):
+        chances = _chance_at_ends(table, law, j)
+        found, expected = (masking.release.table.floats(name) == 0).sum(), chances.sum()
+        assert expected > 500
+        assert abs(found - expected) < 4.5 * np.sqrt((chances * (1 - chances)).sum())
+    weak = mw.CorrelatedNoise(names, sd_ratio=0.1, transform="log").card(table)
+    assert at_several_limits(table, weak.laws).mean() < 0.002 < at_several_limits(table, [law]).mean()
+    assert not costs_alike(table, masking.card, weak)
 
 
 def test_a_ceiling_stands_only_for_who_knows_no_more_than_it_does() -> None:

@@ -16,7 +16,7 @@ from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chained import combined_of
-from ..laws.noise import Noise, standardised
+from ..laws.noise import Noise, standardised, weight_box
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
@@ -281,7 +281,7 @@ class Lowered:
             lower[:, i] = self.lower[:, j][z] - centre
             upper[:, i] = lower[:, i] if points[i] else self.upper[:, j][z] - centre
             factor += self.factor[:, j][z]
-        return np.asarray(factor + self.law.noise.only(chosen).log_box(lower, upper, points)[0])
+        return np.asarray(factor + weight_box(self.law.noise.only(chosen), lower, upper, points)[0])
 
 
 def is_thick(noise: Noise) -> bool:

@@ -22,6 +22,7 @@ SEARCH = "search"
 FARTHEST = 2.0**10  # how far from the given scale it is looked, both ways
 STRIDE = 2.0
 BEYOND = 3  # scales tried beyond the one found, a stride apart
+HARDLY = 1 / 3  # of what is tolerated: a rise from there has far to go
 CERTAINTY = 0.01  # the chance that some rise is seen where there is none
 NEGLIGIBLE = 1e-12  # rounding
 MOST_IN_GRID = 24
@@ -141,9 +142,13 @@ def bisect(scales: Scales, fails: float, meets: float, precision: float) -> floa
 
 
 def _look_beyond(scales: Scales, meets: float) -> None:
+    """Try scales beyond the one found, up to where next to nothing of what is tolerated is left."""
     for i in range(1, BEYOND + 1):
-        if meets * STRIDE**i <= scales.largest:
-            scales.at(meets * STRIDE**i)
+        if meets * STRIDE**i > scales.largest:
+            return
+        trial = scales.at(meets * STRIDE**i)
+        if trial is not None and trial.is_far_within(HARDLY):
+            return
 
 
 def _rises(trials: list[Trial]) -> tuple[Trial, Trial] | None:

@@ -88,6 +88,11 @@ class Trial:
         parts = zip(self.names, self.numerators.T, self.denominators.T, self.judged.T, strict=True)
         return {name: self.measure.estimate(*figures) for name, *figures in parts}
 
+    def is_far_within(self, share: float) -> bool:
+        """Whether the figure is no more than a share of its limit (or the limit no more than that share of it)."""
+        figure, limit = self.figure.mean, self.measure.limit
+        return limit <= share * figure if self.measure.at_least else figure <= share * limit
+
     @property
     def loss(self) -> float | None:
         """The mean utility loss."""

@@ -57,7 +57,7 @@ class Additive:
     def place(self, x: Floats, noise: Floats) -> Floats:
         """Add noise, in place, to where it is centred; what nested releases add to."""
         for j in range(len(self.columns)):
-            noise[:, j] += self._centre(x[:, j], j)
+            noise[:, j] += self.centre(x[:, j], j)
         return noise
 
     def leave(self, noised: Floats, x: Floats) -> Floats:
@@ -77,7 +77,7 @@ class Additive:
         total, error, possible = np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z), bool)
         resolution, sds = self.noise.resolution, np.sqrt(np.diag(self.noise.covariance))
         for j, outlet in enumerate(self.outlets):
-            centre, scale, here = self._centre(x[:, j], j), self._scale(x[:, j], j), is_open[:, j].copy()
+            centre, scale, here = self.centre(x[:, j], j), self._scale(x[:, j], j), is_open[:, j].copy()
             cell = outlet.cell(z[:, j], x[:, j], resolution[j] * scale)
             silent = here & (scale * sds[j] == 0)
             units = np.where(silent, 0.0, scale)
@@ -95,7 +95,8 @@ class Additive:
             error[records] = this
         return total, error
 
-    def _centre(self, x: Floats, j: int) -> Floats:
+    def centre(self, x: Floats, j: int) -> Floats:
+        """Return where the noise of a column is centred, on the scale on which it is added."""
         centre = self.outlets[j].enter(x)
         if self.slope != 1.0:
             centre = self.slope * centre

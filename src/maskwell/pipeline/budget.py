@@ -8,7 +8,7 @@ part in its search, and are tried on the release itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +16,21 @@ import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Sample
 from ..attacks.bayes.helped.matchings import MATCHED_CELLS
-from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees
 from ..attacks.cluster_sample import FEWEST, ClusterSample
-from ..attacks.coding import sure_columns
 from ..attacks.latent import EM
 from ..attacks.search import block_codes
 from ..attacks.targets import Quantiles
 from ..checks.evidence import LARGEST
 from ..checks.linked import is_informed
-from ..laws import Additive
 from ..tolerances import MaxRate
-from .classes import AS_IT_WAS
+from .attack_counts import counts_of
 from .costs import Counts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
 from .intruders import BY_THE_CARD
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import CalibratePlan, ReleasePlan
-    from ..table import Floats, Table
+    from ..table import Table
     from .classes import Coded
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
@@ -56,7 +53,6 @@ SCALES, CONFIRMED = (
 LEAST_REPLICATES, LEAST_CONFIRMATIONS = 3, 5
 SWAP_ATTACKS = 12  # that a swap makes on its way, on average
 EM_SHARE = 0.5  # of an intruder's share, for the steps of EM
-RECTANGLES = 3  # values at limits from which on correlated noise is integrated numerically
 LEAST_STEPS = 100  # of EM
 
 
@@ -159,65 +155,6 @@ def _figures(part: Part) -> dict[str, Any]:
     out = asdict(part)
     del out["name"]
     return out | {"seconds": round(part.seconds, 3)}
-
-
-def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
-    """Whether attacks cost the same by two cards of the same columns: by the same means of search."""
-    kinds = [
-        [(is_plain(law), is_searched_by_trees(law, table)) for law in card.laws] for card in (one, other)
-    ]
-    return kinds[0] == kinds[1]
-
-
-def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
-    """Count the targets and records of each block in which an intruder searches, and his fields."""
-    schema = table.schema
-    columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
-    masked = set(card.masked)
-    blocks = [name for name in columns if name in schema and not schema[name].drop]
-    clear = [name for name in blocks if name not in masked or AS_IT_WAS.format(name) in schema]
-    keys = {name for name in schema.with_role("key") if not schema[name].drop and name not in clear}
-    own = getattr(plan, "fields", None)
-    fields = len(own) if own else len(keys if isinstance(plan, Linkage) else keys | masked)
-    codes, _ = block_codes(table, table, clear)
-    targets = plan.eligible_records(table) if hasattr(plan, "eligible_records") else np.arange(len(table))
-    size = int(codes.max(initial=0)) + 1
-    every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
-    sure = set(sure_columns(card, schema, card.masked))
-    laws = [law for law in card.laws if not set(law.columns) <= sure]
-    normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
-    held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
-    near = any(_is_near_units(law) for law in laws)
-    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held, near_units=near)
-
-
-def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
-    """Return 1 for records of whose values three or more lie at or beyond the codes or limits of correlated noise."""
-    most = np.zeros(len(table), np.int64)
-    for law in laws:
-        if isinstance(law, Additive) and len(law.columns) >= RECTANGLES and np.any(_off_diagonal(law)):
-            beyond = np.zeros(len(table), np.int64)
-            for name, outlet in zip(law.columns, law.outlets, strict=True):
-                low, high = (
-                    end if end is not None else side * np.inf
-                    for end, side in zip((outlet.low, outlet.high), (-1, 1), strict=True)
-                )
-                values = table.floats(name)
-                beyond += (values <= low) | (values >= high)
-            most = np.maximum(most, beyond)
-    return np.asarray(most >= RECTANGLES, np.float64)
-
-
-def _is_near_units(law: Any) -> bool:
-    """Whether correlated noise on the log scale may bring three values of a record near the units they leave in."""
-    if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
-        return False
-    return sum(one.log_shift is not None and one.unit is not None for one in law.outlets) >= RECTANGLES
-
-
-def _off_diagonal(law: Additive) -> Floats:
-    covariance = law.noise.covariance
-    return np.asarray(covariance - np.diag(np.diag(covariance)))
 
 
 def drawn_blocks(plan: ReleasePlan, attack: Any, table: Table, card: NoiseCard) -> tuple[str, ...]:

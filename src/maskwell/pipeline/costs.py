@@ -28,7 +28,7 @@ UNTOLD, UNTOLD_MIXED = (
     3e-6,
 )  # without the card: over the nodes of a quadrature; for laws with more unknowns
 UNTOLD_CELLS = (
-    4e-5  # where strong noise on the log scale brings values of three columns and more near their units
+    1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 4_000, 8
@@ -38,7 +38,7 @@ ASSIGNED_PAIR, WEIGHED_AGAIN = (
 )  # one-to-one in a block: by trees or a matrix, or weighed in each round
 ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
 RECTANGLE = (
-    1e-3  # a pair with three or more values at codes or limits of correlated noise: an integral by itself
+    3e-4  # a pair with three or more values at codes or limits of correlated noise: an integral by itself
 )
 COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
 BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each

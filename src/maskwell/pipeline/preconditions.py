@@ -27,7 +27,7 @@ from ..calibration.trials import Resolved
 from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keystream import Key
 from ..masking import apply
-from .budget import counts_of
+from .attack_counts import counts_of
 from .classes import Coded
 from .intruders import card_risk
 from .outcome import Advice, Outcome

@@ -15,7 +15,8 @@ from ..errors import BadPlan, MaskwellWarning
 from ..io.spreadsheets import formula_warning
 from ..keystream import Key
 from ..plan import ReleasePlan
-from .budget import budgeted, costs_alike
+from .attack_counts import costs_alike
+from .budget import budgeted
 from .classes import Coded
 from .intruders import card_risk, intruders_of, named_intruders
 from .judging import Judge

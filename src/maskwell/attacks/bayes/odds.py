@@ -100,11 +100,11 @@ class Odds:
         `logs` are that, the log weights of not being released, and the log density of what swapped records carry,
         which where it is not given is taken over the block's true records.
         """
-        targets = Pairing.of(release.card, fields, release.table, known.targets, read)
+        wanted = np.isin(ground.blocks.released, ground.blocks.known)
+        targets = Pairing.of_part(release.card, fields, release.table, known.targets, read, wanted)
         moved = np.full(len(release.table), -np.inf) if logs[2] is None else logs[2]
         if targets.share and logs[2] is None:
             truth = Pairing.of(release.card, fields, release.table, known.population, read)
-            wanted = np.isin(ground.blocks.released, ground.blocks.known)
             moved = log_moved(truth, release, known.population, ground.true_order, wanted)
         return cls(ground, targets, None, logs[0], moved, logs[1])
 

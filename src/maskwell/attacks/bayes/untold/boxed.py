@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
+from ....laws.noise import weight_box
 from ....laws.unknowns import scaled_noise
 from ....table import Floats
 from ...contract import Bools
@@ -82,7 +83,7 @@ def _at_node(noise: Any, lower: Floats, upper: Floats, points: Bools, least: Flo
     low = np.where(lower[here] < -reach, -np.inf, lower[here])
     high = np.where(upper[here] > reach, np.inf, upper[here])
     if len(here):
-        bound[here], error[here] = noise.log_box(low, high, points)
+        bound[here], error[here] = weight_box(noise, low, high, points.tolist())
     return bound, error
 
 

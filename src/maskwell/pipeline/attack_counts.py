@@ -1,0 +1,101 @@
+"""What an attack has to look at: targets, records and fields by block, and records whose pairs are integrals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from ..attacks import Linkage
+from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees
+from ..attacks.coding import sure_columns
+from ..attacks.search import block_codes
+from ..laws import Additive
+from .classes import AS_IT_WAS
+from .costs import Counts
+
+if TYPE_CHECKING:
+    from ..card import NoiseCard
+    from ..table import Floats, Table
+
+RECTANGLES = (
+    3  # values of a record at limits from which on a pair of correlated noise is an integral by itself
+)
+SAME_SHARE = 0.002  # of the records: more of them as integrals cost as much as all other pairs do
+
+
+def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
+    """Whether attacks cost the same by two cards of the same columns: by the same means of search."""
+    kinds = [
+        [(is_plain(law), is_searched_by_trees(law, table)) for law in card.laws] for card in (one, other)
+    ]
+    integrals = [float(at_several_limits(table, card.laws).mean()) for card in (one, other)]
+    return kinds[0] == kinds[1] and abs(integrals[1] - integrals[0]) <= SAME_SHARE
+
+
+def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
+    """Count the targets and records of each block in which an intruder searches, and his fields."""
+    schema = table.schema
+    columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
+    masked = set(card.masked)
+    blocks = [name for name in columns if name in schema and not schema[name].drop]
+    clear = [name for name in blocks if name not in masked or AS_IT_WAS.format(name) in schema]
+    keys = {name for name in schema.with_role("key") if not schema[name].drop and name not in clear}
+    own = getattr(plan, "fields", None)
+    fields = len(own) if own else len(keys if isinstance(plan, Linkage) else keys | masked)
+    codes, _ = block_codes(table, table, clear)
+    targets = plan.eligible_records(table) if hasattr(plan, "eligible_records") else np.arange(len(table))
+    size = int(codes.max(initial=0)) + 1
+    every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
+    sure = set(sure_columns(card, schema, card.masked))
+    laws = [law for law in card.laws if not set(law.columns) <= sure]
+    normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
+    held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
+    near = any(_is_near_units(law) for law in laws)
+    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held, near_units=near)
+
+
+def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
+    """Return for each record how likely three or more values leave at codes or limits of correlated noise, or as 0.
+
+    Counted as if they did so together: by the third likeliest of them.
+    """
+    most = np.zeros(len(table))
+    for law in laws:
+        if isinstance(law, Additive) and len(law.columns) >= RECTANGLES and np.any(_off_diagonal(law)):
+            chances = np.column_stack([_chance_at_ends(table, law, j) for j in range(len(law.columns))])
+            most = np.maximum(most, np.sort(chances, axis=1)[:, -RECTANGLES])
+    return most
+
+
+def _chance_at_ends(table: Table, law: Additive, j: int) -> Floats:
+    """Return how likely each value of a column leaves at one of its limits, or on the log scale as 0 units."""
+    outlet, values = law.outlets[j], table.floats(law.columns[j])
+    if outlet.low is None and outlet.high is None and (outlet.log_shift is None or outlet.unit is None):
+        return np.zeros(len(table))
+    sd = float(np.sqrt(law.noise.covariance[j, j]))
+    centre = law.centre(values, j)
+    ends = [
+        end if end is None else float(outlet.enter(np.array([end]))[0]) for end in (outlet.low, outlet.high)
+    ]
+    if outlet.low is None and outlet.log_shift is not None and outlet.unit is not None:
+        ends[0] = float(np.log(float(outlet.unit) / 2))
+    below, above = (
+        np.zeros(len(table)) if end is None else ndtr(side * (end - centre) / sd)
+        for end, side in zip(ends, (1.0, -1.0), strict=True)
+    )
+    return np.nan_to_num(below + above)
+
+
+def _is_near_units(law: Any) -> bool:
+    """Whether correlated noise on the log scale may bring three values of a record near the units they leave in."""
+    if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
+        return False
+    return sum(one.log_shift is not None and one.unit is not None for one in law.outlets) >= RECTANGLES
+
+
+def _off_diagonal(law: Additive) -> Floats:
+    covariance = law.noise.covariance
+    return np.asarray(covariance - np.diag(np.diag(covariance)))
