@@ -31,7 +31,7 @@ UNTOLD_CELLS = (
     1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
-LARGE_BLOCK, FEW_FIELDS = 4_000, 8
+LARGE_BLOCK, FEW_FIELDS = 1_000, 8
 ASSIGNED_PAIR, WEIGHED_AGAIN = (
     1.3e-7,
     4e-7,
