@@ -10,7 +10,9 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from maskwell.attacks.bayes.helped import loops, pieces
+from maskwell.attacks.bayes.helped.ceiling import _luck
 from maskwell.attacks.bayes.helped.matchings import Sampling, diagnosed, marginals, sampling_from_dict
+from maskwell.attacks.targets import Sample
 from maskwell.errors import BadInput, BadPlan
 
 PLAIN = Sampling()
@@ -332,3 +334,11 @@ def test_a_unit_that_can_have_no_record_was_not_released():
     found = marginals(np.full((1, 3), -np.inf), 6, np.random.default_rng(1), PLAIN)
     assert found.unreleased.tolist() == [1.0]
     assert not found.probability.any()
+
+
+def test_a_few_hundred_targets_may_have_missed_the_few_who_stand_out() -> None:
+    nobody, blocks = np.zeros(200), np.arange(200)
+    below, above = _luck(Sample(200), nobody, blocks)
+    assert below == 0.0
+    assert 0.97 < 1 - (1 - above) ** 200 < 0.995  # a share of `above` would hardly have been missed
+    assert _luck(None, nobody, blocks) == (0.0, 0.0)

@@ -31,9 +31,7 @@ OUTER_SHARE = 0.05
 LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
 LEAST_TARGETS = 500  # of an attack already made: a rate of 15% is then known to 1.6 points
 MANY_PAIRS = 30_000_000  # up to which he is tried where the plan's own intruders are weaker: some ten seconds
-FEW_RECTANGLES = (
-    300_000  # the same where correlated noise has limits: 18 s for a million pairs, a tenth coded
-)
+FEW_RECTANGLES = 1_000_000  # the same where correlated noise has limits: 15 s, a tenth of five columns coded
 FEW_PAIRS = 1_500_000  # pairs within blocks up to which the Bayes intruder takes about a second
 FLAT = 1e-8  # of the largest eigenvalue of correlations: below it a direction has no spread
 INFORMED = ("noise", "posterior")

@@ -30,6 +30,7 @@ from ...contract import NOBODY, Bools, Ints, Marked
 from ...one_to_one import nearest_points, points_together
 from ...pairwise import is_lowered, laws_on
 from ...ranking import members
+from ...risk import wilson
 from ...search import block_codes
 from ...targets import Sample
 from ..ground import clear_fields
@@ -111,12 +112,11 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
         values.append(seen[key].more)
     alone = place.alone[sought]
     mean = float(np.mean(alone) + np.mean(values))
-    luck = _luck(plan.targets, alone, place.blocks[sought])
-    reach = float(np.hypot(_reach(np.array(values)), NORMAL * luck))
+    reach, luck = _reach(np.array(values)), _luck(plan.targets, alone, place.blocks[sought])
     return Ceiling(
         mean,
-        max(mean - reach, 0.0),
-        min(mean + reach, 1.0),
+        max(mean - float(np.hypot(reach, luck[0])), 0.0),
+        min(mean + float(np.hypot(reach, luck[1])), 1.0),
         len(seen),
         sum(one.targets for one in seen.values()),
         TOLD,
@@ -126,15 +126,22 @@ def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounde
     )
 
 
-def _luck(chosen: Any, alone: Floats, blocks: Ints) -> float:
-    """Return the sd of a mean over targets for which these were drawn, one by one or many of a block."""
+def _luck(chosen: Any, alone: Floats, blocks: Ints) -> tuple[float, float]:
+    """Return how far below and above a mean over targets that of all may lie, for which these were drawn.
+
+    Probabilities scatter less than finds do, but a few hundred of them may have missed the few who stand out: for
+    targets drawn one by one it is Wilson's interval, as if each were found or not.
+    """
+    mean = float(np.mean(alone))
     if isinstance(chosen, Sample):
-        return float(alone.std() / np.sqrt(len(alone)))
+        low, high = wilson(mean, len(alone))
+        return mean - low, high - mean
     if not isinstance(chosen, ClusterSample):
-        return 0.0
+        return 0.0, 0.0
     _, place = np.unique(blocks, return_inverse=True)
     n, total = (np.asarray(np.bincount(place, one), np.float64) for one in (np.ones(len(alone)), alone))
-    return float(np.sqrt(ratio_variance(n, total)))
+    reach = NORMAL * float(np.sqrt(ratio_variance(n, total)))
+    return reach, reach
 
 
 def _reach(values: Floats) -> float:
