@@ -10,6 +10,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import Sample, running
+from maskwell.attacks.bayes import pairing
+from maskwell.attacks.bayes.pairing import Pairing
 from maskwell.attacks.running import attack_by
 
 
@@ -72,3 +74,24 @@ def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch
     assert some.risk.baseline == whole.risk.baseline
     assert some.risk.records == whole.risk.records == 800
     assert some.risk.interval == whole.risk.interval
+
+
+def test_who_is_without_the_card_makes_densities_in_the_blocks_of_his_targets_alone(monkeypatch):
+    masking = masking_of(800, 40, ids=True)
+    plan = mw.BayesIntruder(prior=mw.Prior(), marginal="gaussian", targets=Sample(9))
+    sizes, of = [], Pairing.of.__func__
+
+    def seen(cls, card, fields, z, x, read):
+        sizes.append(len(z))
+        return of(cls, card, fields, z, x, read)
+
+    monkeypatch.setattr(Pairing, "of", classmethod(seen))
+    some = attack_by(plan, masking).risk
+    assert max(sizes) <= 9 * 20
+    monkeypatch.setattr(pairing, "FEW", 0.0)
+    sizes.clear()
+    whole = attack_by(plan, masking).risk
+    assert max(sizes) == 800
+    mine, all_read = (one.table["probability"].to_numpy(zero_copy_only=False) for one in (some, whole))
+    assert some.table["linked_id"].to_pylist() == whole.table["linked_id"].to_pylist()
+    assert mine == pytest.approx(all_read, abs=2e-3)  # nodes are placed by the records that are read

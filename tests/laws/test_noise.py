@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwell.laws import Laplace, Normal
-from maskwell.laws.noise import combine, conditional_sds, scaled_root, symmetric_root
+from maskwell.laws.noise import combine, conditional_sds, scaled_root, symmetric_root, weight_box
 
 from .conftest import CORRELATIONS, stream_of
 
@@ -153,3 +153,19 @@ def test_equal_boxes_are_computed_once_and_change_no_bit(monkeypatch):
     for record in range(0, 400, 40):
         alone = noise.log_box(lower[[record]], lower[[record]] + 1, (False, False, False))
         assert (log[record], error[record]) == (alone[0][0], alone[1][0])
+
+
+def test_a_weight_has_the_probability_of_its_box_to_a_hundredth():
+    noise, rng = Normal(SDS, CORRELATIONS), np.random.default_rng(8)
+    upper = np.array(SDS) * rng.normal(-1, 1, size=(300, 3))
+    lower = np.where(rng.random((300, 3)) < 0.5, -np.inf, upper - np.array(SDS))
+    exact, _ = noise.log_box(lower, upper, (False, False, False))
+    rough, error = weight_box(noise, lower, upper, (False, False, False))
+    assert np.abs(np.expm1(rough - exact)).max() < 0.01
+    assert (
+        error <= 0.01 * np.exp(rough)
+    ).mean() > 0.95  # where the points are spent it says by how much it is off
+    apart = Normal(SDS)
+    assert (
+        weight_box(apart, lower, upper, (False,) * 3)[0] == apart.log_box(lower, upper, (False,) * 3)[0]
+    ).all()
