@@ -166,6 +166,5 @@ def test_a_weight_has_the_probability_of_its_box_to_a_hundredth():
         error <= 0.01 * np.exp(rough)
     ).mean() > 0.95  # where the points are spent it says by how much it is off
     apart = Normal(SDS)
-    assert (
-        weight_box(apart, lower, upper, (False,) * 3)[0] == apart.log_box(lower, upper, (False,) * 3)[0]
-    ).all()
+    same = weight_box(apart, lower, upper, (False,) * 3)[0]
+    assert (same == apart.log_box(lower, upper, (False,) * 3)[0]).all()

@@ -24,6 +24,7 @@ from .contract import Bools, Ints
 from .search import block_codes
 
 PAIRS_AT_ONCE = 200_000
+MANY_KINDS = 64  # of released records, by what of them is a point: above, pairs are computed one by one
 LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 
 
@@ -203,7 +204,11 @@ def all_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """Additive noise that is the same for every true value: cells of released values, centres of true ones."""
+    """Additive noise that is the same for every true value: cells of released values, centres of true ones.
+
+    Where values of many correlated columns come near their units, hardly two released records have the same columns as
+    points: `is_motley` then has pairs computed one by one, boxes to a hundredth or so (see `kernels.conditioning`).
+    """
 
     law: Additive
     lower: Floats
@@ -212,6 +217,7 @@ class Lowered:
     is_point: Bools
     centre: Floats
     fits: Fits
+    is_motley: bool = False
 
     @classmethod
     def of(cls, law: Additive, z: Table, x: Table) -> Lowered:
@@ -229,12 +235,17 @@ class Lowered:
             for name in ("lower", "upper", "log_factor", "is_point")
         )
         fits = Fits.of(sides.status_z, sides.status_x, openable & (lower < np.inf), point)
-        return cls(law, lower, upper, factor, point, centre, fits)
+        correlated = isinstance(law.noise, Normal) and bool(law.noise.correlations) and is_thick(law.noise)
+        motley = correlated and len(fits.table) > MANY_KINDS
+        return cls(law, lower, upper, factor, point, centre, fits, motley)
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the law's log density of each pair; pairs of the same kinds are asked for together."""
         out = np.full(len(z), -np.inf)
         here = self.fits.possible(z, x)
+        if self.is_motley:
+            out[here] = self._one_by_one(z[here], x[here])
+            return out
         for group in _grouped(self.fits.z[z[here]], self.fits.x[x[here]], self.fits.table.shape[1]):
             pairs = here[group]
             out[pairs] = self._alike(z[pairs], x[pairs])
@@ -242,6 +253,8 @@ class Lowered:
 
     def matrix(self, z: Ints, x: Ints) -> Floats:
         """Return the log density of all pairs (x records x z records), by distances where noise is normal."""
+        if self.is_motley:
+            return self.logs(np.tile(z, len(x)), np.repeat(x, len(z))).reshape(len(x), len(z))
         out = np.full((len(x), len(z)), -np.inf)
         columns = _by_kind(self.fits.z[z])
         for kind_x, rows in _by_kind(self.fits.x[x]):
@@ -267,6 +280,24 @@ class Lowered:
         above += noise.log_box(nothing, nothing, (True,) * len(chosen))[0][0]
         points = np.ascontiguousarray((self.lower[np.ix_(z, chosen)] @ inverse.T).T)
         log_kernel(np.ascontiguousarray(self.centre[np.ix_(x, chosen)] @ inverse.T), points, above, out)
+        return out
+
+    def _one_by_one(self, z: Ints, x: Ints) -> Floats:
+        """Return the log density of pairs of any kinds, coordinate by coordinate."""
+        from ..kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
+
+        sds, correlations = standardised(self.law.noise.covariance)
+        out = np.zeros(len(z))
+        for begin in range(0, len(z), PAIRS_AT_ONCE):
+            run = slice(begin, begin + PAIRS_AT_ONCE)
+            ours, theirs = z[run], x[run]
+            centre, is_open = self.centre[theirs], self.fits.is_open[self.fits.x[theirs]]
+            kinds = np.where(is_open, np.where(self.is_point[ours], POINT, BOX), UNUSED).astype(np.int8)
+            ends = [np.ascontiguousarray((side[ours] - centre) / sds) for side in (self.lower, self.upper)]
+            conditioned_logs(*ends, kinds, np.ascontiguousarray(correlations), out[run])
+            out[run] += (
+                np.where(is_open, self.factor[ours], 0.0) - np.where(kinds == POINT, np.log(sds), 0.0)
+            ).sum(axis=1)
         return out
 
     def _alike(self, z: Ints, x: Ints) -> Floats:
