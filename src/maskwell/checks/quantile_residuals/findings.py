@@ -178,7 +178,17 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "noise by class",
-        ("own values", "classes", "residues", "trends", "trends in classes", "products", "coincidences"),
+        (
+            "own values",
+            "classes",
+            "residues",
+            "trends",
+            "trends in classes",
+            "lags",
+            "signs",
+            "products",
+            "coincidences",
+        ),
         "noise that depends on who the record is",
         f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
         digits=False,
@@ -191,7 +201,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "digits",
-        ("whole", "bins", "tails", "classes", "digits", "steps"),
+        ("whole", "bins", "tails", "classes", "digits", "steps", "congruences"),
         "last digits that are not those of the noise",
         "Round released values after the noise, and let nothing of a true value or a record number into them.",
         digits=True,
