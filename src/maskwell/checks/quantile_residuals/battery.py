@@ -53,7 +53,7 @@ class Battery:
     """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
 
     `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
-    tested given the earlier release, and why.
+    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers.
     """
 
     ledger: Ledger
@@ -65,6 +65,7 @@ class Battery:
     is_part: bool = False
     chosen: dict[str, int] = field(default_factory=dict)
     not_continued: dict[str, str] = field(default_factory=dict)
+    residues: congruences.Drawn | None = None
 
 
 @dataclass
@@ -166,9 +167,9 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     signs.signs(ledger, independent, *ground.bits, evidence.seed)
     coincidences.noise_of_columns(ledger, independent, cells)
     columns = (*ground.columns, ground.original, ground.placed(""))
-    congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
+    drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    unlike = (chosen, continued.untested)
+    unlike = (chosen, continued.untested, drawn)
     return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 

@@ -164,13 +164,21 @@ class Congruences:
         )
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """How many records were looked at, and how many sums of columns at most for one modulus."""
+
+    records: int
+    sums: int
+
+
 def congruences(
     ledger: Ledger,
     cells: Mapping[str, Cells],
     columns: Sequence[TrueColumn],
     left: Mapping[str, float],
     seed: int,
-) -> None:
+) -> Drawn | None:
     """Test released values against true ones modulo many numbers.
 
     `left` is the share of each column's sd that the noises of the others leave, 1 where noises are independent.
@@ -186,7 +194,7 @@ def congruences(
     ]
     able = [(one.name, one.steps[chosen]) for one in columns if one.steps is not None and one.distinct > 1]
     if not released or not able:
-        return
+        return None
     found = Congruences(
         tuple(released), tuple(name for name, _ in able), np.array([steps for _, steps in able])
     )
@@ -199,6 +207,7 @@ def congruences(
             for modulus in PRIMES:
                 if modulus <= released[i].widest:
                     _table(ledger, found, i, k, modulus)
+    return Drawn(len(chosen), found.counts.size)
 
 
 def _pairs(count: int) -> Integers:
@@ -333,17 +342,21 @@ def _table(ledger: Ledger, of: Congruences, i: int, k: int, modulus: int) -> Non
 def _enter(
     ledger: Ledger, name: str, what: Callable[[], str], modulus: int, top: float, tests: int, count: int
 ) -> None:
-    """Enter the largest of several characters; modulo 2 each is a sign, modulo 3 a skewed sum.
+    """Enter the largest of several sums for one modulus."""
+    share = (top / max(count, 1)) ** 0.5
+    p = min(1.0, tests * tail(top, count, modulus))
+    ledger.add("congruences", name, STEPS, p, share, count, f"{what()} modulo {modulus}", True)
 
-    Modulo 3 sums of cube roots of 1 have a third moment: E exp(t Re S) is larger by exp(t^3 n / 24) than that of a
-    uniform phase, which makes a factor of exp(top^1.5 / (3 sqrt n)) at most in the tail (Chernoff).
+
+def tail(power: float, count: int, modulus: int) -> float:
+    """Return the chance that |S|^2 / n is so large; modulo 2 a sum of signs, modulo 3 a skewed one.
+
+    With cube roots of 1 E exp(t Re S) has a factor of exp(n t^3 / 24) more than with uniform phases, which makes one of
+    exp(power^1.5 / (3 sqrt n)) in the tail at most (Chernoff).
     """
     from scipy.special import erfc
 
     if modulus == 2:
-        p = float(erfc((top / 2) ** 0.5))
-    else:
-        p = float(np.exp(-top + (top**1.5 / (3 * max(count, 1) ** 0.5) if modulus == 3 else 0.0)))
-    share = (top / max(count, 1)) ** 0.5
-    where = f"{what()} modulo {modulus}"
-    ledger.add("congruences", name, STEPS, min(1.0, tests * p), share, count, where, True)
+        return float(erfc((power / 2) ** 0.5))
+    skewness = power**1.5 / (3 * max(count, 1) ** 0.5) if modulus == 3 else 0.0
+    return float(np.exp(skewness - power))
