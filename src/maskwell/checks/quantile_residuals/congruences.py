@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...table import Floats
-from .cells import Cells, Integers
+from .cells import Bools, Cells, Integers
 from .digit_families import LEAST_STEPS, STEPS, free_of_limits
 from .ledger import Ledger
 from .truths import FEWEST, TrueColumn
@@ -31,11 +31,15 @@ Phases = npt.NDArray[np.complex64]
 
 LARGEST_PRIME = 2_000
 LARGEST_TABLE = 101  # modulus up to which any function of a residue is looked for
-# Records that are drawn at random: 2,000 show the 11.5% in step that a fail asks for among a million tests.
-MOST_RECORDS = 2_000
+# Records that are drawn at random: 13% of them in step would fail among a million tests.
+MOST_RECORDS = 1_500
 MOST_TOGETHER = 6  # released columns that are put together by twos and threes: 15 pairs, 20 triples
+SMALL, FEW_VALUES = (
+    31,
+    10,
+)  # beyond this modulus a column of few values leaves so few residues that z alone shows it
 LEAST_QUANTILE = 0.05  # of the local sds: cells with less noise are left out
-MOST_STEPS = 2**50  # units in a value: sums of three with a common unit stay whole
+MOST_STEPS = 2**40  # units in a value: sums of three in a common unit are exact as doubles
 MOST_UNITS = 1_000  # of the finest column in one of another: beyond, they have no sum to speak of
 MOST_TERMS = 200_000  # of a product of matrices: more, and waiting for threads takes longer than the product
 CLOSED = np.iinfo(np.int64).min
@@ -83,6 +87,34 @@ class Term:
 
 
 @dataclass(frozen=True)
+class Steps:
+    """Whole numbers, columns x records, as floats that hold them exactly, and where they are not open."""
+
+    values: Floats
+    closed: Bools | None
+
+    @classmethod
+    def of(cls, steps: Integers) -> Steps:
+        """Take whole numbers with a mark where a value is not open."""
+        closed = steps == CLOSED
+        return cls(np.where(closed, 0, steps).astype(np.float64), closed if closed.any() else None)
+
+    def phases(self, modulus: int) -> Phases:
+        """Return e(steps / modulus), 0 where a value is not open.
+
+        Residues are exact, from either side of half the modulus: where rounding puts one does not matter.
+        """
+        rest = self.values - modulus * np.rint(self.values * (1.0 / modulus))
+        angle = (2 * np.pi / modulus * rest).astype(np.float32)
+        out = np.empty(angle.shape, np.complex64)
+        np.cos(angle, out=out.real)
+        np.sin(angle, out=out.imag)
+        if self.closed is not None:
+            out[self.closed] = 0
+        return out
+
+
+@dataclass(frozen=True)
 class Congruences:
     """What is put together: released columns, true ones, and which sums of them."""
 
@@ -97,14 +129,15 @@ class Congruences:
         return tuple(k for k, name in enumerate(self.names) if name in names)
 
     @cached_property
-    def steps(self) -> Integers:
+    def steps(self) -> Steps:
         """All columns one below the other: released ones, then true ones."""
-        return np.vstack([*(one.z for one in self.released), self.true])
+        return Steps.of(np.vstack([*(one.z for one in self.released), self.true]))
 
     @cached_property
-    def own_sums(self) -> tuple[Integers, Floats, tuple[str, ...]]:
-        """What the noises of two and of three columns make together, their largest moduli and their names."""
-        return _own_sums(self)
+    def own_sums(self) -> tuple[Steps, Floats, Floats, tuple[str, ...]]:
+        """What the noises of two and of three columns make together: counts, largest moduli and names."""
+        sums, limits, labels = _own_sums(self)
+        return Steps.of(sums), (sums != CLOSED).sum(axis=1).astype(np.float64), limits, labels
 
     @cached_property
     def pairs(self) -> Integers:
@@ -192,22 +225,37 @@ def congruences(
         for name, own in cells.items()
         if (one := _released(own, chosen, count, left.get(name, 1.0))) is not None
     ]
-    able = [(one.name, one.steps[chosen]) for one in columns if one.steps is not None and one.distinct > 1]
-    if not released or not able:
+    if not released:
         return None
-    found = Congruences(
-        tuple(released), tuple(name for name, _ in able), np.array([steps for _, steps in able])
-    )
+    every, many = (_true_columns(tuple(released), columns, chosen, least) for least in (1, FEW_VALUES))
     for modulus in MODULI:
-        if modulus <= max(one.widest for one in released):
+        found = every if modulus <= SMALL else many
+        if found is not None and modulus <= max(one.widest for one in released):
             _characters(ledger, found, modulus)
             _sums(ledger, found, modulus)
-    for i in range(min(len(released), MOST_TOGETHER)):
-        for k in found.own:
+    if many is not None:
+        _tables(ledger, many)
+    return None if every is None else Drawn(len(chosen), every.counts.size)
+
+
+def _true_columns(
+    released: tuple[Released, ...], columns: Sequence[TrueColumn], chosen: Integers, least: int
+) -> Congruences | None:
+    """Put released columns beside the true ones with more than so many values; categories count by their place."""
+    able = [one for one in columns if one.distinct > least and (one.steps is not None or one.numbers is None)]
+    if not able:
+        return None
+    places = [np.where(one.codes < 0, CLOSED, one.codes) if one.steps is None else one.steps for one in able]
+    return Congruences(released, tuple(one.name for one in able), np.array([one[chosen] for one in places]))
+
+
+def _tables(ledger: Ledger, of: Congruences) -> None:
+    """Look for any function of a residue among the columns that are released."""
+    for i, released in enumerate(of.released[:MOST_TOGETHER]):
+        for k in of.own:
             for modulus in PRIMES:
-                if modulus <= released[i].widest:
-                    _table(ledger, found, i, k, modulus)
-    return Drawn(len(chosen), found.counts.size)
+                if modulus <= released.widest:
+                    _table(ledger, of, i, k, modulus)
 
 
 def _pairs(count: int) -> Integers:
@@ -234,19 +282,6 @@ def _released(cells: Cells, chosen: Integers, count: int, left: float) -> Releas
     return Released(cells.name, cells.unit, z[chosen], x[chosen], widest, widest * left)
 
 
-def _phases(steps: Integers, modulus: int) -> Phases:
-    """Return e(steps / modulus), 0 where a value is not open."""
-    rest = steps - steps // modulus * modulus
-    closed = steps == CLOSED
-    if modulus > steps.shape[-1]:
-        out = np.exp(2j * np.pi / modulus * rest).astype(np.complex64)
-    else:
-        out = np.exp(2j * np.pi / modulus * np.arange(modulus)).astype(np.complex64).take(rest)
-    if closed.any():
-        out[closed] = 0
-    return np.asarray(out)
-
-
 def _power(rows: Phases, columns: Phases) -> Floats:
     """Return |sum of r c|^2 of each row with each column, then with each column's conjugate.
 
@@ -263,7 +298,7 @@ def _power(rows: Phases, columns: Phases) -> Floats:
 def _characters(ledger: Ledger, of: Congruences, modulus: int) -> None:
     """Test every row with every column for one modulus."""
     width = len(of.released)
-    every = _phases(of.steps, modulus)
+    every = of.steps.phases(modulus)
     power = _power(of.row_phases(every[:width]), of.column_phases(every[width:]))
     power /= np.maximum(of.counts, 1.0)
     power[(of.counts < FEWEST) | (of.widest < modulus)[:, None]] = 0.0
@@ -309,12 +344,11 @@ def _units(some: Sequence[Released]) -> list[Integers]:
 
 def _sums(ledger: Ledger, of: Congruences, modulus: int) -> None:
     """Test sums of noises of several columns for one modulus."""
-    sums, limits, labels = of.own_sums
+    sums, counts, limits, labels = of.own_sums
     usable = limits >= modulus
     if not usable.any():
         return
-    counts = (sums != CLOSED).sum(axis=1)
-    power = np.abs(_phases(sums, modulus).sum(axis=1)) ** 2 / np.maximum(counts, 1)
+    power = np.abs(sums.phases(modulus).sum(axis=1)) ** 2 / np.maximum(counts, 1.0)
     power[~usable | (counts < FEWEST)] = 0.0
     at = int(power.argmax())
     what = f"the sum of noises {labels[at]}"

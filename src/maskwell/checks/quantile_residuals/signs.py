@@ -23,7 +23,7 @@ from .truths import FEWEST, TrueColumn
 
 Bits = npt.NDArray[np.float32]
 
-MOST_BITS = 24  # of the truth: 2,325 products of up to three
+MOST_BITS = 24  # of the truth: 2,324 products of up to three
 MOST_NOISES = 24  # bits of the noise and products of them
 MOST_RECORDS = 20_000  # drawn at random: they show a tenth of the effect that fails
 MEDIAN = 0.6744897501960817  # of the size of a normal score
