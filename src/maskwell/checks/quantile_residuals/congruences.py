@@ -199,9 +199,10 @@ class Congruences:
 
 @dataclass(frozen=True)
 class Drawn:
-    """How many records were looked at, and how many sums of columns at most for one modulus."""
+    """How many records were looked at modulo how many numbers, and how many sums of columns at most for each."""
 
     records: int
+    moduli: int
     sums: int
 
 
@@ -228,14 +229,15 @@ def congruences(
     if not released:
         return None
     every, many = (_true_columns(tuple(released), columns, chosen, least) for least in (1, FEW_VALUES))
-    for modulus in MODULI:
+    hidden = [modulus for modulus in MODULI if modulus <= max(one.widest for one in released)]
+    for modulus in hidden:
         found = every if modulus <= SMALL else many
-        if found is not None and modulus <= max(one.widest for one in released):
+        if found is not None:
             _characters(ledger, found, modulus)
             _sums(ledger, found, modulus)
     if many is not None:
         _tables(ledger, many)
-    return None if every is None else Drawn(len(chosen), every.counts.size)
+    return None if every is None else Drawn(len(chosen), len(hidden), every.counts.size)
 
 
 def _true_columns(

@@ -13,7 +13,6 @@ from ..catalogue import Check, Measured
 from ..evidence import Evidence
 from ..findings import Limits
 from .battery import Battery, battery
-from .congruences import MODULI
 from .digit_families import STEPS
 from .families import TEN
 from .ledger import FAMILIES, Ledger, Line
@@ -183,7 +182,7 @@ def _residues(made: Battery) -> tuple[str, ...]:
         return ()
     tests = made.ledger.counts["congruences"] * drawn.sums * len(FAMILIES)
     share = min(1.0, (math.log(tests / FAIL_P) / drawn.records) ** 0.5)
-    what = f"residues modulo {len(MODULI):,} numbers were looked at in {drawn.records:,} records"
+    what = f"residues modulo {drawn.moduli:,} numbers were looked at in {drawn.records:,} records"
     return (f"{what}: one kept in {max(share, STEPS.fail):.0%} of them would have been seen",)
 
 
