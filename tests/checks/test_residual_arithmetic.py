@@ -31,11 +31,11 @@ Whole = npt.NDArray[np.int64]
 def true_file(seed: int = 1) -> Table:
     """Three amounts of millions of units, one of them in tenths, and a clear number."""
     rng = np.random.default_rng([seed, 271])
-    data = {
+    data: dict[str, Any] = {
         name: np.rint(np.exp(17 + 0.6 * rng.standard_normal(RECORDS))).astype(np.int64) for name in AMOUNTS
     }
-    debt = np.round(data["debt"] / 10, 1)
-    frame = pa.table({**data, "debt": debt, "age": rng.integers(18, 90, RECORDS)})
+    data |= {"debt": np.round(data["debt"] / 10, 1), "age": rng.integers(18, 90, RECORDS)}
+    frame = pa.table(data)
     key = frozenset({"key"})
     amounts = (Column("income", "integer", key), Column("wealth", "integer", key))
     columns = (*amounts, Column("debt", "continuous", key, unit=0.1), Column("age", "integer", key))
@@ -61,7 +61,7 @@ class Planted:
         return np.rint(self.masking.masked.floats(name) / self.unit(name)).astype(np.int64)
 
     def e(self, name: str) -> Floats:
-        return (self.z(name) - self.x(name)) * self.unit(name) / self.sds[name]
+        return np.asarray((self.z(name) - self.x(name)) * self.unit(name) / self.sds[name])
 
     def released(self, name: str, z: Floats | Whole) -> Masking:
         masked = self.masking.masked
