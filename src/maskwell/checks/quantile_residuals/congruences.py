@@ -31,7 +31,7 @@ Phases = npt.NDArray[np.complex64]
 
 LARGEST_PRIME = 2_000
 LARGEST_TABLE = 101  # modulus up to which any function of a residue is looked for
-# Records that are drawn at random: 13% of them in step would fail among a million tests.
+# Records that are drawn at random: 14% of them in step would fail among a million tests.
 MOST_RECORDS = 1_500
 MOST_TOGETHER = 6  # released columns that are put together by twos and threes: 15 pairs, 20 triples
 SMALL, FEW_VALUES = (
