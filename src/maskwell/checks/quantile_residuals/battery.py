@@ -9,11 +9,22 @@ import numpy as np
 
 from ...laws.chained import combined_of
 from ..evidence import Evidence
-from . import coincidences, digit_families, families, own_values, products, residue_families, spectra
+from . import (
+    coincidences,
+    congruences,
+    digit_families,
+    families,
+    own_values,
+    products,
+    residue_families,
+    signs,
+    spectra,
+)
 from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
 from .joint import is_joint, record_size, whitened
+from .lags import Lags, lagged_trends
 from .large_files import within_bounds
 from .ledger import Ledger
 from .nesting import Continued, given_earlier
@@ -42,7 +53,7 @@ class Battery:
     """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
 
     `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
-    tested given the earlier release, and why.
+    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers.
     """
 
     ledger: Ledger
@@ -54,6 +65,7 @@ class Battery:
     is_part: bool = False
     chosen: dict[str, int] = field(default_factory=dict)
     not_continued: dict[str, str] = field(default_factory=dict)
+    residues: congruences.Drawn | None = None
 
 
 @dataclass
@@ -65,8 +77,10 @@ class Ground:
     original: TrueColumn
     cross: tuple[Classes, ...]
     ranks: Ranks
+    bits: tuple[tuple[str, ...], signs.Bits]
     is_part: bool = False
     released: dict[str, TrueColumn] = field(default_factory=dict)
+    lagged: dict[int, Lags] = field(default_factory=dict)
 
     @classmethod
     def of(cls, evidence: Evidence, is_part: bool = False) -> Ground:
@@ -74,7 +88,8 @@ class Ground:
         columns = true_columns(evidence)
         original = position(ORIGINAL, original_places(evidence))
         ranks = Ranks.of((*columns, original))
-        return cls(evidence, columns, original, tuple(crossed(columns)), ranks, is_part)
+        bits = signs.truth_bits((*columns, original), evidence.masked_columns)
+        return cls(evidence, columns, original, tuple(crossed(columns)), ranks, bits, is_part)
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
@@ -86,6 +101,13 @@ class Ground:
     def positions(self, score: Score) -> tuple[TrueColumn, ...]:
         """Return where the records of a score stood, and where its values leave."""
         return (self.original, self.placed(score.column)) if score.is_placed else (self.original,)
+
+    def lags(self, by: TrueColumn) -> Lags:
+        """Return ranks and bits of the true columns in the order of a position."""
+        if id(by) not in self.lagged:
+            names = (*self.ranks.names, *self.bits[0])
+            self.lagged[id(by)] = Lags.of(by, names, np.hstack([self.ranks.matrix, self.bits[1]]))
+        return self.lagged[id(by)]
 
     def own(self, column: str) -> TrueColumn | None:
         """Return the true values of a column, where they are numbers."""
@@ -142,9 +164,12 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
         coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
     _pair_sizes(ledger, independent)
     _between_tests(ledger, ground, scores, independent)
+    signs.signs(ledger, independent, *ground.bits, evidence.seed)
     coincidences.noise_of_columns(ledger, independent, cells)
+    columns = (*ground.columns, ground.original, ground.placed(""))
+    drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    unlike = (chosen, continued.untested)
+    unlike = (chosen, continued.untested, drawn)
     return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 
@@ -197,6 +222,18 @@ def _independent(
             else:
                 del by_name[name]
     return list(by_name.values()), said
+
+
+def _left(evidence: Evidence) -> dict[str, float]:
+    """Return the share of each column's sd that is left given the noises of the others, of correlated laws."""
+    found = dict[str, float]()
+    for law in map(combined_of, evidence.masking.card.laws):
+        if is_joint(law):
+            sds = np.sqrt(np.diag(law.noise.covariance))
+            found |= dict(
+                zip(law.columns, (law.noise.resolution / np.where(sds > 0, sds, 1.0)).tolist(), strict=True)
+            )
+    return found
 
 
 def _further(
@@ -286,6 +323,8 @@ def _view_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[T
     for order in positions:
         families.neighbours(ledger, size, order)
         for one in (score, size):
+            lagged_trends(ledger, one, ground.lags(order))
+        for one in (score, size):
             residue_families.every_so_many(ledger, one, order)
     for label, codes in groupings(ground.columns, positions):
         families.groups(ledger, size, label, codes)
@@ -333,7 +372,7 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
             digit_families.digit_characters(ledger, score, own)
             for column in columns:
                 digit_families.digits_by_place(ledger, score, column)
-    digit_families.steps(ledger, cells, columns)
+    digit_families.steps(ledger, cells)
 
 
 def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:

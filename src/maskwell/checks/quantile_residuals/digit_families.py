@@ -1,6 +1,7 @@
 """Tests that look at released values themselves: cells left nearly true, digits against digits, steps.
 
-Left true: |z - x| below half a unit, 5 1/2 and 50 1/2 units, against the mass that the law has there (Poisson).
+Left true: |z - x| below half a unit, 5 1/2 and 50 1/2 units, from a ten-thousandth to a fiftieth of the noise's sd,
+against the mass that the law has there (Poisson).
 Digits: the residue of a true column by the bins of a digit score, chi^2; from modulus 100 on residues are groups.
 Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units; |S_f|^2 / n is Exp(1) at every frequency f at
 which the noise has no characteristic function left (f >= 1 / s with normal noise of s units).
@@ -24,6 +25,12 @@ TRUE_SHARE = Effect("share of cells beyond what the law explains", 0.02, 0.01)
 DIGITS = Effect("misfit of the digits", 0.1, 0.04)
 STEPS = Effect("share of the records in step", 0.1, 0.05)
 WINDOWS = (0.5, 5.5, 50.5)  # units around the true value
+SHARES = (
+    1e-4,
+    1e-3,
+    1e-2,
+    2e-2,
+)  # of the local sd around the true value: windows where units are fine beside the noise
 NEAR = 0.05  # of the local sd: what is called nearly true
 TIMES = 1.5
 REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
@@ -48,6 +55,11 @@ def left_true(ledger: Ledger, cells: Cells) -> None:
         usable = _inside(cells, own, half) & ((window == WINDOWS[0]) | (half <= NEAR * cells.local_sd))
         how = "left as they were" if window == WINDOWS[0] else f"left within {window:g} units of it"
         _near(ledger, cells, own, half, usable, how)
+    for share in SHARES:
+        units = np.floor(share * cells.local_sd / _unit(cells))
+        wide = (units + 0.5) * _unit(cells)
+        usable = _inside(cells, own, wide) & (units > 0)
+        _near(ledger, cells, own, wide, usable, f"left within {share:g} of the noise's sd")
 
 
 def near_targets(ledger: Ledger, cells: Cells, targets: Floats, how: str) -> None:
@@ -67,11 +79,12 @@ def _on_unit(cells: Cells, values: Floats) -> Floats:
     return on_unit(values, cells.outlet.unit) if cells.outlet.unit is not None else values
 
 
-def _near(ledger: Ledger, cells: Cells, own: Floats, half: float, usable: Bools, how: str) -> None:
+def _near(ledger: Ledger, cells: Cells, own: Floats, half: Floats | float, usable: Bools, how: str) -> None:
     """Compare the count of cells within half a width of something with the mass that their law has there."""
     if np.count_nonzero(usable) < FEWEST:
         return
     some, centre = cells.only(usable), own[usable]
+    half = np.broadcast_to(half, usable.shape)[usable]
     (low, high), (low_end, high_end) = (
         some.tails(some.entered(edge)) for edge in (centre - half, centre + half)
     )
@@ -93,7 +106,7 @@ def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, ho
     ledger.add("left true", cells.name, TRUE_SHARE, p, share, count, where, is_large=many)
 
 
-def _inside(cells: Cells, own: Floats, half: float) -> Bools:
+def _inside(cells: Cells, own: Floats, half: Floats | float) -> Bools:
     """Whether a window around the true value has neither a limit nor a code in it."""
     inside = np.ones(len(own), bool)
     outlet, unit = cells.outlet, cells.unit
@@ -188,35 +201,29 @@ def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Short, 
     ledger.add("digits", score.label, DIGITS, float(chdtrc(df, misfit)), effect**0.5, count, label, True)
 
 
-def steps(ledger: Ledger, cells: Cells, columns: tuple[TrueColumn, ...]) -> None:
-    """Look for steps in released values, and in their sums and differences with true columns."""
+def steps(ledger: Ledger, cells: Cells) -> None:
+    """Look for steps of any length in released values, and in their sums and differences with their true ones."""
     if cells.unit == 0.0:
         return
     sizes = cells.local_sd / cells.unit
     least = float(np.quantile(sizes, 0.05))
-    usable = (sizes >= least) & _free_of_limits(cells)
+    usable = (sizes >= least) & free_of_limits(cells)
     from_frequency = cells.roughness / least if least > 0 else np.inf
     if least < LEAST_STEPS or from_frequency >= 0.5 or np.count_nonzero(usable) < FEWEST:
         return
     z = np.rint(cells.z[usable] / cells.unit)
     if np.abs(z).max() >= 2.0**52:
         return
-    z, at = z.astype(np.int64) % CIRCLE, cells.at[usable]
+    z = z.astype(np.int64) % CIRCLE
     _enter_steps(ledger, cells.name, z, from_frequency, "in the released values")
-    for column in columns:
-        if column.steps is None or column.distinct < 2:
-            continue
-        x = column.steps[at]
-        known = x != np.iinfo(np.int64).min
-        x = x[known] % CIRCLE
-        if len(x) < FEWEST:
-            continue
-        own = z if known.all() else z[known]
-        _enter_steps(ledger, cells.name, own - x, from_frequency, f"between it and {column.name}")
-        _enter_steps(ledger, cells.name, own + x, from_frequency, f"in its sum with {column.name}")
+    x = np.rint(cells.x[usable] / cells.unit)
+    if np.abs(x).max() < 2.0**52:
+        x = x.astype(np.int64) % CIRCLE
+        _enter_steps(ledger, cells.name, z - x, from_frequency, "between it and its true value")
+        _enter_steps(ledger, cells.name, z + x, from_frequency, "in its sum with its true value")
 
 
-def _free_of_limits(cells: Cells) -> Bools:
+def free_of_limits(cells: Cells) -> Bools:
     """Whether a cell's noise hardly ever reaches a limit."""
     free, outlet = np.ones(len(cells.at), bool), cells.outlet
     if outlet.low is not None:

@@ -6,12 +6,15 @@ fails where a test whose effect is large enough to fail has so small a p-value t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from ..catalogue import Check, Measured
 from ..evidence import Evidence
 from ..findings import Limits
 from .battery import Battery, battery
+from .digit_families import STEPS
+from .families import TEN
 from .ledger import FAMILIES, Ledger, Line
 
 NOTHING = float("nan")
@@ -26,6 +29,10 @@ NOT_SEEN = (
     "residuals cannot show noise whose sign or size follows a secret key, nor little noise in one column of a few "
     "records that nothing else singles out"
 )
+NEARLY_TRUE = (
+    0.001,
+    0.02,
+)  # of the noise's sd: what is left of it in records of which is said how many would be seen
 FORMATS = {
     "mean": "the noise is off centre by {:.2g} of its sds",
     "sd ratio": "the noise has {:.2f} times the sd that the card says",
@@ -117,7 +124,7 @@ def residual_notes(evidence: Evidence) -> tuple[str, ...]:
     made = battery(evidence)
     notes = []
     if made.scored and made.ledger.tests:
-        notes += [_power(made), NOT_SEEN]
+        notes += [_power(made), *_few_records(made), *_residues(made), NOT_SEEN]
     left_out = [f"{name} ({why})" for name, why in made.untested.items()]
     if left_out:
         notes.append(f"residuals not tested: {'; '.join(left_out)}")
@@ -149,6 +156,36 @@ def _power(made: Battery) -> str:
     return f"{tests}; what would have been seen: {'; '.join(seen)}" if seen else tests
 
 
+def _few_records(made: Battery) -> tuple[str, ...]:
+    """Say how many records with hardly any noise would have failed in one column, whoever they are.
+
+    With a share t of the noise, 68% of them lie within t sds of the truth, and of n records 0.8 t n do by chance.
+    """
+    from scipy.special import pdtrc
+
+    if not made.ledger.counts["left true"]:
+        return ()
+    chance = FAIL_P / (made.ledger.counts["left true"] * len(FAMILIES))
+    seen = []
+    for share in NEARLY_TRUE:
+        mean, near = made.records * (2 * share) * (2 * math.pi) ** -0.5, 0.68
+        further = next(k for k in range(TEN, made.records + TEN) if pdtrc(mean + k - 1, mean) < chance)
+        seen.append(f"{math.ceil(further / near):,} records with {share:.1%} of their noise")
+    said = f"in one column alone, where its unit is fine beside the noise, {' or '.join(seen)}"
+    return (f"{said} would mostly have been seen, whoever they are; of fewer this cannot tell",)
+
+
+def _residues(made: Battery) -> tuple[str, ...]:
+    """Say in how many records residues modulo many numbers were looked at, and which share would have failed."""
+    drawn = made.residues
+    if drawn is None:
+        return ()
+    tests = made.ledger.counts["congruences"] * drawn.sums * len(FAMILIES)
+    share = min(1.0, (math.log(tests / FAIL_P) / drawn.records) ** 0.5)
+    what = f"residues modulo {drawn.moduli:,} numbers were looked at in {drawn.records:,} records"
+    return (f"{what}: one kept in {max(share, STEPS.fail):.0%} of them would have been seen",)
+
+
 def _check(name: str, families: tuple[str, ...], what: str, remedy: str, digits: bool | None = None) -> Check:
     limits = Limits(WARN_P, FAIL_P, below=True, reason=REASON)
     return Check(name, limits, remedy, residual_check(families, what, digits))
@@ -178,7 +215,17 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "noise by class",
-        ("own values", "classes", "residues", "trends", "trends in classes", "products", "coincidences"),
+        (
+            "own values",
+            "classes",
+            "residues",
+            "trends",
+            "trends in classes",
+            "lags",
+            "signs",
+            "products",
+            "coincidences",
+        ),
         "noise that depends on who the record is",
         f"{AGAIN}: noise that is smaller, or of one sign, in a part of the file gives that part away.",
         digits=False,
@@ -191,7 +238,7 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "digits",
-        ("whole", "bins", "tails", "classes", "digits", "steps"),
+        ("whole", "bins", "tails", "classes", "digits", "steps", "congruences"),
         "last digits that are not those of the noise",
         "Round released values after the noise, and let nothing of a true value or a record number into them.",
         digits=True,

@@ -25,6 +25,8 @@ FAMILIES = {
     "residues": "noise by residues, digit sums and every so many records",
     "trends": "noise along a true or clear column",
     "trends in classes": "noise along a column inside a class of another",
+    "lags": "noise along true values of records before and after",
+    "signs": "signs of noise by two and three bits of the truth",
     "products": "noise along products of columns",
     "coincidences": "noise that is a value of the file",
     "neighbours": "noise of neighbouring records",
@@ -32,6 +34,7 @@ FAMILIES = {
     "between": "noise of two columns",
     "spectra": "noises of several columns or records together",
     "digits": "last digits against digits of true columns",
+    "congruences": "residues of released values modulo any number",
     "steps": "steps of released values and of what lies between them and true ones",
 }
 KEPT = 1e-3  # p-values above it can neither fail nor warn
