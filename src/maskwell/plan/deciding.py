@@ -252,7 +252,8 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
                 'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
                 'roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
             )
-            taken = "every record has its own value, as an identifier has: dropped"
+            why = next(one.text for one in proposal.of(name) if one.kind == "id").split(": is it one?")[0]
+            taken = f"{why}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(Answer(made, "id", Question(name, taken, otherwise)))
     return answers
@@ -400,18 +401,35 @@ def _without_dependents(
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
     codes = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
     copies = {name: of for name, of in copies.items() if of in names}
+    classes = [c.name for c in proposal.schema.columns if c.kind == "category" and not c.drop]
     every = (*names, *codes, *copies)
     if not names or not len(table):
         return []
-    values = np.column_stack([table.values([name])[:, 0] for name in every])
+    columns = [_code_numbers(table, name) if name in codes else table.floats(name) for name in every]
+    columns += [_class_numbers(table, name) for name in classes]
     of_copies = {every.index(name): names.index(of) for name, of in copies.items()}
+    numbered = tuple(range(len(every), len(columns)))
+    every = (*every, *classes)
+    among = Candidates(np.column_stack(columns), every, len(names), of_copies, numbered)
     answers: list[Answer] = []
-    for name, said in ties_of(Candidates(values, every, len(names), of_copies), fixed).items():
+    for name, said in ties_of(among, fixed).items():
         taken = f"{said}: dropped, as noise would leave that tie as it is"
         question = Question(name, taken, "Wanted in the release? Then drop one of those in its place")
         made = replace(proposal.schema[name], drop=True, roles=frozenset())
         answers.append(Answer(made, "near-duplicate", question))
     return answers
+
+
+def _code_numbers(table: Table, name: str) -> Any:
+    """Return the numbers that the labels of a category are, NaN where there is none."""
+    labels = np.array([float(label.replace(",", ".")) for label in table.schema[name].categories] + [np.nan])
+    return labels[np.nan_to_num(table.floats(name), nan=len(labels) - 1).astype(np.int64)]
+
+
+def _class_numbers(table: Table, name: str) -> Any:
+    """Number the classes of a category from 0 on, a missing one too."""
+    codes = _group_codes(table, name)
+    return (codes - codes.min(initial=0)).astype(float)
 
 
 def _are_numbers(labels: Iterable[str]) -> bool:

@@ -60,6 +60,9 @@ class NearIdentity:
     records: int
     said: str
 
+    def __str__(self) -> str:
+        return f"{self.said} in {self.share:.1%} of {self.records:,} records that tell"
+
 
 def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
     """Return a sum of a few others that gives a column in most records, if there is one."""
@@ -217,14 +220,15 @@ def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floa
 
 
 def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> tuple[float, int]:
-    told = values[:, members[0]] != _mode(values[:, members[0]])
+    told = values[:, members[0]] != mode(values[:, members[0]])
     records = int(np.count_nonzero(told))
     if records < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
         return 0.0, records
     return float(np.mean(obeys[told])), records
 
 
-def _mode(x: Floats) -> float:
+def mode(x: Floats) -> float:
+    """Return the most frequent value."""
     support, counts = np.unique(x, return_counts=True)
     return float(support[np.argmax(counts)])
 

@@ -7,7 +7,7 @@ so, where these are no more than the amounts, and else the amounts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,16 +41,29 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
     by = _culprits({name: amounts[name] for name in found}, clear, found)
     if not by:
         return [_amount_answer(table, name, one) for name, one in found.items()]
-    named = ", ".join(found)
+    return [_class_answer(table, name, _told_by(name, by, amounts, clear, found)) for name in by]
+
+
+def _told_by(
+    name: str,
+    by: Sequence[str],
+    amounts: Mapping[str, Floats],
+    clear: Mapping[str, Integers],
+    found: Mapping[str, Averaged],
+) -> tuple[str, ...]:
+    """Return the amounts that a clear column alone would put together, the others that are dropped being gone."""
+    gone = {other for other in by if other != name}
+    left = _averaged(
+        {one: amounts[one] for one in found}, {other: c for other, c in clear.items() if other not in gone}
+    )
+    return tuple(left) or tuple(found)
+
+
+def _class_answer(table: Table, name: str, told: Sequence[str]) -> Answer:
+    named = ", ".join(told)
     taken = f"puts records together that have the same {named}: dropped, as the mean over them undoes noise on each"
-    return [
-        Answer(
-            replace(table.schema[name], drop=True, roles=frozenset()),
-            "shared",
-            Question(name, taken, f"Wanted in the release? Then drop {named} in its place"),
-        )
-        for name in by
-    ]
+    question = Question(name, taken, f"Wanted in the release? Then drop {named} in its place")
+    return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
 
 
 def _averaged(amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:
