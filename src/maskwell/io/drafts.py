@@ -38,7 +38,8 @@ class Finding:
     @property
     def said(self) -> str:
         """The whole remark."""
-        return f"{self.text}. {self.otherwise}" if self.otherwise else self.text
+        end = "" if self.text.endswith("?") else "."
+        return f"{self.text}{end} {self.otherwise}" if self.otherwise else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +199,9 @@ def is_labelled(draft: Draft) -> bool:
 def are_row_numbers(facts: Facts) -> bool:
     """Whether whole numbers are those of the rows of a larger file, of which these records are a part.
 
-    n independent amounts on R whole numbers repeat, whatever their law, at least n^2 / 2R times on average (by Cauchy's
-    inequality the sum of p^2 is 1 / R or more): where nearly none does, they were given out one by one. In a small part
-    of a large file that says little; but there they rise from record to record, and lie as evenly as rows do
+    Of n independent amounts on R whole numbers n^2 / 2R pairs or more are equal on average, whatever their law (by
+    Cauchy's inequality the sum of p^2 is at least 1 / R): where nearly none is, they were given out one by one. In a
+    small part of a large file that says little; but there they rise from record to record, and lie as evenly as rows do
     (Kolmogorov's distance from the uniform law), where a file sorted by an amount has it crowded.
     """
     if facts.unit != 1.0 or facts.numbers is None or facts.literals or facts.support[0] < 0:
@@ -210,7 +211,8 @@ def are_row_numbers(facts: Facts) -> bool:
     if n < FEWEST_ROWS or facts.missing > MOST_UNNUMBERED * facts.records:
         return False
     expected, repeats = n**2 / (2 * span), n - facts.distinct
-    if expected >= SURE_REPEATS and repeats <= expected / 10:
+    pairs = float((facts.counts * (facts.counts - 1.0)).sum()) / 2
+    if expected >= SURE_REPEATS and pairs <= expected / 10 and repeats <= MOST_UNNUMBERED * n:
         return True
     falls = int(np.count_nonzero(np.diff(values) <= 0))
     return falls <= MOST_PARTS and repeats <= falls and _are_even(facts.support)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .deciding import Decided
 from .draft_masks import (
     clear_words,
     drafted_rate,
     floor_limit,
-    guessing_share,
     masks_section,
     pram_offer,
     to_drop,
@@ -75,8 +76,8 @@ def draft_schema(decided: Decided) -> str:
 
 def floor_question(decided: Decided) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
-    blocks = decided.blocks
-    floor, guessing = decided.floor, guessing_share(decided, blocks)
+    floor = decided.floor
+    guessing = 0.0 if floor is None else decided.clear.guessing()
     said = []
     if floor is not None and floor.rate > floor_limit():
         said.append(
@@ -84,9 +85,9 @@ def floor_question(decided: Decided) -> Question | None:
             f"{floor_limit():.0%} fails the audit"
         )
     if guessing > drafted_rate():
+        alike = "all of that" if said else clear_words(decided)
         said.append(
-            f"guessing among those alike in {names_of(blocks)} finds {guessing:.1%}, where {drafted_rate():.0%} "
-            "is tolerated"
+            f"guessing among those alike in {alike} finds {guessing:.1%}, where {drafted_rate():.0%} is tolerated"
         )
     if floor is None or not said:
         return None
@@ -96,18 +97,47 @@ def floor_question(decided: Decided) -> Question | None:
         change = pram_offer(decided)
         it = "it" if len(columns) == 1 else "them"
         also = f", or switch on the mask Pram for {it} in the plan" if change is not None else ""
-        ways.append(f"drop {names_of(columns)} in the schema{also}")
+        ways.append(f"drop {names_of(columns)} in the schema{also}{_same_gaps(decided, columns)}")
     if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
     ways = ways or ["put categories in classes in the file, and fill gaps or leave such records out"]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 
+def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
+    """Say of amounts to drop that it is for their gaps, and that all with the same gaps must go."""
+    gaps = decided.clear.with_gaps()
+    named = [name for name in columns if name in gaps]
+    if not named:
+        return ""
+    return f" ({names_of(named)} for what is missing or coded in them: filling that in the file would do as well)"
+
+
+def gap_questions(decided: Decided) -> list[Question]:
+    """Say of amounts with gaps or codes that these leave as they are, and which have them in the same records."""
+    if decided.floor is None:
+        return []
+    clear, questions = decided.clear, list[Question]()
+    for names in dict.fromkeys(clear.with_gaps().values()):
+        count = int(np.count_nonzero(clear.table.status(names[0])))
+        same = "the same " if len(names) > 1 else ""
+        it, whole = ("them", "all of them") if len(names) > 1 else ("it", "it")
+        alone = ", for without one of them the others still tell who they are" if len(names) > 1 else ""
+        taken = (
+            f"{names_of(names)}: no value, or a code, in {same}{count:,} records, which no noise hides; guessing among "
+            f"those alike in what leaves in clear finds {clear.guessing():.1%}, and without {it} "
+            f"{clear.guessing(names):.1%}"
+        )
+        otherwise = f"Too much? Then drop {whole}, or fill the gaps of {whole} in the file{alone}"
+        questions.append(Question(None, taken, otherwise))
+    return questions
+
+
 def questions_of(decided: Decided) -> list[str]:
     """Return what a person should decide, in words; columns of which the same is asked stand together."""
     floor = floor_question(decided)
     alike: dict[tuple[str, str], list[Question]] = {}
-    for question in (*decided.questions, *([floor] if floor else ())):
+    for question in (*decided.questions, *gap_questions(decided), *([floor] if floor else ())):
         alike.setdefault((question.taken, question.otherwise), []).append(question)
     return [
         str(replace(some[0], column=", ".join(one.column for one in some if one.column) or None))
