@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .meeting import Situation
 
 FLOOR_CHECK = "fingerprint floor"  # of the audit
+BY_GAPS = ", among those with the same values missing or coded,"
 MOST_COLUMNS = 4
 SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
 ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much again for what noise does not hide
@@ -235,21 +236,22 @@ def high_guessing(case: Situation, *, is_refused: bool = False) -> HighFloor | N
     limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
     if case.judge.over != ALL or card.subsampled is not None:
         return None
-    found = dict[str, tuple[float, int]]()
+    found = dict[str, tuple[float, int, str]]()
     attacks = case.coded.attacks(case.intruders)
     for name, plan in attacks.items():
         if name in case.judge.held and _stands_by_all(plan):
             counts = counts_of(plan, case.coded.table, card)
-            rate = max(guessed(counts), _guessed_by_gaps(plan, case.coded.table, card))
+            by_blocks, by_gaps = guessed(counts), _guessed_by_gaps(plan, case.coded.table, card)
+            rate, beside = max((by_blocks, ""), (by_gaps, BY_GAPS))
             room = 0.0 if is_refused else SURE * (rate / max(counts.total, 1)) ** 0.5
             if rate - room > limit:
-                found[name] = rate, counts.total
+                found[name] = rate, counts.total, beside
     if not found:
         return None
     worst = max(found, key=lambda name: found[name][0])
-    rate, total = found[worst]
+    rate, total, beside = found[worst]
     reason = (
-        f"{worst}: guessing within the blocks finds {rate:.1%} of {total:,} targets whatever the noise; "
+        f"{worst}: guessing within the blocks{beside} finds {rate:.1%} of {total:,} targets whatever the noise; "
         f"tolerated is at most {100 * limit:.4g}%"
     )
     return HighFloor((reason,), tuple(_coarser(case, attacks[worst], card, limit)))

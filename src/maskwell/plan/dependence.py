@@ -146,11 +146,26 @@ def nearly_linear(values: Floats, place: int, others: list[int]) -> list[int]:
         gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
         chosen.append(others[int(np.argmax(gains))])
         others = [j for j in others if j != chosen[-1]]
-        design = centred[:, chosen]
-        left = centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0]
+        left = _unexplained(centred, place, chosen)
         if float(left @ left) < UNEXPLAINED * whole:
-            return chosen
+            return _needed(centred, place, chosen, UNEXPLAINED * whole)
     return []
+
+
+def _unexplained(centred: Floats, place: int, chosen: list[int]) -> Floats:
+    """Return what least squares on some columns leaves of another."""
+    design = centred[:, chosen]
+    return np.asarray(centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0])
+
+
+def _needed(centred: Floats, place: int, chosen: list[int], allowed: float) -> list[int]:
+    """Leave out, the first one first, the columns without which little enough is left: they were steps on the way."""
+    needed = list(chosen)
+    for j in chosen:
+        fewer = [one for one in needed if one != j]
+        if fewer and float(np.sum(_unexplained(centred, place, fewer) ** 2)) < allowed:
+            needed = fewer
+    return needed
 
 
 def is_shared(groups: Ints, values: Floats) -> bool:

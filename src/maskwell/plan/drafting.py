@@ -110,7 +110,8 @@ def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
     named = [name for name in columns if name in gaps]
     if not named:
         return ""
-    return f" ({names_of(named)} for what is missing or coded in them: filling that in the file would do as well)"
+    it = "it" if len(named) == 1 else "them"
+    return f" ({names_of(named)} for what is missing or coded in {it}: filling that in the file would do as well)"
 
 
 def gap_questions(decided: Decided) -> list[Question]:
@@ -123,12 +124,13 @@ def gap_questions(decided: Decided) -> list[Question]:
         same = "the same " if len(names) > 1 else ""
         it, whole = ("them", "all of them") if len(names) > 1 else ("it", "it")
         alone = ", for without one of them the others still tell who they are" if len(names) > 1 else ""
+        records = f"{same}{count:,} record{'s' * (count != 1)}"
         taken = (
-            f"{names_of(names)}: no value, or a code, in {same}{count:,} records, which no noise hides; guessing among "
-            f"those alike in what leaves in clear finds {clear.guessing():.1%}, and without {it} "
-            f"{clear.guessing(names):.1%}"
+            f"{names_of(names)}: no value, or a code, in {records}, which no noise hides; guessing among those alike "
+            f"in what leaves in clear finds {clear.guessing():.1%}, and without {it} {clear.guessing(names):.1%}"
         )
-        otherwise = f"Too much? Then drop {whole}, or fill the gaps of {whole} in the file{alone}"
+        of_it = " of all of them" if len(names) > 1 else ""
+        otherwise = f"Too much? Then drop {whole}, or fill the gaps{of_it} in the file{alone}"
         questions.append(Question(None, taken, otherwise))
     return questions
 

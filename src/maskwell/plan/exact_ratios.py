@@ -25,7 +25,7 @@ from .near_identities import FINEST, HOPELESS, LEAST_SPREAD, Bools, Floats, Near
 Ints = npt.NDArray[np.int64]
 
 NEARLY_ALL = 0.99  # share of records that obey, of all and of those that tell something
-FEWEST = 50  # records that tell something: not the most frequent value of y, no 0
+FEWEST = 30  # records that tell something: not the most frequent value of y, no 0
 SCREENED = (
     64  # records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
 )

@@ -31,7 +31,7 @@ Bools = npt.NDArray[np.bool_]
 
 MOST_TERMS, MOST_TRIED = 5, 10  # of a sum, and columns that are tried on the way: likely ones that are none
 LEAST_SHARE = 0.8  # of the records that tell something
-FEWEST = 50  # such records
+FEWEST = 30  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance

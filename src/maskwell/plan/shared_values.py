@@ -41,27 +41,32 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
     by = _culprits({name: amounts[name] for name in found}, clear, found)
     if not by:
         return [_amount_answer(table, name, one) for name, one in found.items()]
-    return [_class_answer(table, name, _told_by(name, by, amounts, clear, found)) for name in by]
+    shared = {name: amounts[name] for name in found}
+    return [_class_answer(table, name, _told_by(name, by, shared, clear) or found) for name in by]
 
 
 def _told_by(
-    name: str,
-    by: Sequence[str],
-    amounts: Mapping[str, Floats],
-    clear: Mapping[str, Integers],
-    found: Mapping[str, Averaged],
-) -> tuple[str, ...]:
-    """Return the amounts that a clear column alone would put together, the others that are dropped being gone."""
+    name: str, by: Sequence[str], amounts: Mapping[str, Floats], clear: Mapping[str, Integers]
+) -> dict[str, Averaged]:
+    """Return the amounts that a clear column would put together, the others that are dropped being gone.
+
+    Where it does so by itself, no other column is named.
+    """
     gone = {other for other in by if other != name}
-    left = _averaged(
-        {one: amounts[one] for one in found}, {other: c for other, c in clear.items() if other not in gone}
-    )
-    return tuple(left) or tuple(found)
+    left = _averaged(amounts, {other: codes for other, codes in clear.items() if other not in gone})
+    alone = _averaged(amounts, {name: clear[name]})
+    return {one: alone.get(one, found) for one, found in left.items()}
 
 
-def _class_answer(table: Table, name: str, told: Sequence[str]) -> Answer:
+def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answer:
+    """Say which amounts are the same for records alike in a column, and in which others beside."""
     named = ", ".join(told)
-    taken = f"puts records together that have the same {named}: dropped, as the mean over them undoes noise on each"
+    beside = dict.fromkeys(other for one in told.values() for other in one.columns if other != name)
+    with_others = f" alike in {', '.join(beside)} too" if beside else ""
+    taken = (
+        f"puts records together{with_others} that have the same {named}: dropped, as the mean over them undoes noise "
+        "on each"
+    )
     question = Question(name, taken, f"Wanted in the release? Then drop {named} in its place")
     return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
 

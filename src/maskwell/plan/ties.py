@@ -26,7 +26,7 @@ from .near_identities import near_product, near_ratio, near_sum
 
 Floats = npt.NDArray[np.float64]
 
-FEWEST_RECORDS = 5 * FEWEST_VALUES  # in which all columns of a tie are open
+FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
 
 
