@@ -222,14 +222,12 @@ def _with_label(draft: Draft, has_id: bool) -> Draft:
     column, facts = draft.column, draft.facts
     if column.drop or column.roles or not column.is_number or says_weight(facts.name, facts.label):
         return draft
-    numbered = are_row_numbers(facts) and not says_amount(facts.name)
-    if not numbered and not is_labelled(draft):
+    if is_labelled(draft):
+        what = "every record has its own value, as an identifier has"
+    elif are_row_numbers(facts) and not says_amount(facts.name):
+        what = "whole numbers as the rows of a larger file have"
+    else:
         return draft
-    what = (
-        "whole numbers as the rows of a larger file have"
-        if numbered
-        else "every record has its own value, as an identifier has"
-    )
     if has_id:
         text = f"{what}: dropped, as proposed?"
         return replace(draft, findings=()).as_text("id", text, otherwise=THREE_ANSWERS, drop=True)

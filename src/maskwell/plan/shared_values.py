@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ..checks.averages import Averaged, Integers
     from ..table import Floats, Table
 
+BY_ITSELF = (
+    0.9  # of the records that a set of columns puts together with one value: who does so many needs no other
+)
+
 
 def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
     """Return what to leave out so that no mean over records alike undoes the noise; `fixed` amounts stay."""
@@ -54,8 +58,11 @@ def _told_by(
     """
     gone = {other for other in by if other != name}
     left = _averaged(amounts, {other: codes for other, codes in clear.items() if other not in gone})
-    alone = _averaged(amounts, {name: clear[name]})
-    return {one: alone.get(one, found) for one, found in left.items()}
+    alone = {one: _constant_share({one: amounts[one]}, clear[name]) for one in left}
+    return {
+        one: replace(found, columns=(name,)) if alone[one] >= BY_ITSELF * found.share else found
+        for one, found in left.items()
+    }
 
 
 def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answer:
