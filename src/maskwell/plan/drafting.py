@@ -16,7 +16,8 @@ from .draft_masks import (
     pram_offer,
     to_drop,
 )
-from .draft_words import comment, is_word, listed, names_of, quoted
+from .draft_words import comment, is_word, listed, names_of, plain, quoted
+from .hidden_columns import Clear
 from .questions import Question
 from .sections import FIFTEEN_PERCENT
 
@@ -118,21 +119,30 @@ def gap_questions(decided: Decided) -> list[Question]:
     """Say of amounts with gaps or codes that these leave as they are, and which have them in the same records."""
     if decided.floor is None:
         return []
-    clear, questions = decided.clear, list[Question]()
-    for names in dict.fromkeys(clear.with_gaps().values()):
-        count = int(np.count_nonzero(clear.table.status(names[0])))
-        same = "the same " if len(names) > 1 else ""
-        it, whole = ("them", "all of them") if len(names) > 1 else ("it", "it")
-        alone = ", for without one of them the others still tell who they are" if len(names) > 1 else ""
-        records = f"{same}{count:,} record{'s' * (count != 1)}"
-        taken = (
-            f"{names_of(names)}: no value, or a code, in {records}, which no noise hides; guessing among those alike "
-            f"in what leaves in clear finds {clear.guessing():.1%}, and without {it} {clear.guessing(names):.1%}"
-        )
-        of_it = " of all of them" if len(names) > 1 else ""
-        otherwise = f"Too much? Then drop {whole}, or fill the gaps{of_it} in the file{alone}"
-        questions.append(Question(None, taken, otherwise))
-    return questions
+    clear = decided.clear
+    bundles = list(dict.fromkeys(clear.with_gaps().values()))
+    single = tuple(names[0] for names in bundles if len(names) == 1)
+    return [
+        _gap_question(clear, names, is_shared=names is not single)
+        for names in (*(one for one in bundles if len(one) > 1), single)
+        if names
+    ]
+
+
+def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Question:
+    counts = [int(np.count_nonzero(clear.table.status(name))) for name in names]
+    if is_shared:
+        what = f"{names_of(names)}: no value, or a code, in the same {counts[0]:,} record{'s' * (counts[0] != 1)}"
+    else:
+        each = ", ".join(f"{plain(name)} ({count:,})" for name, count in zip(names, counts, strict=True))
+        what = f"{each}: records without a value, or with a code"
+    taken = (
+        f"{what}, which no noise hides: guessing among those alike in what leaves in clear finds "
+        f"{clear.guessing():.1%}, and without {'it' if len(names) == 1 else 'them'} {clear.guessing(names):.1%}"
+    )
+    whole = "all of them" if is_shared else "such columns"
+    alone = ", for without one of them the others still tell who they are" if is_shared else ""
+    return Question(None, taken, f"Too much? Then drop {whole}, or fill their gaps in the file{alone}")
 
 
 def questions_of(decided: Decided) -> list[str]:
