@@ -74,7 +74,7 @@ def _log_screen(values: Floats, place: int, able: Sequence[int]) -> Iterator[tup
                 spread = _median(np.abs(apart - _median(apart)))
             near = np.flatnonzero(usable & (spread < NEAR))
             found += [
-                (float(spread[k]), able[i], able[int(k)], sign)
+                (float(spread[k]), able[int(i)], able[int(k)], sign)
                 for k in near
                 if (k > i if sign > 0 else k != i)
             ]
