@@ -12,6 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..attacks.floor import HIDDEN, remedy
@@ -48,6 +49,7 @@ LEAST_FACTOR = 0.25  # of the scale at which a search for the noise was to start
 HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
 SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
 QUICK_SCREEN = 0.1  # of a draw: one that the quick intruders end makes no audit
+MOST_SCREENED = 12  # draws of one change's screens that are told: seven scales, and two of them twice or more
 RESERVE = 4  # draws that screens leave beside a whole rehearsal: two plans are given up with as many
 MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
@@ -157,11 +159,18 @@ def _all_screened(
     case: Situation, options: list[Candidate], suspects: set[str], least: float, purse: Purse
 ) -> list[Screened]:
     screened: list[Screened] = []
-    with case.stages.stage(f"advise, screens of {len(options)} changes", len(options)) as step:
-        for number, candidate in enumerate(options, start=1):
-            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse))
-            step(number)
+    each = MOST_SCREENED  # draws of one change that are told one by one
+    with case.stages.stage(f"advise, screens of {len(options)} changes", each * len(options)) as step:
+        for number, candidate in enumerate(options):
+            tell = partial(_tell_draw, step, number * each)
+            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse, tell))
+            step((number + 1) * each)
     return screened
+
+
+def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
+    """Tell how many draws of all screens are done, as far as their number was foreseen."""
+    step(before + min(draws, MOST_SCREENED - 1))
 
 
 def _ratios(case: Situation, one: Screened) -> dict[str, float]:
@@ -308,7 +317,12 @@ def _relative(case: Situation, draw: Draw) -> float:
 
 
 def screen(
-    case: Situation, candidate: Candidate, suspects: Collection[str], start: float, purse: Purse
+    case: Situation,
+    candidate: Candidate,
+    suspects: Collection[str],
+    start: float,
+    purse: Purse,
+    tell: Callable[[int], None] | None = None,
 ) -> Screened:
     """Double the scale until the screens let two draws pass, then halve the way back."""
     quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
@@ -320,6 +334,8 @@ def screen(
             met, is_audited = is_quickly_met(situation, number, suspects)
             purse.spend(SCREEN if is_audited else QUICK_SCREEN)
             found.draws += 1
+            if tell is not None:
+                tell(found.draws)
             if not met:
                 return False
         return True
