@@ -279,6 +279,11 @@ def _stands_by_all(plan: Any) -> bool:
     return isinstance(plan, NearestRecord) or (isinstance(plan, BayesIntruder) and plan.threshold == 0)
 
 
+def _rate(plan: Any, table: Table, card: NoiseCard) -> float:
+    """Return the rate of guessing within blocks, among those with the same values missing or coded."""
+    return max(guessed(counts_of(plan, table, card)), _guessed_by_gaps(plan, table, card))
+
+
 def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
     """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
     table = case.coded.table
@@ -286,7 +291,7 @@ def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[
     dropped, rate = list[str](), 1.0
     while left and rate > ROOM * limit:
         rates = {
-            name: guessed(counts_of(_with_blocks(plan, [one for one in left if one != name]), table, card))
+            name: _rate(_with_blocks(plan, [one for one in left if one != name]), table, card)
             for name in left
         }
         best = min(left, key=lambda name: rates[name])
