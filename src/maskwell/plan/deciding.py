@@ -78,9 +78,10 @@ class Decided:
     @property
     def clear(self) -> Clear:
         """What leaves in clear, and what an intruder finds by it."""
-        assert self.floor is not None
+        floor = self.floor
+        assert floor is not None
         masked = (*self.amounts, *(total for total, _ in self.sums), *self.changed)
-        made = self.once("clear", lambda: Clear(self.table, self.amounts, masked, self.blocks, self.floor))
+        made = self.once("clear", lambda: Clear(self.table, self.amounts, masked, self.blocks, floor))
         return cast("Clear", made)
 
     def block_count(self, columns: Iterable[str]) -> int:
