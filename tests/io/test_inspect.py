@@ -349,7 +349,8 @@ def test_names_of_ids(name, rng):
 
 @pytest.mark.parametrize("name", ["income", "paid", "AGI", "no_of_days", "residence"])
 def test_amounts_that_all_differ_are_no_ids(name, rng):
-    proposal = proposed(**{name: rng.permutation(7 * RECORDS)[:RECORDS] + 50})
+    amounts = np.unique(np.rint(rng.lognormal(12, 1, 2 * RECORDS)).astype(int))
+    proposal = proposed(**{name: rng.permutation(amounts)[:RECORDS]})
     assert proposal.schema[name].roles == {"key"}
     assert kinds(proposal, None) == ["id"]
 

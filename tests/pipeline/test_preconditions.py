@@ -13,7 +13,8 @@ import pytest
 import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.preconditions import high_floor, high_guessing, not_possible
+from maskwell.pipeline.high_floor import high_floor, high_guessing
+from maskwell.pipeline.preconditions import not_possible
 from maskwell.pipeline.releasing import _situation
 from maskwell.pipeline.stages import Stages
 from maskwell.report.summary import release_summary
@@ -87,7 +88,7 @@ def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
     (reason,) = refused.reasons
     assert "guessing within the blocks finds 10.0% of 400 targets whatever the noise" in reason
     *tried, fact = refused.advice
-    assert fact.figures == {"columns": "AREA", "guessing": 1 / 400}
+    assert fact.figures == {"columns": "AREA", "floor": 0.0, "guessing": 1 / 400}
     assert (fact.passes, fact.draws) == (None, 0)
     best = tried[0]
     assert (best.passes, best.draws) == (True, 20)

@@ -11,8 +11,9 @@ import pytest
 from maskwell.pipeline import inspect_file
 from maskwell.plan import InputPlan
 from maskwell.plan.deciding import Decided, decide
-from maskwell.plan.draft_masks import floor_limit, pram_offer, to_drop
-from maskwell.plan.hidden_columns import ROOM, found_by_likelihood, is_enough
+from maskwell.plan.draft_masks import floor_limit, guessing_limit, pram_offer, to_drop
+from maskwell.plan.drafting import gap_questions
+from maskwell.plan.hidden_columns import found_by_likelihood, is_enough
 
 N = 600
 
@@ -36,8 +37,8 @@ def test_gaps_are_dropped_with_their_columns(tmp_path: Path) -> None:
     found = decided(tmp_path, REGION=region, SECTOR=rng.integers(0, 12, N), **amounts)
     columns = to_drop(found)
     assert columns
-    assert is_enough(found, columns, floor_limit())
-    assert not is_enough(found, columns[:-1], floor_limit())
+    assert is_enough(found.clear, columns, floor_limit(), guessing_limit())
+    assert not is_enough(found.clear, columns[:-1], floor_limit(), guessing_limit())
 
 
 def test_random_changes_are_offered_only_where_they_are_enough(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_random_changes_are_offered_only_where_they_are_enough(tmp_path: Path) -
     offer = pram_offer(few)
     assert offer is not None
     assert set(offer.columns) == set(to_drop(few))
-    assert found_by_likelihood(few, offer.columns, offer.stay) <= ROOM
+    assert found_by_likelihood(few.clear, offer.columns, offer.stay) <= guessing_limit()
     (tmp_path / "many").mkdir()
     traits = {f"T{i}": rng.integers(0, 5, N) for i in range(7)}
     assert pram_offer(decided(tmp_path / "many", **traits, X=rng.lognormal(8, 1, N).round(1))) is None
@@ -64,7 +65,7 @@ def test_the_share_found_by_likelihood_is_that_of_brute_force(tmp_path: Path) ->
         released = np.where(rng.random(N) < stay, kinds, moved)
         draws.append(float(np.mean((released == kinds) / np.bincount(released, minlength=15)[released])))
     error = np.hypot(np.std(draws) / 2, np.std(draws) / 300**0.5) + 0.002  # 4 draws of 500 of the 600 targets
-    assert found_by_likelihood(found, ("KIND",), stay) == pytest.approx(np.mean(draws), abs=4 * error)
+    assert found_by_likelihood(found.clear, ("KIND",), stay) == pytest.approx(np.mean(draws), abs=4 * error)
 
 
 def test_a_class_that_shares_amounts_is_dropped_and_named(tmp_path: Path) -> None:
@@ -82,5 +83,32 @@ def test_a_class_that_shares_amounts_is_dropped_and_named(tmp_path: Path) -> Non
 def test_all_clear_columns_may_have_to_go(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
     found = decided(tmp_path, A=rng.integers(0, 25, 300), X=rng.lognormal(8, 1, 300).round(1))
-    assert is_enough(found, ("A",), floor_limit())
+    assert is_enough(found.clear, ("A",), floor_limit(), guessing_limit())
     assert to_drop(found) in ([], ["A"])
+
+
+def test_guessing_counts_which_values_are_missing(tmp_path: Path) -> None:
+    """By brute force: one of each combination of clear values and gaps is found."""
+    rng = np.random.default_rng(7)
+    x, y = rng.lognormal(8, 1, N).round(1), rng.lognormal(8, 1, N).round(1)
+    x[rng.random(N) < 0.3] = np.nan
+    y[rng.random(N) < 0.1] = np.nan
+    kind = rng.integers(0, 4, N)
+    found = decided(tmp_path, KIND=kind, X=x, Y=y)
+    combinations = set(zip(kind.tolist(), np.isnan(x).tolist(), np.isnan(y).tolist(), strict=True))
+    assert found.clear.guessing() == len(combinations) / N
+    assert found.clear.guessing(("X", "Y")) == 4 / N
+
+
+def test_columns_with_the_same_gaps_go_together_and_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    gone = rng.random(N) < 0.02
+    amounts = {f"X{i}": np.where(gone, np.nan, rng.lognormal(8, 1, N).round(1)) for i in range(3)}
+    kinds = {f"K{i}": rng.integers(0, 4, N) for i in range(2)}
+    found = decided(tmp_path, **kinds, **amounts, Y=rng.lognormal(8, 1, N).round(1))
+    assert found.clear.with_gaps()["X1"] == ("X0", "X1", "X2")
+    (said,) = gap_questions(found)
+    assert f"X0, X1, X2: no value, or a code, in the same {gone.sum()} records" in said.taken
+    assert "for without one of them the others still tell" in said.otherwise
+    assert found.clear.guessing(("X0",)) == found.clear.guessing()  # one alone changes nothing
+    assert set(to_drop(found)) in ({"X0", "X1", "X2"}, {"K0"}, {"K1"})

@@ -126,7 +126,10 @@ def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None
                 f"  {what:<11} {' '.join(names)}", 100, subsequent_indent=" " * 14, break_on_hyphens=False
             )
     if decided.floor is not None:
-        lines.append(f"  {decided.floor.rate:.1%} of the records are alone with what leaves in clear")
+        lines.append(
+            f"  {decided.floor.rate:.1%} of the records are alone with what leaves in clear; guessing among "
+            f"those alike in it finds {decided.clear.guessing():.1%}"
+        )
     if asked:
         lines.append(f"for you to decide ({len(asked)}; answered cautiously until then):")
         for question in asked:

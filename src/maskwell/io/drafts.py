@@ -13,6 +13,11 @@ from ..schema import Column
 from .numbers import number_text
 from .profile import Counts, Facts, Floats
 
+FEWEST_ROWS = 30  # records: fewer lie evenly too often
+SURE_REPEATS = 14.0  # expected among amounts: none, or one, is then a chance of 1 in 80,000
+MOST_UNNUMBERED = 0.05  # share of records without a number: a file put together of parts
+MOST_PARTS = 3  # places where row numbers begin anew: a file put together of parts
+UNEVEN = 1.63  # Kolmogorov's distance times sqrt(n), which 1 of 100 samples of an even law exceeds
 _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
 
 
@@ -33,7 +38,8 @@ class Finding:
     @property
     def said(self) -> str:
         """The whole remark."""
-        return f"{self.text}. {self.otherwise}" if self.otherwise else self.text
+        end = "" if self.text.endswith("?") else "."
+        return f"{self.text}{end} {self.otherwise}" if self.otherwise else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +194,35 @@ def is_labelled(draft: Draft) -> bool:
         return False
     often = np.unique(np.diff(values), return_counts=True)[1].max()
     return bool(2 * often >= len(values)) or _has_fixed_length(values)
+
+
+def are_row_numbers(facts: Facts) -> bool:
+    """Whether whole numbers are those of the rows of a larger file, of which these records are a part.
+
+    Of n independent amounts on R whole numbers n^2 / 2R pairs or more are equal on average, whatever their law (by
+    Cauchy's inequality the sum of p^2 is at least 1 / R): where nearly none is, they were given out one by one. In a
+    small part of a large file that says little; but there they rise from record to record, and lie as evenly as rows do
+    (Kolmogorov's distance from the uniform law), where a file sorted by an amount has it crowded.
+    """
+    if facts.unit != 1.0 or facts.numbers is None or facts.literals or facts.support[0] < 0:
+        return False
+    values = facts.numbers[~np.isnan(facts.numbers)]
+    n, span = len(values), float(facts.support[-1] - facts.support[0]) + 1
+    if n < FEWEST_ROWS or facts.missing > MOST_UNNUMBERED * facts.records:
+        return False
+    expected, repeats = n**2 / (2 * span), n - facts.distinct
+    pairs = float((facts.counts * (facts.counts - 1.0)).sum()) / 2
+    if expected >= SURE_REPEATS and pairs <= expected / 10 and repeats <= MOST_UNNUMBERED * n:
+        return True
+    falls = int(np.count_nonzero(np.diff(values) <= 0))
+    return falls <= MOST_PARTS and repeats <= falls and _are_even(facts.support)
+
+
+def _are_even(values: Floats) -> bool:
+    """Whether different numbers lie evenly between the least and the largest, as far as chance allows."""
+    places = (values - values[0]) / max(values[-1] - values[0], 1.0)
+    ranks = np.arange(len(values)) / (len(values) - 1)
+    return bool(np.abs(places - ranks).max() * np.sqrt(len(values)) <= UNEVEN)
 
 
 def has_label_digits(values: Floats) -> bool:

@@ -47,7 +47,8 @@ _UNIT = re.compile(
 )
 _SERIAL = re.compile(_NUMBER_WORD)  # at the end of a name whose every record has its own value: an id
 _RECORD = re.compile(
-    "person|case|record|row|obs|observation|index|line|child|kid|woman|mother|member|client|worker|district|county|town"
+    "person|case|record|row|rows|rowname|rownames|rownum|rownumber|rownumbers|rowno|rowid|rowindex|recno|recnum|unnamed|"
+    "obs|observation|index|line|child|kid|woman|mother|member|client|worker|district|county|town"
 )
 _PERSONAL = re.compile(
     "firstname|lastname|surname|forename|fullname|nachname|vorname|address|street|email|phone|telephone"
@@ -135,7 +136,7 @@ def says_unit(name: str) -> bool:
 def says_record(name: str) -> bool:
     """Whether a name is that of an id where every record has its own value: case, record, telno, seq."""
     words = words_of(name)
-    alone = len(words) == 1 and _RECORD.fullmatch(words[0]) is not None
+    alone = 1 <= len(words) <= 2 and _RECORD.fullmatch("".join(words)) is not None
     return alone or says_id(name) or (bool(words) and _SERIAL.fullmatch(words[-1]) is not None)
 
 

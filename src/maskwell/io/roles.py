@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from .drafts import Draft, has_label_digits, is_labelled
+from .drafts import Draft, are_row_numbers, has_label_digits, is_labelled
 from .names import (
     says_amount,
     says_code,
@@ -220,11 +220,14 @@ def _with_id(draft: Draft, score: int, best: bool) -> Draft:
 def _with_label(draft: Draft, has_id: bool) -> Draft:
     """Ask about numbers that look like identifiers; beside an id they are proposed to be dropped."""
     column, facts = draft.column, draft.facts
-    if column.drop or column.roles or not column.is_number or not is_labelled(draft):
+    if column.drop or column.roles or not column.is_number or says_weight(facts.name, facts.label):
         return draft
-    if says_weight(facts.name, facts.label):
+    if is_labelled(draft):
+        what = "every record has its own value, as an identifier has"
+    elif are_row_numbers(facts) and not says_amount(facts.name):
+        what = "whole numbers as the rows of a larger file have"
+    else:
         return draft
-    what = "every record has its own value, as an identifier has"
     if has_id:
         text = f"{what}: dropped, as proposed?"
         return replace(draft, findings=()).as_text("id", text, otherwise=THREE_ANSWERS, drop=True)

@@ -1,8 +1,9 @@
 """What would make a refused plan pass: changes that can be made on this file, each rehearsed on other noise.
 
 Every change is screened first: the weakest noise is searched at which the quick intruders, and the checks of the audit
-that were failed, let two draws pass. The changes that a screen lets pass are rehearsed (see `rehearsal`), those that
-leave most of the file first, and made a little louder where they fail. All draws together are as many as the plan's
+that were failed, let two draws pass. Where all that would need more noise than there is signal, changes that leave out
+more columns are screened too. Those that a screen lets pass are rehearsed (see `rehearsal`), the ones that lose least
+first (see `information_loss`), and made a little louder where they fail. All draws together are as many as the plan's
 budget says (`Budget.rehearsals`), counted and by no clock. Nothing here looks at the noise of the release.
 """
 
@@ -11,13 +12,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..attacks.floor import HIDDEN, remedy
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import measure_of
 from ..errors import MaskwellError, MaskwellWarning
-from .candidates import Candidate, Trouble, averaged, candidates, masks_of, without
+from .candidates import Candidate, Trouble, averaged, candidates, leaner, masks_of, without
+from .information_loss import drowned, drowned_words, loss, noise_ratios
 from .meeting import Met, Situation
 from .outcome import Advice, Outcome
 from .reassembly import reassemblies
@@ -45,6 +48,9 @@ LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
 LEAST_FACTOR = 0.25  # of the scale at which a search for the noise was to start
 HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
 SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
+QUICK_SCREEN = 0.1  # of a draw: one that the quick intruders end makes no audit
+MOST_SCREENED = 12  # draws of one change's screens that are told: seven scales, and two of them twice or more
+RESERVE = 4  # draws that screens leave beside a whole rehearsal: two plans are given up with as many
 MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
 MOST_COLUMNS = 4
@@ -65,7 +71,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
         warnings.simplefilter("ignore", MaskwellWarning)
         trouble = Trouble(found.after, verdict.audit, floor)
         advice = _hopeless(case, floor)
-        least = NEAR if not first.words else 1.0  # the same plan draws the same noise again
+        least = NEAR if not first.said else 1.0  # the same plan draws the same noise again
         advice += every_tried(case, candidates(case, first, trouble), trouble.failed, least)
         advice += fingerprints(case, found, floor)
         advice += [_remedied(case, found, one) for one in verdict.audit.failures]
@@ -109,14 +115,23 @@ class Purse:
         """Whether a whole rehearsal is within it."""
         return self.left >= DRAWS
 
+    @property
+    def has_screen(self) -> bool:
+        """Whether a screen leaves enough for a whole rehearsal, and for some that are given up before it."""
+        return self.left >= DRAWS + RESERVE
+
 
 @dataclass
 class Screened:
-    """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made."""
+    """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made.
+
+    `is_cut` says that the budget ended the search.
+    """
 
     candidate: Candidate
     factor: float | None
     draws: int = field(default=0)
+    is_cut: bool = field(default=False)
 
 
 def every_tried(
@@ -127,28 +142,62 @@ def every_tried(
     if draws < DRAWS:
         return [_not_tried(case, one) for one in options]
     purse, suspects = Purse(draws), set(failed)
-    screened: list[Screened] = []
-    with case.stages.stage(f"advise, screens of {len(options)} changes", len(options)) as step:
-        for number, candidate in enumerate(options, start=1):
-            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse))
-            step(number)
-    screened.sort(key=lambda one: (one.factor is None, len(one.candidate.dropped), one.factor or 0.0))
+    screened = _all_screened(case, options, suspects, least, purse)
+    if not any(_is_worthwhile(case, one) for one in screened) and options:
+        screened += _all_screened(case, leaner(case, options[0]), suspects, least, purse)
+    screened.sort(key=lambda one: _merit(case, one))
     advice: list[Advice] = []
     for number, one in enumerate(screened, start=1):
-        if sum(bool(said.passes) for said in advice) >= MOST_ADVICE:
+        if sum(bool(said.passes) for said in advice) >= (MOST_ADVICE if one.candidate.swap is None else 1):
             break
         place = f"advise, candidate {number} of {len(screened)}, draw"
         advice += tried(case, one, suspects, purse, place, _most(one.candidate, advice))
     return advice
 
 
+def _all_screened(
+    case: Situation, options: list[Candidate], suspects: set[str], least: float, purse: Purse
+) -> list[Screened]:
+    screened: list[Screened] = []
+    each = MOST_SCREENED  # draws of one change that are told one by one
+    with case.stages.stage(f"advise, screens of {len(options)} changes", each * len(options)) as step:
+        for number, candidate in enumerate(options):
+            tell = partial(_tell_draw, step, number * each)
+            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse, tell))
+            step((number + 1) * each)
+    return screened
+
+
+def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
+    """Tell how many draws of all screens are done, as far as their number was foreseen."""
+    step(before + min(draws, MOST_SCREENED - 1))
+
+
+def _ratios(case: Situation, one: Screened) -> dict[str, float]:
+    """Return the noise of a change in sds of its columns, at the scale that its screens let pass."""
+    own = one.candidate.at(one.factor or LARGEST_FACTOR)
+    return noise_ratios(own.masks, own.table(case.table))
+
+
+def _is_worthwhile(case: Situation, one: Screened) -> bool:
+    """Whether a change may pass, swaps apart, with values that are more signal than noise."""
+    may_pass = one.factor is not None and one.candidate.swap is None
+    return may_pass and not drowned(_ratios(case, one))
+
+
+def _merit(case: Situation, one: Screened) -> tuple[bool, bool, float]:
+    """Order changes: those that a screen let pass, swaps last (no screen tells what they come to), the least loss."""
+    lost = loss(_ratios(case, one), len(one.candidate.dropped))
+    return one.factor is None, one.candidate.swap is not None, lost
+
+
 def _start(candidate: Candidate, least: float) -> float:
-    return least if not candidate.words or least < 1 else 1.0
+    return least if not candidate.said or least < 1 else 1.0
 
 
 def _not_tried(case: Situation, candidate: Candidate) -> Advice:
     """Tell a change as what it is: one that nobody tried."""
-    words = ", and ".join(candidate.words) or f"more noise than {candidate.scale}"
+    words = ", and ".join(candidate.said) or f"more noise than {candidate.scale}"
     why = "its draws are above the budget, and more minutes in [budget] would allow them"
     return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
@@ -213,9 +262,11 @@ def tried(
 def _vain(case: Situation, screened: Screened) -> list[Advice]:
     """Say of a change that no noise was enough in its screens."""
     candidate = screened.candidate
+    if screened.is_cut:
+        return [_not_tried(case, candidate)]
     if not screened.draws:
         return []
-    words = ", and ".join(candidate.words) or "more noise alone"
+    words = ", and ".join(candidate.said) or "more noise alone"
     why = f"not enough with noise of up to {LARGEST_FACTOR:g} times the scale"
     figures: dict[str, Any] = {"factor": None, "scale": candidate.scale}
     return [
@@ -245,7 +296,9 @@ def _louder(
         if not candidate.has_scale:
             return
         suspects |= rehearsal.failed
-        factor = screen(case, candidate, suspects, factor * _growth(situation, rehearsal), purse).factor
+        louder = factor * _growth(situation, rehearsal)
+        again = screen(case, candidate, suspects, louder, purse)
+        factor = louder if again.is_cut else again.factor
 
 
 def _growth(case: Situation, rehearsal: Rehearsal) -> float:
@@ -264,7 +317,12 @@ def _relative(case: Situation, draw: Draw) -> float:
 
 
 def screen(
-    case: Situation, candidate: Candidate, suspects: Collection[str], start: float, purse: Purse
+    case: Situation,
+    candidate: Candidate,
+    suspects: Collection[str],
+    start: float,
+    purse: Purse,
+    tell: Callable[[int], None] | None = None,
 ) -> Screened:
     """Double the scale until the screens let two draws pass, then halve the way back."""
     quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
@@ -273,9 +331,12 @@ def screen(
         own = candidate.at(factor)
         situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
         for number in range(SEARCH_DRAWS):
-            purse.spend(SCREEN)
+            met, is_audited = is_quickly_met(situation, number, suspects)
+            purse.spend(SCREEN if is_audited else QUICK_SCREEN)
             found.draws += 1
-            if not is_quickly_met(situation, number, suspects):
+            if tell is not None:
+                tell(found.draws)
+            if not met:
                 return False
         return True
 
@@ -284,9 +345,10 @@ def screen(
             found.factor = 1.0 if is_enough(1.0) else None
             return found
         low, high = 0.0, start
-        while high <= LARGEST_FACTOR and purse.has_rehearsal and not is_enough(high):
+        while high <= LARGEST_FACTOR and purse.has_screen and not is_enough(high):
             low, high = high, 2 * high
-        if high > LARGEST_FACTOR or not purse.has_rehearsal:
+        if high > LARGEST_FACTOR or not purse.has_screen:
+            found.is_cut = high <= LARGEST_FACTOR
             return found
         found.factor = high
         for _ in range(HALVINGS if low else 0):
@@ -303,7 +365,7 @@ def screen(
 def _advice(case: Situation, trial: _Trial) -> Advice:
     """Put what was tried into words and figures."""
     candidate, rehearsal = trial.candidate, trial.rehearsal
-    change, caveat = list(candidate.words), _caveat(case, trial)
+    change, caveat = list(candidate.said), _caveat(case, trial)
     figures: dict[str, Any] = {"rate": _number(rehearsal.figure)}
     if candidate.dropped:
         figures["columns"] = ", ".join(candidate.dropped)
@@ -311,8 +373,12 @@ def _advice(case: Situation, trial: _Trial) -> Advice:
         figures |= {"factor": trial.factor, "scale": candidate.scale}
         if trial.factor != 1.0:
             change.append(f"noise of {trial.factor:.3g} times the scale ({candidate.scale})")
+    ratios = noise_ratios(candidate.masks, candidate.table(case.table))
+    figures["loss"] = loss(ratios, len(candidate.dropped))
+    too_loud = drowned_words(ratios)
+    said = ", and ".join(change) or "the plan as it is"
     return Advice(
-        ", and ".join(change) or "the plan as it is",
+        f"{said}; {too_loud}" if too_loud else said,
         figures,
         None if caveat and rehearsal.passes else rehearsal.passes,
         draws=len(rehearsal.draws),

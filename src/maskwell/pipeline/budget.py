@@ -37,6 +37,9 @@ ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
 ONE_DRAW = (
     1 / 18
 )  # of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
+WANTED_REHEARSALS = (
+    60  # two plans whole, the search for their noise, and some that are given up after two draws
+)
 LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could tell nothing
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%
@@ -280,12 +283,12 @@ def rehearsing(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str,
 def _rehearsals(total: float, seconds: float) -> int:
     """Return how many draws advice may make: by its share of the budget, but enough for one plan or none at all.
 
-    Where the share is too small for one plan it may take what the whole budget has; the table of costs rounds up.
+    Where the share is too small for two plans it may take what the whole budget has; the table of costs rounds up.
     """
-    within = int(ADVICE * total / seconds)
-    if within >= LEAST_REHEARSALS:
+    within, most = int(ADVICE * total / seconds), int(total / seconds)
+    if within >= WANTED_REHEARSALS:
         return within
-    return LEAST_REHEARSALS if LEAST_REHEARSALS * seconds <= total else 0
+    return min(most, WANTED_REHEARSALS) if most >= LEAST_REHEARSALS else 0
 
 
 def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:

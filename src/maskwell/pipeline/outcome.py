@@ -9,6 +9,8 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from .information_loss import drowned_words, noise_ratios
+
 if TYPE_CHECKING:
     from ..attacks import Risk, Risks
     from ..calibration import Calibration
@@ -141,6 +143,13 @@ class Outcome:
         if self.passed:
             return PASSED
         return NOT_JUDGED if self.not_judged and not self.reasons else REFUSED
+
+    @property
+    def too_loud(self) -> str:
+        """Which released values are more noise than signal, in words; nothing where none are."""
+        if self.masking is None:
+            return ""
+        return drowned_words(noise_ratios((self.masking.mask,), self.masking.truth))
 
     @property
     def seeded(self) -> bool:

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Risk, Risks
+from ..attacks import Fingerprint, Linkage, Risk, Risks
 from ..attacks.fingerprint import floor_of
-from ..attacks.floor import HIDDEN, remedy
 from ..attacks.latent import EM
 from ..attacks.running import attack_by
-from ..attacks.surviving import PATTERN
-from ..calibration.judging import ALL
 from ..calibration.trials import Resolved
-from ..errors import BadInput, BadPlan, MaskwellError, MaskwellWarning, NoLaw, nearest, raise_all
+from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keystream import Key
 from ..masking import apply
-from .attack_counts import counts_of
 from .classes import Coded
+from .high_floor import all_high, audit_limit
 from .intruders import card_risk
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
-    from .costs import Counts
     from .judging import Judge
     from .meeting import Situation
 
@@ -79,7 +75,7 @@ def is_refused_anyway(
     if len(card.masked) <= MANY_COLUMNS or plan.swap is not None:
         return False
     floor = floor_of(coded.mask, coded.table, next(iter(coded.attacks(intruders).values())))
-    too_high = floor.rate > _audit_limit(plan) or judge.hopeless(dict(intruders), floor.rate)
+    too_high = floor.rate > audit_limit(plan) or judge.hopeless(dict(intruders), floor.rate)
     return too_high and not floor.floor.spared
 
 
@@ -171,7 +167,7 @@ def _small(plan: Any, records: int) -> Any:
 
 def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
-    high = [one for one in (high_floor(case, floor), high_guessing(case)) if one is not None]
+    high = all_high(case, floor)
     missing = [name for name in case.judge.held if name in case.untried]
     groups = _groups(case)
     unfit = unfit_models(case.plan, case.table, case.mask.card(case.table))
@@ -239,189 +235,3 @@ def _groups(case: Situation) -> list[tuple[Reassembly, Advice]]:
         figures: dict[str, float | int | str | None] = {"columns": columns, "together": after.share}
         out.append((found, Advice(said, figures, drops=tuple(after.columns))))
     return out
-
-
-@dataclass(frozen=True, slots=True)
-class HighFloor:
-    """A floor above what is allowed: why, and which changes bring it down."""
-
-    reasons: tuple[str, ...]
-    advice: tuple[Advice, ...]
-
-
-def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
-    """Say why a release must be refused for its fingerprint floor; nothing where noise or swaps could still help."""
-    sure = _sure_floor(case, floor)
-    if sure is None:
-        return None
-    reasons, allowed = list[str](), list[float]()
-    limit = _tolerated(case)
-    if case.judge.hopeless(case.intruders, sure.rate):
-        reasons.append(
-            f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
-        )
-        allowed.append(limit)
-    fails = _audit_limit(case.plan)
-    if sure.rate > fails:
-        reasons.append(f"{_found(sure)}; the audit fails from {fails:.2%} on")
-        allowed.append(fails)
-    if not reasons:
-        return None
-    return HighFloor(tuple(reasons), tuple(_advice(case, sure, min(allowed))))
-
-
-def _found(floor: Risk) -> str:
-    return (
-        f"{floor.rate:.1%} of {floor.targets:,} targets have a fingerprint of their own, which no noise hides from "
-        "whoever knows it"
-    )
-
-
-def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
-    """Return the floor that neither noise nor swaps change: of values that noise spares it is not sure.
-
-    A swap moves the columns that are compared, and what is missing or coded in them, within the blocks; what stays in
-    the row for sure are blocks and classes that nobody compares.
-    """
-    if floor.floor.spared:
-        return None
-    if case.plan.swap is None:
-        return floor
-    schema = case.coded.table.schema
-    stays = [
-        name
-        for name in floor.floor.values
-        if "block" in schema[name].roles or ("key" not in schema[name].roles and not schema[name].is_number)
-    ]
-    if not stays:
-        return None
-    first = next(iter(case.coded.attacks(case.intruders).values()))
-    return floor_of(case.coded.mask, case.coded.table, first, columns=stays)
-
-
-def _tolerated(case: Situation) -> float:
-    limit = getattr(case.judge.tolerance, "max_rate", None)
-    return 1.0 if limit is None else float(limit)
-
-
-def _audit_limit(plan: ReleasePlan) -> float:
-    from ..checks.catalogue import checks
-
-    own = plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
-    known = next(check.limits.fail for check in checks() if check.name == FLOOR_CHECK)
-    limit = known if own is None else own
-    return 1.0 if limit is None else float(limit)
-
-
-def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
-    """Say which columns bring the floor down, one alone, or one after the other until it is low enough.
-
-    Gaps and codes count too: a column whose pattern tells records apart goes with them.
-    """
-    columns, remaining = list[str](), floor.floor.unique
-    for one in floor.floor.steps.to_pylist():
-        if remaining / floor.targets <= allowed:
-            break
-        columns.append(one["column"])
-        remaining = one["remaining"]
-    columns = list(dict.fromkeys(columns))
-    advice = []
-    if columns and remaining / floor.targets <= allowed:
-        left = _floor_without(case, columns)
-        share = remaining / floor.targets if left is None else left
-        figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
-        change = (
-            f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
-        )
-        said = f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}"
-        advice.append(Advice(said, figures, drops=tuple(columns)))
-    alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
-    advice += [
-        Advice(
-            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {floor.floor.unique:,} fingerprints remain",
-            {
-                "column": one["column"],
-                "remaining": one["remaining"],
-                "floor": one["remaining"] / floor.targets,
-            },
-        )
-        for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.floor.unique
-    ]
-    return advice
-
-
-def _floor_without(case: Situation, columns: list[str]) -> float | None:
-    """Count the floor again without some columns; nothing where no mask is left, or records are swapped."""
-    from .candidates import Candidate, without
-
-    if case.plan.swap is not None:
-        return None
-    fewer = without(Candidate((), case.plan.masks), tuple(columns))
-    try:
-        table = fewer.table(case.table)
-        mask = fewer.plan(case.plan).mask(table.schema)
-        first = next(iter(Coded.of(table, mask).attacks(case.intruders).values()))
-        return float(floor_of(mask, table, first).rate)
-    except MaskwellError:
-        return None
-
-
-def guessed(counts: Counts) -> float:
-    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n."""
-    alike = np.maximum(counts.records, 1)
-    return float((counts.targets / alike).sum()) / max(counts.total, 1)
-
-
-def high_guessing(case: Situation) -> HighFloor | None:
-    """Say why it must be refused where guessing within blocks finds more than is tolerated: noise can do no better.
-
-    Only of intruders who stand by every link, and where the excess is beyond what a draw of the noise can hide.
-    """
-    limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
-    if case.judge.over != ALL or card.subsampled is not None:
-        return None
-    for name, plan in case.coded.attacks(case.intruders).items():
-        if name not in case.judge.held or not _stands_by_all(plan):
-            continue
-        counts = counts_of(plan, case.coded.table, card)
-        rate = guessed(counts)
-        if rate - SURE * (rate / max(counts.total, 1)) ** 0.5 > limit:
-            reason = (
-                f"{name}: guessing within the blocks finds {rate:.1%} of {counts.total:,} targets whatever the noise; "
-                f"tolerated is at most {100 * limit:.4g}%"
-            )
-            return HighFloor((reason,), tuple(_coarser(case, plan, card, limit)))
-    return None
-
-
-def _stands_by_all(plan: Any) -> bool:
-    """Whether an intruder claims a link for every target."""
-    return isinstance(plan, NearestRecord) or (isinstance(plan, BayesIntruder) and plan.threshold == 0)
-
-
-def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
-    """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
-    table = case.coded.table
-    left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
-    dropped, rate = list[str](), 1.0
-    while left and rate > ROOM * limit:
-        rates = {
-            name: guessed(counts_of(_with_blocks(plan, [one for one in left if one != name]), table, card))
-            for name in left
-        }
-        best = min(left, key=lambda name: rates[name])
-        dropped, rate = [*dropped, best], rates[best]
-        left.remove(best)
-    if rate > limit:
-        return []
-    columns = ", ".join(dropped)
-    change = (
-        f"drop {columns} in the schema, or make their classes coarser, so that more records share a block"
-    )
-    figures: dict[str, float | int | str | None] = {"columns": columns, "guessing": rate}
-    return [Advice(f"{change}: without them guessing finds {rate:.1%}", figures, drops=tuple(dropped))]
-
-
-def _with_blocks(plan: Any, columns: list[str]) -> Any:
-    return replace(plan, match_blocks=tuple(columns))

@@ -167,17 +167,17 @@ def can_be_nested(case: Situation) -> bool:
     return earlier is not None and earlier.number == 1 and earlier.exchange is None
 
 
-def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> bool:
-    """Whether a draw holds against the quick intruders and those checks of the audit that were failed before."""
+def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
+    """Whether a draw holds against quick intruders and checks that were failed before; whether these were made."""
     own = drawn_anew(case, number)
     masking = own.drawn(own.mask)
     quick = quick_risks(own, masking)
     if quick is not None and not own.judge.met(quick):
-        return False
+        return False, False
     if not suspects or own.plan.swap is not None:
-        return True
+        return True, False
     others = tuple(check.name for check in checks() if check.name not in suspects)
-    return not audited(own, masking, quick or Risks({}, {}), others).failures
+    return not audited(own, masking, quick or Risks({}, {}), others).failures, True
 
 
 def quick_risks(case: Situation, masking: Masking) -> Risks | None:

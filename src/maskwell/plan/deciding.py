@@ -11,15 +11,18 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .dependence import form_of, is_function, is_shared, stand_together
+from .draft_words import sentences
+from .hidden_columns import Clear
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 from .shared_values import without_averages
+from .sums import Sum, exact_sums, members
 from .ties import Candidates, ties_of
 
 if TYPE_CHECKING:
@@ -27,8 +30,6 @@ if TYPE_CHECKING:
     from ..io.inspect import Proposal
     from ..io.raw import Raw
     from ..table import Table
-
-Sum = tuple[str, tuple[tuple[str, float], ...]]
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
 TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
@@ -73,6 +74,15 @@ class Decided:
         from ..attacks.search import block_codes
 
         return self.once(f"codes of {name}", lambda: block_codes(self.table, self.table, (name,))[0])
+
+    @property
+    def clear(self) -> Clear:
+        """What leaves in clear, and what an intruder finds by it."""
+        floor = self.floor
+        assert floor is not None
+        masked = (*self.amounts, *(total for total, _ in self.sums), *self.changed)
+        made = self.once("clear", lambda: Clear(self.table, self.amounts, masked, self.blocks, floor))
+        return cast("Clear", made)
 
     def block_count(self, columns: Iterable[str]) -> int:
         """Return how many combinations of some columns' values occur."""
@@ -143,7 +153,7 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
         proposal = _changed(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
-    sums = _sums(_table(raw, proposal.schema))
+    sums = exact_sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
     answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _changed(proposal, answers)
@@ -157,7 +167,7 @@ def decided_by(raw: Raw, schema: Schema) -> Decided:
     """Take a schema as its author has decided it; only sums and the floor are looked for."""
     from ..io.inspect import Proposal
 
-    return _completed(raw, Proposal(schema, (), raw.data.num_rows), _sums(_table(raw, schema)), [])
+    return _completed(raw, Proposal(schema, (), raw.data.num_rows), exact_sums(_table(raw, schema)), [])
 
 
 def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: Iterable[Question]) -> Decided:
@@ -188,7 +198,7 @@ def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
     for answer in answers:
         name = answer.column.name
         changes[name] = answer.column
-        text = ". ".join(filter(None, (answer.question.taken, answer.question.otherwise)))
+        text = sentences(answer.question.taken, answer.question.otherwise).removesuffix(".")
         findings = [one for one in findings if (one.column, one.kind) != (name, answer.kind)]
         findings.append(Finding(name, answer.kind, text))
     return replace(proposal, schema=proposal.schema.changed(changes), findings=tuple(findings))
@@ -252,7 +262,8 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
                 'An amount? Then take drop out of the schema and give it roles = ["key"]. The id of each record? Then '
                 'roles = ["id"] in its place. A group of records? Then roles = ["group"] beside drop'
             )
-            taken = "every record has its own value, as an identifier has: dropped"
+            why = next(one.text for one in proposal.of(name) if one.kind == "id").split(": is it one?")[0]
+            taken = f"{why}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
             answers.append(Answer(made, "id", Question(name, taken, otherwise)))
     return answers
@@ -385,7 +396,7 @@ def _dependents_and_averages(
     """Drop what others determine, then what averages out; ties are told anew where that took one of their members."""
     tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
     rest = _table(raw, _changed(proposal, tied).schema)
-    averaged = without_averages(rest, [name for one in sums for name in _members(one)])
+    averaged = without_averages(rest, [name for one in sums for name in members(one)])
     if not averaged:
         return tied
     fewer = _changed(proposal, averaged)
@@ -396,22 +407,39 @@ def _without_dependents(
     table: Table, proposal: Proposal, sums: Iterable[Sum], copies: Mapping[str, str]
 ) -> list[Answer]:
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
-    fixed = [name for one in sums for name in _members(one)]
+    fixed = [name for one in sums for name in members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
     codes = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
     copies = {name: of for name, of in copies.items() if of in names}
+    classes = [c.name for c in proposal.schema.columns if c.kind == "category" and not c.drop]
     every = (*names, *codes, *copies)
     if not names or not len(table):
         return []
-    values = np.column_stack([table.values([name])[:, 0] for name in every])
+    columns = [_code_numbers(table, name) if name in codes else table.floats(name) for name in every]
+    columns += [_class_numbers(table, name) for name in classes]
     of_copies = {every.index(name): names.index(of) for name, of in copies.items()}
+    numbered = tuple(range(len(every), len(columns)))
+    every = (*every, *classes)
+    among = Candidates(np.column_stack(columns), every, len(names), of_copies, numbered)
     answers: list[Answer] = []
-    for name, said in ties_of(Candidates(values, every, len(names), of_copies), fixed).items():
+    for name, said in ties_of(among, fixed).items():
         taken = f"{said}: dropped, as noise would leave that tie as it is"
         question = Question(name, taken, "Wanted in the release? Then drop one of those in its place")
         made = replace(proposal.schema[name], drop=True, roles=frozenset())
         answers.append(Answer(made, "near-duplicate", question))
     return answers
+
+
+def _code_numbers(table: Table, name: str) -> Any:
+    """Return the numbers that the labels of a category are, NaN where there is none."""
+    labels = np.array([float(label.replace(",", ".")) for label in table.schema[name].categories] + [np.nan])
+    return labels[np.nan_to_num(table.floats(name), nan=len(labels) - 1).astype(np.int64)]
+
+
+def _class_numbers(table: Table, name: str) -> Any:
+    """Number the classes of a category from 0 on, a missing one too."""
+    codes = _group_codes(table, name)
+    return (codes - codes.min(initial=0)).astype(float)
 
 
 def _are_numbers(labels: Iterable[str]) -> bool:
@@ -432,41 +460,6 @@ def _of_dropped(
 
 
 # Sums.
-
-
-def _members(one: Sum) -> tuple[str, ...]:
-    """Return the columns of a sum: the total first."""
-    return (one[0], *dict(one[1]))
-
-
-def _sums(table: Table) -> tuple[Sum, ...]:
-    """Return the columns that are exact sums of others, each to be recomputed after those it needs."""
-    from ..masking.totals import amounts, exact_identities
-
-    names = amounts(table)
-    found: list[Sum] = []
-    if len(names) < 2:
-        return ()
-    used: set[str] = set()
-    for identity in exact_identities(table, names):
-        solved = _solved(identity, {total for total, _ in found}, used)
-        if solved is not None:
-            found.append(solved)
-            used |= {part for part, _ in solved[1]}
-    return tuple(found)
-
-
-def _solved(identity: Any, totals: set[str], used: set[str]) -> Sum | None:
-    """Solve an identity for a column that no other sum gives or needs: its total if that can be."""
-    terms = dict(identity.parts)
-    for name in (identity.total, *reversed(terms)):
-        if name in totals or name in used:
-            continue
-        if name == identity.total:
-            return name, tuple(terms.items())
-        rest = {part: -c / terms[name] for part, c in terms.items() if part != name}
-        return name, tuple({identity.total: 1 / terms[name], **rest}.items())
-    return None
 
 
 def _with_sums(proposal: Proposal, sums: Iterable[Sum]) -> Proposal:

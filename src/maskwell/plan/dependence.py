@@ -11,6 +11,7 @@ leaves a thousandth of its variance.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +31,12 @@ MOST_OTHERS = 2  # groups with the same values beside which one still stands out
 SCREENED = 20_000  # records that are looked at before all are: they refute most
 FITS = 3  # of a function's scale: strays are few
 SINGLE = 1e-6  # single precision has six digits
+ROUNDED = (
+    2e-3  # sds of y: what nearly all records may be off by, to be said to be a function but for rounding
+)
+LINEAR = "on the same scale or another"
 FORMS: dict[str, Callable[[Floats], Floats]] = {
-    "on the same scale or another": lambda x: x,
+    LINEAR: lambda x: x,
     "its logarithm": np.log,
     "the logarithm of it and 1": np.log1p,
     "its square": np.square,
@@ -74,19 +79,38 @@ def _is_function(x: Floats, y: Floats, strays: float) -> bool:
 
 
 def form_of(x: Floats, y: Floats) -> str:
-    """Say which function of x a column is, up to scale and rounding; nothing where it is none of the usual ones."""
+    """Say which function of x a column is, up to scale and rounding; nothing where it is none of the usual ones.
+
+    Where none fits to the last digit, as x or y was rounded by hand, the one that comes nearest is said to do so.
+    """
     both = ~(np.isnan(x) | np.isnan(y))
     x, y = x[both], y[both]
+    near = dict[str, float]()
     for said, form in FORMS.items():
         with np.errstate(all="ignore"):
             given = form(x)
-        if np.isfinite(given).all() and np.ptp(given) > 0 and _is_scaled(x, given, y, form):
-            return said
-    return ""
+        if not np.isfinite(given).all() or not np.ptp(given) > 0:
+            continue
+        fit = _fitted(x, given, y, form)
+        scaled = said if fit.is_same or said == LINEAR else f"{said}, on another scale"
+        if fit.is_exact:
+            return scaled
+        near[f"{scaled}, but for rounding"] = fit.off
+    best = min(near, key=lambda said: near[said], default="")
+    return best if best and near[best] <= ROUNDED else ""
 
 
-def _is_scaled(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Floats]) -> bool:
-    """Whether y = a + b g(x) but for rounding, in almost all records; those farthest off are left out of the fit."""
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """How y = a + b g(x) fits: to the last digit; with a = 0, b = 1; and by what nearly all are off, in sds of y."""
+
+    is_exact: bool
+    is_same: bool
+    off: float
+
+
+def _fitted(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Floats]) -> _Fit:
+    """Fit y = a + b g(x) to almost all records; those farthest off are left out of the fit."""
     kept, most = np.ones(len(y), bool), int((1 - MOST_STRAYS) * (len(y) - 1))
     half = 0.5 * (decimal_unit(x) or 0.0)
     for _ in range(FITS):
@@ -96,7 +120,11 @@ def _is_scaled(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Flo
     with np.errstate(all="ignore"):
         moved = np.nan_to_num(np.abs(form(x + half) - form(x - half)) / 2)
     allowed = 0.5 * (decimal_unit(y) or 0.0) + abs(slope) * moved + SINGLE * (np.abs(y) + abs(constant))
-    return bool(np.mean(off <= allowed) >= 1 - MOST_STRAYS)
+    is_exact = bool(np.mean(off <= allowed) >= 1 - MOST_STRAYS)
+    spread = float(np.std(y)) or 1.0
+    own = np.partition(np.abs(y - given), most)[most]
+    is_same = bool(own <= max(2 * float(np.partition(off, most)[most]), float(np.median(allowed))))
+    return _Fit(is_exact, is_same, float(off[kept].max()) / spread)
 
 
 def _usual(given: Ints, codes: Ints, count: int) -> tuple[Ints, int]:
@@ -118,11 +146,26 @@ def nearly_linear(values: Floats, place: int, others: list[int]) -> list[int]:
         gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
         chosen.append(others[int(np.argmax(gains))])
         others = [j for j in others if j != chosen[-1]]
-        design = centred[:, chosen]
-        left = centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0]
+        left = _unexplained(centred, place, chosen)
         if float(left @ left) < UNEXPLAINED * whole:
-            return chosen
+            return _needed(centred, place, chosen, UNEXPLAINED * whole)
     return []
+
+
+def _unexplained(centred: Floats, place: int, chosen: list[int]) -> Floats:
+    """Return what least squares on some columns leaves of another."""
+    design = centred[:, chosen]
+    return np.asarray(centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0])
+
+
+def _needed(centred: Floats, place: int, chosen: list[int], allowed: float) -> list[int]:
+    """Leave out, the first one first, the columns without which little enough is left: they were steps on the way."""
+    needed = list(chosen)
+    for j in chosen:
+        fewer = [one for one in needed if one != j]
+        if fewer and float(np.sum(_unexplained(centred, place, fewer) ** 2)) < allowed:
+            needed = fewer
+    return needed
 
 
 def is_shared(groups: Ints, values: Floats) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .deciding import Decided
 from .draft_words import comment, counted, listed, names_of, plain, quoted
-from .hidden_columns import RandomChange, columns_to_drop, is_enough, random_change
+from .hidden_columns import ROOM, RandomChange, coarsest_first, columns_to_drop, is_enough, random_change
 from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
@@ -45,9 +45,11 @@ def _noise(decided: Decided) -> list[str]:
     """Write correlated noise on all amounts, or on several sets of them where one covariance cannot be had."""
     sets = _sets(decided)
     by_role = len(sets) == 1 and set(decided.amounts) == set(decided.keys)
+    within = "" if len(sets) == 1 else " within a mask"
     lines = comment(
         f"Noise with the covariance of the data on {counted(decided.amounts, 'amount')}: "
-        f"{names_of(decided.amounts)}. Correlations stay as they are, and near-copies cannot average it out."
+        f"{names_of(decided.amounts)}. Correlations stay as they are{within}, and of columns that nearly repeat one "
+        "another the mean has as much noise as each of them has."
     )
     if len(sets) > 1:
         lines += comment(
@@ -216,14 +218,17 @@ def _pram(columns: Sequence[str], stay: float, *, active: bool) -> list[str]:
 def pram_offer(decided: Decided) -> RandomChange | None:
     """Return the random change that is offered: of what tells too much, or of a category; none where it is no help."""
     columns = to_drop(decided) or ([] if telling(decided) else list(decided.categories[:1]))
-    return cast("RandomChange | None", decided.once("random change", lambda: random_change(decided, columns)))
+    made = decided.once("random change", lambda: random_change(decided.clear, columns, guessing_limit()))
+    return cast("RandomChange | None", made)
 
 
 def to_drop(decided: Decided) -> list[str]:
     """Return the columns to drop so that neither the audit's floor nor guessing objects; none if nothing is enough."""
-    if is_enough(decided, (), floor_limit()) and not telling(decided):
+    clear = decided.clear
+    if is_enough(clear, (), floor_limit(), drafted_rate()):
         return []
-    return list(decided.once("to drop", lambda: columns_to_drop(decided, telling(decided), floor_limit())))
+    limits = floor_limit(), guessing_limit()
+    return list(decided.once("to drop", lambda: columns_to_drop(clear, *limits)))
 
 
 def telling(decided: Decided) -> list[str]:
@@ -235,10 +240,7 @@ def _telling(decided: Decided) -> list[str]:
     floor = getattr(decided.floor, "floor", None)
     if floor is None or _is_hidden(decided, []):
         return []
-    steps = [step["column"] for step in floor.steps.to_pylist()] if floor.unique else []
-    order = list(dict.fromkeys(name for name in steps if name in decided.categories))
-    while (rest := _coarsest(decided, order)) is not None:
-        order.append(rest)
+    order = coarsest_first(decided.clear)
     few, enough = 1, len(order)  # what is hidden beside tells nobody more, so that halving finds the fewest
     while few < enough:
         middle = (few + enough) // 2
@@ -248,18 +250,8 @@ def _telling(decided: Decided) -> list[str]:
 
 def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
     """Whether few enough are alone, and found by guessing, once some categories are hidden."""
-    rest = [name for name in decided.blocks if name not in chosen]
-    guessed = guessing_share(decided, rest)
-    limit = drafted_rate() if not chosen else FIFTEEN_PERCENT.max_rate / 2
-    return guessed <= limit and alone_share(decided, chosen) <= floor_limit()
-
-
-def _coarsest(decided: Decided, chosen: Sequence[str]) -> str | None:
-    """Return the category without which guessing finds least."""
-    rest = [name for name in decided.blocks if name not in chosen]
-    able = [name for name in rest if name in decided.categories]
-    shares = {name: guessing_share(decided, [one for one in rest if one != name]) for name in able}
-    return min(able, key=lambda name: shares[name], default=None)
+    limit = drafted_rate() if not chosen else guessing_limit()
+    return decided.clear.guessing(chosen) <= limit and alone_share(decided, chosen) <= floor_limit()
 
 
 def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
@@ -284,12 +276,12 @@ def drafted_rate() -> float:
     return _limits("informed links").warn or FIFTEEN_PERCENT.max_rate
 
 
+def guessing_limit() -> float:
+    """Return the share of records that guessing may find where columns are hidden for it."""
+    return ROOM * drafted_rate()
+
+
 def _limits(check: str) -> Limits:
     from ..checks.catalogue import checks
 
     return next(one.limits for one in checks() if one.name == check)
-
-
-def guessing_share(decided: Decided, blocks: Sequence[str]) -> float:
-    """Return the share of records that guessing finds among those with the same values in some columns that leave."""
-    return decided.block_count(blocks) / len(decided.table)

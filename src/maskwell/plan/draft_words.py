@@ -44,3 +44,8 @@ def comment(text: str, first: str = "# ", rest: str = "# ") -> list[str]:
 def is_word(name: str) -> bool:
     """Whether a name can stand in a formula as it is."""
     return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) is not None
+
+
+def sentences(*texts: str) -> str:
+    """Join remarks as sentences: a full stop after each but a question."""
+    return " ".join(text if text.endswith(("?", ".")) else f"{text}." for text in texts if text)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from .deciding import Decided
 from .draft_masks import (
     clear_words,
     drafted_rate,
     floor_limit,
-    guessing_share,
     masks_section,
     pram_offer,
     to_drop,
 )
-from .draft_words import comment, is_word, listed, names_of, quoted
+from .draft_words import comment, is_word, listed, names_of, plain, quoted
+from .hidden_columns import Clear
 from .questions import Question
 from .sections import FIFTEEN_PERCENT
 
@@ -75,8 +77,8 @@ def draft_schema(decided: Decided) -> str:
 
 def floor_question(decided: Decided) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
-    blocks = decided.blocks
-    floor, guessing = decided.floor, guessing_share(decided, blocks)
+    floor = decided.floor
+    guessing = 0.0 if floor is None else decided.clear.guessing()
     said = []
     if floor is not None and floor.rate > floor_limit():
         said.append(
@@ -84,9 +86,9 @@ def floor_question(decided: Decided) -> Question | None:
             f"{floor_limit():.0%} fails the audit"
         )
     if guessing > drafted_rate():
+        alike = "all of that" if said else clear_words(decided)
         said.append(
-            f"guessing among those alike in {names_of(blocks)} finds {guessing:.1%}, where {drafted_rate():.0%} "
-            "is tolerated"
+            f"guessing among those alike in {alike} finds {guessing:.1%}, where {drafted_rate():.0%} is tolerated"
         )
     if floor is None or not said:
         return None
@@ -96,18 +98,58 @@ def floor_question(decided: Decided) -> Question | None:
         change = pram_offer(decided)
         it = "it" if len(columns) == 1 else "them"
         also = f", or switch on the mask Pram for {it} in the plan" if change is not None else ""
-        ways.append(f"drop {names_of(columns)} in the schema{also}")
+        ways.append(f"drop {names_of(columns)} in the schema{also}{_same_gaps(decided, columns)}")
     if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
     ways = ways or ["put categories in classes in the file, and fill gaps or leave such records out"]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 
+def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
+    """Say of amounts to drop that it is for their gaps, and that all with the same gaps must go."""
+    gaps = decided.clear.with_gaps()
+    named = [name for name in columns if name in gaps]
+    if not named:
+        return ""
+    it = "it" if len(named) == 1 else "them"
+    return f" ({names_of(named)} for what is missing or coded in {it}: filling that in the file would do as well)"
+
+
+def gap_questions(decided: Decided) -> list[Question]:
+    """Say of amounts with gaps or codes that these leave as they are, and which have them in the same records."""
+    if decided.floor is None:
+        return []
+    clear = decided.clear
+    bundles = list(dict.fromkeys(clear.with_gaps().values()))
+    single = tuple(names[0] for names in bundles if len(names) == 1)
+    return [
+        _gap_question(clear, names, is_shared=names is not single)
+        for names in (*(one for one in bundles if len(one) > 1), single)
+        if names
+    ]
+
+
+def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Question:
+    counts = [int(np.count_nonzero(clear.table.status(name))) for name in names]
+    if is_shared:
+        what = f"{names_of(names)}: no value, or a code, in the same {counts[0]:,} record{'s' * (counts[0] != 1)}"
+    else:
+        each = ", ".join(f"{plain(name)} ({count:,})" for name, count in zip(names, counts, strict=True))
+        what = f"{each}: records without a value, or with a code"
+    taken = (
+        f"{what}, which no noise hides: guessing among those alike in what leaves in clear finds "
+        f"{clear.guessing():.1%}, and without {'it' if len(names) == 1 else 'them'} {clear.guessing(names):.1%}"
+    )
+    whole = "all of them" if is_shared else "such columns"
+    alone = ", for without one of them the others still tell who they are" if is_shared else ""
+    return Question(None, taken, f"Too much? Then drop {whole}, or fill their gaps in the file{alone}")
+
+
 def questions_of(decided: Decided) -> list[str]:
     """Return what a person should decide, in words; columns of which the same is asked stand together."""
     floor = floor_question(decided)
     alike: dict[tuple[str, str], list[Question]] = {}
-    for question in (*decided.questions, *([floor] if floor else ())):
+    for question in (*decided.questions, *gap_questions(decided), *([floor] if floor else ())):
         alike.setdefault((question.taken, question.otherwise), []).append(question)
     return [
         str(replace(some[0], column=", ".join(one.column for one in some if one.column) or None))

@@ -1,7 +1,11 @@
 """Which columns to hide so that what leaves in clear tells few enough apart: by dropping them, or by random changes.
 
-Dropped columns tell nothing, nor do their gaps. A category that PRAM changes still tells something to who knows the
-chances: of the records alike in all else he takes the one with the largest likelihood,
+What leaves in clear are values that nothing masks, and which values of masked columns are missing or coded. Who guesses
+among the records alike in all of that finds (number of different combinations) / n. Dropped columns tell nothing, nor
+do their gaps; of columns with gaps in the same records all must go, or none need.
+
+A category that PRAM changes still tells something to who knows the chances: of the records alike in all else he takes
+the one with the largest likelihood,
 
     prod over columns of   stay               where the released category is the target's,
                            (1 - stay)/(k - 1) else,
@@ -13,21 +17,21 @@ for a sample of targets; amounts are taken as drowned in noise, so that no noise
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import BadInput
-from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
+    from ..attacks import Risk
     from ..attacks.contract import Ints
-    from .deciding import Decided
+    from ..table import Table
 
 ROOM = (
-    FIFTEEN_PERCENT.max_rate / 2
-)  # found by guessing alone: as much again is left for what noise does not hide
+    0.75  # of what is tolerated: found by guessing alone; as much as is left is for what noise does not hide
+)
 STAYS = (0.8, 0.65, 0.5)  # chances to stay that are offered, the largest that is enough
 DRAWS, TARGETS = (
     4,
@@ -44,83 +48,137 @@ class RandomChange:
     stay: float
 
 
-def columns_to_drop(decided: Decided, first: Sequence[str], allowed: float) -> list[str]:
-    """Return columns without which few enough are alone and guessing finds little; none where that cannot be had.
+@dataclass(frozen=True)
+class Clear:
+    """What of a table leaves in clear: `blocks` with their values, of `amounts` what is missing or coded in them.
 
-    The fewest of two ways: categories that tell most `first`, or columns as the floor takes them away one after the
+    `masked` has every column whose values leave changed; `floor` is what an intruder finds by all of it.
+    """
+
+    table: Table
+    amounts: tuple[str, ...]
+    masked: tuple[str, ...]
+    blocks: tuple[str, ...]
+    floor: Risk
+    known: dict[str, Ints] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The blocks that are categories: others are weights and numbers that nothing masks."""
+        return tuple(name for name in self.blocks if self.table.schema[name].kind == "category")
+
+    def codes(self, name: str) -> Ints:
+        """Return the values of a column as numbers from 0 on; a missing value is one too."""
+        from ..attacks.search import block_codes
+
+        if name not in self.known:
+            self.known[name] = block_codes(self.table, self.table, (name,))[0]
+        return self.known[name]
+
+    def alike(self, hidden: Sequence[str]) -> Ints:
+        """Number the combinations of all that leaves in clear beside some columns."""
+        from ..attacks.search import joint_codes
+
+        numbers = [self.codes(name) for name in self.blocks if name not in hidden]
+        numbers += [
+            self.table.status(name).astype(np.int64)
+            for name in self.amounts
+            if name not in hidden and name in self.table.closed
+        ]
+        return joint_codes(((one, int(one.max(initial=0)) + 1) for one in numbers), len(self.table))
+
+    def guessing(self, hidden: Sequence[str] = ()) -> float:
+        """Return the share of records that guessing finds among those alike, some columns being hidden."""
+        return (int(self.alike(hidden).max(initial=-1)) + 1) / max(len(self.table), 1)
+
+    def alone(self, dropped: Sequence[str]) -> float:
+        """Return the share of records that are alone with what leaves in clear, some columns being dropped."""
+        from ..attacks import Fingerprint, attack
+
+        schema = self.table.schema
+        fewer = schema.changed({name: replace(schema[name], drop=True) for name in dropped})
+        kept = tuple(name for name in self.masked if name not in dropped)
+        try:
+            return float(attack(Fingerprint(masked=kept), replace(self.table, schema=fewer)).rate)
+        except BadInput:  # nothing is left that could make a fingerprint
+            return 0.0
+
+    def with_gaps(self) -> dict[str, tuple[str, ...]]:
+        """Return the amounts that have gaps or codes, each with all amounts that have the same in the same records."""
+        closed = [name for name in self.amounts if name in self.table.closed]
+        patterns = {name: self.table.status(name).tobytes() for name in closed}
+        return {name: tuple(n for n in closed if patterns[n] == patterns[name]) for name in closed}
+
+
+def columns_to_drop(clear: Clear, alone: float, guessed: float) -> list[str]:
+    """Return columns without which at most these shares are alone and guessed; none where that cannot be had.
+
+    The fewest of two ways: categories that tell most first, or columns as the floor takes them away one after the
     other, among these amounts whose gaps and codes tell records apart; then weights, and what has gaps.
     """
-    floor = getattr(decided.floor, "floor", None)
-    steps = [] if floor is None else [step["column"] for step in floor.steps.to_pylist()]
-    patterns = [] if floor is None else list(floor.patterns)
-    weights = [name for name in decided.blocks if name not in decided.categories]
-    ways = [(*first, *weights, *patterns), (*steps, *first, *weights, *patterns)]
-    found = [_fewest(decided, list(dict.fromkeys(way)), allowed) for way in ways]
+    floor, first = clear.floor.floor, coarsest_first(clear)
+    steps = [step["column"] for step in floor.steps.to_pylist()]
+    weights = [name for name in clear.blocks if name not in clear.categories]
+    ways = [(*first, *weights, *floor.patterns), (*steps, *first, *weights, *floor.patterns)]
+    found = [_fewest(clear, list(dict.fromkeys(way)), alone, guessed) for way in ways]
     return min((one for one in found if one), key=len, default=[])
 
 
-def _fewest(decided: Decided, order: list[str], allowed: float) -> list[str]:
-    """Return as many columns of an order as are enough, by halving; none where all are not, or no amount is left."""
-    able = [name for name in order if name in (*decided.blocks, *decided.amounts)]
-    few, enough = 1, len(able)
-    if not able or not is_enough(decided, able, allowed):
+def coarsest_first(clear: Clear) -> list[str]:
+    """Return the categories: as the floor takes them away, then each time that without which guessing finds least."""
+    steps = [step["column"] for step in clear.floor.floor.steps.to_pylist()]
+    order = list(dict.fromkeys(name for name in steps if name in clear.categories))
+    while rest := [name for name in clear.categories if name not in order]:
+        found = {name: clear.guessing([*order, name]) for name in rest}
+        order.append(min(rest, key=lambda name: found[name]))
+    return order
+
+
+def _fewest(clear: Clear, order: list[str], alone: float, guessed: float) -> list[str]:
+    """Return as many columns of an order as are enough, by halving; none where all are not, or no amount is left.
+
+    Amounts with gaps in the same records are one step, for one of them still shows what all do.
+    """
+    gaps = clear.with_gaps()
+    able = [gaps.get(name, (name,)) for name in order if name in (*clear.blocks, *clear.amounts)]
+    steps = list(dict.fromkeys(able))
+
+    def chosen(count: int) -> list[str]:
+        return [name for step in steps[:count] for name in step]
+
+    few, enough = 1, len(steps)
+    if not steps or not is_enough(clear, chosen(enough), alone, guessed):
         return []
     while few < enough:
         middle = (few + enough) // 2
-        few, enough = (few, middle) if is_enough(decided, able[:middle], allowed) else (middle + 1, enough)
-    return able[:enough] if {*decided.amounts} - {*able[:enough]} else []
+        few, enough = (
+            (few, middle) if is_enough(clear, chosen(middle), alone, guessed) else (middle + 1, enough)
+        )
+    return chosen(enough) if {*clear.amounts} - {*chosen(enough)} else []
 
 
-def is_enough(decided: Decided, dropped: Sequence[str], allowed: float) -> bool:
+def is_enough(clear: Clear, dropped: Sequence[str], alone: float, guessed: float) -> bool:
     """Whether without some columns few enough are alone, and guessing among those alike finds few enough."""
-    from ..attacks import Fingerprint, attack
-
-    if _guessing(decided, dropped) > ROOM:
-        return False
-    table, schema = decided.table, decided.schema
-    fewer = schema.changed({name: replace(schema[name], drop=True) for name in dropped})
-    masked = (*decided.amounts, *(total for total, _ in decided.sums), *decided.changed)
-    kept = tuple(name for name in masked if name not in dropped)
-    try:
-        return float(attack(Fingerprint(masked=kept), replace(table, schema=fewer)).rate) <= allowed
-    except BadInput:  # nothing is left that could make a fingerprint
-        return True
+    return clear.guessing(dropped) <= guessed and clear.alone(dropped) <= alone
 
 
-def _guessing(decided: Decided, hidden: Sequence[str]) -> float:
-    codes = _clear_codes(decided, hidden)
-    return (int(codes.max(initial=-1)) + 1) / max(len(decided.table), 1)
-
-
-def _clear_codes(decided: Decided, hidden: Sequence[str]) -> Ints:
-    """Number the combinations of what leaves in clear beside some columns: values, and where amounts have none."""
-    from ..attacks.search import joint_codes
-
-    names = [name for name in decided.blocks if name not in hidden]
-    parts = [(decided.codes(name), int(decided.codes(name).max(initial=0)) + 1) for name in names]
-    amounts = [name for name in decided.amounts if name not in hidden]
-    gaps = np.isnan(decided.table.values(amounts)) if amounts else np.empty((len(decided.table), 0), bool)
-    parts += [(gap.astype(np.int64), 2) for gap in gaps.T if gap.any()]
-    return joint_codes(parts, len(decided.table))
-
-
-def random_change(decided: Decided, columns: Sequence[str]) -> RandomChange | None:
+def random_change(clear: Clear, columns: Sequence[str], guessed: float) -> RandomChange | None:
     """Return the smallest change of some categories by which guessing finds few enough; none where none does."""
-    able = [name for name in columns if name in decided.categories]
+    able = [name for name in columns if name in clear.categories]
     if not able or len(able) < len(columns):
         return None
     for stay in STAYS:
-        if found_by_likelihood(decided, able, stay) <= ROOM:
+        if found_by_likelihood(clear, able, stay) <= guessed:
             return RandomChange(tuple(able), stay)
     return None
 
 
-def found_by_likelihood(decided: Decided, columns: Sequence[str], stay: float) -> float:
+def found_by_likelihood(clear: Clear, columns: Sequence[str], stay: float) -> float:
     """Return the share of targets that who knows the chances finds by categories alone, amounts being drowned."""
     rng = np.random.default_rng(SEED)
-    rest = _clear_codes(decided, columns)
-    codes = np.column_stack([decided.codes(name) for name in columns])
-    counts = np.array([max(len(decided.schema[name].categories), 2) for name in columns])
+    rest = clear.alike(columns)
+    codes = np.column_stack([clear.codes(name) for name in columns])
+    counts = np.array([max(len(clear.table.schema[name].categories), 2) for name in columns])
     weights = np.log(stay * (counts - 1) / (1 - stay))
     order = np.argsort(rest, kind="stable")
     starts = np.searchsorted(rest[order], np.arange(int(rest.max(initial=-1)) + 2))

@@ -31,7 +31,7 @@ Bools = npt.NDArray[np.bool_]
 
 MOST_TERMS, MOST_TRIED = 5, 10  # of a sum, and columns that are tried on the way: likely ones that are none
 LEAST_SHARE = 0.8  # of the records that tell something
-FEWEST = 50  # such records
+FEWEST = 30  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
@@ -59,6 +59,9 @@ class NearIdentity:
     share: float
     records: int
     said: str
+
+    def __str__(self) -> str:
+        return f"{self.said} in {self.share:.1%} of {self.records:,} records that tell"
 
 
 def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
@@ -217,14 +220,15 @@ def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floa
 
 
 def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> tuple[float, int]:
-    told = values[:, members[0]] != _mode(values[:, members[0]])
+    told = values[:, members[0]] != mode(values[:, members[0]])
     records = int(np.count_nonzero(told))
     if records < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
         return 0.0, records
     return float(np.mean(obeys[told])), records
 
 
-def _mode(x: Floats) -> float:
+def mode(x: Floats) -> float:
+    """Return the most frequent value."""
     support, counts = np.unique(x, return_counts=True)
     return float(support[np.argmax(counts)])
 

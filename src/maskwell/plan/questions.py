@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..schema import Column, Schema
+from .draft_words import sentences
 
 if TYPE_CHECKING:
     from ..io.drafts import Finding
@@ -26,7 +27,7 @@ class Question:
 
     def __str__(self) -> str:
         head = f"{self.column}: " if self.column is not None else ""
-        return f"{head}{self.taken}. {self.otherwise}."
+        return f"{head}{sentences(self.taken, self.otherwise)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ so, where these are no more than the amounts, and else the amounts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,10 @@ from .questions import Answer, Question
 if TYPE_CHECKING:
     from ..checks.averages import Averaged, Integers
     from ..table import Floats, Table
+
+BY_ITSELF = (
+    0.9  # of the records that a set of columns puts together with one value: who does so many needs no other
+)
 
 
 def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
@@ -41,16 +45,37 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
     by = _culprits({name: amounts[name] for name in found}, clear, found)
     if not by:
         return [_amount_answer(table, name, one) for name, one in found.items()]
-    named = ", ".join(found)
-    taken = f"puts records together that have the same {named}: dropped, as the mean over them undoes noise on each"
-    return [
-        Answer(
-            replace(table.schema[name], drop=True, roles=frozenset()),
-            "shared",
-            Question(name, taken, f"Wanted in the release? Then drop {named} in its place"),
-        )
-        for name in by
-    ]
+    shared = {name: amounts[name] for name in found}
+    return [_class_answer(table, name, _told_by(name, by, shared, clear) or found) for name in by]
+
+
+def _told_by(
+    name: str, by: Sequence[str], amounts: Mapping[str, Floats], clear: Mapping[str, Integers]
+) -> dict[str, Averaged]:
+    """Return the amounts that a clear column would put together, the others that are dropped being gone.
+
+    Where it does so by itself, no other column is named.
+    """
+    gone = {other for other in by if other != name}
+    left = _averaged(amounts, {other: codes for other, codes in clear.items() if other not in gone})
+    alone = {one: _constant_share({one: amounts[one]}, clear[name]) for one in left}
+    return {
+        one: replace(found, columns=(name,)) if alone[one] >= BY_ITSELF * found.share else found
+        for one, found in left.items()
+    }
+
+
+def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answer:
+    """Say which amounts are the same for records alike in a column, and in which others beside."""
+    named = ", ".join(told)
+    beside = dict.fromkeys(other for one in told.values() for other in one.columns if other != name)
+    with_others = f" alike in {', '.join(beside)} too" if beside else ""
+    taken = (
+        f"puts records together{with_others} that have the same {named}: dropped, as the mean over them undoes noise "
+        "on each"
+    )
+    question = Question(name, taken, f"Wanted in the release? Then drop {named} in its place")
+    return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
 
 
 def _averaged(amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:

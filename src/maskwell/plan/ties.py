@@ -1,8 +1,9 @@
 """Amounts that a few other columns determine, and which of them a draft leaves out.
 
 Noise with the covariance of the data leaves an exact tie between columns as it is, and who knows the tie averages the
-noise out: one member of each has to stay inside. Three kinds are looked for, in this order: y nearly linear in a few
-others (`dependence`), a sum that most records obey, and ratios or products (`near_identities`).
+noise out: one member of each has to stay inside. Looked for are, in this order: exact ratios and products, and numbers
+for each class (`exact_ratios`); y nearly linear in a few others (`dependence`); a sum that most records obey, ratios or
+products (`near_identities`); and the ratio of a sum.
 
 Each column is compared with those that are open where it is (a change since last year has no value in the first year),
 and among these are the dropped copies of columns that leave: log y = log y1 + change is a tie of y, whose logarithm
@@ -20,25 +21,28 @@ import numpy as np
 import numpy.typing as npt
 
 from .dependence import FEWEST_VALUES, nearly_linear
+from .exact_ratios import exact_ratio, ratio_of_sum, scaled_by_class
 from .near_identities import near_product, near_ratio, near_sum
 
 Floats = npt.NDArray[np.float64]
 
-FEWEST_RECORDS = 5 * FEWEST_VALUES  # in which all columns of a tie are open
+FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Columns among which ties are looked for: amounts first, then codes, then copies of amounts.
+    """Columns among which ties are looked for: amounts first, then codes, then copies of amounts, then classes.
 
-    `values` is records x columns, NaN unless open; `copies` has for the place of each copy that of its amount.
+    `values` is records x columns, NaN unless open; `copies` has for the place of each copy that of its amount;
+    `classes` are the places of columns that number the classes of a category, a missing one too.
     """
 
     values: Floats
     names: tuple[str, ...]
     amounts: int
     copies: Mapping[int, int]
+    classes: tuple[int, ...] = ()
 
     def tie(self, place: int, kept: Sequence[int]) -> str:
         """Say by which of the columns that leave an amount is determined; nothing where it is not."""
@@ -58,18 +62,33 @@ class Candidates:
         complete = _complete(own, usable)
         if not usable or len(complete) < FEWEST_RECORDS:
             return ""
+        if said := self._exact_tie(own, complete, place, usable):
+            return said
         if by := nearly_linear(complete, place, usable):
             holds = nearly_linear(_complete(own, by), place, by)
             return f"nearly determined by {', '.join(self._word(j) for j in holds)}" if holds else ""
         numbers = [j for j in usable if j < self.amounts or j in self.copies]
         amounts = [j for j in usable if j < self.amounts]
         words = [self._word(j) for j in range(len(self.names))]
-        for look, able in ((near_sum, numbers), (near_ratio, amounts), (near_product, amounts)):
+        looks = (near_sum, numbers), (near_ratio, amounts), (near_product, amounts), (ratio_of_sum, amounts)
+        for look, able in looks:
             found = look(complete, place, able, words)
             found = found and look(_complete(own, found.parts), place, found.parts, words)
             if found is not None:
-                return f"{found.said} in {found.share:.1%} of {found.records:,} records that tell"
+                return str(found)
         return ""
+
+    def _exact_tie(self, own: Floats, complete: Floats, place: int, usable: list[int]) -> str:
+        """Look for a ratio, a product, or a number for each class that gives a column in nearly all records."""
+        words = [self._word(j) for j in range(len(self.names))]
+        found = exact_ratio(complete, place, usable, words)
+        found = found and exact_ratio(_complete(own, found.parts), place, found.parts, words)
+        if found is not None:
+            return str(found)
+        amounts = [j for j in usable if j < self.amounts]
+        classes = {j: complete[:, j].astype(np.int64) for j in self.classes}
+        found = scaled_by_class(complete, place, amounts, classes, words)
+        return "" if found is None else str(found)
 
     def _others(self, place: int, kept: Sequence[int]) -> list[int]:
         """Return what leaves beside a column, with the copies of that."""
@@ -90,7 +109,8 @@ def _complete(values: Floats, columns: Sequence[int]) -> Floats:
 def ties_of(columns: Candidates, fixed: Sequence[str]) -> dict[str, str]:
     """Return the amounts to leave out, each with its tie to columns that leave; `fixed` ones stay."""
     free = [j for j in range(columns.amounts) if columns.names[j] not in fixed]
-    kept = [j for j in range(len(columns.names)) if j not in columns.copies and j not in free]
+    others = {*columns.copies, *columns.classes, *free}
+    kept = [j for j in range(len(columns.names)) if j not in others]
     said = dict[int, str]()
     for place in free:
         if tie := columns.tie(place, kept):

@@ -200,7 +200,8 @@ def _utility_card(outcome: Any) -> Html:
         if outcome.plan.card.leaves == "kept"
         else []
     )
-    return _question("What can still be learned?", value, unit, *kept, *learned(outcome.utility))
+    loud = [sentence(outcome.too_loud)] if outcome.too_loud else []
+    return _question("What can still be learned?", value, unit, *kept, *loud, *learned(outcome.utility))
 
 
 def learned(utility: Any) -> list[str]:

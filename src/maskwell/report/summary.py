@@ -59,7 +59,8 @@ def _fitting(lines: list[str]) -> list[str]:
 
 def _answer(outcome: Any) -> list[str]:
     if outcome.passed:
-        return [FOR_STUDIES if is_seeded(outcome) else PASSED]
+        loud = _wrapped(f"but {outcome.too_loud}", most=3) if outcome.too_loud else []
+        return [FOR_STUDIES if is_seeded(outcome) else PASSED, *loud]
     head = NOT_JUDGED if is_not_judged(outcome) else "MAY NOT BE RELEASED"
     if outcome.despite:
         head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
@@ -154,10 +155,20 @@ def _advice(outcome: Any) -> list[str]:
     shown = [one for one in every if one.passes] or list(every)
     if not shown:
         return []
-    lines = ["", "what would pass" if shown[0].passes else "what would change it"]
+    lines = ["", _advice_head(every)]
     for one in shown[:MOST_ADVICE]:
         lines += _wrapped(f"- {one.change}{_drawn(one)}", most=MOST_ADVICE_LINES)
     return lines
+
+
+def _advice_head(advice: Any) -> str:
+    """Say whether a change was found that would pass."""
+    if any(one.passes for one in advice):
+        return "what would pass"
+    tried = sum(one.draws > 0 for one in advice)
+    if not tried:
+        return "what would change it"
+    return f"no change was found that would pass ({counted(tried, 'change')} tried); what came of them"
 
 
 def _drawn(advice: Any) -> str:

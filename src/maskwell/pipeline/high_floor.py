@@ -1,0 +1,311 @@
+"""What no noise brings down: fingerprints of their own, and guessing among records alike in all that leaves in clear.
+
+Both are counted before any noise is drawn. Guessing finds, of n records in c combinations of what leaves in clear (the
+values of columns that nothing masks, and which values of the others are missing or coded), c / n. What to drop is
+counted as a draft counts it (`plan.hidden_columns`), so that both name the same columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..attacks import BayesIntruder, NearestRecord, Risk
+from ..attacks.fingerprint import floor_of
+from ..attacks.floor import HIDDEN, remedy
+from ..attacks.search import block_codes, joint_codes
+from ..attacks.surviving import PATTERN, fates
+from ..calibration.judging import ALL
+from ..errors import MaskwellError
+from ..plan.hidden_columns import ROOM as CLEAR_ROOM
+from ..plan.hidden_columns import Clear, columns_to_drop
+from .attack_counts import counts_of
+from .classes import Coded
+from .outcome import Advice
+
+if TYPE_CHECKING:
+    from ..card import NoiseCard
+    from ..plan import ReleasePlan
+    from ..table import Table
+    from .costs import Counts
+    from .meeting import Situation
+
+FLOOR_CHECK = "fingerprint floor"  # of the audit
+BY_GAPS = ", among those with the same values missing or coded,"
+MOST_COLUMNS = 4
+SURE = 4.0  # standard errors of the share that is guessed right: by so much more than the limit
+ROOM = 0.5  # of what is tolerated: who finds as much by guessing leaves as much again for what noise does not hide
+
+
+@dataclass(frozen=True, slots=True)
+class HighFloor:
+    """A floor above what is allowed: why, and which changes bring it down."""
+
+    reasons: tuple[str, ...]
+    advice: tuple[Advice, ...]
+
+
+def all_high(case: Situation, floor: Risk) -> list[HighFloor]:
+    """Return what no noise brings down, fingerprints and guessing, with the columns to drop for both together."""
+    by_floor = high_floor(case, floor)
+    by_guessing = high_guessing(case, is_refused=by_floor is not None)
+    high = [one for one in (by_floor, by_guessing) if one is not None]
+    together = _together(case, floor) if high else None
+    if together is None:
+        return high
+    rest = [replace(one, advice=tuple(said for said in one.advice if not said.drops)) for one in high]
+    return [replace(rest[0], advice=(together, *rest[0].advice)), *rest[1:]]
+
+
+def _together(case: Situation, floor: Risk) -> Advice | None:
+    """Return the fewest columns without which neither the floor nor guessing is too high, as a draft counts them.
+
+    Nothing where targets are some of the records, or where a swap or a sample changes what is alike.
+    """
+    clear = _clear_of(case, floor)
+    if clear is None:
+        return None
+    allowed = min(audit_limit(case.plan), _tolerated(case))
+    columns = columns_to_drop(clear, allowed, CLEAR_ROOM * _tolerated(case))
+    if not columns:
+        return None
+    alone, guessing = clear.alone(columns), clear.guessing(columns)
+    figures: dict[str, float | int | str | None] = {
+        "columns": ", ".join(columns),
+        "floor": alone,
+        "guessing": guessing,
+    }
+    gaps = [name for name in columns if name in clear.with_gaps()]
+    filled = f" ({', '.join(gaps)}: or fill what is missing or coded)" if gaps else ""
+    said = (
+        f"drop {', '.join(columns)} in the schema{filled}, or make their classes coarser: without them {alone:.2%} "
+        f"have a fingerprint of their own, and guessing finds {guessing:.1%}"
+    )
+    return Advice(said, figures, drops=tuple(columns))
+
+
+def _clear_of(case: Situation, floor: Risk) -> Clear | None:
+    table, card = case.coded.table, case.coded.mask.card(case.coded.table)
+    attacks = case.coded.attacks(case.intruders).values()
+    if case.plan.swap is not None or card.subsampled is not None or floor.floor.spared:
+        return None
+    if any(len(one.eligible_records(table)) < len(table) for one in attacks):
+        return None
+    schema, totals = table.schema, {total for total, _ in card.recomputed}
+    masked = {*card.masked, *totals}
+    kept = [column for column in schema.columns if not column.drop]
+    amounts = tuple(c.name for c in kept if c.name in masked and c.name not in totals and c.is_number)
+    known = [c.name for c in kept if c.name not in masked and c.may_be_known]
+    clear = Clear(table, amounts, tuple(c.name for c in kept if c.name in masked), tuple(known), floor)
+    return replace(clear, blocks=tuple(name for name in known if clear.codes(name).any()))
+
+
+def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
+    """Say why a release must be refused for its fingerprint floor; nothing where noise or swaps could still help."""
+    sure = _sure_floor(case, floor)
+    if sure is None:
+        return None
+    reasons, allowed = list[str](), list[float]()
+    limit = _tolerated(case)
+    if case.judge.hopeless(case.intruders, sure.rate):
+        reasons.append(
+            f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
+        )
+        allowed.append(limit)
+    fails = audit_limit(case.plan)
+    if sure.rate > fails:
+        reasons.append(f"{_found(sure)}; the audit fails from {fails:.2%} on")
+        allowed.append(fails)
+    if not reasons:
+        return None
+    return HighFloor(tuple(reasons), tuple(_advice(case, sure, min(allowed))))
+
+
+def _found(floor: Risk) -> str:
+    return (
+        f"{floor.rate:.1%} of {floor.targets:,} targets have a fingerprint of their own, which no noise hides from "
+        "whoever knows it"
+    )
+
+
+def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
+    """Return the floor that neither noise nor swaps change: of values that noise spares it is not sure.
+
+    A swap moves the columns that are compared, and what is missing or coded in them, within the blocks; what stays in
+    the row for sure are blocks and classes that nobody compares.
+    """
+    if floor.floor.spared:
+        return None
+    if case.plan.swap is None:
+        return floor
+    schema = case.coded.table.schema
+    stays = [
+        name
+        for name in floor.floor.values
+        if "block" in schema[name].roles or ("key" not in schema[name].roles and not schema[name].is_number)
+    ]
+    if not stays:
+        return None
+    first = next(iter(case.coded.attacks(case.intruders).values()))
+    return floor_of(case.coded.mask, case.coded.table, first, columns=stays)
+
+
+def _tolerated(case: Situation) -> float:
+    limit = getattr(case.judge.tolerance, "max_rate", None)
+    return 1.0 if limit is None else float(limit)
+
+
+def audit_limit(plan: ReleasePlan) -> float:
+    """Return the share of fingerprints of their own from which on the audit fails."""
+    from ..checks.catalogue import checks
+
+    own = plan.audit.limits.get(FLOOR_CHECK, {}).get("fail")
+    known = next(check.limits.fail for check in checks() if check.name == FLOOR_CHECK)
+    limit = known if own is None else own
+    return 1.0 if limit is None else float(limit)
+
+
+def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
+    """Say which columns bring the floor down, one alone, or one after the other until it is low enough.
+
+    Gaps and codes count too: a column whose pattern tells records apart goes with them.
+    """
+    columns, remaining = list[str](), floor.floor.unique
+    for one in floor.floor.steps.to_pylist():
+        if remaining / floor.targets <= allowed:
+            break
+        columns.append(one["column"])
+        remaining = one["remaining"]
+    columns = list(dict.fromkeys(columns))
+    advice = []
+    if columns and remaining / floor.targets <= allowed:
+        left = _floor_without(case, columns)
+        share = remaining / floor.targets if left is None else left
+        figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
+        change = (
+            f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
+        )
+        said = f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}"
+        advice.append(Advice(said, figures, drops=tuple(columns)))
+    alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+    advice += [
+        Advice(
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {floor.floor.unique:,} fingerprints remain",
+            {
+                "column": one["column"],
+                "remaining": one["remaining"],
+                "floor": one["remaining"] / floor.targets,
+            },
+        )
+        for one in alone[:MOST_COLUMNS]
+        if one["remaining"] < floor.floor.unique
+    ]
+    return advice
+
+
+def _floor_without(case: Situation, columns: list[str]) -> float | None:
+    """Count the floor again without some columns; nothing where no mask is left, or records are swapped."""
+    from .candidates import Candidate, without
+
+    if case.plan.swap is not None:
+        return None
+    fewer = without(Candidate((), case.plan.masks), tuple(columns))
+    try:
+        table = fewer.table(case.table)
+        mask = fewer.plan(case.plan).mask(table.schema)
+        first = next(iter(Coded.of(table, mask).attacks(case.intruders).values()))
+        return float(floor_of(mask, table, first).rate)
+    except MaskwellError:
+        return None
+
+
+def guessed(counts: Counts) -> float:
+    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n."""
+    alike = np.maximum(counts.records, 1)
+    return float((counts.targets / alike).sum()) / max(counts.total, 1)
+
+
+def high_guessing(case: Situation, *, is_refused: bool = False) -> HighFloor | None:
+    """Say why it must be refused where guessing among those alike finds more than is tolerated: noise does no better.
+
+    Alike are records of one block with the same values missing or coded. Only of intruders who stand by every link; and
+    where the excess is beyond what a draw of the noise can hide, or it is refused for another reason anyway.
+    """
+    limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
+    if case.judge.over != ALL or card.subsampled is not None:
+        return None
+    found = dict[str, tuple[float, int, str]]()
+    attacks = case.coded.attacks(case.intruders)
+    for name, plan in attacks.items():
+        if name in case.judge.held and _stands_by_all(plan):
+            counts = counts_of(plan, case.coded.table, card)
+            by_blocks, by_gaps = guessed(counts), _guessed_by_gaps(plan, case.coded.table, card)
+            rate, beside = max((by_blocks, ""), (by_gaps, BY_GAPS))
+            room = 0.0 if is_refused else SURE * (rate / max(counts.total, 1)) ** 0.5
+            if rate - room > limit:
+                found[name] = rate, counts.total, beside
+    if not found:
+        return None
+    worst = max(found, key=lambda name: found[name][0])
+    rate, total, beside = found[worst]
+    reason = (
+        f"{worst}: guessing within the blocks{beside} finds {rate:.1%} of {total:,} targets whatever the noise; "
+        f"tolerated is at most {100 * limit:.4g}%"
+    )
+    return HighFloor((reason,), tuple(_coarser(case, attacks[worst], card, limit)))
+
+
+def _guessed_by_gaps(plan: Any, table: Table, card: NoiseCard) -> float:
+    """Return the rate of guessing among the records of a block with the same values missing or coded."""
+    sure = {name for name, fate in fates(table.schema, card).items() if not fate.values and not fate.unsure}
+    with_gaps = [name for name in sure if name in table.closed and table.schema[name].may_be_known]
+    if not with_gaps or not hasattr(plan, "match_columns"):
+        return 0.0
+    masked = set(card.masked)
+    blocks = [n for n in plan.match_columns(table.schema) if n in table.schema and n not in masked]
+    blocks = [name for name in blocks if not table.schema[name].drop]
+    codes = block_codes(table, table, blocks)[0]
+    parts = [(codes, int(codes.max(initial=0)) + 1)]
+    parts += [(table.status(name).astype(np.int64), int(table.status(name).max()) + 1) for name in with_gaps]
+    alike = joint_codes(parts, len(table))
+    targets = alike[plan.eligible_records(table)]
+    return float((1.0 / np.bincount(alike)[targets]).sum()) / max(len(targets), 1)
+
+
+def _stands_by_all(plan: Any) -> bool:
+    """Whether an intruder claims a link for every target."""
+    return isinstance(plan, NearestRecord) or (isinstance(plan, BayesIntruder) and plan.threshold == 0)
+
+
+def _rate(plan: Any, table: Table, card: NoiseCard) -> float:
+    """Return the rate of guessing within blocks, among those with the same values missing or coded."""
+    return max(guessed(counts_of(plan, table, card)), _guessed_by_gaps(plan, table, card))
+
+
+def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
+    """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
+    table = case.coded.table
+    left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
+    dropped, rate = list[str](), 1.0
+    while left and rate > ROOM * limit:
+        rates = {
+            name: _rate(_with_blocks(plan, [one for one in left if one != name]), table, card)
+            for name in left
+        }
+        best = min(left, key=lambda name: rates[name])
+        dropped, rate = [*dropped, best], rates[best]
+        left.remove(best)
+    if rate > limit:
+        return []
+    columns = ", ".join(dropped)
+    change = (
+        f"drop {columns} in the schema, or make their classes coarser, so that more records share a block"
+    )
+    figures: dict[str, float | int | str | None] = {"columns": columns, "guessing": rate}
+    return [Advice(f"{change}: without them guessing finds {rate:.1%}", figures, drops=tuple(dropped))]
+
+
+def _with_blocks(plan: Any, columns: list[str]) -> Any:
+    return replace(plan, match_blocks=tuple(columns))

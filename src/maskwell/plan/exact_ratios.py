@@ -1,0 +1,244 @@
+"""Columns that others give exactly by a ratio, a product or a number for each class: rates, interactions, prices.
+
+Three relations, each counted over all records in which its members are open, and told where nearly all obey it:
+
+    y = c x1 / x2  or  y = c x1 x2             a batting average, an age times a dummy,
+    y = (c1 x1 + ... + ck xk) / x0 + c0        a slugging average, of counts over a count,
+    y = c(class) x  or  y = x + c(class)       a price in the money of another year.
+
+Ratios and products are screened by logarithms: log|y| - log|x1| -/+ log|x2| is a constant where the relation holds, so
+that medians over a few records refute nearly all pairs of columns at once. The ratio of a sum is a sum (see
+`near_identities.near_sum`) of the columns x / x0. Chosen before relations that only nearly hold: y81 log(dist) is also
+nearly linear in y81 and dist, and it is the exact one that says what to compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ..io.identities import decimal_unit
+from .near_identities import FINEST, HOPELESS, LEAST_SPREAD, Bools, Floats, NearIdentity, mode, near_sum
+
+Ints = npt.NDArray[np.int64]
+
+NEARLY_ALL = 0.99  # share of records that obey, of all and of those that tell something
+FEWEST = 30  # records that tell something: not the most frequent value of y, no 0
+SCREENED = (
+    64  # records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
+)
+NEAR = 0.02  # spread of logarithms in the screen: what rounding of y may come to
+MOST_TRIED = 12  # pairs that a screen leaves, those with the least spread first
+USUAL = 0.95  # share of values on a unit, to be it: one value with more decimals is a stray
+MOST_COUNTS = 30  # columns of a ratio of a sum
+REFUTING = 200  # records by which least squares on all of them is tried first
+RELATIVE = 1e-6  # single precision has six digits
+MOST_CLASSES, FEWEST_IN_CLASS = 30, 10  # of a column that gives a number for each class
+MEANT = 0.005  # a constant so near one of three digits was meant to be that
+
+
+def exact_ratio(
+    values: Floats, place: int, others: Sequence[int], names: Sequence[str]
+) -> NearIdentity | None:
+    """Return two others whose ratio or product, times a constant, gives a column in nearly all records."""
+    y = values[:, place]
+    tells = (y != mode(y)) & (y != 0)
+    able = [j for j in others if j != place]
+    if np.count_nonzero(tells) < FEWEST or len(able) < 2:
+        return None
+    for first, second, sign in _log_screen(values[tells], place, able):
+        found = _obeyed_ratio(values, tells, (place, first, second), sign)
+        if found is not None:
+            constant, share = found
+            times = "" if constant == 1 else f" (times {constant:g})"
+            said = f"{names[first]} {'times' if sign > 0 else 'over'} {names[second]}{times}"
+            return NearIdentity(place, (first, second), share, int(np.count_nonzero(tells)), said)
+    return None
+
+
+def _log_screen(values: Floats, place: int, able: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Give pairs of columns with -1 (ratio) or 1 (product) that some records do not refute, the best first."""
+    some = values[:: max(1, len(values) // SCREENED)][:SCREENED]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.abs(some[:, list(able)]))
+        left = np.log(np.abs(some[:, place]))[:, None] - logs
+    usable = np.isfinite(logs).mean(axis=0) > 0.5
+    logs, left = (np.where(np.isfinite(x), x, np.nan) for x in (logs, left))
+    found = list[tuple[float, int, int, int]]()
+    for i in np.flatnonzero(usable):
+        for sign in (-1, 1):
+            apart = left[:, [i]] - sign * logs
+            with np.errstate(invalid="ignore"):
+                spread = _median(np.abs(apart - _median(apart)))
+            near = np.flatnonzero(usable & (spread < NEAR))
+            found += [
+                (float(spread[k]), able[int(i)], able[int(k)], sign)
+                for k in near
+                if (k > i if sign > 0 else k != i)
+            ]
+    yield from ((first, second, sign) for _, first, second, sign in sorted(found)[:MOST_TRIED])
+
+
+def _median(x: Floats) -> Floats:
+    """Return medians of columns; what is not known counts as far out."""
+    return np.asarray(np.median(np.nan_to_num(x, nan=1e3), axis=0))
+
+
+def _obeyed_ratio(
+    values: Floats, tells: Bools, members: tuple[int, int, int], sign: int
+) -> tuple[float, float] | None:
+    """Return the constant of a ratio or product and the share of telling records that obey it, if nearly all do."""
+    y, first, second = (values[:, j] for j in members)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        given = first * second if sign > 0 else first / second
+        constant = _meant(float(np.nanmedian(y[tells] / given[tells])))
+    known = np.isfinite(given)
+    if not np.isfinite(constant) or constant == 0 or np.count_nonzero(known & tells) < FEWEST:
+        return None
+    allowed = usual_unit(y) / 2 * (1 + 1e-9) + RELATIVE * np.abs(constant * given)
+    obeys = np.abs(y - constant * given) <= allowed
+    spread = float(np.std(y[known & tells]))
+    if spread < LEAST_SPREAD * float(np.median(allowed[known])):
+        return None
+    share, of_all = float(np.mean((obeys & known)[tells])), float(np.mean(obeys[known]))
+    return (constant, share) if min(share, of_all) >= NEARLY_ALL else None
+
+
+def _meant(constant: float) -> float:
+    """Return a constant on three digits where it is near that."""
+    rounded = float(f"{constant:.3g}") if np.isfinite(constant) else constant
+    return rounded if abs(constant - rounded) <= MEANT * abs(rounded) else constant
+
+
+def usual_unit(x: Floats) -> float:
+    """Return the coarsest decimal unit that nearly all values are on; 0 where there is none."""
+    known = x[np.isfinite(x)]
+    for decimals in range(7):
+        steps = known * 10.0**decimals
+        on_unit = np.abs(steps - np.rint(steps)) <= 1e-6 * np.maximum(np.abs(steps), 1e-3)
+        if len(known) and np.mean(on_unit) >= USUAL:
+            return float(10.0**-decimals)
+    return 0.0
+
+
+# The ratio of a sum.
+
+
+def ratio_of_sum(
+    values: Floats, place: int, others: Sequence[int], names: Sequence[str]
+) -> NearIdentity | None:
+    """Return some others whose sum, with coefficients, over a count gives a column in nearly all records."""
+    able = sorted((j for j in others if j != place), key=lambda j: abs(j - place))[:MOST_COUNTS]
+    for below in (j for j in able if _is_count(values[:, j])):
+        rest = [j for j in able if j != below]
+        if len(rest) < 2:
+            return None
+        some = values[values[:, below] > 0]
+        ratios = np.column_stack([some[:, place], some[:, rest] / some[:, [below]]])
+        columns = list(range(1, len(rest) + 1))
+        if _is_refuted(ratios):
+            continue
+        words = [names[place], *(names[j] for j in rest)]
+        found = near_sum(ratios, 0, columns, words)
+        if found is not None and found.share >= NEARLY_ALL and len(found.parts) > 1:
+            parts = (*(rest[j - 1] for j in found.parts), below)
+            return NearIdentity(
+                place, parts, found.share, found.records, f"{found.said}, over {names[below]}"
+            )
+    return None
+
+
+def _is_refuted(ratios: Floats) -> bool:
+    """Whether all columns together do not come near the first in half of some records."""
+    some = ratios[:: max(1, len(ratios) // REFUTING)]
+    if len(some) < 2 * some.shape[1]:
+        return True
+    design = np.column_stack([some[:, 1:], np.ones(len(some))])
+    off = some[:, 0] - design @ np.linalg.lstsq(design, some[:, 0], rcond=None)[0]
+    return bool(np.median(np.abs(off)) > HOPELESS * np.std(some[:, 0]))
+
+
+def _is_count(x: Floats) -> bool:
+    """Whether a column can be what a rate is over: whole numbers, nearly all above 0, that vary."""
+    return bool(np.mean(x > 0) >= NEARLY_ALL and decimal_unit(x) == 1.0 and np.ptp(x) > 1)
+
+
+# A number for each class.
+
+
+def scaled_by_class(
+    values: Floats,
+    place: int,
+    others: Sequence[int],
+    classes: Mapping[int, Ints],
+    names: Sequence[str],
+) -> NearIdentity | None:
+    """Return an amount that gives a column once it is multiplied by, or moved by, a number for each class."""
+    y = values[:, place]
+    tells = (y != mode(y)) & (y != 0)
+    able = [j for j in others if j != place]
+    if np.count_nonzero(tells) < FEWEST or not able:
+        return None
+    some = slice(None, None, max(1, len(y) // SCREENED))
+    for at in sorted(classes, key=lambda j: int(classes[j].max(initial=0))):
+        codes = classes[at]
+        if not 1 <= int(codes.max(initial=0)) < min(MOST_CLASSES, len(codes) / FEWEST_IN_CLASS):
+            continue
+        for k, is_ratio in _class_screen(y[some], values[some][:, able], codes[some]):
+            share = _class_share(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
+            if share >= NEARLY_ALL:
+                said = f"{names[able[k]]} {'times' if is_ratio else 'and'} a number for each {names[at]}"
+                return NearIdentity(place, (able[k], at), share, int(np.count_nonzero(tells)), said)
+    return None
+
+
+def _class_screen(y: Floats, x: Floats, codes: Ints) -> list[tuple[int, bool]]:
+    """Return the columns that some records do not refute: inside classes their logarithms, or they, go with y's."""
+    found = list[tuple[int, bool]]()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pairs = ((np.log(np.abs(y)), np.log(np.abs(x)), True), (y, x, False))
+    for own, others, is_ratio in pairs:
+        left = own[:, None] - others
+        spread = _median(np.abs(_centred(left, codes)))
+        with np.errstate(invalid="ignore"):
+            allowed = NEAR * (1.0 if is_ratio else float(np.std(y)))
+        found += [(int(k), is_ratio) for k in np.flatnonzero(spread <= allowed)]
+    return found
+
+
+def _centred(x: Floats, codes: Ints) -> Floats:
+    """Take the mean of its class from each value; where that is not known, nothing is."""
+    member = np.eye(int(codes.max(initial=0)) + 1)[:, codes]
+    known = np.isfinite(x)
+    means = member @ np.where(known, x, 0.0) / np.maximum(member @ known, 1)
+    return np.where(known, x - means[codes], np.nan)
+
+
+def _class_share(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> float:
+    """Return the share of telling records whose y is x times (or plus) their class's number, which must differ."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        constant = y / x if is_ratio else y - x
+    numbers, differ = _class_medians(constant, codes)
+    given = numbers[codes] * x if is_ratio else numbers[codes] + x
+    unit = 0.5 * (usual_unit(y) + usual_unit(x) * (np.abs(numbers[codes]) if is_ratio else 1.0))
+    allowed = unit * (1 + 1e-9) + FINEST * np.maximum(np.abs(y), np.abs(given)) * 4
+    obeys = np.abs(y - given) <= allowed
+    typical = float(np.median(allowed[tells]))
+    if differ <= 4 * typical / max(float(np.median(np.abs(x[tells]))), 1e-300) ** is_ratio:
+        return 0.0
+    if float(np.std(y[tells])) < LEAST_SPREAD * typical:
+        return 0.0
+    return float(min(np.mean(obeys[tells]), np.mean(obeys)))
+
+
+def _class_medians(x: Floats, codes: Ints) -> tuple[Floats, float]:
+    """Return the median of each class, and by how much the classes' differ."""
+    order = np.lexsort((x, codes))
+    known = order[np.isfinite(x[order])]
+    starts = np.searchsorted(codes[known], np.arange(int(codes.max(initial=0)) + 2))
+    middle = np.where(np.diff(starts) > 0, (starts[:-1] + starts[1:] - 1) // 2, -1)
+    found = np.where(middle >= 0, x[known][np.maximum(middle, 0)] if len(known) else np.nan, np.nan)
+    is_there = np.isfinite(found)
+    return found, float(np.ptp(found[is_there])) if is_there.any() else 0.0

@@ -1,0 +1,43 @@
+"""What a plan gives up is counted, and noise that drowns what leaves is said."""
+
+from __future__ import annotations
+
+import pytest
+
+import maskwell as mw
+from maskwell.pipeline.candidates import Candidate, leaner, without
+from maskwell.pipeline.information_loss import drowned, drowned_words, loss, noise_ratios
+from maskwell.pipeline.releasing import _situation
+from maskwell.pipeline.stages import Stages
+
+from .homes import KEY, folder, homes, plan_in
+
+__all__ = ["folder"]
+
+
+def test_noise_is_counted_in_sds_of_the_column() -> None:
+    table = homes()
+    sd = float(table.floats("X").std())
+    masks = (mw.CorrelatedNoise(("X",), sd_ratio=1.5), mw.IndependentNoise(("Y",), variance_ratio=0.25))
+    assert noise_ratios(masks, table) == {"X": 1.5, "Y": 0.5}
+    assert noise_ratios((mw.CorrelatedNoise(("X",), r0=0.5),), table) == {"X": pytest.approx(1.0)}
+    absolute = mw.IndependentNoise(("X",), variance=4 * sd**2)
+    assert noise_ratios((mw.Chain((absolute,)),), table)["X"] == pytest.approx(2.0)
+
+
+def test_loss_adds_columns_and_shares_of_noise() -> None:
+    assert loss({"X": 1.0, "Y": 2.0}, dropped=1) == pytest.approx(1 + 0.5 + 0.8)
+    assert drowned({"X": 1.0, "Y": 2.0}) == ("Y",)
+    assert drowned_words({"X": 0.4}) == ""
+    assert "more noise than signal in Y (2 sds of their own)" in drowned_words({"X": 0.5, "Y": 2.0})
+
+
+def test_leaner_changes_leave_out_more_and_name_each_column_once(folder) -> None:
+    case, _ = _situation(plan_in(folder), KEY, Stages())
+    first = without(Candidate((), case.plan.masks), ("KIND",))
+    found = leaner(case, first)
+    assert found
+    for one in found:
+        assert set(one.dropped) > {"KIND"}
+        assert one.said[0] == f"leave out {', '.join(one.dropped)}"
+        assert len(one.said) == 1
