@@ -352,8 +352,8 @@ def fingerprints(case: Situation, found: Met, floor: Risk) -> list[Advice]:
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     return [
         Advice(
-            f"{remedy(one['column'], one['part'])}{_or_group(case, one['column'])}: {one['remaining']:,} of "
-            f"{floor.floor.unique:,} fingerprints remain",
+            f"{remedy(one['column'], one['part'])}{_or_group(case, one['column'])}: {one['remaining']:,.0f} of "
+            f"{floor.floor.unique:,.0f} fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],

@@ -272,9 +272,16 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
 
 def _found(floor: Risk) -> str:
     return (
-        f"{floor.rate:.1%} of {floor.targets:,} targets have a fingerprint of their own, which no noise hides from "
-        "whoever knows it"
+        f"{floor.rate:.1%} of {floor.targets:,} targets{_whose(floor.released_share, floor.among_released)} have a "
+        "fingerprint of their own, which no noise hides from whoever knows it"
     )
+
+
+def _whose(share: float | None, is_known: bool) -> str:
+    """Say of whom a rate is where a share of the records is released."""
+    if share is None:
+        return ""
+    return f" in the release (a share of {share:.4g} is expected there)" if is_known else ", released or not,"
 
 
 def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
@@ -320,15 +327,15 @@ def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
     """
     columns, remaining = list[str](), floor.floor.unique
     for one in floor.floor.steps.to_pylist():
-        if remaining / floor.targets <= allowed:
+        if remaining / floor.floor.targets <= allowed:
             break
         columns.append(one["column"])
         remaining = one["remaining"]
     columns = list(dict.fromkeys(columns))
     advice = []
-    if columns and remaining / floor.targets <= allowed:
+    if columns and remaining / floor.floor.targets <= allowed:
         left = _floor_without(case, columns)
-        share = remaining / floor.targets if left is None else left
+        share = remaining / floor.floor.targets if left is None else left
         figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
@@ -338,11 +345,12 @@ def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
         Advice(
-            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {floor.floor.unique:,} fingerprints remain",
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,.0f} of {floor.floor.unique:,.0f} "
+            "fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],
-                "floor": one["remaining"] / floor.targets,
+                "floor": one["remaining"] / floor.floor.targets,
             },
         )
         for one in alone[:MOST_COLUMNS]
@@ -367,29 +375,39 @@ def _floor_without(case: Situation, columns: list[str]) -> float | None:
         return None
 
 
-def guessed(counts: Counts) -> float:
-    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n."""
+def guessed(counts: Counts, share: float | None = None, *, is_known: bool = True) -> float:
+    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n.
+
+    Where each record is released with a chance f, a target who was stands among 1 + Binomial(n - 1, f) of its block:
+    the mean of the inverse is (1 - (1 - f)^n) / (f n). Who does not know whose records were finds f times as many.
+    """
     alike = np.maximum(counts.records, 1)
-    return float((counts.targets / alike).sum()) / max(counts.total, 1)
+    chance = 1 / alike if share is None else (1 - (1 - share) ** alike) / (share * alike)
+    rate = float((counts.targets * chance).sum()) / max(counts.total, 1)
+    return rate if share is None or is_known else share * rate
 
 
 def high_guessing(case: Situation) -> HighFloor | None:
     """Say why it must be refused where guessing within blocks finds more than is tolerated: noise can do no better.
 
-    Only of intruders who stand by every link, and where the excess is beyond what a draw of the noise can hide.
+    Only of intruders who stand by every link, and where the excess is beyond what a draw of the noise (and of the
+    sample, where one is released) can hide.
     """
     limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
-    if case.judge.over != ALL or card.subsampled is not None:
+    if case.judge.over != ALL:
         return None
+    share = card.subsampled
     for name, plan in case.coded.attacks(case.intruders).items():
         if name not in case.judge.held or not _stands_by_all(plan):
             continue
         counts = counts_of(plan, case.coded.table, card)
-        rate = guessed(counts)
-        if rate - SURE * (rate / max(counts.total, 1)) ** 0.5 > limit:
+        is_known = plan.response_knowledge
+        rate = guessed(counts, share, is_known=is_known)
+        total = max(round(counts.total * (share or 1.0)) if is_known else counts.total, 1)
+        if rate - SURE * (rate / total) ** 0.5 > limit:
             reason = (
-                f"{name}: guessing within the blocks finds {rate:.1%} of {counts.total:,} targets whatever the noise; "
-                f"tolerated is at most {100 * limit:.4g}%"
+                f"{name}: guessing within the blocks finds {rate:.1%} of {total:,} targets{_whose(share, is_known)} "
+                f"whatever the noise; tolerated is at most {100 * limit:.4g}%"
             )
             return HighFloor((reason,), tuple(_coarser(case, plan, card, limit)))
     return None
@@ -402,13 +420,14 @@ def _stands_by_all(plan: Any) -> bool:
 
 def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
     """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
-    table = case.coded.table
+    table, share = case.coded.table, card.subsampled
     left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
     dropped, rate = list[str](), 1.0
     while left and rate > ROOM * limit:
+        fewer = {name: _with_blocks(plan, [one for one in left if one != name]) for name in left}
         rates = {
-            name: guessed(counts_of(_with_blocks(plan, [one for one in left if one != name]), table, card))
-            for name in left
+            name: guessed(counts_of(one, table, card), share, is_known=plan.response_knowledge)
+            for name, one in fewer.items()
         }
         best = min(left, key=lambda name: rates[name])
         dropped, rate = [*dropped, best], rates[best]
