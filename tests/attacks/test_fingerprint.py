@@ -313,8 +313,9 @@ def test_who_is_alone_in_a_sample_is_found_by_who_knows_that_he_is_in_it(people)
         unique = alone(cells(people.take(np.sort(sampled.order)), VALUES, AMOUNTS))
         assert risk.correct == risk.claims == len(unique) == risk.floor.unique
         assert risk.targets == len(sampled.order)
-        rates.append(risk.rate)
-    assert abs(np.mean(rates) - expected.rate) <= 4 * np.std(rates, ddof=1) / np.sqrt(len(rates))
+        rates.append((risk.rate, risk.baseline))
+    errors = np.std(rates, axis=0, ddof=1) / np.sqrt(len(rates))
+    assert np.all(np.abs(np.mean(rates, axis=0) - (expected.rate, expected.baseline)) <= 4 * errors)
     assert expected.rate > floor_of(NOISE, people, columns=columns).rate
 
 

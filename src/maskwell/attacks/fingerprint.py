@@ -219,7 +219,8 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     intruder does not know who they are.
     """
     is_known = risk.attack.response_knowledge
-    found = sampled_floor(risk.floor, guess.figures["prints"], Sampling(share, is_known))
+    sampling = Sampling(share, is_known)
+    found = sampled_floor(risk.floor, guess.figures["prints"], sampling)
     whom = "among the targets in the release" if is_known else "among all targets"
     said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"
     targets = max(round(found.targets), 1)
@@ -227,6 +228,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
         risk,
         targets=targets,
         expected_correct=targets * found.rate,
+        baseline=float(sampling.guessing(guess.candidates).mean()),
         floor=found,
         released_share=share,
         among_released=is_known,

@@ -12,6 +12,10 @@ as none of the t - 1 others was. With k targets of such a fingerprint f k of the
 and unique / targets is the share of those who left, which a tolerance is held against (`response_knowledge`). Who does
 not know who was released takes a fingerprint for his target's only where k = 1: the sum is over these, and all targets
 of the file count.
+Guessing within a block of n records of the file finds a target who was released among 1 + Binomial(n - 1, f), with
+
+    E 1 / (1 + Binomial(n - 1, f)) = (1 - (1 - f)^n) / (f n).
+
 Chosen for `floor_of` where a mask subsamples. Every figure of the floor is counted so, those of its remedies too: a
 column that keeps few alone in the file may keep many alone in a sample of it.
 """
@@ -20,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +48,11 @@ class Sampling:
         """Return how many targets are expected to be released and alone, by the counts of each fingerprint."""
         able = targets if self.is_known else targets == 1
         return float(self.share * (able * (1 - self.share) ** (records - 1)).sum())
+
+    def guessing(self, block: npt.NDArray[Any]) -> Floats:
+        """Return with which chance a target is guessed right in a block of so many records of the file."""
+        chance = (1 - (1 - self.share) ** block) / (self.share * block)
+        return np.asarray(chance if self.is_known else self.share * chance, np.float64)
 
     def targets(self, count: int) -> float:
         """Return how many targets the rate is of: those expected in the release, or all."""

@@ -21,6 +21,7 @@ from ..attacks.fingerprint import floor_of
 from ..attacks.floor import HIDDEN, remedy
 from ..attacks.latent import EM
 from ..attacks.running import attack_by
+from ..attacks.sampled_floor import Sampling
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import ALL
 from ..calibration.trials import Resolved
@@ -375,16 +376,14 @@ def _floor_without(case: Situation, columns: list[str]) -> float | None:
         return None
 
 
-def guessed(counts: Counts, share: float | None = None, *, is_known: bool = True) -> float:
+def guessed(counts: Counts, sampling: Sampling | None = None) -> float:
     """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n.
 
-    Where each record is released with a chance f, a target who was stands among 1 + Binomial(n - 1, f) of its block:
-    the mean of the inverse is (1 - (1 - f)^n) / (f n). Who does not know whose records were finds f times as many.
+    Where a sample is released it is expected among the targets in it, unless nobody knows who they are.
     """
     alike = np.maximum(counts.records, 1)
-    chance = 1 / alike if share is None else (1 - (1 - share) ** alike) / (share * alike)
-    rate = float((counts.targets * chance).sum()) / max(counts.total, 1)
-    return rate if share is None or is_known else share * rate
+    chance = 1 / alike if sampling is None else sampling.guessing(alike)
+    return float((counts.targets * chance).sum()) / max(counts.total, 1)
 
 
 def high_guessing(case: Situation) -> HighFloor | None:
@@ -396,21 +395,26 @@ def high_guessing(case: Situation) -> HighFloor | None:
     limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
     if case.judge.over != ALL:
         return None
-    share = card.subsampled
     for name, plan in case.coded.attacks(case.intruders).items():
         if name not in case.judge.held or not _stands_by_all(plan):
             continue
         counts = counts_of(plan, case.coded.table, card)
-        is_known = plan.response_knowledge
-        rate = guessed(counts, share, is_known=is_known)
-        total = max(round(counts.total * (share or 1.0)) if is_known else counts.total, 1)
+        sampling = _sampling(plan, card)
+        rate = guessed(counts, sampling)
+        total = max(counts.total if sampling is None else round(sampling.targets(counts.total)), 1)
+        whose = "" if sampling is None else _whose(sampling.share, sampling.is_known)
         if rate - SURE * (rate / total) ** 0.5 > limit:
             reason = (
-                f"{name}: guessing within the blocks finds {rate:.1%} of {total:,} targets{_whose(share, is_known)} "
+                f"{name}: guessing within the blocks finds {rate:.1%} of {total:,} targets{whose} "
                 f"whatever the noise; tolerated is at most {100 * limit:.4g}%"
             )
             return HighFloor((reason,), tuple(_coarser(case, plan, card, limit)))
     return None
+
+
+def _sampling(plan: Any, card: NoiseCard) -> Sampling | None:
+    """Return how a sample is released, as an intruder knows it; nothing where all records are."""
+    return None if card.subsampled is None else Sampling(card.subsampled, plan.response_knowledge)
 
 
 def _stands_by_all(plan: Any) -> bool:
@@ -420,15 +424,12 @@ def _stands_by_all(plan: Any) -> bool:
 
 def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
     """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough."""
-    table, share = case.coded.table, card.subsampled
+    table, sampling = case.coded.table, _sampling(plan, card)
     left = [name for name in plan.match_columns(table.schema) if not table.schema[name].drop]
     dropped, rate = list[str](), 1.0
     while left and rate > ROOM * limit:
         fewer = {name: _with_blocks(plan, [one for one in left if one != name]) for name in left}
-        rates = {
-            name: guessed(counts_of(one, table, card), share, is_known=plan.response_knowledge)
-            for name, one in fewer.items()
-        }
+        rates = {name: guessed(counts_of(one, table, card), sampling) for name, one in fewer.items()}
         best = min(left, key=lambda name: rates[name])
         dropped, rate = [*dropped, best], rates[best]
         left.remove(best)
