@@ -237,7 +237,7 @@ def _louder(
         if factor is None or factor > most or not purse.has_rehearsal:
             return
         factor = factor if factor == 1.0 else factor * SPARE
-        own = candidate.at(factor)
+        own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         rehearsal = rehearsed(situation, tell=step)
         purse.spend(len(rehearsal.draws))
@@ -270,7 +270,7 @@ def screen(
     quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
 
     def is_enough(factor: float) -> bool:
-        own = candidate.at(factor)
+        own = candidate.at(factor, case.table)
         situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
         for number in range(SEARCH_DRAWS):
             purse.spend(SCREEN)
