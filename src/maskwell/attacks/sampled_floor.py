@@ -54,9 +54,9 @@ class Sampling:
         chance = (1 - (1 - self.share) ** block) / (self.share * block)
         return np.asarray(chance if self.is_known else self.share * chance, np.float64)
 
-    def targets(self, count: int) -> float:
+    def targets(self, count: float) -> float:
         """Return how many targets the rate is of: those expected in the release, or all."""
-        return self.share * count if self.is_known else float(count)
+        return self.share * count if self.is_known else count
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class _Crowd:
         return _Crowd(
             [words[first] for words in self.traits],
             sums,
-            np.bincount(place, self.targets),
-            np.bincount(place, self.records),
+            np.asarray(np.bincount(place, self.targets), np.float64),
+            np.asarray(np.bincount(place, self.records), np.float64),
         )
 
     def alone(self, whole: Words, sampling: Sampling) -> float:
