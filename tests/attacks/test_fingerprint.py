@@ -13,6 +13,7 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import floor_of
 from maskwell.attacks.contract import Known
+from maskwell.attacks.floor import HIDDEN
 from maskwell.attacks.running import attack_by
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
@@ -312,8 +313,9 @@ def test_who_is_alone_in_a_sample_is_found_by_who_knows_that_he_is_in_it(people)
         unique = alone(cells(people.take(np.sort(sampled.order)), VALUES, AMOUNTS))
         assert risk.correct == risk.claims == len(unique) == risk.floor.unique
         assert risk.targets == len(sampled.order)
-        rates.append(risk.rate)
-    assert abs(np.mean(rates) - expected.rate) <= 4 * np.std(rates, ddof=1) / np.sqrt(len(rates))
+        rates.append((risk.rate, risk.baseline))
+    errors = np.std(rates, axis=0, ddof=1) / np.sqrt(len(rates))
+    assert np.all(np.abs(np.mean(rates, axis=0) - (expected.rate, expected.baseline)) <= 4 * errors)
     assert expected.rate > floor_of(NOISE, people, columns=columns).rate
 
 
@@ -344,6 +346,34 @@ def test_a_few_targets_may_be_alone_in_a_sample_by_chance():
     assert floor_of(mask, table, replace(plan, response_knowledge=True)).rate == pytest.approx(0.7**2)
     found = [mw.attack(plan, masked(mask, table, seed)).rate for seed in range(120)]
     assert abs(np.mean(found) - expected) <= 4 * np.sqrt(expected * (1 - expected) / len(found))
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_every_figure_of_a_sampled_floor_is_of_those_who_are_expected_in_it(people, is_known):
+    """Unique, targets, what each remedy leaves: by counting the records of each combination of values."""
+    share, columns = 0.2, VALUES
+    plan = mw.Fingerprint(columns=columns, response_knowledge=is_known)
+    risk = floor_of(mw.Chain([NOISE, mw.Subsample(share)]), people, plan, columns=columns)
+    found = risk.floor
+
+    def expected(names, patterns=()):
+        counts = np.asarray(list(Counter(cells(people, names, patterns)).values()), float)
+        return share * float(((counts if is_known else counts == 1) * (1 - share) ** (counts - 1)).sum())
+
+    whom = share * len(people) if is_known else len(people)
+    assert found.targets == pytest.approx(whom)
+    assert risk.targets == round(whom)
+    assert found.unique == pytest.approx(expected(columns))
+    assert risk.rate == found.rate == pytest.approx(expected(columns) / whom)
+    for one in found.without.to_pylist():
+        shown = (one["column"],) if one["part"] == HIDDEN else ()
+        others = [name for name in columns if name != one["column"]]
+        assert one["remaining"] == pytest.approx(expected(others, shown))
+    left = list(columns)
+    for one in found.steps.to_pylist():
+        left.remove(one["column"])
+        assert one["remaining"] == pytest.approx(expected(left))
+    assert "as expected where 0.2 are released" in repr(found)
 
 
 def test_exchanged_columns_count_and_the_marks_say_who_is_safe(people, masking):

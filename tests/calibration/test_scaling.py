@@ -92,9 +92,25 @@ def test_windows_and_chances_end_where_they_are_full(people):
     assert scaled(pram, most).stay == pytest.approx(1 / 3)  # EDU has three categories: any is as likely
     table = Pram(("SEX",), matrix=((0.9, 0.1), (0.25, 0.75)))
     assert scaled(table, 2).matrix == pytest.approx(np.array([[0.8, 0.2], [0.5, 0.5]]))
-    assert largest_factor(table, people) == pytest.approx(4)
+    assert largest_factor(table, people) == pytest.approx(1 / 0.35, rel=1e-4)  # there both rows are the same
     assert largest_factor(CorrelatedNoise(("AGE",), sd_ratio=1), people) == inf
-    assert largest_factor(Chain([RankSwap(("AGE",), 0.2), pram]), people) == pytest.approx(most)
+    assert most == pytest.approx(10 / 3)
+    assert largest_factor(Chain([RankSwap(("AGE",), 0.2), pram]), people) == pytest.approx(5)
+
+
+def test_changes_stop_where_they_hide_most_while_noise_grows(people):
+    """A category that is certain to be changed tells as much as one that is not changed."""
+    noise, pram = CorrelatedNoise(("AGE",), sd_ratio=1), Pram(("EDU",), stay=0.8)
+    table = Pram(("SEX",), matrix=((0.9, 0.1), (0.25, 0.75)))
+    grown = scaled(Chain([noise, pram, table]), 50, people)
+    assert grown.masks[0].sd_ratio == 50
+    assert grown.masks[1].stay == pytest.approx(1 / 3)
+    rows = np.asarray(grown.masks[2].matrix)
+    assert rows[0] == pytest.approx(rows[1], abs=1e-4)
+    assert scaled(Chain([noise, pram]), 2, people).masks[1].stay == pytest.approx(0.6)
+    even = Pram(("EDU",), matrix=((0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)))
+    assert largest_factor(even, people) == pytest.approx(10 / 3, rel=1e-4)  # as with stay = 0.8
+    assert largest_factor(Pram(("SEX",), matrix=((0.0, 1.0), (0.5, 0.5))), people) == 1.0
 
 
 def test_a_chain_scales_the_stages_that_can():

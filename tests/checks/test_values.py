@@ -211,6 +211,27 @@ def test_a_value_that_a_group_shares_is_averaged():
     assert found.figures["grade"] == 1
 
 
+@pytest.mark.parametrize("groups", [2, 3, 4])
+def test_a_value_that_few_large_groups_share_is_averaged(groups):
+    """A tax of two to four regions: the mean over a region has it."""
+    found = made("averaging", apply(NOISE, pupils(groups, 500), key=KEY))
+    assert found.verdict == "fail"
+    assert found.where == "budget by school"
+    assert found.figure == pytest.approx(1 / np.sqrt(500))
+    assert made("averaging", apply(NOISE, pupils(groups, 500, own=0.3), key=KEY)).figure == 1
+
+
+def test_few_groups_without_a_rare_value_are_an_accident():
+    """One in a hundred has another value: two groups of thirty without any are nothing to wonder at."""
+    rng = np.random.default_rng(6)
+    groups, code = np.repeat([0, 1], 30), np.zeros(60)
+    data = {"part": np.r_[groups, 2 + np.arange(600)], "code": np.r_[code, rng.random(600) < 0.01].round()}
+    columns = (Column("part", "integer"), Column("code", "continuous", frozenset({"key"}), unit=0.01))
+    truth = Table.from_frame(pa.table(data), Schema(columns))
+    masking = apply(IndependentNoise("code", variance=1.0), truth, key=KEY)
+    assert averages(Evidence(masking)).figure == 1
+
+
 def test_what_varies_inside_groups_is_not():
     assert made("averaging", apply(NOISE, pupils(own=0.3), key=KEY)).figure == 1
 

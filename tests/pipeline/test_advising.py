@@ -44,7 +44,7 @@ def test_what_is_advised_is_read_back_as_it_is_typed(folder: Path) -> None:
     assert read.targets.match_blocks == ("REGION",)
     assert (read.tolerance, read.output) == (plan.tolerance, plan.output)
     assert Candidate((), MASKS).plan(plan).masks == MASKS
-    louder = candidate.at(1.7)
+    louder = candidate.at(1.7, homes())
     assert louder.plan(plan).masks == louder.masks
     assert louder.masks[0].variance_ratio == 0.356  # 0.123 x 1.7², rounded up to three digits
     assert tomllib.loads(candidate.schema_text()) == {"columns": {"KIND": {"drop": True}}}

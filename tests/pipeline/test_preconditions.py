@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -96,6 +97,23 @@ def test_guessing_above_the_tolerance_is_refused_at_once(folder: Path) -> None:
     assert best.without == ("calibrate",)
     case, _ = _situation(plan_in(folder, tolerance={"max_rate": 0.08}), KEY, Stages())
     assert high_guessing(case) is None  # a lucky draw of the noise may lie within
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_guessing_in_a_sample_is_counted_among_those_who_left(folder: Path, is_known: bool) -> None:
+    """Ten alike in the file are about five in a half of it: 20% of those who left are guessed, 10% of all."""
+    areas = tuple(f"a{i:02d}" for i in range(40))
+    area = Column("AREA", "category", frozenset({"block"}), categories=areas)
+    with_columns(folder, {area: [areas[i % 40] for i in range(400)]}, without=("REGION", "KIND"))
+    said = {} if is_known else {"targets": {"presence_not_known": "nobody is told who was drawn"}}
+    half = {"mask": "Subsample", "fraction": 0.5}
+    case, _ = _situation(plan_in(folder, NOISE, half, tolerance={"max_rate": 0.03}, **said), KEY, Stages())
+    (high,) = high_guessing(case).reasons
+    chance = (1 - 0.5**10) / (0.5 * 10)  # the mean of 1 / (1 + Binomial(9, 1/2))
+    drawn = np.random.default_rng(1).binomial(9, 0.5, 10**6)
+    assert np.mean(1 / (1 + drawn)) == pytest.approx(chance, abs=0.001)
+    whom = "200 targets in the release" if is_known else "400 targets, released or not"
+    assert f"guessing within the blocks finds {chance if is_known else chance / 2:.1%} of {whom}" in high
 
 
 def test_groups_that_clear_columns_put_together_are_refused_at_once(folder: Path) -> None:

@@ -24,6 +24,7 @@ from .floor import Prints, floor
 from .ranking import Blocks
 from .risk import Risk
 from .running import attack_by
+from .sampled_floor import Sampling, sampled_floor
 from .search import Search, check_fields, frozen_names, joint_codes
 from .spared import MOST_STRAYS, on_spared, on_unchanged
 from .surviving import (
@@ -195,8 +196,9 @@ def floor_of(
     """Return what `Fingerprint` would find in a release by this mask, before any noise is drawn.
 
     The targets are those of the attack `targets_of` (all records without one, and where it draws a sample of them). He
-    knows every unmasked column, or `columns`. Where the mask releases a sample of the records, the correct links are
-    those expected over samples; all other figures are about the whole file. Where values that the noise spares count,
+    knows every unmasked column, or `columns`. Where the mask releases a sample of the records, targets, correct links
+    and the floor's figures are those expected over samples, of the targets in the release; all else is about the whole
+    file. Where values that the noise spares count,
     the noise of this mask is drawn 5 times by keys of its own: the correct links are their mean, all else is about the
     first draw. Of these alone another scale may leave more or fewer.
     """
@@ -213,17 +215,21 @@ def floor_of(
 def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     """Return the floor of a release that has each record with a chance f, expected over the samples.
 
-    A target who was released is alone there with (1 - f)^(t - 1), t the records of the file that are like him. Who
-    knows that he was finds him then; who does not know needs t = 1 to be sure, and the target may not be there.
+    Of whom: of the targets in the release, whose number is an expected one too (see `sampled_floor`), unless the
+    intruder does not know who they are.
     """
     is_known = risk.attack.response_knowledge
-    alone = (1 - share) ** (guess.ties - 1.0)
-    found = float(alone.sum() if is_known else share * alone[guess.columns["own_alike"] == 1].sum())
-    whom = "among the released targets" if is_known else "among all targets"
+    sampling = Sampling(share, is_known)
+    found = sampled_floor(risk.floor, guess.figures["prints"], sampling)
+    whom = "among the targets in the release" if is_known else "among all targets"
     said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"
+    targets = max(round(found.targets), 1)
     return replace(
         risk,
-        expected_correct=found,
+        targets=targets,
+        expected_correct=targets * found.rate,
+        baseline=float(sampling.guessing(guess.candidates).mean()),
+        floor=found,
         released_share=share,
         among_released=is_known,
         notes=(said, *risk.notes),

@@ -22,6 +22,7 @@ HIDDEN = "values, pattern left"
 SEED = 20240611  # of the numbers that stand for values: any would do
 
 Words = npt.NDArray[np.uint64]
+Removed = tuple[str, str, float]  # a column, the part of it that no longer shows, and how many are then alone
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class Floor:
     by noise while missing and coded cells still show ("values, pattern left"), or those imputed or recoded ("pattern").
     Coarser classes of a column remove at most as many as leaving it out. `steps` takes columns away one after the
     other, always the one that leaves fewest, until none remains.
+    With a `released_share` a mask releases so many of the records: `unique`, `targets` and what remains are then
+    expected numbers of those in the release (see `sampled_floor`), while `blocks` are of the whole file.
     """
 
-    unique: int
-    targets: int
+    unique: float
+    targets: float
     values: tuple[str, ...]
     patterns: tuple[str, ...]
     spared: tuple[str, ...]
@@ -47,6 +50,7 @@ class Floor:
     blocks: pa.Table = field(repr=False, compare=False)
     without: pa.Table = field(repr=False, compare=False)
     steps: pa.Table = field(repr=False, compare=False)
+    released_share: float | None = None
 
     @property
     def rate(self) -> float:
@@ -58,6 +62,7 @@ class Floor:
         return {
             "unique": self.unique,
             "rate": self.rate,
+            **({} if self.released_share is None else {"released_share": self.released_share}),
             "values": list(self.values),
             "patterns": list(self.patterns),
             "spared": list(self.spared),
@@ -71,12 +76,18 @@ class Floor:
 
     def lines(self) -> list[str]:
         """Return what fits on one screen; the values of blocks are in `blocks` alone."""
+        expected = (
+            ""
+            if self.released_share is None
+            else f", as expected where {self.released_share:.4g} are released"
+        )
+        whom = f"{self.targets:,.0f} targets{expected}"
         said = [
-            f"no noise protects {self.unique:,} of {self.targets:,} targets ({self.rate:.1%}): {self._by()}"
+            f"no noise protects {self.unique:,.0f} of {whom} ({self.rate:.1%}): {self._by()}"
             if self.unique
-            else f"none of {self.targets:,} targets is {self._by()}: noise can protect them all"
+            else f"none of {whom} is {self._by()}: noise can protect them all"
             if self.values or self.patterns or self.spared
-            else f"{self._by()}: noise can protect all {self.targets:,} targets"
+            else f"{self._by()}: noise can protect all {whom}"
         ]
         if self.unique:
             where = f"they are in {self.block_count:,} blocks of {', '.join(self.block_columns)} (see blocks)"
@@ -100,18 +111,18 @@ class Floor:
     def _remedies(self) -> list[str]:
         helping = [one for one in self.without.to_pylist() if one["remaining"] < self.unique]
         return [
-            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {self.unique:,} remain"
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,.0f} of {self.unique:,.0f} remain"
             for one in helping[:REMEDIES_SHOWN]
         ]
 
     def _sequence(self) -> list[str]:
         steps = self.steps.to_pylist()
-        if not steps or steps[-1]["remaining"]:
+        if not steps or round(steps[-1]["remaining"]):
             return ["nothing removes them: there is nobody else to be taken for"]
         if len(steps) == 1:
             return []
         shown = [
-            f"{remedy(one['column'], one['part'])} ({one['remaining']:,} remain)"
+            f"{remedy(one['column'], one['part'])} ({one['remaining']:,.0f} remain)"
             for one in steps[:STEPS_SHOWN]
         ]
         more = ", and so on (see steps)" if len(steps) > len(shown) else ""
@@ -194,12 +205,12 @@ class _Crowd:
         pairs, others = prints.pairs[0], _others(prints)
         rng = np.random.default_rng(SEED)
         codes = [_taken((trait.known, trait.released), pairs, others) for trait in traits]
-        numbers = [_numbers(rng, some, trait.count) for some, trait in zip(codes, traits, strict=True)]
+        numbers = [random_words(rng, some, trait.count) for some, trait in zip(codes, traits, strict=True)]
         identifies = [bool(np.bincount(some).max(initial=0) <= 1) for some in codes]
         hidden = [
             None
             if trait.pattern is None
-            else _numbers(rng, _taken(trait.pattern, pairs, others), trait.count)
+            else random_words(rng, _taken(trait.pattern, pairs, others), trait.count)
             for trait in traits
         ]
         size = len(pairs) + len(others)
@@ -245,7 +256,7 @@ def _taken(codes: tuple[Codes, Codes], pairs: Ints, others: Ints) -> Codes:
     return np.concatenate([codes[0][pairs], codes[0][ours], codes[1][theirs]])
 
 
-def _numbers(rng: np.random.Generator, codes: Codes, count: int) -> Words:
+def random_words(rng: np.random.Generator, codes: Codes, count: int) -> Words:
     """Return a random number for each code."""
     drawn = rng.integers(0, 2**64 - 1, size=count, dtype=np.uint64, endpoint=True)
     return np.asarray(drawn[codes])
@@ -255,7 +266,7 @@ def _removals(prints: Prints, traits: list[Trait]) -> tuple[Any, Any]:
     """Return how many pairs remain without each trait alone, and without one after the other."""
     crowd, hidden = _Crowd.of(prints, traits)
     remaining, left = len(prints.pairs[0]), list(traits)
-    alone, steps = list[tuple[str, str, int]](), list[tuple[str, str, int]]()
+    alone, steps = list[Removed](), list[Removed]()
     while remaining and left:
         counts = [crowd.without(place) for place in range(len(left))]
         if not steps:
@@ -266,10 +277,10 @@ def _removals(prints: Prints, traits: list[Trait]) -> tuple[Any, Any]:
         remaining = counts[best]
         steps.append((left[best].column, left[best].what, remaining))
         del left[best]
-    return _table(sorted(alone, key=lambda one: one[2])), _table(steps)
+    return removals_table(sorted(alone, key=lambda one: one[2])), removals_table(steps)
 
 
-def _hidden(crowd: _Crowd, traits: list[Trait], hidden: list[Words | None]) -> list[tuple[str, str, int]]:
+def _hidden(crowd: _Crowd, traits: list[Trait], hidden: list[Words | None]) -> list[Removed]:
     """Count who remains where noise hides values and the pattern still shows."""
     return [
         (trait.column, HIDDEN, crowd.remaining(crowd.whole ^ numbers ^ pattern))
@@ -278,13 +289,14 @@ def _hidden(crowd: _Crowd, traits: list[Trait], hidden: list[Words | None]) -> l
     ]
 
 
-def _table(found: Sequence[tuple[str, str, int]]) -> Any:
+def removals_table(found: Sequence[Removed], *, whole: bool = True) -> Any:
+    """Return columns, parts and what remains without them, as whole numbers or as expected ones."""
     import pyarrow as pa
 
     return pa.table(
         {
             "column": pa.array([one[0] for one in found], pa.string()),
             "part": pa.array([one[1] for one in found], pa.string()),
-            "remaining": pa.array([one[2] for one in found], pa.int64()),
+            "remaining": pa.array([one[2] for one in found], pa.int64() if whole else pa.float64()),
         }
     )

@@ -228,12 +228,12 @@ class _Outcome:
 
 def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds: Bounds) -> _Outcome:
     def mask_at(factor: float) -> Any:
-        return writable(scaled(mask, factor)) if pieces is None else pieces.at(factor)
+        return writable(scaled(mask, factor, bench.table)) if pieces is None else pieces.at(factor)
 
     largest = largest_factor(mask, bench.table)
     scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest)
     found = find_weakest(scales, terms.precision)
-    common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor)), largest)
+    common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor, bench.table)), largest)
     if bounds and found.trial is not None:
         held = HeldBack(scales, bounds, mask, found.trial)
         if not bounds.hold(found.trial.mask):

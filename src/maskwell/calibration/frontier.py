@@ -257,7 +257,7 @@ def _line_of(
     points, notes = [], []
     for factor in [one for one in factors if one <= largest]:
         try:
-            plan = writable(scaled(mask, factor))
+            plan = writable(scaled(mask, factor, bench.table))
             bench.resolved(plan)
         except BadPlan as refusal:
             notes.append(f"{name} at {factor:g} times its scale is refused: {refusal.problems[0]}")

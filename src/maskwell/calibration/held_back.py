@@ -127,7 +127,11 @@ class HeldBack:
 
     def raised_to(self, factor: float) -> Any:
         """Return the plan that is held back at a factor where one scale for all breaks the bounds, else nothing."""
-        return None if self.bounds.hold(writable(scaled(self.mask, factor))) else self.at(factor)
+        return (
+            None
+            if self.bounds.hold(writable(scaled(self.mask, factor, self.bounds.bench.table)))
+            else self.at(factor)
+        )
 
     def weakest(self, precision: float) -> Found:
         """Search the weakest noise that meets the tolerance and all bounds."""
@@ -193,7 +197,7 @@ class HeldBack:
 
 def held_back_notes(held: HeldBack, factor: float) -> tuple[str, ...]:
     """Say what one scale for all would have cost, and which columns were held back for that."""
-    worst = _worst(held.bounds.widening(writable(scaled(held.mask, factor))))
+    worst = _worst(held.bounds.widening(writable(scaled(held.mask, factor, held.bounds.bench.table))))
     limits = held.whole.limits if held.capped is None else held.capped.limits
     less, more = _names(held, [i for i in held.used if limits[i] < factor]), _names(held, held.others)
     said = (

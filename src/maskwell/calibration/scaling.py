@@ -25,7 +25,7 @@ from ..masks import (
     Pram,
     RankSwap,
 )
-from ..table import Table
+from ..table import Floats, Table
 from ..tolerances import is_real
 
 MOST_NAMED = 3  # columns
@@ -144,12 +144,22 @@ def check_scale(mask: Any) -> None:
         )
 
 
-def scaled(mask: Any, factor: float) -> Any:
-    """Return the mask with its scale times a factor: the sd of its noise, its window, its chances of change."""
+def scaled(mask: Any, factor: float, table: Table | None = None) -> Any:
+    """Return the mask with its scale times a factor: the sd of its noise, its window, its chances of change.
+
+    With a table, categories are changed no more than hides most: what has come so far stays while the rest grows.
+    """
     check_scale(mask)
     if not (is_real(factor) and 0 < factor < inf):
         raise BadPlan(f"a factor on the scale is a positive number, not {factor!r}")
-    return _changed(mask, lambda kind, value: kind.times(value, factor))
+    return _grown(mask, factor, table)
+
+
+def _grown(mask: Any, factor: float, table: Table | None) -> Any:
+    if isinstance(mask, Chain):
+        return replace(mask, masks=tuple(_grown(one, factor, table) for one in mask.masks))
+    most = inf if table is None else largest_factor(mask, table)
+    return _changed(mask, lambda kind, value: kind.times(value, min(factor, most)))
 
 
 def writable(mask: Any) -> Any:
@@ -221,14 +231,12 @@ def one_figure(mask: Any) -> tuple[str, float] | None:
 
 
 def largest_factor(mask: Any, table: Table) -> float:
-    """Return by how much a scale can grow: up to a window of all ranks, up to the chance of any other category.
+    """Return by how much a scale can grow: up to a window of all ranks, up to the changes that hide most.
 
-    In a chain a window that is full stays full while the others grow; chances of change end the growth of all.
+    In a chain what cannot grow stays as it is while the others grow.
     """
     if isinstance(mask, Chain):
-        stages = [one for one in _stages(mask) if has_scale(one)]
-        tables = [largest_factor(one, table) for one in stages if isinstance(one, Pram)]
-        return min(tables) if tables else max(largest_factor(one, table) for one in stages)
+        return max((largest_factor(one, table) for one in _stages(mask) if has_scale(one)), default=1.0)
     if isinstance(mask, RankSwap):
         return 1 / mask.window_ratio
     if isinstance(mask, Pram):
@@ -237,12 +245,37 @@ def largest_factor(mask: Any, table: Table) -> float:
 
 
 def _largest_change(mask: Pram, table: Table) -> float:
-    """Return where a category is as likely to leave as any other (`stay`), or certain to be changed (`matrix`)."""
+    """Return where changes hide most: beyond that, what is nearly always changed tells again.
+
+    With `stay` that is where a category is as likely to leave as any other.
+    """
     if mask.matrix is not None:
-        return 1 / max(1 - row[i] for i, row in enumerate(mask.matrix))
+        return _least_telling(np.asarray(mask.matrix))
     assert mask.stay is not None
     fewest = min((len(table.schema[n].categories) for n in mask.columns if n in table.schema), default=2)
     return max((1 - 1 / max(fewest, 2)) / (1 - mask.stay), 1.0)
+
+
+def _least_telling(matrix: Floats) -> float:
+    """Return the factor f, of 1 and more, at which I + f (M - I) tells least of the true category.
+
+    What it tells is the mutual information of true and released category where all are as frequent: convex in the
+    table (Cover and Thomas 2006, theorem 2.7.4), so that there is one least value.
+    """
+    from scipy.optimize import minimize_scalar
+
+    end = 1 / max(1 - row[i] for i, row in enumerate(matrix))  # there a category is certain to be changed
+    if end <= 1:
+        return 1.0
+    apart = matrix - np.eye(len(matrix))
+
+    def told(factor: float) -> float:
+        chances = np.maximum(np.eye(len(matrix)) + factor * apart, 0.0)
+        mean = np.broadcast_to(chances.mean(axis=0), chances.shape)
+        some = chances > 0
+        return float((chances[some] * np.log(chances[some] / mean[some])).sum())
+
+    return float(minimize_scalar(told, bounds=(1.0, end), method="bounded", options={"xatol": 1e-6}).x)
 
 
 def columns_apart(mask: Any, table: Table) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ Marks = npt.NDArray[np.uint64]
 
 SYSTEMATIC = 0.1  # of the groups, beyond chance: fewer constant ones are coincidences that nobody knows of
 FEWEST_MEMBERS = 0.05  # of the records: fewer that share a group are doubles by accident
-FEWEST_GROUPS = 5  # groups of two and more from which on a column is said to be constant inside them
+MANY_GROUPS = 5  # groups of two and more from which on shares of constant ones are compared with chance
+RARE = 1e-8  # chance that as many of fewer groups are constant: below it none of thousands of groupings is by accident
 MOST_SORTED = 10**8  # marks that the search by several columns numbers, in about two seconds; else one column
 NEARLY_ALL = 0.995  # of the members: "all" where it is rounded to 100%
 MARKS = 11  # a stream of their own for the marks of values
@@ -245,16 +247,11 @@ def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> 
     """Return what averaging over a grouping leaves; nothing where values are not constant inside it, but by chance."""
     sizes, constant = _constant(one.values, member)
     several = sizes > 1
-    groups = int(several.sum())
-    if groups < FEWEST_GROUPS or sizes[several].sum() < FEWEST_MEMBERS * len(one.values):
+    if sizes[several].sum() < FEWEST_MEMBERS * len(one.values):
         return None
-    share = float(constant[several].mean())
-    if share < SYSTEMATIC:  # whatever chance explains of it
+    if float(constant[several].mean()) < SYSTEMATIC:  # whatever chance explains of it
         return None
-    chances = _chances(one.values, sizes[several])
-    chance = float(chances.mean())
-    error = max(float(np.sqrt((chances * (1 - chances)).sum())), 1.0) / groups
-    if share - chance < max(SYSTEMATIC * (1 - chance), SURE * error):
+    if _is_accident(constant[several], _chances(one.values, sizes[several])):
         return None
     inside = (several & constant)[member]
     typical = float(np.median(sizes[several & constant]))
@@ -265,6 +262,21 @@ def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> 
     alike = _intraclass(one.error[inside], member[inside])
     squares = alike + (1 - alike) / sizes[member[inside]]
     return Averaged(float(np.sqrt(1 - weight + weight * squares.mean())), typical, columns, weight)
+
+
+def _is_accident(constant: npt.NDArray[np.bool_], chances: Floats) -> bool:
+    """Whether chance gives as many constant groups, by the chances that groups of their sizes are.
+
+    Of many groups their share is compared with its mean and error; of two to four large ones (regions, a sector) the
+    chance that just these are constant counts, times the number of ways to choose as many.
+    """
+    groups, found = len(constant), int(constant.sum())
+    if groups < MANY_GROUPS:
+        tiny = np.finfo(np.float64).tiny
+        return comb(groups, found) * float(np.prod(np.maximum(chances[constant], tiny))) > RARE
+    chance = float(chances.mean())
+    error = max(float(np.sqrt((chances * (1 - chances)).sum())), 1.0) / groups
+    return found / groups - chance < max(SYSTEMATIC * (1 - chance), SURE * error)
 
 
 def _wrong_by_vote(x: Integers, z: Integers, member: Integers) -> float:

@@ -288,7 +288,7 @@ def _louder(
         if factor is None or factor > most or not purse.has_rehearsal:
             return
         factor = factor if factor == 1.0 else factor * SPARE
-        own = candidate.at(factor)
+        own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         rehearsal = rehearsed(situation, tell=step)
         purse.spend(len(rehearsal.draws))
@@ -328,7 +328,7 @@ def screen(
     quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
 
     def is_enough(factor: float) -> bool:
-        own = candidate.at(factor)
+        own = candidate.at(factor, case.table)
         situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
         for number in range(SEARCH_DRAWS):
             met, is_audited = is_quickly_met(situation, number, suspects)
@@ -418,8 +418,8 @@ def fingerprints(case: Situation, found: Met, floor: Risk) -> list[Advice]:
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     return [
         Advice(
-            f"{remedy(one['column'], one['part'])}{_or_group(case, one['column'])}: {one['remaining']:,} of "
-            f"{floor.floor.unique:,} fingerprints remain",
+            f"{remedy(one['column'], one['part'])}{_or_group(case, one['column'])}: {one['remaining']:,.0f} of "
+            f"{floor.floor.unique:,.0f} fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],

@@ -55,9 +55,11 @@ class Candidate:
     swap: str | None = None
     removed: tuple[str, ...] = ()  # sections of the plan
 
-    def at(self, factor: float) -> Candidate:
+    def at(self, factor: float, table: Table) -> Candidate:
         """Return it with the scale of its noise times a factor, in the digits that are written."""
-        masks = tuple(writable(scaled(mask, factor)) if has_scale(mask) else mask for mask in self.masks)
+        masks = tuple(
+            writable(scaled(mask, factor, table)) if has_scale(mask) else mask for mask in self.masks
+        )
         return self if factor == 1.0 else replace(self, masks=masks)
 
     @property

@@ -1,21 +1,25 @@
 """Ways to put the members of a group together that need no equal values: likeness, pointers, shares, and order.
 
 The group g of each released record is known here. Each way gives every record i a guess of a companion, and a score of
-how sure the guess is. From the surest on, guesses are looked at in lots of 30 and more: as long as a third of a lot is
-right, its records are told together, as where equal values are counted (one guess of three is right). The ways:
+how sure the guess is. How probably a guess is right falls along the scores and is estimated from them (isotonic
+regression, by pooling adjacent violators: Ayer and others 1955); where it is a third and more, records are told
+together, as where equal values are counted (one guess of three is right). The ways:
 
-- *likeness*: the nearest other record in the columns that members have in common, in units of their sd within groups
-  (the part of a linear discriminant, Fisher 1936, that needs no labels once the scale is known), among records with
-  equal values in the columns that groups share; surest where the second nearest is much farther;
+- *likeness*: the nearest other record by the linear discriminants of the groups (Fisher 1936; Rao 1948): with W the
+  covariance within groups and T that of all records, the directions v with W v = lambda T v, v'Tv = 1 and the least
+  lambda, each in units of its sd within groups. So a difference of two columns that all members share tells (a score
+  and the same less the school's mean), though neither column does. By the columns themselves too, each in units of
+  its sd within groups, as covariances say little of long tails. Among records with equal values in the columns
+  that groups share; surest where the second nearest is much farther;
 - *pointers*: a record whose value in one column is that of another column of a companion (a spouse's year of birth),
   surest where few records have it;
 - *shares*: of a column that adds up to one number T in every group, the record that has what is left of it, in groups
-  of two. A group of k = 3 to 6 among m records that could be its members is told where at most two other sets are
-  expected to add up too: with mean mu and sd s of the values, and u the step in which they are written,
+  of two. A group of k = 3 to 6 among m records that could be its members is told where at most two other sets add up
+  too. Sets are not searched for (who has the time finds them: a subset sum), their number is taken as Poisson's with
+  the mean that independent records give, f the density of the sum of k - 1 values and u the step in which they are
+  written,
 
-      C(m - 1, k - 1) u / (s sqrt(k - 1)) phi((T - x - (k - 1) mu) / (s sqrt(k - 1))) <= 2,
-
-  phi the normal density. Sets are not searched for: who has the time finds them (a subset sum);
+      mu = C(m - 1, k - 1) u f(T - x),   told: as many records as the sum of P(Poisson(mu) <= 2), those of least mu;
 - *order*: the next record in the file.
 
 In a large file some of the records, evenly spread in its shuffled order, look for a companion among all.
@@ -26,7 +30,7 @@ looked for, and the verdict says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +42,13 @@ Bools = npt.NDArray[np.bool_]
 Way = tuple[str, tuple[str, ...]]  # by what, in words, and the columns
 
 RIGHT = 1 / 3  # of the guesses: as few other groups as equal values may leave
-FEWEST, LOT = 30, 0.01  # guesses in a lot, and their share: a third of fewer is right by chance too often
-ALIKE = 0.05  # share of a column's variance that lies between groups, from which on it may tell companions
-MOST_COLUMNS = 6  # by which likeness is looked for: a tree of more is no quicker than all pairs
+FEWEST = 30  # guesses: a third of fewer is right by chance too often
+ALIKE = 0.05  # share of a direction's variance that lies between groups, from which on it may tell companions
+MOST_DIRECTIONS = 6  # by which likeness is looked for: a tree of more is no quicker than all pairs
+MOST_FITTED = 200_000  # records in groups from which directions are estimated: more leave them the same
+LEAST_WITHIN = 1e-8  # of a direction's variance: below it members are the same, but for rounding
+RIDGE = 1e-10  # of a column's variance: columns that add up leave no direction of their own
+MOST_GAPS = 0.5  # share of a column's values: of more missing ones nothing is learned
 MOST_RECORDS = 5_000_000  # in which companions are searched: a tree of them takes a minute and a gigabyte
 MOST_SOUGHT = 20_000  # records that look for a companion, evenly spread: a share of 1% is then known to 0.07%
 MOST_POINTED = 3  # records with a value, beyond which it points to none
@@ -48,7 +56,9 @@ FEWEST_VALUES = 20  # different values, for a column to point or to add up
 OVERLAP = 0.2  # share of a column's values that occur in another, for these to point there
 ADDS_UP = 0.9  # share of groups in which a column adds up to one number
 MOST_MEMBERS = 6  # of a group whose shares are looked at
-OTHER_SETS = 2.0  # expected beside a group that add up as it does: one of three is still right
+OTHER_SETS = 2  # beside a group that add up as it does: one of three is still right
+ROUNDING = 1e-12  # of a share: a third is one
+BINS = 4_096  # at most, of the histogram whose sums are counted: a tenth of an sd then has some hundred
 FINEST = 1e-9  # of a total: what lies nearer is the same number, but for rounding
 FAR = 1e6  # between blocks, in sds: no record is compared across
 
@@ -85,19 +95,17 @@ def companions(numbers: Mapping[str, Floats], group: Codes, blocks: Codes) -> It
 
 
 def _told(at: Codes, guess: Codes, score: Floats, group: Codes, way: Way, sought: int) -> Companions:
-    """Mark the records whose guesses are right in one of three, from the surest on, lot by lot, until a lot is not."""
+    """Mark the records whose guesses are right in one of three, by what guesses as sure are."""
+    from scipy.optimize import isotonic_regression
+
     told = np.zeros(len(group), bool)
-    order = np.argsort(score, kind="stable")
-    right = np.append(0, np.cumsum(group[at[order]] == group[guess[order]]))
-    # Guesses of one score are in one lot, so that their order does not choose the right ones.
-    ends = np.append(np.flatnonzero(np.diff(score[order]) > 0) + 1, len(order))
-    lot, start = max(FEWEST, int(LOT * len(order))), 0
-    while start < len(order):
-        end = int(ends[np.searchsorted(ends, min(start + lot, len(order)))])
-        if end - start < FEWEST or right[end] - right[start] < RIGHT * (end - start):
-            break
-        start = end
-    told[at[order[:start]]] = True
+    # Guesses of one score stand together, so that their order does not choose the right ones.
+    _, place, count = np.unique(score, return_inverse=True, return_counts=True)
+    right = np.bincount(place.ravel(), group[at] == group[guess]) / count
+    chance = isotonic_regression(right, weights=count, increasing=False).x
+    sure = (chance >= RIGHT - ROUNDING)[place.ravel()]
+    if np.count_nonzero(sure) >= FEWEST:
+        told[at[sure]] = True
     return Companions(told, *way, sought)
 
 
@@ -107,33 +115,79 @@ def _told(at: Codes, guess: Codes, score: Floats, group: Codes, way: Way, sought
 def _alike(
     numbers: Mapping[str, Floats], group: Codes, blocks: Codes, several: Bools
 ) -> Iterator[Companions]:
-    within = {name: _within_sd(x, group, several) for name, x in numbers.items() if not np.isnan(x).any()}
-    between = {
-        name: 1 - sd**2 / float(np.var(numbers[name]))
-        for name, sd in within.items()
-        if sd > 0 and np.var(numbers[name]) > 0
-    }
-    chosen = sorted((n for n in between if between[n] > ALIKE), key=lambda n: -between[n])[:MOST_COLUMNS]
-    if not chosen:
+    names = [name for name, x in numbers.items() if _varies_within(x, group)]  # else it is among the blocks
+    if not names:
         return
-    x = np.column_stack([FAR * blocks, *(numbers[name] / within[name] for name in chosen)])
+    within, total = _covariances([numbers[name] for name in names], group, several)
     at = _some(several)
-    guess, score = _nearest(x, at)
-    yield _told(at, guess, score, group, (f"likeness in {', '.join(chosen)}", tuple(chosen)), len(at))
+    for weights in (_discriminants(within, total), _single_columns(within, total)):
+        if not weights.shape[1]:
+            continue
+        x = np.zeros((len(group), 1 + weights.shape[1]))
+        x[:, 0] = FAR * blocks
+        for name, weight in zip(names, weights, strict=True):
+            x[:, 1:] += np.outer(_standardised(numbers[name]), weight)
+        guess, score = _nearest(x, at)
+        telling = _telling(names, weights)
+        yield _told(at, guess, score, group, (f"likeness in {', '.join(telling)}", telling), len(at))
+
+
+def _varies_within(x: Floats, group: Codes) -> bool:
+    """Whether a column is known of enough records and not the same for all members of each group."""
+    if np.isnan(x).mean() >= MOST_GAPS or not np.nanvar(x) > 0:
+        return False
+    one = np.zeros(int(group.max()) + 1)
+    known = ~np.isnan(x)
+    one[group[known]] = x[known]
+    return bool(np.any(one[group[known]] != x[known]))
+
+
+def _covariances(columns: Sequence[Floats], group: Codes, several: Bools) -> tuple[Floats, Floats]:
+    """Return the covariances of standardised columns, within groups and of all records."""
+    numbers = np.unique(group[several])
+    some = np.isin(group, numbers[:: max(1, -(-int(several.sum()) // MOST_FITTED))])
+    x = np.column_stack([_standardised(column)[some] for column in columns])
+    member = np.unique(group[some], return_inverse=True)[1].ravel()
+    sizes = np.bincount(member)
+    means = np.column_stack([np.bincount(member, one) / sizes for one in x.T])
+    off, ridge = x - means[member], RIDGE * np.eye(len(columns))
+    x = x - x.mean(axis=0)
+    return off.T @ off / (len(member) - len(sizes)) + ridge, x.T @ x / len(x) + ridge
+
+
+def _discriminants(within: Floats, total: Floats) -> Floats:
+    """Return directions that groups have in common, a column each, in units of the sd within groups."""
+    from scipy.linalg import eigh
+
+    shares, vectors = eigh(within, total)
+    chosen = np.flatnonzero(1 - shares > ALIKE)[:MOST_DIRECTIONS]
+    return np.asarray(vectors[:, chosen] / np.sqrt(np.maximum(shares[chosen], LEAST_WITHIN)))
+
+
+def _single_columns(within: Floats, total: Floats) -> Floats:
+    """Return the columns themselves that groups have in common: where tails are long, covariances say too little."""
+    shares = np.diag(within) / np.diag(total)
+    chosen = np.argsort(shares, kind="stable")[:MOST_DIRECTIONS]
+    chosen = chosen[1 - shares[chosen] > ALIKE]
+    return np.asarray(np.eye(len(within))[:, chosen] / np.sqrt(np.diag(within)[chosen]))
+
+
+def _standardised(x: Floats) -> Floats:
+    """Return a column with mean 0 and sd 1; what is missing is taken as the mean."""
+    filled = np.where(np.isnan(x), np.nanmean(x), x)
+    return np.asarray((filled - filled.mean()) / filled.std())
+
+
+def _telling(names: Sequence[str], weights: Floats) -> tuple[str, ...]:
+    """Return the columns that weigh most in some direction."""
+    strong = (np.abs(weights) >= 0.5 * np.abs(weights).max(axis=0)).any(axis=1)
+    return tuple(name for name, much in zip(names, strong, strict=True) if much)
 
 
 def _some(several: Bools) -> Codes:
     """Return the records that look for a companion: those in groups, evenly spread where they are many."""
     at = np.flatnonzero(several)
     return np.asarray(at[:: max(1, -(-len(at) // MOST_SOUGHT))])
-
-
-def _within_sd(x: Floats, group: Codes, several: Bools) -> float:
-    """Return the sd of a column within groups of two and more."""
-    sizes = np.maximum(np.bincount(group), 1)
-    off = (x - (np.bincount(group, x) / sizes)[group])[several]
-    freedom = int(several.sum()) - len(np.unique(group[several]))
-    return float(np.sqrt((off @ off) / freedom)) if freedom > 0 else 0.0
 
 
 def _nearest(x: Floats, at: Codes) -> tuple[Codes, Floats]:
@@ -203,22 +257,40 @@ def _adding_up_in_sets(
             if not usual or np.mean(np.abs(own - usual) <= 1e3 * fine) < ADDS_UP:
                 continue
             step = max(float(steps[steps > fine].min(initial=np.inf)), fine)
-            few = _other_sets(x, usual, members, near, step) <= OTHER_SETS
-            told |= few & (sizes[group] == members)
+            told[
+                _told_sets(other_sets(x, usual, members, near, step), np.flatnonzero(sizes[group] == members))
+            ] = True
         if told.any():
             yield Companions(told, f"{name}, which adds up to one number in its groups", (name,), several)
 
 
-def _other_sets(x: Floats, total: float, members: int, near: Codes, step: float) -> Floats:
-    """Return how many sets of others are expected to make up a total with each record, by a normal law of their sum."""
+def _told_sets(expected: Floats, at: Codes) -> Codes:
+    """Return as many of some records as are expected to have few other sets, those with the fewest first."""
+    from scipy.special import pdtr
+
+    count = round(float(pdtr(OTHER_SETS, expected[at]).sum()))
+    return np.asarray(at[np.argsort(expected[at], kind="stable")[:count]])
+
+
+def other_sets(x: Floats, total: float, members: int, near: Codes, step: float) -> Floats:
+    """Return how many sets of others are expected to make up a total with each record, by the law of their sum.
+
+    Its density is that of a histogram, convolved with itself by Fourier's transform.
+    """
     from scipy.special import gammaln
 
     others, room = members - 1, np.maximum(near - 1, members - 1)
     sets = gammaln(room + 1.0) - gammaln(others + 1.0) - gammaln(room - others + 1.0)
-    sd = float(x.std()) * np.sqrt(others)
-    off = (total - x - others * float(x.mean())) / sd
-    chance = np.log(step / (sd * np.sqrt(2 * np.pi))) - 0.5 * off**2
-    return np.asarray(np.exp(np.minimum(sets + chance, 700.0)))
+    low, width = float(x.min()), max(float(np.ptp(x)) / (min(BINS, len(x)) - 1), step)
+    counts = np.bincount(np.rint((x - low) / width).astype(np.int64))
+    size = others * len(counts)
+    mass = np.fft.irfft(np.fft.rfft(counts / len(x), size) ** others, size)
+    place = np.rint((total - x - others * low) / width)
+    inside = (place >= 0) & (place < size)
+    density = (
+        np.where(inside, np.maximum(mass[np.clip(place, 0, size - 1).astype(np.int64)], 0.0), 0.0) / width
+    )
+    return np.asarray(step * density * np.exp(np.minimum(sets, 700.0)))
 
 
 @dataclass(frozen=True, slots=True)

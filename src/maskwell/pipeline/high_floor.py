@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import BayesIntruder, NearestRecord, Risk
+from ..attacks.contract import Ints
 from ..attacks.fingerprint import floor_of
 from ..attacks.floor import HIDDEN, remedy
+from ..attacks.sampled_floor import Sampling
 from ..attacks.search import block_codes, joint_codes
 from ..attacks.surviving import PATTERN, fates
 from ..calibration.judging import ALL
@@ -28,7 +30,7 @@ from .outcome import Advice
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import ReleasePlan
-    from ..table import Table
+    from ..table import Floats, Table
     from .costs import Counts
     from .meeting import Situation
 
@@ -125,9 +127,16 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
 
 def _found(floor: Risk) -> str:
     return (
-        f"{floor.rate:.1%} of {floor.targets:,} targets have a fingerprint of their own, which no noise hides from "
-        "whoever knows it"
+        f"{floor.rate:.1%} of {floor.targets:,} targets{_whose(floor.released_share, floor.among_released)} have a "
+        "fingerprint of their own, which no noise hides from whoever knows it"
     )
+
+
+def _whose(share: float | None, is_known: bool) -> str:
+    """Say of whom a rate is where a share of the records is released."""
+    if share is None:
+        return ""
+    return f" in the release (a share of {share:.4g} is expected there)" if is_known else ", released or not,"
 
 
 def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
@@ -174,15 +183,15 @@ def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
     """
     columns, remaining = list[str](), floor.floor.unique
     for one in floor.floor.steps.to_pylist():
-        if remaining / floor.targets <= allowed:
+        if remaining / floor.floor.targets <= allowed:
             break
         columns.append(one["column"])
         remaining = one["remaining"]
     columns = list(dict.fromkeys(columns))
     advice = []
-    if columns and remaining / floor.targets <= allowed:
+    if columns and remaining / floor.floor.targets <= allowed:
         left = _floor_without(case, columns)
-        share = remaining / floor.targets if left is None else left
+        share = remaining / floor.floor.targets if left is None else left
         figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
@@ -192,11 +201,12 @@ def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
     alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
         Advice(
-            f"{remedy(one['column'], one['part'])}: {one['remaining']:,} of {floor.floor.unique:,} fingerprints remain",
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,.0f} of {floor.floor.unique:,.0f} "
+            "fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],
-                "floor": one["remaining"] / floor.targets,
+                "floor": one["remaining"] / floor.floor.targets,
             },
         )
         for one in alone[:MOST_COLUMNS]
@@ -221,37 +231,55 @@ def _floor_without(case: Situation, columns: list[str]) -> float | None:
         return None
 
 
-def guessed(counts: Counts) -> float:
-    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n."""
-    alike = np.maximum(counts.records, 1)
-    return float((counts.targets / alike).sum()) / max(counts.total, 1)
+def guessed(counts: Counts, sampling: Sampling | None = None) -> float:
+    """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n.
+
+    Where a sample is released it is expected among the targets in it, unless nobody knows who they are.
+    """
+    chance = _chance(np.maximum(counts.records, 1), sampling)
+    return float((counts.targets * chance).sum()) / max(counts.total, 1)
+
+
+def _chance(alike: Ints, sampling: Sampling | None) -> Floats:
+    """Return how likely a guess is right among so many records alike."""
+    return np.asarray(1 / alike if sampling is None else sampling.guessing(alike))
+
+
+def _sampling(plan: Any, card: NoiseCard) -> Sampling | None:
+    """Return how a sample is released, as an intruder knows it; nothing where all records are."""
+    return None if card.subsampled is None else Sampling(card.subsampled, plan.response_knowledge)
 
 
 def high_guessing(case: Situation, *, is_refused: bool = False) -> HighFloor | None:
     """Say why it must be refused where guessing among those alike finds more than is tolerated: noise does no better.
 
     Alike are records of one block with the same values missing or coded. Only of intruders who stand by every link; and
-    where the excess is beyond what a draw of the noise can hide, or it is refused for another reason anyway.
+    where the excess is beyond what a draw of the noise (and of the sample, where one is released) can hide, or it is
+    refused for another reason anyway.
     """
     limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
-    if case.judge.over != ALL or card.subsampled is not None:
+    if case.judge.over != ALL:
         return None
     found = dict[str, tuple[float, int, str]]()
     attacks = case.coded.attacks(case.intruders)
     for name, plan in attacks.items():
         if name in case.judge.held and _stands_by_all(plan):
             counts = counts_of(plan, case.coded.table, card)
-            by_blocks, by_gaps = guessed(counts), _guessed_by_gaps(plan, case.coded.table, card)
+            sampling = _sampling(plan, card)
+            by_blocks, by_gaps = guessed(counts, sampling), _guessed_by_gaps(plan, case.coded.table, card)
             rate, beside = max((by_blocks, ""), (by_gaps, BY_GAPS))
-            room = 0.0 if is_refused else SURE * (rate / max(counts.total, 1)) ** 0.5
+            total = max(counts.total if sampling is None else round(sampling.targets(counts.total)), 1)
+            room = 0.0 if is_refused else SURE * (rate / total) ** 0.5
             if rate - room > limit:
-                found[name] = rate, counts.total, beside
+                found[name] = rate, total, beside
     if not found:
         return None
     worst = max(found, key=lambda name: found[name][0])
     rate, total, beside = found[worst]
+    sampling = _sampling(attacks[worst], card)
+    whose = "" if sampling is None else _whose(sampling.share, sampling.is_known)
     reason = (
-        f"{worst}: guessing within the blocks{beside} finds {rate:.1%} of {total:,} targets whatever the noise; "
+        f"{worst}: guessing within the blocks{beside} finds {rate:.1%} of {total:,} targets{whose} whatever the noise; "
         f"tolerated is at most {100 * limit:.4g}%"
     )
     return HighFloor((reason,), tuple(_coarser(case, attacks[worst], card, limit)))
@@ -271,7 +299,8 @@ def _guessed_by_gaps(plan: Any, table: Table, card: NoiseCard) -> float:
     parts += [(table.status(name).astype(np.int64), int(table.status(name).max()) + 1) for name in with_gaps]
     alike = joint_codes(parts, len(table))
     targets = alike[plan.eligible_records(table)]
-    return float((1.0 / np.bincount(alike)[targets]).sum()) / max(len(targets), 1)
+    chance = _chance(np.bincount(alike)[targets], _sampling(plan, card))
+    return float(chance.sum()) / max(len(targets), 1)
 
 
 def _stands_by_all(plan: Any) -> bool:
@@ -281,7 +310,9 @@ def _stands_by_all(plan: Any) -> bool:
 
 def _rate(plan: Any, table: Table, card: NoiseCard) -> float:
     """Return the rate of guessing within blocks, among those with the same values missing or coded."""
-    return max(guessed(counts_of(plan, table, card)), _guessed_by_gaps(plan, table, card))
+    return max(
+        guessed(counts_of(plan, table, card), _sampling(plan, card)), _guessed_by_gaps(plan, table, card)
+    )
 
 
 def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:

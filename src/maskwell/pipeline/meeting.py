@@ -85,7 +85,7 @@ class Situation:
 
     def at(self, mask: Any, factor: float) -> Any:
         """Return the masks with the scale of their noise times a factor."""
-        return mask if factor == 1.0 else writable(scaled(mask, factor))
+        return mask if factor == 1.0 else writable(scaled(mask, factor, self.table))
 
 
 @dataclass(frozen=True)
