@@ -293,8 +293,10 @@ class Lowered:
             ours, theirs = z[run], x[run]
             centre, is_open = self.centre[theirs], self.fits.is_open[self.fits.x[theirs]]
             kinds = np.where(is_open, np.where(self.is_point[ours], POINT, BOX), UNUSED).astype(np.int8)
-            ends = [np.ascontiguousarray((side[ours] - centre) / sds) for side in (self.lower, self.upper)]
-            conditioned_logs(*ends, kinds, np.ascontiguousarray(correlations), out[run])
+            low, high = (
+                np.ascontiguousarray((side[ours] - centre) / sds) for side in (self.lower, self.upper)
+            )
+            conditioned_logs(low, high, kinds, np.ascontiguousarray(correlations), out[run])
             out[run] += (
                 np.where(is_open, self.factor[ours], 0.0) - np.where(kinds == POINT, np.log(sds), 0.0)
             ).sum(axis=1)

@@ -175,7 +175,7 @@ def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
 
 def _ratios(case: Situation, one: Screened) -> dict[str, float]:
     """Return the noise of a change in sds of its columns, at the scale that its screens let pass."""
-    own = one.candidate.at(one.factor or LARGEST_FACTOR)
+    own = one.candidate.at(one.factor or LARGEST_FACTOR, case.table)
     return noise_ratios(own.masks, own.table(case.table))
 
 
