@@ -165,3 +165,16 @@ def test_categories_with_noise_leave_as_numbers_unless_rounded():
     assert (numbers.kind, numbers.unit, numbers.categories, numbers.labels) == ("continuous", 0.01, (), ())
     assert numbers.missing == ("?",)
     assert Additive(("a",), noise, (whole(1, **limits),), categories=(("x", "y"),)).released(column) == column
+
+
+def test_the_density_nearly_is_the_density_but_for_rectangles_of_several_columns():
+    rng, names = np.random.default_rng(5), ("A", "B", "C", "D")
+    correlations = tuple(tuple(1.0 if i == j else 0.5 for j in range(4)) for i in range(4))
+    noise = Normal((1.0, 2.0, 0.5, 1.0), correlations)
+    x = rng.lognormal(1, 1, size=(300, 4))
+    for outlets, off in (((Outlet(),) * 4, 1e-9), ((Outlet(low=0.0),) * 4, 0.1)):
+        law = Additive(names, noise, outlets)
+        z = np.column_stack([np.clip(x[:, j] + rng.normal(size=300), outlets[j].low, None) for j in range(4)])
+        exact, nearly = law.logpdf(z, x), law.logpdf_nearly(z, x)
+        assert (np.isneginf(exact) == np.isneginf(nearly)).all()
+        assert nearly == pytest.approx(exact, abs=off)

@@ -25,6 +25,10 @@ from .search import block_codes
 
 PAIRS_AT_ONCE = 200_000
 MANY_KINDS = 64  # of released records, by what of them is a point: above, pairs are computed one by one
+MOST_BOXES, MOST_ENDLESS = (
+    6,
+    4,
+)  # of a record: up to here an integral takes microseconds, or some hundred of them
 LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 
 
@@ -207,7 +211,8 @@ class Lowered:
     """Additive noise that is the same for every true value: cells of released values, centres of true ones.
 
     Where values of many correlated columns come near their units, hardly two released records have the same columns as
-    points: `is_motley` then has pairs computed one by one, boxes to a hundredth or so (see `kernels.conditioning`).
+    points, or many are boxes: `is_motley` then has pairs computed one by one, boxes to a hundredth or so (see
+    `kernels.conditioning`).
     """
 
     law: Additive
@@ -236,7 +241,7 @@ class Lowered:
         )
         fits = Fits.of(sides.status_z, sides.status_x, openable & (lower < np.inf), point)
         correlated = isinstance(law.noise, Normal) and bool(law.noise.correlations) and is_thick(law.noise)
-        motley = correlated and len(fits.table) > MANY_KINDS
+        motley = correlated and (len(fits.table) > MANY_KINDS or _has_large_boxes(lower, upper, point))
         return cls(law, lower, upper, factor, point, centre, fits, motley)
 
     def logs(self, z: Ints, x: Ints) -> Floats:
@@ -315,6 +320,14 @@ class Lowered:
             upper[:, i] = lower[:, i] if points[i] else self.upper[:, j][z] - centre
             factor += self.factor[:, j][z]
         return np.asarray(factor + weight_box(self.law.noise.only(chosen), lower, upper, points)[0])
+
+
+def _has_large_boxes(lower: Floats, upper: Floats, is_point: Bools) -> bool:
+    """Whether records have so many boxes, or so many without an end, that an integral for each pair is too much."""
+    possible = lower < np.inf
+    boxes = (possible & ~is_point).sum(axis=1)
+    endless = (possible & (np.isneginf(lower) | np.isposinf(upper)) & ~is_point).sum(axis=1)
+    return bool((boxes > MOST_BOXES).any() or (endless > MOST_ENDLESS).any())
 
 
 def is_thick(noise: Noise) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from ...card import NoiseCard, Sides
 from ...errors import BadInput
 from ...keystream import Key, Stream
+from ...laws.additive import logpdf_nearly
 from ...laws.chained import combined_of
 from ...masking.results import record_blocks
 from ...schema import OPEN
@@ -35,9 +36,9 @@ ANOTHER = "is it the card of another release?"
 def check_card(masking: Masking, fields: Sequence[str]) -> list[str]:
     """Refuse a card whose noise is not that of the release, and say where true pairs contradict it.
 
-    The log densities of true pairs are held against those of fresh draws from the same laws. Where linked records are
-    no nearer than any others the links are at fault, else the card is. Exchanged columns are left out: their records
-    carry the values of others.
+    The log densities of true pairs, nearly, are held against those of fresh draws from the same laws. Where linked
+    records are no nearer than any others the links are at fault, else the card is. Exchanged columns are left out:
+    their records carry the values of others.
     """
     card = masking.release.card
     known = [name for name in fields if name not in swapped_columns(card)]
@@ -87,15 +88,15 @@ class _Pairs:
     def gap(self) -> Floats:
         """Return by how much the log densities of pairs exceed those of fresh draws from the same true records."""
         here = np.flatnonzero((self.sides.status_x == OPEN).all(axis=1))
-        found = np.maximum(self.sides.logpdf(here, here)[0], IMPOSSIBLE)
-        drawn = self.sides.law.logpdf_with_error(self.fresh[here], self.sides.true[here])[0]
+        found = np.maximum(self.sides.logpdf_nearly(here, here), IMPOSSIBLE)
+        drawn = logpdf_nearly(self.sides.law, self.fresh[here], self.sides.true[here])
         return np.asarray((found - np.maximum(drawn, IMPOSSIBLE))[np.isfinite(drawn)])
 
     def are_linked(self) -> bool:
         """Whether linked records are nearer than those that are paired anew, or all are impossible alike."""
         rows = np.arange(len(self.sides.true))
         shuffled = np.random.default_rng(0).permutation(len(rows))  # pairs for a comparison: nothing secret
-        one, other = (self.sides.logpdf(rows, pair)[0] for pair in (rows, shuffled))
+        one, other = (self.sides.logpdf_nearly(rows, pair) for pair in (rows, shuffled))
         nearer, further = int((one > other).sum()), int((one < other).sum())
         return bool(nearer - further > FAR * np.sqrt(nearer + further) or not nearer + further)
 
