@@ -580,6 +580,7 @@ CLEAN: dict[str, Any] = {
     "bias": mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.1),
     "lognormal bias": mw.BiasNoise(("income",), bias_sd=0.3, sd_ratio=0.05, shape="lognormal"),
     "log": mw.IndependentNoise(("income",), variance_ratio=0.5, transform="log"),
+    "log, down to its units": mw.IndependentNoise(("income",), variance_ratio=60.0, transform="log"),
     "coarse unit": mw.IndependentNoise(("age",), variance=1.0, limits=(("age", 18, 60),)),
     "coded after noise": mw.Chain(
         (mw.IndependentNoise(("income",), variance_ratio=0.3), mw.Coding(("income",), top=60_000))

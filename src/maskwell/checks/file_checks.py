@@ -23,7 +23,7 @@ CHECKS = (
     Check(
         "outer links",
         Limits(0.35, 0.5, reason=f"{START}; noise of 17% of the variance left 88% of outliers to be found"),
-        "Give noise on the log scale or noise that grows with the value, or top-code.",
+        "Give more noise to large values (on the log scale, or growing with the value), or top-code.",
         outer_links,
     ),
     Check(

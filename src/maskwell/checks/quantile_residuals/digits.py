@@ -42,6 +42,8 @@ def digit_scores(
     start, end = (first - 0.5) * unit, (first + modulus - 0.5) * unit
     if outlet.low is not None:
         start = np.maximum(start, outlet.low + unit / 2)
+    if outlet.log_shift is not None:  # the cell where the logarithm ends has no lower end, and is no digit
+        start = np.maximum(start, (np.floor(0.5 - outlet.log_shift / unit) + 0.5) * unit)
     if outlet.high is not None:
         end = np.minimum(end, outlet.high - unit / 2)
     usable = ~cells.is_clamped & (end - start > 1.5 * unit) & ~_beside_codes(cells, start, end)

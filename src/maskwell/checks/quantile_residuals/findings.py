@@ -172,7 +172,9 @@ def _few_records(made: Battery) -> tuple[str, ...]:
         further = next(k for k in range(TEN, made.records + TEN) if pdtrc(mean + k - 1, mean) < chance)
         seen.append(f"{math.ceil(further / near):,} records with {share:.1%} of their noise")
     said = f"in one column alone, where its unit is fine beside the noise, {' or '.join(seen)}"
-    return (f"{said} would mostly have been seen, whoever they are; of fewer this cannot tell",)
+    return (
+        f"{said} would have been seen in about half of all cases, whoever they are; of fewer this cannot tell",
+    )
 
 
 def _residues(made: Battery) -> tuple[str, ...]:
