@@ -1,4 +1,4 @@
-"""Released values congruent to true ones modulo any number, alone and in sums of two and of three columns.
+"""Released values congruent to true ones modulo many numbers, alone and in sums of two and of three columns.
 
 With z and x in units, whole numbers, and e(t) = exp(2 pi i t),
 
@@ -8,7 +8,8 @@ has |S|^2 / n ~ Exp(1) for every modulus m that is small beside the noise, whate
 released value keeps the residue of a true one (the characters of the residues modulo m; Coveyou and MacPherson 1967).
 Residues are exact: nothing is folded before. A residue kept modulo m is kept modulo every prime in m, so that primes
 and their powers stand for all moduli. Sums over records of e((a z + b x) / m) for all a and b at once, the Fourier
-transform of a table of residues, see any function of the residue of x.
+transform of a table of residues, see any function of the residue of x; that is done up to `LARGEST_TABLE`. Not seen:
+multiples of a residue modulo larger primes, and products of two columns.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ Targets are drawn at random, each with its neighbourhood: a cell of a k-d partit
 nearest to the cell. The mean over a cell's targets, cells drawn by their number of targets, is unbiased (Hansen and
 Hurwitz, 1943). What varies little is by how much it exceeds what each target's best link has by itself, which is known
 for all: that is what cells are asked for. The interval is Student's, over cells, and so has the error of sampled
-matchings in it. Where the targets are a sample the bound is about all records that it stands for, and has its error.
+matchings in it; where one cell in fifty exceeds by much and the others not at all, forty may have missed it. Where the
+targets are a sample the bound is about all records that it stands for, and has its error.
 """
 
 from __future__ import annotations
