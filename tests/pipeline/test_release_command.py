@@ -189,6 +189,31 @@ def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
     assert lines[-1].startswith("attack  ")
 
 
+def test_a_refusal_is_told_while_it_is_searched_what_would_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from time import sleep
+
+    from maskwell.cli import releasing
+
+    monkeypatch.setattr(releasing, "A_MINUTE", 0.05)
+    monkeypatch.setattr(releasing, "SHORT", 0.01)
+    with Told() as told:
+        told.refusal(("the floor is too high", "a group leaves"))
+        told("advise", 0, 8)
+        sleep(0.5)
+        told("advise", 8, 8)
+    lines = capsys.readouterr().err.splitlines()
+    expected = "nothing is released: the floor is too high (and 1 more); now looking for what would pass"
+    assert lines[0] == expected
+    assert lines.count(expected) == 1
+    with Told() as told:  # what is found at once needs no word before it
+        told.refusal(("the floor is too high",))
+        told("advise", 0, 8)
+        told("advise", 8, 8)
+    assert "looking for" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("behind", [False, True])
 def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
     behind: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -59,7 +59,7 @@ def _released(plan: Path, seed: int | None) -> Outcome:
     from ..releasing import release
 
     with Told() as told:
-        return release(plan, seed=seed, study=seed is not None, progress=told)
+        return release(plan, seed=seed, study=seed is not None, progress=told, refusal=told.refusal)
 
 
 def _in_short(outcome: Outcome) -> list[str]:

@@ -87,6 +87,7 @@ def release(
             key=None if key is None else read_key(key),
             despite=despite,
             progress=told,
+            refusal=told.refusal,
             passphrase=secret,
             advise=advice,
         )
@@ -132,6 +133,7 @@ class Told:
         self.started: dict[str, float] = {}
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
+        self.refused = ""
         self.stopped = False
         self._ignored = False
         self.console: Console | None = None
@@ -175,6 +177,20 @@ class Told:
         else:
             self._update()
 
+    def refusal(self, reasons: tuple[str, ...]) -> None:
+        """Take note of why nothing is released: told while it is searched what would pass, should that take long."""
+        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        self.refused = f"nothing is released: {reasons[0]}{more}; now looking for what would pass"
+        if self.console is not None:
+            self._tell_refused()
+
+    def _tell_refused(self) -> None:
+        if self.refused and self.console is not None:
+            self.console.print(self.refused, highlight=False)
+        elif self.refused:
+            said(self.refused)
+        self.refused = ""
+
     def line(self) -> str:
         """Say which stage runs, how far it is, and what is left."""
         stage = self.running
@@ -196,6 +212,7 @@ class Told:
             now = perf_counter()
             self._update()
             if self.console is None and now - told >= A_MINUTE and self.running in self.started:
+                self._tell_refused()
                 said(self.line())
                 told = now
             late = self.at_most is not None and now - self.begun > A_MINUTE * self.at_most

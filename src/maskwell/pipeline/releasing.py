@@ -38,7 +38,7 @@ from .preconditions import check_models, check_swap, is_refused_anyway, not_poss
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .reassembly import coverage_words
 from .search_part import search_part
-from .stages import Progress, Stages
+from .stages import Progress, Refusal, Stages
 from .study import check_study, study_plan
 from .verdict import compared, judged
 
@@ -64,6 +64,7 @@ def release(
     reports: Reports | None = None,
     passphrase: str | None = None,
     advise: bool = True,
+    refusal: Refusal | None = None,
 ) -> Outcome:
     """Do all that a plan says, in order, and write the release where nothing stands against it.
 
@@ -74,7 +75,8 @@ def release(
 
     A `seed` is for studies and needs `study=True`: all is as in a release, but the folders are named as a study's.
 
-    `progress(stage, done, total)` is called on the way. `reports` makes further files of the outcome: two mappings from
+    `progress(stage, done, total)` is called on the way, `refusal(reasons)` where nothing is released, before it is
+    searched what would pass. `reports` makes further files of the outcome: two mappings from
     names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
     private one. `passphrase` seals the card where the plan names no recipients. Without `advise`, or with a reason to
     release despite it, nobody searches what would pass. The same plan and key give the same bytes (but for a sealed
@@ -83,7 +85,7 @@ def release(
     check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     wanted = study_plan(wanted) if study else wanted
-    stages = Stages(progress)
+    stages = Stages(progress, refusal)
     sealing = _checked(wanted, despite, key, seed, passphrase)
     own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():
@@ -202,7 +204,10 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         )
         refused = None if despite is not None else refused_at_once(case, floor)
     if refused is not None:
-        return replace(refused, advice=_advice_at_once(case, refused)) if advise else refused
+        if not advise:
+            return refused
+        _tell_refusal(case, refused)
+        return replace(refused, advice=_advice_at_once(case, refused))
     calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     case = _with_found_noise(case, mask)
@@ -238,7 +243,13 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         return outcome
     from .advising import advised
 
+    _tell_refusal(case, outcome)
     return replace(outcome, advice=advised(case, found, verdict, floor))
+
+
+def _tell_refusal(case: Situation, outcome: Outcome) -> None:
+    if case.stages.refusal is not None:
+        case.stages.refusal((*outcome.reasons, *outcome.not_judged))
 
 
 def _assumptions(case: Situation, masking: Masking) -> list[str]:

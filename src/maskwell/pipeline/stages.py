@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Protocol
 
 Progress = Callable[[str, int, int], None]
+Refusal = Callable[[tuple[str, ...]], None]  # takes the reasons
 STAGES = (
     "read",
     "check",
@@ -37,10 +38,12 @@ class Stages:
     """Tells every stage by `progress(name, done, total)` and keeps its seconds.
 
     A stage begins with `done` 0 and ends with `done` equal to `total`; a total of 0 is one that nobody knows. Of
-    a stage that is entered again the seconds add up.
+    a stage that is entered again the seconds add up. `refusal` hears why nothing is released before the search for what
+    would pass, which takes longer, begins.
     """
 
     progress: Progress | None = None
+    refusal: Refusal | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
