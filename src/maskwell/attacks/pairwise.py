@@ -16,7 +16,7 @@ from ..card import NoiseCard, Sides
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chained import combined_of
-from ..laws.noise import Noise, standardised, weight_box
+from ..laws.noise import Noise, box_nearly, standardised, weight_box
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
@@ -289,22 +289,15 @@ class Lowered:
 
     def _one_by_one(self, z: Ints, x: Ints) -> Floats:
         """Return the log density of pairs of any kinds, coordinate by coordinate."""
-        from ..kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
-
-        sds, correlations = standardised(self.law.noise.covariance)
-        out = np.zeros(len(z))
+        assert isinstance(self.law.noise, Normal)
+        out = np.empty(len(z))
         for begin in range(0, len(z), PAIRS_AT_ONCE):
             run = slice(begin, begin + PAIRS_AT_ONCE)
-            ours, theirs = z[run], x[run]
-            centre, is_open = self.centre[theirs], self.fits.is_open[self.fits.x[theirs]]
-            kinds = np.where(is_open, np.where(self.is_point[ours], POINT, BOX), UNUSED).astype(np.int8)
-            low, high = (
-                np.ascontiguousarray((side[ours] - centre) / sds) for side in (self.lower, self.upper)
-            )
-            conditioned_logs(low, high, kinds, np.ascontiguousarray(correlations), out[run])
-            out[run] += (
-                np.where(is_open, self.factor[ours], 0.0) - np.where(kinds == POINT, np.log(sds), 0.0)
-            ).sum(axis=1)
+            ours, centre = z[run], self.centre[x[run]]
+            is_open = self.fits.is_open[self.fits.x[x[run]]]
+            ends = self.lower[ours] - centre, self.upper[ours] - centre
+            out[run] = box_nearly(self.law.noise, *ends, self.is_point[ours], is_open)
+            out[run] += np.where(is_open, self.factor[ours], 0.0).sum(axis=1)
         return out
 
     def _alike(self, z: Ints, x: Ints) -> Floats:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..keystream import Stream
 from ..schema import Column
 from .convolution import convolve, noise_from_dict
-from .noise import Floats, Noise, Normal, Row, standardised
+from .noise import Floats, Noise, Normal, Row, box_nearly, standardised
 from .outlet import Cell, Outlet
 from .spread import Spread, spread_from_dict
 
@@ -109,18 +109,11 @@ class Additive:
         """
         if not isinstance(self.noise, Normal) or not self.noise.correlations:
             return self.logpdf(z, x)
-        sds, correlations = standardised(self.noise.covariance)
-        if np.linalg.eigvalsh(correlations)[0] < THIN:
+        if np.linalg.eigvalsh(standardised(self.noise.covariance)[1])[0] < THIN:
             return self.logpdf(z, x)
-        from ..kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
-
         cells = self._cells(z, x)
-        scale, out = np.where(sds > 0, sds, 1.0), np.empty(len(z))
-        kinds = np.where(cells.is_open, np.where(cells.is_point, POINT, BOX), UNUSED).astype(np.int8)
-        low, high = (np.ascontiguousarray(side / scale) for side in (cells.lower, cells.upper))
-        conditioned_logs(low, high, kinds, np.ascontiguousarray(correlations), out)
-        out -= np.where(kinds == POINT, np.log(scale), 0.0).sum(axis=1)
-        return np.where(cells.total > -np.inf, cells.total + out, -np.inf)
+        logs = box_nearly(self.noise, cells.lower, cells.upper, cells.is_point, cells.is_open)
+        return np.where(cells.total > -np.inf, cells.total + logs, -np.inf)
 
     def _cells(self, z: Floats, x: Floats) -> _Cells:
         """Return the noise that leads from true values to released ones."""

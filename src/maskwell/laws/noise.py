@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..keystream import Stream
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 Row = tuple[float, ...]
 Matrix = tuple[Row, ...]
 
@@ -184,6 +185,21 @@ def weight_box(noise: Noise, lower: Floats, upper: Floats, is_point: Sequence[bo
     if isinstance(noise, Normal) and noise.correlations and noise.width > 1:
         return correlated_box(noise.covariance, lower, upper, is_point, tolerance=np.inf)
     return noise.log_box(lower, upper, is_point)
+
+
+def box_nearly(noise: Normal, lower: Floats, upper: Floats, is_point: Bools, is_open: Bools) -> Floats:
+    """Return the log of each record's density and probability over its open columns, by `kernels.conditioning`.
+
+    Records may differ in which columns are points; boxes of several columns are right to a hundredth or so.
+    """
+    from ..kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
+
+    sds, correlations = standardised(noise.covariance)
+    scale, out = np.where(sds > 0, sds, 1.0), np.empty(len(lower))
+    kinds = np.where(is_open, np.where(is_point, POINT, BOX), UNUSED).astype(np.int8)
+    low, high = (np.ascontiguousarray(side / scale) for side in (lower, upper))
+    conditioned_logs(low, high, kinds, np.ascontiguousarray(correlations), out)
+    return np.asarray(out - np.where(kinds == POINT, np.log(scale), 0.0).sum(axis=1))
 
 
 def _correlated_box(

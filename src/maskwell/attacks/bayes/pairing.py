@@ -11,7 +11,7 @@ import numpy as np
 from ...card import NoiseCard
 from ...table import Floats, Table
 from ..contract import NOBODY, Bools, Ints
-from ..pairwise import Same, Term, all_logs, law_terms, laws_on, summed_logs
+from ..pairwise import Lowered, Same, Term, all_logs, law_terms, laws_on, summed_logs
 
 Read = Callable[[Sequence[Any], Table, Table], list[Term]]  # laws and two tables to factors of p(z | x)
 
@@ -72,6 +72,11 @@ class Pairing:
         """Return the same of all pairs (x records x z records)."""
         at = self._places(z)
         return self._mixed(all_logs(self.kept, at, x), all_logs(self.moved, at, x), log_moved[z])
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether boxes of many columns are weighed to a hundredth or so."""
+        return any(isinstance(term, Lowered) and term.is_motley for term in (*self.kept, *self.moved))
 
     def _places(self, z: Ints) -> Ints:
         return z if self.place is None else self.place[z]

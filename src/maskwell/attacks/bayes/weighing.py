@@ -19,7 +19,7 @@ from ..ranking import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of,
 from ..search import block_codes
 from .ground import Ground, clear_fields, status_laws
 from .odds import Odds
-from .pairing import swapped_columns
+from .pairing import Pairing, swapped_columns
 from .reading import BACKWARD, Reading
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ TOO_SURE = (
 )
 IF_RELEASED = (
     "the forward kernel has no weight for units that were not released: probabilities are given release"
+)
+ROUGH = (
+    "many values of a record lie at limits or near their units: the probabilities of such boxes are right to a "
+    "hundredth or so"
 )
 NODES = (9, 17)  # for each unknown parameter, where their number is fixed
 TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
@@ -73,7 +77,13 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
         scores=(best.score, best.second_score),
         columns=_columns(answer, plan.to_masked),
         fields=tuple(fields),
-        notes=[*_notes(plan, release, ground), *_error_notes(plan, odds), *said, *_on_gap(answer)],
+        notes=[
+            *_notes(plan, release, ground),
+            *_error_notes(plan, odds),
+            *said,
+            *_on_boxes(odds),
+            *_on_gap(answer),
+        ],
     )
     return judged(_with_figures(guess, answer, plan.to_masked), plan.threshold)
 
@@ -247,6 +257,12 @@ def _error_notes(plan: Any, odds: Any) -> list[str]:
     from .roughly.behind import error_notes
 
     return error_notes(plan, odds)
+
+
+def _on_boxes(odds: Any) -> list[str]:
+    """Say where weights are near and not exact: many values of a record at limits or near units of correlated noise."""
+    is_rough = isinstance(odds, Odds) and isinstance(odds.targets, Pairing) and odds.targets.is_rough
+    return [ROUGH] if is_rough else []
 
 
 def _on_gap(answer: Answer) -> list[str]:
