@@ -281,3 +281,17 @@ def test_values_at_limits_that_pull_beyond_the_prior_do_not_overflow():
         lambda u: belief.pdf(np.exp(u)) * np.exp(u) * stats.norm.sf(x.floats("A") / np.exp(u)), -8.0, 20.0
     )
     np.testing.assert_allclose(ours[0], np.log(exact), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(("sds", "is_open"), [((30.0, 10.0, 15.0), False), ((2.0, 1.5, 1.0), True)])
+def test_boxes_of_several_columns_are_averaged_to_a_hundredth(sds, is_open):
+    rng = np.random.default_rng(7)
+    noise = Normal(sds, ((1.0, 0.6, 0.3), (0.6, 1.0, 0.4), (0.3, 0.4, 1.0)))
+    average = AveragedNoise(noise, np.geomspace(0.2, 5.0, 6), np.full(6, -np.log(6)))
+    middle = rng.multivariate_normal(np.zeros(3), 4 * noise.covariance, size=40).round()
+    lower, upper = middle - 0.5, middle + 0.5
+    if is_open:
+        lower[::2, 0] = -np.inf
+    got, _ = average.log_box(lower, upper, (False,) * 3)
+    exact, error = average.by_nodes(lower, upper, (False,) * 3)
+    assert np.abs(np.expm1(got - exact)).max() < 0.01 + (error / np.exp(exact)).max()

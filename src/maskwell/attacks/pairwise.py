@@ -244,6 +244,16 @@ class Lowered:
         motley = correlated and (len(fits.table) > MANY_KINDS or _has_large_boxes(lower, upper, point))
         return cls(law, lower, upper, factor, point, centre, fits, motley)
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether boxes of several columns are weighed to a hundredth or so."""
+        from .bayes.untold.averaged import AveragedNoise
+        from .bayes.untold.boxed import EXACT
+
+        boxes = ((self.lower < np.inf) & ~self.is_point).sum(axis=1)
+        is_averaged = isinstance(self.law.noise, AveragedNoise) and self.law.noise.is_regular
+        return self.is_motley or (is_averaged and bool((boxes > EXACT).any()))
+
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the law's log density of each pair; pairs of the same kinds are asked for together."""
         out = np.full(len(z), -np.inf)

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 LOG_2_PI = math.log(2.0 * math.pi)
-NODES = ((1.6, 3), (3.2, 5))  # widths in sds given the other coordinates, up to which so many nodes do
+NODES = ((0.2, 2), (1.6, 3), (3.2, 5))  # widths in sds given the others, up to which so many nodes do
 MOST_POINTS = 1000  # in a cell: beyond these a lattice is as quick
 CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
 FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody weighs
@@ -52,9 +52,17 @@ def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats
         ends = np.ascontiguousarray(lower[here]), np.ascontiguousarray(upper[here])
         log_p[here] = _weighed(*ends, whitening, constant, count)
         rough = _weighed(*ends, whitening, constant, count - 1)
-        p = np.exp(log_p[here])
-        error[here] = np.abs(p - np.exp(rough)) + CROSSING * p
+        error[here] = np.exp(log_p[here]) * (_relative_error(log_p[here] - rough, count) + CROSSING)
     return left
+
+
+def _relative_error(log_ratio: Floats, count: int) -> Floats:
+    """Return the error of a rule by what one node less gives, for one of two nodes by the square of that.
+
+    Along a side h that lies x sds away one node errs by h^2 (x^2 - 1) / 24, two by h^4 (x^4 - 6 x^2 + 3) / 4320.
+    """
+    difference = np.abs(np.expm1(-log_ratio))
+    return np.asarray(difference**2 if count == 2 else difference)
 
 
 def _weighed(lower: Floats, upper: Floats, whitening: Floats, constant: float, count: int) -> Floats:

@@ -48,7 +48,7 @@ START = 0.05  # an attack on anything
 RECORD = 1.5e-6  # an attack on a file: codes of its blocks, ties by the key
 MASK_START = 0.01
 AUDITED_CELL = 5e-6  # the audit but for tests of laws: a record, a column, and each column held against it
-AUDIT_START = 0.3  # the audit of anything
+AUDIT_START = 0.8  # the audit of anything, who knows the law and the outer links among it
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class Pairing:
     @property
     def is_rough(self) -> bool:
         """Whether boxes of many columns are weighed to a hundredth or so."""
-        return any(isinstance(term, Lowered) and term.is_motley for term in (*self.kept, *self.moved))
+        return any(isinstance(term, Lowered) and term.is_rough for term in (*self.kept, *self.moved))
 
     def _places(self, z: Ints) -> Ints:
         return z if self.place is None else self.place[z]

@@ -125,7 +125,7 @@ class AveragedNoise:
         scaled = points / np.array(self._normal.sds)
         if not self._normal.correlations:
             return np.asfortranarray(scaled)
-        return np.asfortranarray(np.linalg.solve(self._root, scaled.T).T)
+        return np.asfortranarray((np.linalg.inv(self._root) @ scaled.T).T)
 
     @property
     def log_volume(self) -> float:

@@ -1,7 +1,8 @@
 """Probabilities of boxes under correlated normal noise of unknown size, averaged over nodes of it.
 
-At most nodes the units of columns are fine beside the noise: boxes are small there. At the others the pairs that lie
-too far away to matter beside what the larger sizes gave are passed by: no box is likelier than one of its sides.
+At most nodes the units of columns are fine beside the noise: boxes are small there, and the density is summed over a
+few points of each side, fewer the finer it is. The largest sizes come first: pairs that lie too far away to matter
+beside what these gave are passed by at the others, where no box is likelier than one of its sides.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 
-from ....laws.noise import weight_box
+from ....laws.noise import box_nearly, weight_box
 from ....laws.unknowns import scaled_noise
 from ....table import Floats
 from ...contract import Bools
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
     from .averaged import AveragedNoise
 
 SMALL = 0.4  # sds: three points in each side of a box are then exact to 1e-7, to 1e-5 at 5 sds
+POINTS = (
+    (0.02, 1),
+    (0.12, 2),
+    (SMALL, 3),
+)  # a side in sds given the others: so many points are exact to 4e-4 at 5 sds
 AT_ONCE = 200_000  # points
 NOTHING = 40.0  # logs below what was found already
+EXACT = 2  # columns in intervals: of more a box is computed to a hundredth or so, one column after the other
 HOPELESS = -2_000.0  # a log probability from which on its bound is as good
 OPEN_END = 38.0  # sds: an end beyond is none
 
@@ -47,10 +54,17 @@ def _alike(
 ) -> tuple[Floats, Floats]:
     """Return the same for boxes that are bounded in the same columns; the largest sizes come first."""
     total, error = np.full(len(lower), -np.inf), np.zeros(len(lower))
-    fine = noise.scales >= (widths / (SMALL * noise.noise.resolution)).max()
-    if fine.any():
-        total = _small(noise.at(fine), lower, upper, is_point)
-    for k in np.flatnonzero(~fine)[np.argsort(-noise.scales[~fine])]:
+    relative = (widths / noise.noise.resolution).max() / noise.scales  # the widest side at each size
+    above, points = 0.0, POINTS if (~is_point).sum() > EXACT else POINTS[-1:]
+    for most, _ in points:
+        these, above = (relative >= above) & (relative < most), most
+        if these.any():
+            sides = widths / noise.noise.resolution / noise.scales[these].min()
+            counts = [next(count for most, count in points if side < most) for side in sides.tolist()]
+            counts = [1 if point else count for point, count in zip(is_point, counts, strict=True)]
+            _add_small(noise.at(these), lower, upper, is_point, counts, total)
+    coarse = np.flatnonzero(relative >= above)
+    for k in coarse[np.argsort(-noise.scales[coarse])]:
         log_weight, at = noise.log_weights[k], scaled_noise(noise.noise, float(noise.scales[k]))
         logs, this = _at_node(at, lower, upper, is_point, total - log_weight - NOTHING)
         np.logaddexp(total, log_weight + logs, out=total)
@@ -58,21 +72,33 @@ def _alike(
     return total, error
 
 
-def _small(noise: AveragedNoise, lower: Floats, upper: Floats, is_point: Bools) -> Floats:
-    """Return the logs of boxes that are small beside the noise: the density at a few points in them."""
-    nodes, weights = leggauss(3)
-    steps = [np.zeros(1) if point else nodes for point in is_point]
-    logs = [np.zeros(1) if point else np.log(0.5 * weights) for point in is_point]
-    grid = np.array(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1).T
-    log_weights = np.array(np.meshgrid(*logs, indexing="ij")).reshape(len(steps), -1).sum(axis=0)
-    half, out = np.where(is_point, 0.0, 0.5 * (upper - lower)), np.empty(len(lower))
-    middle = lower + half
-    for begin in range(0, len(lower), AT_ONCE // len(grid) + 1):
-        run = slice(begin, begin + AT_ONCE // len(grid) + 1)
+def _add_small(
+    noise: AveragedNoise, lower: Floats, upper: Floats, is_point: Bools, counts: list[int], total: Floats
+) -> None:
+    """Add to the total what small boxes have: the density at a few points in each that is not too far away."""
+    half = np.where(is_point, 0.0, 0.5 * (upper - lower))
+    log_volume = np.log(2.0 * half[:, ~is_point]).sum(axis=1)
+    near = noise.points(lower + half) + log_volume  # by the middle alone
+    is_enough = np.prod(counts) == 1
+    here = np.flatnonzero(near > total - NOTHING) if not is_enough else np.arange(len(total))
+    if not is_enough and len(here):
+        near = _in_boxes(noise, lower[here] + half[here], half[here], counts) + log_volume[here]
+    total[here] = np.logaddexp(total[here], near)
+
+
+def _in_boxes(noise: AveragedNoise, middle: Floats, half: Floats, counts: list[int]) -> Floats:
+    """Return the logs of the mean density in boxes, by so many points of each side."""
+    rules = [leggauss(count) for count in counts]
+    grid = np.array(np.meshgrid(*(nodes for nodes, _ in rules), indexing="ij")).reshape(len(rules), -1).T
+    logs = [np.log(0.5 * weights) for _, weights in rules]
+    log_weights = np.array(np.meshgrid(*logs, indexing="ij")).reshape(len(rules), -1).sum(axis=0)
+    out, size = np.empty(len(middle)), AT_ONCE // len(grid) + 1
+    for begin in range(0, len(middle), size):
+        run = slice(begin, begin + size)
         points = middle[run, None] + half[run, None] * grid
         found = noise.points(points.reshape(-1, points.shape[2])).reshape(points.shape[:2])
         out[run] = log_sum(found + log_weights, axis=1)
-    return np.asarray(out + np.log(2.0 * half[:, ~is_point]).sum(axis=1))
+    return out
 
 
 def _at_node(noise: Any, lower: Floats, upper: Floats, points: Bools, least: Floats) -> tuple[Floats, Floats]:
@@ -82,7 +108,9 @@ def _at_node(noise: Any, lower: Floats, upper: Floats, points: Bools, least: Flo
     reach = np.where(points, np.inf, OPEN_END * np.array(noise.sds))
     low = np.where(lower[here] < -reach, -np.inf, lower[here])
     high = np.where(upper[here] > reach, np.inf, upper[here])
-    if len(here):
+    if len(here) and (~points).sum() > EXACT:
+        bound[here] = box_nearly(noise, low, high, np.tile(points, (len(here), 1)), np.ones(low.shape, bool))
+    elif len(here):
         bound[here], error[here] = weight_box(noise, low, high, points.tolist())
     return bound, error
 
