@@ -41,9 +41,11 @@ def averaged_boxes(
     out, error = np.empty(len(lower)), np.zeros(len(lower))
     with np.errstate(invalid="ignore"):
         widths = np.where(is_point, 0.0, upper - lower)
-    kinds, member = np.unique(np.isfinite(widths), axis=0, return_inverse=True)
-    for number, finite in enumerate(kinds):
-        here = np.flatnonzero(member.ravel() == number)
+    is_bounded = np.isfinite(widths)
+    kind = is_bounded @ (1 << np.arange(widths.shape[1]))
+    for number in np.flatnonzero(np.bincount(kind)):
+        here = np.flatnonzero(kind == number)
+        finite = is_bounded[here[0]]
         most = np.where(finite, np.where(finite, widths[here], 0.0).max(axis=0), np.inf)
         out[here], error[here] = _alike(noise, lower[here], upper[here], is_point, most)
     return out, error
