@@ -179,3 +179,33 @@ def test_a_refused_screen_shows_every_reason_in_full(folder: Path) -> None:
     assert any("fingerprint of their own" in reason for reason in refused.reasons)
     assert any("guessing within the blocks" in reason for reason in refused.reasons)
     assert all(reason in words for reason in refused.reasons)
+
+
+def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
+    """Gaps of eight amounts leave as they are: the draft, the reason of the refusal and the table say the same."""
+    from maskwell.attacks.fingerprint import floor_of
+    from maskwell.cli.newplan import _decided
+    from maskwell.pipeline.preconditions import refused_at_once
+    from maskwell.plan import InputPlan, ReleasePlan
+    from maskwell.plan.drafting import Places, draft_plan, draft_schema
+
+    rng, n = np.random.default_rng(2), 300
+    amounts = np.exp(rng.normal(3, 1, (n, 8))).round(2)
+    amounts[rng.random((n, 8)) < 0.3] = np.nan
+    data = {"region": rng.integers(1, 4, n)} | {f"x{j}": amounts[:, j] for j in range(8)}
+    lines = [",".join(data), *(",".join(map(str, row)) for row in zip(*data.values(), strict=True))]
+    (tmp_path / "my.csv").write_text("\n".join(lines).replace("nan", "") + "\n")
+    decided = _decided(InputPlan(file=tmp_path / "my.csv"))
+    (tmp_path / "my.toml").write_text(draft_schema(decided))
+    places = Places("plan.toml", "my.csv", "my.toml", "out", "private")
+    (tmp_path / "plan.toml").write_text(draft_plan(decided, places, {}))
+    case, _ = _situation(ReleasePlan.read(tmp_path / "plan.toml"), KEY, Stages())
+    refused = refused_at_once(case, floor_of(case.coded.mask, case.coded.table))
+    assert refused is not None
+    (reason,) = [one for one in refused.reasons if "guessing" in one]
+    by_hand = len({tuple(row) for row in np.column_stack([data["region"], np.isnan(amounts)]).tolist()}) / n
+    assert decided.clear.guessing() == pytest.approx(by_hand)
+    assert f"finds {by_hand:.1%} of 300 targets" in reason
+    (risk,) = refused.after.values()
+    assert risk.guessing == pytest.approx(by_hand)
+    assert f"{by_hand:.1%}\n" in release_summary(refused)

@@ -229,6 +229,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
         targets=targets,
         expected_correct=targets * found.rate,
         baseline=float(sampling.guessing(guess.candidates).mean()),
+        guessing=float(sampling.guessing(guess.ties).mean()),
         floor=found,
         released_share=share,
         among_released=is_known,

@@ -62,7 +62,8 @@ class Risk:
 
     `targets` counts the intruder's records; of the links he stands by, `correct` are right as drawn among ties and
     `expected_correct` on average over them; `rate` is the latter's share of the targets, exact for this release.
-    `baseline` is the rate of guessing within blocks, `best_correct` how many best links are right, claimed or not;
+    `baseline` is the rate of guessing within blocks, `guessing` that among records alike in what is missing or coded
+    too (see `blind_guess`), `best_correct` how many best links are right, claimed or not;
     `classes` split all links. `table` has one row for each record that searched. `patterns`, `m`, `u`, `p` and `fit`
     are those of record linkage, `true_m` what the m really are; `h` is that of the nearest-record intruder, `floor`
     what no noise protects; `belief` is what the Bayesian intruder thinks of his links, `assumed` what he compared and
@@ -83,6 +84,7 @@ class Risk:
     correct: int
     expected_correct: float
     baseline: float
+    guessing: float
     classes: tuple[ClassCount, ...]
     table: pa.Table = field(repr=False, compare=False)
     best_correct: float = 0.0
@@ -187,7 +189,7 @@ class Risk:
     def to_dict(self) -> dict[str, Any]:
         """Return figures only: no record."""
         out: dict[str, Any] = {"attack": self.attack.to_dict()}
-        for name in ("targets", "claims", "correct", "expected_correct", "rate", "baseline"):
+        for name in ("targets", "claims", "correct", "expected_correct", "rate", "baseline", "guessing"):
             out[name] = getattr(self, name)
         out["best_correct"] = None if isnan(self.best_correct) else self.best_correct
         out["classes"] = {
@@ -230,6 +232,11 @@ class Risk:
     def __repr__(self) -> str:
         return "\n".join(self.lines())
 
+    @property
+    def beyond_blocks(self) -> str:
+        """What guessing finds by all that shows in clear, in words, where that is more than within blocks."""
+        return f", by all that shows in clear {self.guessing:.1%}" if self.guessing > self.baseline else ""
+
     def lines(self) -> list[str]:
         """Return what fits on one screen."""
         who = "target" if self.targets == 1 else "targets"
@@ -237,7 +244,7 @@ class Risk:
         lines = [f"{self.name}: {self.targets:,} {who}, {self.claims:,} {links} claimed"]
         lines.append(
             f"  correct {tenths(self.expected_correct)} (ties shared; {self.correct:,} as drawn): "
-            f"rate {self.rate:.1%}, guessing within blocks {self.baseline:.1%}"
+            f"rate {self.rate:.1%}, guessing within blocks {self.baseline:.1%}{self.beyond_blocks}"
         )
         if self.interval is not None and self.ceiling is None:
             low, high = self.interval
@@ -350,7 +357,7 @@ class Risks(Mapping[str, Risk]):
         lines = [f"{'':<{width}}  {heads}"]
         for name, risk in self.items():
             counts = f"{risk.targets:>8,}  {risk.claims:>8,}  {tenths(risk.expected_correct):>9}"
-            lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.baseline:>8.1%}")
+            lines.append(f"{name:<{width}}  {counts}  {risk.rate:>7.1%}  {risk.guessing:>8.1%}")
         whose: dict[str, list[str]] = {}
         for name, reason in self.refused.items():
             whose.setdefault(reason, []).append(name)

@@ -131,7 +131,8 @@ class Answer:
             card = replace(masking.release.card, swapped=swapped)
             masking = replace(masking, given=(Release(masking.release.table, card), masking.order))
         count = len(self.known) if self.chosen is None else len(self.chosen)
-        risk = score(self.plan, guess, marks, (self.known, masking.release.table), count)
+        tables, card = (self.known, masking.release.table), masking.release.card
+        risk = score(self.plan, guess, marks, tables, card, count)
         chosen = getattr(self.plan, "targets", None)
         if isinstance(chosen, ClusterSample):
             right = np.where(guess.claimed, marks.share, 0.0)

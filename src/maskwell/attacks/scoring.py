@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays import from_numpy
+from ..card import NoiseCard
 from ..masking.results import labels_of
 from ..table import Floats, Table
+from .blind_guess import guessing_rate
 from .contract import Guess, Ints, Marks
 from .latent import Fit, pattern_bits
 from .risk import ClassCount, Risk
@@ -17,7 +19,9 @@ from .risk import ClassCount, Risk
 NOTICEABLE = 0.01  # a difference of m and u that rounding and constant fields do not make
 
 
-def score(plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], targets: int) -> Risk:
+def score(
+    plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], card: NoiseCard, targets: int
+) -> Risk:
     """Sum a marked answer up: `tables` are the intruder's and the released records, `targets` how many are judged."""
     sides = tables if guess.to_masked else tables[::-1]
     claimed = guess.claimed
@@ -31,6 +35,7 @@ def score(plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], ta
         correct=int((marks.correct & claimed).sum()),
         expected_correct=fsum(marks.share[claimed]),  # no bit depends on the order of the file
         baseline=float((1.0 / guess.candidates[marks.findable]).sum()) / targets,
+        guessing=guessing_rate(plan, guess, marks, tables, card, targets),
         classes=_classes(guess, marks),
         table=_table(guess, marks, *sides),
         best_correct=float(marks.share.sum()) if guess.figures.get("looked_up", "all") == "all" else np.nan,

@@ -76,7 +76,7 @@ def informed_links(evidence: Evidence) -> Measured:
         untried = "; the Bayes intruder, who finds more on skewed data, takes long here and was not tried"
     said = (
         f"an intruder who has the true values and {card} links {risk.rate:.1%} of {risk.targets:,} targets to their "
-        f"own released record{sampled}; guessing within blocks finds {risk.baseline:.1%}{untried}"
+        f"own released record{sampled}; guessing within blocks finds {risk.baseline:.1%}{risk.beyond_blocks}{untried}"
     )
     is_part = risk.targets < evidence.records
     return Measured(

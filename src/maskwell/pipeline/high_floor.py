@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import BayesIntruder, NearestRecord, Risk
+from ..attacks.blind_guess import alike_numbers
 from ..attacks.contract import Ints
 from ..attacks.fingerprint import floor_of
 from ..attacks.floor import HIDDEN, remedy
 from ..attacks.sampled_floor import Sampling
-from ..attacks.search import block_codes, joint_codes
-from ..attacks.surviving import PATTERN, fates
+from ..attacks.surviving import PATTERN
 from ..calibration.judging import ALL
 from ..errors import MaskwellError
 from ..plan.hidden_columns import ROOM as CLEAR_ROOM
@@ -287,17 +287,14 @@ def high_guessing(case: Situation, *, is_refused: bool = False) -> HighFloor | N
 
 def _guessed_by_gaps(plan: Any, table: Table, card: NoiseCard) -> float:
     """Return the rate of guessing among the records of a block with the same values missing or coded."""
-    sure = {name for name, fate in fates(table.schema, card).items() if not fate.values and not fate.unsure}
-    with_gaps = [name for name in sure if name in table.closed and table.schema[name].may_be_known]
-    if not with_gaps or not hasattr(plan, "match_columns"):
+    if not hasattr(plan, "match_columns"):
         return 0.0
     masked = set(card.masked)
     blocks = [n for n in plan.match_columns(table.schema) if n in table.schema and n not in masked]
-    blocks = [name for name in blocks if not table.schema[name].drop]
-    codes = block_codes(table, table, blocks)[0]
-    parts = [(codes, int(codes.max(initial=0)) + 1)]
-    parts += [(table.status(name).astype(np.int64), int(table.status(name).max()) + 1) for name in with_gaps]
-    alike = joint_codes(parts, len(table))
+    numbers = alike_numbers(table, table, [n for n in blocks if not table.schema[n].drop], card)
+    if numbers is None:
+        return 0.0
+    alike = numbers[1]
     targets = alike[plan.eligible_records(table)]
     chance = _chance(np.bincount(alike)[targets], _sampling(plan, card))
     return float(chance.sum()) / max(len(targets), 1)

@@ -232,7 +232,7 @@ class Outcome:
         for name, risk in self.after.items():
             before = f"{self.before[name].rate:.1%}" if name in self.before else "-"
             rows.append(
-                f"  {name:<{width}}  {risk.targets:>8,}  {before:>11}  {risk.rate:>12.1%}  {risk.baseline:>8.1%}"
+                f"  {name:<{width}}  {risk.targets:>8,}  {before:>11}  {risk.rate:>12.1%}  {risk.guessing:>8.1%}"
             )
         refused = [f"{name}: {why}" for name, why in self.after.refused.items()]
         shown = [

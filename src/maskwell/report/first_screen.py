@@ -130,7 +130,7 @@ def _risk_card(outcome: Any) -> Html:
     unit = f"of {counted(risk.targets, 'target')}, by the intruder “{name}”"
     unit += f"; tolerated {100 * limit:.4g}%" if limit is not None else ""
     unit += f" ({sampled})" if (sampled := sampled_words(risk)) else ""
-    said: list[Child] = [f"{knows(name, risk)} Guessing would find {percent(risk.baseline)}."]
+    said: list[Child] = [f"{knows(name, risk)} Guessing would find {percent(risk.guessing)}."]
     said += [sentence(words)] if (words := released_words(risk)) else []
     if limit is None and outcome.attempts:
         last = outcome.attempts[-1]

@@ -95,7 +95,7 @@ def _intruder(outcome: Any, name: str) -> dict[str, Any]:
         "brief": percent(after.rate),
         "kind": ASIDE if not held else HELD if limit is None else EXCEEDS if exceeds else WITHIN,
         "targets": sampled_words(after) or f"{after.targets:,}",
-        "guess": percent(after.baseline),
+        "guess": percent(after.guessing),
         "sides": [percent((side or after).rate) for side in (after.his_record, after.his_values)],
     }
 

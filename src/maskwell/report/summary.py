@@ -96,7 +96,7 @@ def _risk(outcome: Any) -> list[str]:
         else:
             rates += f"{percent(risk.rate):>9}"
         rates += f"{percent(risk.rate_of_all):>9}" if sampled else ""
-        rates += f"{percent(risk.baseline):>10}"
+        rates += f"{percent(risk.guessing):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
     lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
     lines += _wrapped(said) if (said := _on_sample(outcome)) else []
