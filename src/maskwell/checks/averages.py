@@ -87,10 +87,15 @@ def averages(evidence: Evidence) -> Measured:
     return Measured(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
 
 
-def averages_ahead(values: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:
+def averages_ahead(
+    values: Mapping[str, Floats],
+    clear: Mapping[str, Integers],
+    by: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[str, Averaged]:
     """Return, before any noise is drawn, what the mean over records alike in clear columns leaves of own noise.
 
     `values` are true ones, NaN unless open; `clear` numbers the values of each column that leaves in clear, from 0 on.
+    `by` has for each of the values the columns by which records are grouped; without it the best ones are searched.
     """
     rng = np.random.default_rng(MARKS)
     marks = {name: _marked(0, name, codes) for name, codes in clear.items() if codes.max(initial=0) > 0}
@@ -100,7 +105,8 @@ def averages_ahead(values: Mapping[str, Floats], clear: Mapping[str, Integers]) 
         if not marks or len(known) < FEWEST or x[known].min() == x[known].max():
             continue
         numbered = np.unique(x[known], return_inverse=True)[1].astype(np.int64).ravel()
-        one = _least_left(SharedColumn(known, numbered, rng.standard_normal(len(known))), marks)
+        column = SharedColumn(known, numbered, rng.standard_normal(len(known)))
+        one = _least_left(column, marks) if by is None else _left_by(column, marks, by[name])
         if one is not None:
             found[name] = one
     return found
@@ -186,25 +192,42 @@ def _least_left(one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
     return min(found, key=lambda this: this.left, default=None)
 
 
+def _left_by(one: SharedColumn, clear: dict[str, Marks], columns: tuple[str, ...]) -> Averaged | None:
+    """Return what a mean over records alike in some columns leaves, those that vary; nothing where it takes nothing."""
+    varying = tuple(name for name in columns if name in clear)
+    inside = {name: clear[name][one.known] for name in varying}
+    return _averaged(one, _together(inside, varying), varying) if varying else None
+
+
 def _elimination(values: Integers, clear: dict[str, Marks]) -> list[tuple[str, ...]]:
     """Return sets of columns: all, then without one after the other, so that most records share value and group."""
     different = {name: len(np.unique(codes)) for name, codes in clear.items()}
     chosen = tuple(clear)
     ways = [chosen]
+    every = _sum_of(clear, chosen)
     while len(chosen) > 2:
         finest_first = sorted(chosen, key=lambda name: -different[name])  # of equals the finest goes
-        fewer = [tuple(name for name in chosen if name != left_out) for left_out in finest_first]
-        scores = [_shared(values, _together(clear, way)) for way in fewer]
-        chosen = fewer[int(np.argmin(scores))]
+        scores = [_shared(values, _numbered(every - clear[name])) for name in finest_first]
+        gone = finest_first[int(np.argmin(scores))]
+        chosen, every = tuple(name for name in chosen if name != gone), every - clear[gone]
         ways.append(chosen)
     return ways
 
 
 def _together(clear: dict[str, Marks], columns: tuple[str, ...]) -> Integers:
     """Number the combinations of values of some columns: those whose marks have the same sum."""
+    return _numbered(_sum_of(clear, columns))
+
+
+def _sum_of(clear: dict[str, Marks], columns: tuple[str, ...]) -> Marks:
+    """Add the marks of some columns up, modulo 2^64."""
     marks = clear[columns[0]].copy()
     for name in columns[1:]:
         marks += clear[name]
+    return marks
+
+
+def _numbered(marks: Marks) -> Integers:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -78,13 +78,30 @@ def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answ
     return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
 
 
-def _averaged(amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> dict[str, Averaged]:
+def _still_averaged(
+    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], before: Mapping[str, Averaged]
+) -> dict[str, Averaged]:
+    """Return those of some averaged amounts that fewer clear columns average too.
+
+    What is left of the grouping that did so before is looked at first: where it still does, no other is searched.
+    """
+    ways = {name: tuple(c for c in one.columns if c in clear) for name, one in before.items()}
+    found = _averaged({name: amounts[name] for name in before}, clear, ways)
+    others = {name: amounts[name] for name in before if name not in found}
+    return found | _averaged(others, clear)
+
+
+def _averaged(
+    amounts: Mapping[str, Floats],
+    clear: Mapping[str, Integers],
+    by: Mapping[str, tuple[str, ...]] | None = None,
+) -> dict[str, Averaged]:
     """Return the amounts of whose noise a mean leaves less than the audit allows."""
     from ..checks.averages import averages_ahead
     from ..checks.catalogue import checks
 
     limit = next(one.limits.fail for one in checks() if one.name == "averaging") or 0.0
-    return {name: one for name, one in averages_ahead(amounts, clear).items() if one.left <= limit}
+    return {name: one for name, one in averages_ahead(amounts, clear, by).items() if one.left <= limit}
 
 
 def _culprits(
@@ -99,7 +116,7 @@ def _culprits(
     while left and len(chosen) < len(found):
         able = sorted({name for one in left.values() for name in one.columns})
         after = {
-            name: _averaged(amounts, {n: c for n, c in clear.items() if n not in (*chosen, name)})
+            name: _still_averaged(amounts, {n: c for n, c in clear.items() if n not in (*chosen, name)}, left)
             for name in able
         }
         best = min(able, key=lambda name: (len(after[name]), -_constant_share(amounts, clear[name])))
