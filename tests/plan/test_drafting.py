@@ -432,3 +432,53 @@ def test_columns_that_are_the_same_for_all_are_named_among_those_in_clear(tmp_pa
     drafted(tmp_path, columns(ROUND=np.full(N, 7)))
     text = " ".join((tmp_path / "plan.toml").read_text(encoding="utf-8").replace("\n# ", " ").split())
     assert "(and ROUND, the same for all records)" in text
+
+
+def test_lags_of_a_dropped_group_are_dropped_and_told(tmp_path: Path) -> None:
+    rng, who = np.random.default_rng(4), np.repeat(np.arange(100) + 5001, 4)
+    sales = np.round(rng.lognormal(8, 1, N), 2)
+    before = np.where(np.arange(N) % 4 == 0, np.nan, np.roll(sales, 1))
+    _, schema, said = drafted(
+        tmp_path, {"firm": who, "sales": sales, "salesbefore": before, "x": rng.normal(size=N)}
+    )
+    assert schema["salesbefore"].drop
+    assert not schema["sales"].drop
+    assert (
+        "salesbefore: sales of the record before in 100% of 299 records that tell, with one firm: dropped"
+        in said
+    )
+
+
+def test_an_amount_that_another_gives_is_dropped(tmp_path: Path) -> None:
+    rng, place = np.random.default_rng(9), np.random.default_rng(2).integers(0, 45, N)
+    price = np.round(rng.uniform(90, 150, 45), 2)
+    tax = rng.permutation(np.repeat(np.round(rng.uniform(2, 40, 23), 1), 2)[:45])
+    _, schema, said = drafted(tmp_path, columns(price=price[place], tax=tax[place]))
+    assert schema["tax"].drop
+    assert not schema["price"].drop
+    assert "tax: the same for all records with one price: dropped" in said
+
+
+def test_years_of_a_life_are_masked_however_few_values_they_have(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    more = {"age": rng.integers(28, 39, N), "educ": rng.integers(9, 19, N), "agegroup": rng.integers(1, 5, N)}
+    _, schema, said = drafted(tmp_path, columns(**more, month=rng.integers(1, 13, N)))
+    assert {"age", "educ"} <= set(schema.with_role("key"))
+    assert {"agegroup", "month"} <= set(schema.with_role("block"))
+    assert "masked INCOME TAXES age educ" in said
+
+
+def test_classes_of_amounts_that_end_in_more_are_asked_about(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    classes = np.array([*(np.arange(25) + 0.5), 32.5])
+    income = classes[np.minimum(rng.integers(0, 29, N), 25)]
+    _, _, said = drafted(tmp_path, columns(faminc=income))
+    assert "faminc: many records have the largest value" in said
+
+
+def test_no_remark_speaks_of_an_identity_with_a_dropped_column(tmp_path: Path) -> None:
+    grams = columns()["INCOME"] * 16
+    drafted(tmp_path, columns(GRAMS=grams))
+    text = (tmp_path / "my.schema.toml").read_text()
+    assert "GRAMS: " not in text.split("[columns.GRAMS]")[0].replace("# ", "")
+    assert "which one is recomputed" not in text

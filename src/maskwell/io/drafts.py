@@ -17,6 +17,7 @@ FEWEST_ROWS = 30  # records: fewer lie evenly too often
 SURE_REPEATS = 14.0  # expected among amounts: none, or one, is then a chance of 1 in 80,000
 MOST_UNNUMBERED = 0.05  # share of records without a number: a file put together of parts
 MOST_PARTS = 3  # places where row numbers begin anew: a file put together of parts
+CROWDED = 0.05  # share of records at the largest value, from which on classes of amounts end in "and more"
 UNEVEN = 1.63  # Kolmogorov's distance times sqrt(n), which 1 of 100 samples of an even law exceeds
 _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
 
@@ -26,7 +27,7 @@ class Finding:
     """Something the steward should know or decide.
 
     `suggestion` is a line of the schema that may be switched on; `otherwise` says what to write where the answer that
-    was taken is wrong.
+    was taken is wrong. `others` are the columns that it speaks of beside its own.
     """
 
     column: str | None
@@ -34,6 +35,7 @@ class Finding:
     text: str
     suggestion: str = ""
     otherwise: str = ""
+    others: tuple[str, ...] = ()
 
     @property
     def said(self) -> str:
@@ -147,11 +149,18 @@ def with_pile_ups(draft: Draft) -> Draft:
                 "if 0 says that there is no value, add missing = [0]"
             )
             draft = draft.asked("zeros", text)
-        elif _in_excess(counts, i % len(counts)):
+        elif _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
             share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
             draft = draft.asked("pile-up", text, f"{what} = {value}")
     return draft
+
+
+def _is_crowded_top(counts: Counts) -> bool:
+    """Whether the largest value has many records, more than any near it and twice those right below: a class on top."""
+    near = counts[-11:-1]
+    enough = max(5, CROWDED * counts.sum(), 2 * near[-3:].mean())
+    return bool(counts[-1] >= enough and counts[-1] > near.max())
 
 
 def with_unit(draft: Draft) -> Draft:

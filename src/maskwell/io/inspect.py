@@ -14,7 +14,7 @@ from ..errors import BadInput
 from ..schema import Column, Schema
 from .drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
-from .names import says_amount, says_code, says_weight
+from .names import says_amount, says_code, says_weight, says_years
 from .profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .roles import with_roles
 from .texts import booleans_mixed
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
 _QUESTIONS = {
@@ -222,13 +223,21 @@ def _describe_number(draft: Draft) -> Draft:
     if facts.whole and np.array_equal(facts.support, [0.0, 1.0]):
         return _with_absent_labels(_category(draft).asked("boolean", "0 and 1: a category"))
     few = len(facts.support) <= min(MOST_NUMBER_CATEGORIES, LARGEST_CATEGORY_SHARE * facts.records)
-    if facts.whole and few and not says_weight(facts.name, facts.label):
+    if facts.whole and few and are_years(facts.name, facts.support):
+        text = f"{len(facts.support)} different whole numbers, by its name years: an amount; classes? Then a category"
+        draft = draft.asked("years", text)
+    elif facts.whole and few and not says_weight(facts.name, facts.label):
         text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
     if facts.unit == 1.0 and _are_codes(facts):
         text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
     return with_unit(with_pile_ups(with_spikes(with_literals(draft))))
+
+
+def are_years(name: str, support: Floats) -> bool:
+    """Whether a few whole numbers are years of a life, by name and number: as categories they would leave in clear."""
+    return says_years(name) and len(support) >= FEWEST_YEARS and bool(support[0] >= 0)
 
 
 def _are_codes(facts: Facts) -> bool:
@@ -248,11 +257,14 @@ def _relations(drafts: Sequence[Draft]) -> list[Finding]:
     values = np.column_stack([_without_spikes(draft) for draft in used])
     identities = find_identities(values, names)
     same = {frozenset((i.total, i.parts[0][0])) for i in identities if len(i.parts) == 1}
-    found = [Finding(identity.total, "identity", _identity_text(identity)) for identity in identities]
+    found = [
+        Finding(one.total, "identity", _identity_text(one), others=tuple(name for name, _ in one.parts))
+        for one in identities
+    ]
     for pair in near_duplicates(values, names):
         if frozenset((pair.first, pair.second)) not in same:
             text = f"{_likeness(pair)}: one quantity in two columns? Then one noise for both, or drop one"
-            found.append(Finding(pair.second, "near-duplicate", text))
+            found.append(Finding(pair.second, "near-duplicate", text, others=(pair.first,)))
     return found
 
 

@@ -93,6 +93,10 @@ _AMOUNT = re.compile(
     "prestige|growth|change|hhsize|educ|education|schooling|number|attain|limit|sqft"
 )
 
+_YEARS = re.compile(  # what is counted in years of a life, however few values it has
+    "[a-z]{0,2}age|age[a-z]?|[a-z]{0,4}educ|education|schooling|sch|yrssch|[a-z]{0,3}exper|experience|tenure"
+)
+
 
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name in lower case: camel case, digits and signs part them."""
@@ -184,3 +188,9 @@ def _are_all(pattern: re.Pattern[str], words: Sequence[str]) -> bool:
 def says_amount(name: str) -> bool:
     """Whether a name is that of an amount or a time, which is no id even where it comes in runs: age, year, wage."""
     return any(_AMOUNT.fullmatch(word) for word in words_of(name))
+
+
+def says_years(name: str) -> bool:
+    """Whether a name is that of years of a life: an age, years of schooling, of experience, with a firm."""
+    words = words_of(name)
+    return len(words) == 1 and _YEARS.fullmatch(words[0]) is not None

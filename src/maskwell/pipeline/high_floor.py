@@ -109,20 +109,19 @@ def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
     sure = _sure_floor(case, floor)
     if sure is None:
         return None
-    reasons, allowed = list[str](), list[float]()
+    said, allowed = list[str](), list[float]()
     limit = _tolerated(case)
     if case.judge.hopeless(case.intruders, sure.rate):
-        reasons.append(
-            f"{_found(sure)}; tolerated is at most {100 * limit:.4g}%" if limit < 1 else _found(sure)
-        )
+        said += [f"tolerated is at most {100 * limit:.4g}%"] if limit < 1 else []
         allowed.append(limit)
     fails = audit_limit(case.plan)
     if sure.rate > fails:
-        reasons.append(f"{_found(sure)}; the audit fails from {fails:.2%} on")
+        said.append(f"the audit fails from {fails:.2%} on")
         allowed.append(fails)
-    if not reasons:
+    if not allowed:
         return None
-    return HighFloor(tuple(reasons), tuple(_advice(case, sure, min(allowed))))
+    reason = "; ".join([_found(sure), *([", and ".join(said)] if said else [])])
+    return HighFloor((reason,), tuple(_advice(case, sure, min(allowed))))
 
 
 def _found(floor: Risk) -> str:

@@ -17,10 +17,12 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
+from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
 from .dependence import form_of, is_function, is_shared, stand_together
 from .draft_words import sentences
 from .hidden_columns import Clear
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
+from .repeated_values import without_functions, without_lags
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
 from .ties import Candidates, ties_of
@@ -39,7 +41,6 @@ NEIGHBOURS = 5
 RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 WRITTEN = re.compile(r"-?\d+(\.\d{1,2})?")
-SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
 KEPT_ROLES = frozenset({"id", "group", "weight"})
 
 
@@ -153,6 +154,10 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
         proposal = _changed(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
+    table = _table(raw, proposal.schema)
+    answers = [*without_functions(table), *without_lags(table, copies)]
+    proposal = _changed(proposal, answers)
+    questions += [answer.question for answer in answers]
     sums = exact_sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
     answers = _dependents_and_averages(raw, proposal, sums, copies)
@@ -174,9 +179,13 @@ def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: I
     from ..attacks import Fingerprint, attack
 
     table = _table(raw, proposal.schema)
+    dropped = {column.name for column in proposal.schema.columns if column.drop}
     told = tuple(
-        one for one in proposal.findings if one.kind != "small-blocks"
-    )  # the floor is told in its place
+        one
+        for one in proposal.findings
+        if one.kind != "small-blocks"  # the floor is told in its place
+        and not dropped & {*one.others, one.column if one.others else None}
+    )
     decided = Decided(replace(proposal, findings=told), table, sums, tuple(questions))
     if not decided.amounts and not decided.changed:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
@@ -217,13 +226,19 @@ def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:
             continue
         labels = as_text(raw.data.column(column.name).combine_chunks()).unique().drop_null().to_pylist()
         few = 1 < len(labels) <= min(MOST_CATEGORIES, LARGEST_CATEGORY_SHARE * proposal.records)
-        if few and all(map(SHORT.fullmatch, labels)):
+        if few and all(map(SHORT.fullmatch, labels)) and not _are_years(column.name, labels):
             ordered = tuple(in_order(labels))
             made = Column(column.name, "category", frozenset({"block"}), categories=ordered)
             taken = f"only {len(labels)} different whole numbers: a category"
             question = Question(column.name, taken, "An amount? Then kind continuous, without categories")
             answers.append(Answer(made, "unit", question, is_asked=False))
     return answers
+
+
+def _are_years(name: str, labels: Iterable[str]) -> bool:
+    from ..io.inspect import are_years
+
+    return are_years(name, np.sort([float(label.replace(",", ".")) for label in labels]))
 
 
 def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
@@ -314,7 +329,7 @@ def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
     table, schema = _table(raw, proposal.schema), proposal.schema
     by = [c.name for c in schema.columns if "group" in c.roles or (c.kind == "category" and not c.drop)]
     used = [c for c in schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
-    codes = {f"with one {name}": _group_codes(table, name) for name in by}
+    codes = {f"with one {name}": group_codes(table, name) for name in by}
     clear = tuple(name for name in by if not schema[name].drop)
     if len(clear) > 1:
         codes[f"alike in {', '.join(clear)}"] = block_codes(table, table, clear)[0]
@@ -339,7 +354,7 @@ def _on_groups(table: Table) -> list[Question]:
         c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
     ]
     for group in (c.name for c in table.schema.columns if "group" in c.roles and c.drop):
-        codes = _group_codes(table, group)
+        codes = group_codes(table, group)
         shared = [n for n in clear if is_shared(codes, block_codes(table, table, (n,))[0].astype(float))]
         if not shared:
             continue
@@ -353,12 +368,6 @@ def _on_groups(table: Table) -> list[Question]:
                 Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
             )
     return questions
-
-
-def _group_codes(table: Table, name: str) -> Any:
-    """Number the values of a column; -1 where there is none."""
-    encoded: Any = table.array(name).dictionary_encode()
-    return encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
@@ -409,14 +418,14 @@ def _without_dependents(
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
     fixed = [name for one in sums for name in members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
-    codes = [c.name for c in proposal.schema.columns if c.kind == "category" and _are_numbers(c.categories)]
+    codes = [c.name for c in proposal.schema.columns if c.kind == "category" and are_numbers(c.categories)]
     copies = {name: of for name, of in copies.items() if of in names}
     classes = [c.name for c in proposal.schema.columns if c.kind == "category" and not c.drop]
     every = (*names, *codes, *copies)
     if not names or not len(table):
         return []
-    columns = [_code_numbers(table, name) if name in codes else table.floats(name) for name in every]
-    columns += [_class_numbers(table, name) for name in classes]
+    columns = [code_numbers(table, name) if name in codes else table.floats(name) for name in every]
+    columns += [class_numbers(table, name) for name in classes]
     of_copies = {every.index(name): names.index(of) for name, of in copies.items()}
     numbered = tuple(range(len(every), len(columns)))
     every = (*every, *classes)
@@ -428,22 +437,6 @@ def _without_dependents(
         made = replace(proposal.schema[name], drop=True, roles=frozenset())
         answers.append(Answer(made, "near-duplicate", question))
     return answers
-
-
-def _code_numbers(table: Table, name: str) -> Any:
-    """Return the numbers that the labels of a category are, NaN where there is none."""
-    labels = np.array([float(label.replace(",", ".")) for label in table.schema[name].categories] + [np.nan])
-    return labels[np.nan_to_num(table.floats(name), nan=len(labels) - 1).astype(np.int64)]
-
-
-def _class_numbers(table: Table, name: str) -> Any:
-    """Number the classes of a category from 0 on, a missing one too."""
-    codes = _group_codes(table, name)
-    return (codes - codes.min(initial=0)).astype(float)
-
-
-def _are_numbers(labels: Iterable[str]) -> bool:
-    return all(map(SHORT.fullmatch, labels))
 
 
 def _of_dropped(

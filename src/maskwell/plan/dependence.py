@@ -46,6 +46,7 @@ FORMS: dict[str, Callable[[Floats], Floats]] = {
     "its exponential": np.exp,
     "the square of its logarithm": lambda x: np.log(x) ** 2,
 }
+MOST_AT_ONE = 0.5  # share of records at the most frequent value of a column that another is said to give
 LEAST_SHARING = (
     0.5  # share of records in groups of two and more, for these to say that a column is the group's
 )
@@ -185,6 +186,20 @@ def is_shared(groups: Ints, values: Floats) -> bool:
     return bool(
         np.array_equal(lows, highs) and together >= LEAST_SHARING * len(values) and np.ptp(values) > 0
     )
+
+
+def gives(groups: Ints, values: Floats) -> bool:
+    """Whether an amount whose values repeat (`groups` numbers them, -1: none) gives another, and not by chance.
+
+    Many of its values must be shared by several records, and the other must vary: one with half its records at one
+    value is constant in 20 groups of two once in a million cases.
+    """
+    known = (groups >= 0) & ~np.isnan(values)
+    sizes = np.bincount(groups[known]) if known.any() else np.zeros(1, np.int64)
+    if np.count_nonzero(sizes > 1) < FEWEST_VALUES or not is_shared(groups, values):
+        return False
+    counts = np.unique(values[known], return_counts=True)[1]
+    return bool(len(counts) >= FEWEST_ORDERED and counts.max() <= MOST_AT_ONE * counts.sum())
 
 
 def stand_together(groups: Ints, shared: Ints) -> tuple[int, int]:
