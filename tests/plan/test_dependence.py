@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.plan.dependence import form_of, is_function, is_shared, nearly_linear, stand_together
+from maskwell.plan.dependence import form_of, is_function, is_shared, nearly_linear
 
 RNG = np.random.default_rng(3)
 X = RNG.lognormal(3, 1, 3000).round(1)
@@ -65,13 +65,6 @@ def test_what_groups_share() -> None:
     assert not is_shared(group, income)
     assert not is_shared(np.arange(300), RNG.normal(size=300))
     assert not is_shared(group, np.ones(300))
-
-
-def test_groups_that_stand_together() -> None:
-    group = np.repeat(np.arange(10), 2)
-    region = np.repeat([0, 0, 0, 0, 0, 0, 0, 1, 1, 2], 2)
-    assert stand_together(group, region) == (10, 3)
-    assert stand_together(np.arange(10), np.arange(10)) == (0, 0)
 
 
 def test_few_values_are_a_function_only_without_a_stray() -> None:

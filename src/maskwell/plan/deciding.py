@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import form_of, is_function, is_shared, stand_together
+from .dependence import form_of, is_function, is_shared
 from .draft_words import sentences
 from .hidden_columns import Clear
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
 TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
-MOST_TOGETHER = 0.01  # share of groups: so few add nothing to a rate
 MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
 NEIGHBOURS = 5
 RARE = 5  # records
@@ -346,27 +345,19 @@ def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
 
 
 def _on_groups(table: Table) -> list[Question]:
-    """Ask about what leaves and puts the members of a dropped group together again."""
-    from ..attacks.search import block_codes
+    """Ask about what leaves and puts the members of a dropped group together again, counted as a release counts it."""
+    from ..pipeline.reassembly import sure_reassemblies
 
-    questions = []
-    clear = [
-        c.name for c in table.schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")
-    ]
-    for group in (c.name for c in table.schema.columns if "group" in c.roles and c.drop):
-        codes = group_codes(table, group)
-        shared = [n for n in clear if is_shared(codes, block_codes(table, table, (n,))[0].astype(float))]
-        if not shared:
-            continue
-        groups, together = stand_together(codes, block_codes(table, table, shared)[0])
-        if together > MOST_TOGETHER * groups:
-            taken = (
-                f"{', '.join(shared)}: the same for all records of one {group}, and put {together:,} of {groups:,} "
-                "such groups together again although it is dropped, which no figure about single records judges"
-            )
-            questions.append(
-                Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
-            )
+    schema, questions = table.schema, list[Question]()
+    clear = [c.name for c in schema.columns if not c.drop and ("weight" in c.roles or c.kind == "category")]
+    for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
+        taken = (
+            f"{', '.join(one.columns)}: put {one.together:,} of {one.groups:,} groups by {one.column} together "
+            "again although it is dropped, which no figure about single records judges"
+        )
+        questions.append(
+            Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
+        )
     return questions
 
 

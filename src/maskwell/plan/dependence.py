@@ -27,7 +27,6 @@ FEWEST_VALUES = (
 FEWEST_ORDERED = 5  # different values: 5 that are one to one are in order by chance in 1 of 60 cases
 MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
 MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
-MOST_OTHERS = 2  # groups with the same values beside which one still stands out: one guess of three is right
 SCREENED = 20_000  # records that are looked at before all are: they refute most
 FITS = 3  # of a function's scale: strays are few
 SINGLE = 1e-6  # single precision has six digits
@@ -200,16 +199,3 @@ def gives(groups: Ints, values: Floats) -> bool:
         return False
     counts = np.unique(values[known], return_counts=True)[1]
     return bool(len(counts) >= FEWEST_ORDERED and counts.max() <= MOST_AT_ONE * counts.sum())
-
-
-def stand_together(groups: Ints, shared: Ints) -> tuple[int, int]:
-    """Count the groups of two and more records, and those that values shared by their members put together again.
-
-    `shared` numbers the combinations of such values: a group stands together where few other groups have its own.
-    """
-    known = groups >= 0
-    numbers, first, sizes = np.unique(groups[known], return_index=True, return_counts=True)
-    combination = np.unique(shared[known][first], return_inverse=True)[1]
-    few = np.bincount(combination)[combination] <= 1 + MOST_OTHERS
-    several = sizes > 1
-    return int(np.count_nonzero(several)) if len(numbers) else 0, int(np.count_nonzero(several & few))
