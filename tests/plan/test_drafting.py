@@ -462,7 +462,9 @@ def test_an_amount_that_another_gives_is_dropped(tmp_path: Path) -> None:
 def test_years_of_a_life_are_masked_however_few_values_they_have(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     more = {"age": rng.integers(28, 39, N), "educ": rng.integers(9, 19, N), "agegroup": rng.integers(1, 5, N)}
-    _, schema, said = drafted(tmp_path, columns(**more, month=rng.integers(1, 13, N)))
+    more |= {"agesq": more["age"] ** 2, "month": rng.integers(1, 13, N)}
+    _, schema, said = drafted(tmp_path, columns(**more))
+    assert schema["agesq"].drop  # a function of age, and not in clear
     assert {"age", "educ"} <= set(schema.with_role("key"))
     assert {"agegroup", "month"} <= set(schema.with_role("block"))
     assert "masked INCOME TAXES age educ" in said

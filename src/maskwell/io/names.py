@@ -94,7 +94,7 @@ _AMOUNT = re.compile(
 )
 
 _YEARS = re.compile(  # what is counted in years of a life, however few values it has
-    "[a-z]{0,2}age|age[a-z]?|[a-z]{0,4}educ|education|schooling|sch|yrssch|[a-z]{0,3}exper|experience|tenure"
+    "([a-z]{0,2}age|age[a-z]?|[a-z]{0,4}educ|education|schooling|sch|yrssch|[a-z]{0,3}exper|experience|tenure)(sq)?"
 )
 
 
@@ -191,6 +191,6 @@ def says_amount(name: str) -> bool:
 
 
 def says_years(name: str) -> bool:
-    """Whether a name is that of years of a life: an age, years of schooling, of experience, with a firm."""
+    """Whether a name is that of years of a life, or their square: an age, years of schooling, of experience."""
     words = words_of(name)
     return len(words) == 1 and _YEARS.fullmatch(words[0]) is not None
