@@ -153,7 +153,7 @@ class Told:
         self._ignored = False
         self.console: Console | None = None
         self.status: Status | None = None
-        self._over = Event()
+        self._over, self._entered = Event(), Event()
         self._watch = Thread(target=self._watched, daemon=True)
 
     def __enter__(self) -> Told:
@@ -168,6 +168,7 @@ class Told:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have jobs behind `&` ignore it
             self._ignored = True
         self._watch.start()
+        self._entered.set()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -227,6 +228,7 @@ class Told:
 
     def _watched(self) -> None:
         """Tell a line a minute, and stop the work where its time is over."""
+        self._entered.wait()  # on a busy machine the time may be over before __exit__ is there to tell it
         told = perf_counter()
         while not self._over.wait(SHORT):
             now = perf_counter()
