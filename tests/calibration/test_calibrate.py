@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import norm, t
 
-from maskwell.attacks import Absolute, Fixed, Linkage, NearestRecord
+from maskwell.attacks import Absolute, Fixed, Linkage, NearestRecord, Sample
 from maskwell.calibration import Calibration, Trial, calibrate, scale_of
 from maskwell.calibration.calibrate import RAISED
 from maskwell.calibration.calibrated import level_of
@@ -233,6 +233,27 @@ def test_figures_are_plain_and_name_no_record(table, found):
 
 
 # Confirmation.
+
+
+@pytest.mark.parametrize(
+    ("over", "asked", "said"),
+    [
+        ("all", 25, "over a sample of the targets (25 in a draw)"),
+        ("all", 60, "over all targets"),
+        ("worst decile", 30, "over the most outlying tenth of a sample of the targets (3 in a draw)"),
+    ],
+)
+def test_a_figure_over_a_sample_of_the_targets_says_so(table, over, asked, said):
+    found = calibrate(
+        IndependentNoise(COLUMNS, variance_ratio=0.5),
+        table,
+        NearestRecord(targets=Sample(asked)),
+        MaxRate(0.9),
+        over=over,
+        **QUICK,
+    )
+    assert said in repr(found)
+    assert found.sampled == (asked < 60) == found.to_dict()["sampled"]
 
 
 def test_what_the_search_found_is_shown_beside_what_fresh_draws_say(found):

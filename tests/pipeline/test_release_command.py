@@ -243,3 +243,55 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
         signal.signal(signal.SIGINT, before)
     assert stopped.value.exit_code == 1
     assert "stopped during 'calibrate' after 0.001 minutes" in capsys.readouterr().err
+
+
+def interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_stopped_run_says_what_it_leaves_and_the_next_goes_on_with_it(
+    folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = folder / "good.toml"
+    plan.write_text(plan.read_text() + "[calibrate]\nreplicates = 2\nconfirmations = 3\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("maskwell.pipeline.releasing.meet", interrupted)
+        code, out, err = run_main("release", plan)
+    assert (code, out) == (130, "")
+    inside = folder / "inside"
+    said = f"nothing was released; its key and what it calibrated stay in {str(inside)!r} (inside, closed to others)"
+    assert f"{said}, and the next run of the plan goes on from there" in err
+    kept = (inside / "refused" / "key.hex").read_text()
+    code, out, _ = run_main("release", plan)
+    assert code == 0
+    assert "the key is that of a run that did not end: what it calibrated is used" in out
+    assert kept == next(inside.glob("*/key.hex")).read_text()
+
+
+def test_who_stops_the_advice_on_a_refusal_gets_no_other_noise(
+    folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("maskwell.pipeline.advising.advised", interrupted)
+        code, _, err = run_main("release", folder / "bad.toml")
+    kept = folder / "inside" / "refused" / "key.hex"
+    before = kept.read_text()
+    assert code == 130
+    assert "nothing was released; its key stays in" in err
+    code, out, _ = run_main("release", folder / "bad.toml", "--no-advice")
+    assert code == 1
+    assert "the noise is that of 1 run that was refused" in out
+    assert kept.read_text() == before
+
+
+def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
+    folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr("maskwell.pipeline.releasing.floor_of", interrupted)
+    code, _, err = run_main("release", folder / "good.toml")
+    assert (code, err.splitlines()[-2:]) == (
+        130,
+        ["stopped during 'fingerprint floor': nothing was released", "stopped"],
+    )
+    assert {path.name for path in folder.iterdir()} == before

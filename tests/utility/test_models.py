@@ -12,7 +12,7 @@ from maskwell.analysis.corrections import Forecast
 from maskwell.attacks import NearestRecord
 from maskwell.errors import BadPlan
 from maskwell.masking import apply
-from maskwell.masks import Grouping, IndependentNoise, RankSwap, Subsample
+from maskwell.masks import Chain, Grouping, IndependentNoise, RankSwap, Subsample
 from maskwell.protect import swap
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -142,6 +142,22 @@ def test_a_column_released_in_classes_has_no_counterpart_as_it_is(monkeypatch):
     model = compare(masking, models=["y ~ x"]).models[0]
     assert np.isnan(model.naive[model.names.index("x")])
     assert np.isfinite(model.adjusted[model.names.index("x")])
+
+
+def test_categories_that_leave_as_groups_are_grouped_in_the_original_too():
+    """Each coefficient of the original has its counterpart, rare categories that no fit could tell apart included."""
+    rng = np.random.default_rng(3)
+    base, school = table_of(3_000), rng.choice(6, 3_000, p=[0.001, 0.009, 0.29, 0.3, 0.2, 0.2])
+    column = Column("b", "category", frozenset({"block"}), categories=tuple("012345"))
+    table = base.with_columns({"b": (column, school.astype(float), np.zeros(3_000, np.uint8))})
+    groups = {"low": tuple("012"), "3": ("3",), "high": tuple("45")}
+    grouped = Chain((Grouping(("b",), groups=groups), IndependentNoise(("x", "y"), variance_ratio=0.3)))
+    found = compare(apply(grouped, table, seed=1), models=["y ~ x + b"])
+    model = found.models[0]
+    assert model.names == ("Intercept", "x", "b[3]", "b[high]", "sigma")
+    assert not model.refused
+    assert max(map(abs, model.off_adjusted)) < 4
+    assert found.forecasts[0].widening["x"] > 0
 
 
 def test_models_come_as_texts_mappings_and_plans():

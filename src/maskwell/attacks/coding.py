@@ -98,6 +98,16 @@ def _seen(masking: Masking, columns: tuple[str, ...]) -> Seen:
     return Seen(replace(masking, truth=truth, card=card, given=given), laws, true)
 
 
+def in_groups(masking: Masking) -> Masking:
+    """Return a masking with the categories that leave as groups of categories coded in the truth already."""
+    schema = masking.truth.schema
+    if is_withheld(masking.card):
+        return masking
+    categories = [column.name for column in schema.columns if column.kind == "category"]
+    columns = sure_columns(masking.card, schema, categories)
+    return _seen(masking, columns).masking if columns else masking
+
+
 def _without(card: NoiseCard, columns: Sequence[str]) -> NoiseCard:
     if is_withheld(card):
         return card

@@ -41,6 +41,13 @@ class Sample:
         return {"sample": int(self.sample)}
 
 
+def sample_size(chosen: object) -> int | None:
+    """Return how many targets a choice asks for where they are drawn at random; else nothing."""
+    if isinstance(chosen, ClusterSample):
+        return int(chosen.targets)
+    return int(chosen.sample) if isinstance(chosen, Sample) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Quantiles:
     """The records at given quantiles: of the distance from the centre, of the row sum, or of a column.

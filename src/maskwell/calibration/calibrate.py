@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
 
+from ..attacks.targets import sample_size
 from ..errors import BadPlan, raise_all
 from ..keystream import Key
 from ..masks import Chain
@@ -142,7 +143,15 @@ def _told(
         widening=outcome.widening(confirmed.trial, trade_off),
         trade_off=trade_off,
         notes=(*floor_notes(tolerance, floor), *notes),
+        sampled=_are_sampled(bench),
     )
+
+
+def _are_sampled(bench: Bench) -> bool:
+    """Whether some intruder is after fewer targets than there are, drawn at random."""
+    plans = bench.plans.values() if isinstance(bench.plans, dict) else bench.plans
+    sizes = [(plan, sample_size(getattr(plan, "targets", None))) for plan in plans]
+    return any(size is not None and size < len(plan.eligible_records(bench.table)) for plan, size in sizes)
 
 
 def _floor(bench: Bench, mask: Any, tolerance: Any, floor: str) -> float:

@@ -39,7 +39,7 @@ class Calibration:
     (nothing where it was not looked at), `attempts` how many scales were put to confirmation, `level` the chance that a
     scale which exceeds the tolerance is confirmed all the same, over all attempts. `trace` has every trial in order.
     `widening` has a forecast for each bound: under `mask`, or where no noise meets both tolerance and bounds under the
-    plan of `trade_off` that meets the tolerance.
+    plan of `trade_off` that meets the tolerance. `sampled` says that only some of the targets were looked at.
     """
 
     mask: Any
@@ -60,6 +60,7 @@ class Calibration:
     widening: tuple[Widening, ...] = ()
     trade_off: TradeOff | None = None
     notes: tuple[str, ...] = ()
+    sampled: bool = False
 
     @property
     def met(self) -> bool:
@@ -90,6 +91,7 @@ class Calibration:
             "given": self.given.to_dict(),
             "tolerance": self.tolerance.to_dict(),
             "over": self.over,
+            "sampled": self.sampled,
             "figure": self.measure.name,
             "limit": self.measure.limit,
             "floor": self.floor,
@@ -127,9 +129,8 @@ class Calibration:
         kind = type(self.given).__name__
         head = f"met: {kind} with {scale_words(self.mask)}" if self.met else f"NOT met by {kind}"
         head += "" if self.trade_off is None else " within the bounds"
-        whom = "all targets" if self.over == ALL else "the most outlying tenth of the targets"
         lines = [*wrap(f"Calibration {head}", 100, subsequent_indent="  "), f"  tolerance   {self.tolerance}"]
-        lines.append(f"  judged      {self.measure.name}, over {whom}")
+        lines.append(f"  judged      {self.measure.name}, over {self._targets()}")
         intruders = len(self.trace[0].names)
         if intruders > 1:
             whose = (
@@ -146,6 +147,15 @@ class Calibration:
             for line in wrap(note, 100, initial_indent="  - ", subsequent_indent="    ")
         ]
         return [*lines, "", *notes] if notes else lines
+
+    def _targets(self) -> str:
+        """Say over whom the figure is: all targets, or a sample of them with the size it has in a draw."""
+        sizes = [int(size) for size in (self.trace[0].judged.min(), self.trace[0].judged.max())]
+        size = f"{sizes[0]:,}" if sizes[0] == sizes[1] else f"{sizes[0]:,} to {sizes[1]:,}"
+        if self.over == ALL:
+            return f"a sample of the targets ({size} in a draw)" if self.sampled else "all targets"
+        tenth = "the most outlying tenth of "
+        return tenth + (f"a sample of the targets ({size} in a draw)" if self.sampled else "the targets")
 
     def _confirmation_lines(self) -> list[str]:
         shown = self.measure.shown

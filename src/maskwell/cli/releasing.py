@@ -79,7 +79,7 @@ def release(
     check_study(seed, study)
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
-    with Told(at_most_minutes) as told:
+    with Told(at_most_minutes, _private_folder(wanted, study)) as told:
         outcome = run(
             wanted,
             seed=seed,
@@ -104,6 +104,20 @@ def summary(outcome: Outcome) -> str:
     return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "") + pasted(outcome)
 
 
+def _private_folder(plan: Any, study: bool) -> Path:
+    from ..pipeline.study import study_plan
+
+    folder: Path = (study_plan(plan) if study else plan).output.private
+    return folder
+
+
+def _left_behind(private: Path) -> str:
+    from ..pipeline.keys import left_behind
+
+    found = left_behind(private)
+    return f"; {found}" if found else ""
+
+
 def _by_passphrase(plan: Any) -> bool:
     return plan.card.leaves == "sealed" and not plan.card.recipients
 
@@ -124,12 +138,13 @@ class Told:
     """Tells every stage with its seconds: at a terminal as it runs; elsewhere when it is done, and a line a minute.
 
     `at_most` is a number of minutes after which the work is stopped, but for the writing, which is short. The clock
-    decides nothing else.
+    decides nothing else. Of a run that is stopped it is said what it leaves in the `private` folder.
     """
 
-    def __init__(self, at_most: float | None = None) -> None:
+    def __init__(self, at_most: float | None = None, private: Path | None = None) -> None:
         self.begun = perf_counter()
         self.at_most = at_most
+        self.private = private
         self.started: dict[str, float] = {}
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
@@ -138,7 +153,7 @@ class Told:
         self._ignored = False
         self.console: Console | None = None
         self.status: Status | None = None
-        self._over = Event()
+        self._over, self._entered = Event(), Event()
         self._watch = Thread(target=self._watched, daemon=True)
 
     def __enter__(self) -> Told:
@@ -153,6 +168,7 @@ class Told:
             signal.signal(signal.SIGINT, signal.default_int_handler)  # shells have jobs behind `&` ignore it
             self._ignored = True
         self._watch.start()
+        self._entered.set()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -161,9 +177,14 @@ class Told:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         if self.status is not None:
             self.status.stop()
-        if self.stopped and kind is not None and issubclass(kind, KeyboardInterrupt):
-            where = f" during {self.running!r}" if self.running else ""
-            said(f"stopped{where} after {self.at_most:g} minutes (--at-most-minutes): nothing was released")
+        if kind is None or not issubclass(kind, KeyboardInterrupt):
+            return
+        where = f" during {self.running!r}" if self.running else ""
+        limit = f" after {self.at_most:g} minutes (--at-most-minutes)" if self.stopped else ""
+        what = "the release is whole or not there" if self.running == WRITE else "nothing was released"
+        left = "" if self.private is None else _left_behind(self.private)
+        said(f"stopped{where}{limit}: {what}{left}")
+        if self.stopped:
             raise typer.Exit(NO)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
@@ -207,6 +228,7 @@ class Told:
 
     def _watched(self) -> None:
         """Tell a line a minute, and stop the work where its time is over."""
+        self._entered.wait()  # on a busy machine the time may be over before __exit__ is there to tell it
         told = perf_counter()
         while not self._over.wait(SHORT):
             now = perf_counter()

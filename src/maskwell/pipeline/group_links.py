@@ -118,7 +118,7 @@ def _alike(
     names = [name for name, x in numbers.items() if _varies_within(x, group)]  # else it is among the blocks
     if not names:
         return
-    within, total = _covariances([numbers[name] for name in names], group, several)
+    within, total = group_covariances([numbers[name] for name in names], group, several)
     at = _some(several)
     for weights in (_discriminants(within, total), _single_columns(within, total)):
         if not weights.shape[1]:
@@ -142,7 +142,7 @@ def _varies_within(x: Floats, group: Codes) -> bool:
     return bool(np.any(one[group[known]] != x[known]))
 
 
-def _covariances(columns: Sequence[Floats], group: Codes, several: Bools) -> tuple[Floats, Floats]:
+def group_covariances(columns: Sequence[Floats], group: Codes, several: Bools) -> tuple[Floats, Floats]:
     """Return the covariances of standardised columns, within groups and of all records."""
     numbers = np.unique(group[several])
     some = np.isin(group, numbers[:: max(1, -(-int(several.sum()) // MOST_FITTED))])

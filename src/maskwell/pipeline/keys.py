@@ -101,6 +101,21 @@ def keep_key(private: Path, key: Key) -> None:
     _write(folder / KEY, key.secret.hex() + "\n")
 
 
+def left_behind(private: Path) -> str:
+    """Say what a run that was stopped leaves in its private folder and what the next does with it; or nothing."""
+    from ..calibration.kept import FILE, FOLDER
+
+    if not (private / REFUSED / KEY).exists():
+        return ""
+    kept = "its key stays"
+    if (private / FOLDER / FILE).exists():
+        kept = "its key and what it calibrated stay"
+    return (
+        f"{kept} in {str(private)!r} (inside, closed to others), and the next run of the plan goes on from there: the "
+        "noise is not drawn anew"
+    )
+
+
 def forget_refused(private: Path) -> None:
     """Remove the key of refused runs once a bundle has it."""
     folder = private / REFUSED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
             bounds=_bounds(case.plan),
             kept=kept,
         )
+    found = replace(found, sampled=found.sampled or case.part is not None)  # a part of the file: some targets
     return found, [] if kept is None or not kept.used else [USED.format(kept.used)]
 
 

@@ -10,18 +10,20 @@ group stands together where
 
 S grows from the column that is most often the same within groups, and every other column is tried alone (a telephone
 that two of five households share, where the others have their own); the S that puts most records together counts.
-Beside equal values there are others that point to companions (see `group_links`): the way that tells most counts.
+Beside equal values there are others that point to companions (see `group_links`): the way that tells most counts. What
+columns that no intruder compares tell of companions, however vaguely, is measured apart (`companion_information`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .companion_information import CompanionInformation, companion_information
 from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
 
 if TYPE_CHECKING:
@@ -113,6 +115,32 @@ def group_reasons(masking: Masking) -> tuple[str, ...]:
     return tuple(found.said for found in reassemblies(masking) if not found.is_judged)
 
 
+def unknown_companions(
+    masking: Masking, compared: Collection[str], rate: float
+) -> tuple[CompanionInformation, ...]:
+    """Return, for every dropped group, what released columns that no intruder compares tell of who belongs together."""
+    truth, released = masking.truth, masking.release.table
+    named = [
+        one.name for one in truth.schema.columns if "group" in one.roles and one.name not in released.schema
+    ]
+    # A total of parts that are released follows from these.
+    left_out = {*compared, released.schema.id_column, *(total for total, _ in masking.card.recomputed)}
+    columns = [
+        one for one in released.schema.columns if one.name not in left_out and "group" not in one.roles
+    ]
+    numbers = {one.name: released.values([one.name])[:, 0] for one in columns if one.is_number}
+    categories = {one.name: _codes(released, one.name) for one in columns if one.kind == "category"}
+    if not numbers and not categories:
+        return ()
+    groups = {
+        name: _numbered(_codes(truth, name)[masking.order], truth.array(name), masking.order)
+        for name in named
+    }
+    return tuple(
+        companion_information(name, numbers, categories, group, rate) for name, group in groups.items()
+    )
+
+
 def reassembly(masking: Masking, column: str) -> Reassembly:
     """Count the groups of a column that the released values put together, by equal values or by other ways."""
     found = _counted(masking.truth, masking.release.table, masking.order, column)
@@ -159,7 +187,9 @@ def coverage_words(table: Table) -> list[str]:
     return [
         f"whether the records of one {name} are put together again was looked at by equal released values, {ways}by "
         "shares that add up in groups of two to six, and by order, one at a time"
-        f"{_on_sample(len(table))}; not {left}by several of these at once, nor by relations of another kind"
+        f"{_on_sample(len(table))}, and by likeness in columns that no intruder compares; likeness in those that they "
+        "compare adds nothing to what the ceiling finds, as noise is drawn for each record by itself; not looked at: "
+        f"{left}several of these at once, relations of another kind"
         for name in named
     ]
 

@@ -95,8 +95,7 @@ def release(
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
     if not outcome.leaves:
-        if case.keeps_key and case.key is not None and outcome.masking is not None:
-            keep_refused(outcome, case.key)
+        if _keeps_refused(case, outcome):
             mind = [
                 *mind,
                 f"the key is kept in {wanted.output.private / REFUSED}: the next run draws the same noise",
@@ -239,12 +238,19 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         held=case.judge.held,
         notes=(*_budget_notes(case), *_assumptions(case, masking), *notes, *masking.notes),
     )
+    if not outcome.leaves and case.key is not None and _keeps_refused(case, outcome):
+        keep_refused(outcome, case.key)  # before a word of it: who stops the advice gets no other noise
     if verdict.passed or not advise or despite is not None:
         return outcome
     from .advising import advised
 
     _tell_refusal(case, outcome)
     return replace(outcome, advice=advised(case, found, verdict, floor))
+
+
+def _keeps_refused(case: Situation, outcome: Outcome) -> bool:
+    """Whether the key of a refused run is kept: it is the run's own, and noise was drawn by it."""
+    return case.keeps_key and case.key is not None and outcome.masking is not None
 
 
 def _tell_refusal(case: Situation, outcome: Outcome) -> None:

@@ -12,9 +12,10 @@ from ..attacks.risk import wilson
 from ..calibration.judging import ALL
 from ..checks.linked import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
+from ..masking.withheld import is_withheld
 from ..tolerances import MaxRate
 from .known_columns import unrelied_reasons
-from .reassembly import group_reasons
+from .reassembly import group_reasons, unknown_companions
 
 LAW = "knows the law"
 
@@ -63,12 +64,25 @@ def judged(
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
+        *_companion_reasons(case, masking, risks),
         *_stronger(case, masking, risks, found),
         *unrelied_reasons(
             case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
         ),
     )
     return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
+
+
+def _companion_reasons(case: Situation, masking: Masking, risks: Risks) -> list[str]:
+    """Say where columns that no intruder held to the tolerance compares put members of a dropped group together."""
+    held = [risks[name] for name in case.judge.held if name in risks]
+    linking = [risk for risk in held if hasattr(risk.attack, "match_columns")]
+    if not linking or is_withheld(masking.card):
+        return []
+    schema = masking.release.table.schema
+    compared = {name for risk in linking for name in (*risk.fields, *risk.attack.match_columns(schema))}
+    found = unknown_companions(masking, compared, max(risk.rate for risk in linking))
+    return [one.said for one in found if not one.is_judged]
 
 
 def _stronger(case: Situation, masking: Masking, risks: Risks, found: Audit) -> list[str]:

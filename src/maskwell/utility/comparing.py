@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attacks.coding import in_groups
 from ..calibration.losses import il1s
 from ..errors import BadPlan
 from ..masking import Masking
@@ -41,6 +42,9 @@ def compare(
     if not sides.columns:
         raise BadPlan("no column that leaves is a number or a category: there is nothing to compare")
     check_models(chosen, sides.truth)
+    in_released_groups = Sides(
+        in_groups(masking)
+    )  # models of the original have the classes that analysts get
     known = undoings(sides)
     domains = domain_means(sides, groups)
     lost, why = _lost(masking)
@@ -57,8 +61,8 @@ def compare(
         group_poor=domains.poor,
         il1s=lost,
         propensity=propensity(sides, seed),
-        models=model_utilities(sides, chosen, seed),
-        forecasts=forecasts(sides, chosen, seed),
+        models=model_utilities(in_released_groups, chosen, seed),
+        forecasts=forecasts(in_released_groups, chosen, seed),
         judgements=(),
         notes=(*domains.notes, *why, *_notes(sides), *_reservations(columns)),
         associations=associations(sides),
