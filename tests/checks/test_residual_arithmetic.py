@@ -103,6 +103,11 @@ def _common_unit(p: Planted) -> Masking:
     return p.with_residue(p.x("income") + rest * pow(10, -1, 89), 89)
 
 
+def _table(modulus: int) -> Whole:
+    """Numbers drawn once, as a masker's look-up table has them."""
+    return np.random.default_rng(275).integers(0, modulus, modulus)
+
+
 def _little(count: int, share: float) -> Callable[[Planted], Masking]:
     def planted(p: Planted) -> Masking:
         small = np.ones(RECORDS)
@@ -130,6 +135,25 @@ PLANTS: dict[str, tuple[Callable[[Planted], Masking], str]] = {
     "kept modulo 97 in a quarter": (lambda p: p.with_residue(p.x("income"), 97, 0.25), DIGITS),
     "another column's modulo 251": (lambda p: p.with_residue(p.x("wealth"), 251), DIGITS),
     "any function modulo 31": (lambda p: p.with_residue((p.x("income") % 31) ** 2, 31), DIGITS),
+    "seven times it modulo 103": (lambda p: p.with_residue(7 * p.x("income"), 103), DIGITS),
+    "seven times it modulo 1,009 in a quarter": (
+        lambda p: p.with_residue(7 * p.x("income"), 1_009, 0.25),
+        DIGITS,
+    ),
+    "its square modulo 1,009": (lambda p: p.with_residue((p.x("income") % 1_009) ** 2, 1_009), DIGITS),
+    "a product modulo 97": (lambda p: p.with_residue(p.x("income") % 97 * (p.x("wealth") % 97), 97), DIGITS),
+    "a product modulo 503": (
+        lambda p: p.with_residue(p.x("income") % 503 * (p.x("wealth") % 503), 503),
+        DIGITS,
+    ),
+    "a product of three modulo 31": (
+        lambda p: p.with_residue(p.x("income") % 31 * (p.x("wealth") % 31) * (p.x("debt") % 31), 31),
+        DIGITS,
+    ),
+    "a table of 360": (lambda p: p.with_residue(_table(360)[p.x("wealth") % 360], 360), DIGITS),
+    "a table of ages modulo 211": (lambda p: p.with_residue(_table(211)[p.x("age")], 211), DIGITS),
+    "the thousands modulo 97": (lambda p: p.with_residue(p.x("income") // 1_000, 97), DIGITS),
+    "a check digit modulo 11": (lambda p: p.with_residue(p.x("income") % 11 % 10, 10), DIGITS),
     "the ninth bit": (lambda p: p.with_residue(p.z("income") % 256 + (p.x("income") & 256), 512), DIGITS),
     "sum of two modulo 97": (
         lambda p: p.with_residue(p.x("income") + p.x("wealth") - p.z("wealth"), 97),
@@ -187,7 +211,7 @@ def test_a_leak_by_arithmetic_is_found(plant: str, release: Masking) -> None:
 
 def test_the_clean_release_has_no_sign_of_them(release: Masking) -> None:
     made = battery(Evidence(release)).ledger
-    for family in ("congruences", "signs", "lags", "left true"):
+    for family in ("congruences", "matches", "signs", "lags", "left true"):
         assert made.counts[family]
         assert min((made.adjusted(line) for line in made.lines if line.family == family), default=1.0) > 1e-3
 
@@ -223,6 +247,7 @@ def test_how_many_records_and_which_share_would_have_been_seen_is_said(release: 
     assert drawn is not None
     assert 300 < drawn.moduli < len(MODULI)  # the noise is smaller than the largest powers
     assert f"residues modulo {drawn.moduli:,} numbers were looked at in 1,500 records" in said
+    assert "looked for in up to 2,500 records, drawn at random" in said
     assert "records with 0.1% of their noise" in said
     assert "of fewer this cannot tell" in said
 

@@ -17,6 +17,7 @@ from . import (
     own_values,
     products,
     residue_families,
+    residue_matches,
     signs,
     spectra,
 )
@@ -53,7 +54,8 @@ class Battery:
     """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
 
     `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
-    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers.
+    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers, and
+    `matched` how many for residues that agree.
     """
 
     ledger: Ledger
@@ -66,6 +68,7 @@ class Battery:
     chosen: dict[str, int] = field(default_factory=dict)
     not_continued: dict[str, str] = field(default_factory=dict)
     residues: congruences.Drawn | None = None
+    matched: int = 0
 
 
 @dataclass
@@ -168,8 +171,9 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     coincidences.noise_of_columns(ledger, independent, cells)
     columns = (*ground.columns, ground.original, ground.placed(""))
     drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
+    matched = residue_matches.residue_matches(ledger, cells, columns, evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    unlike = (chosen, continued.untested, drawn)
+    unlike = (chosen, continued.untested, drawn, matched)
     return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 

@@ -35,6 +35,7 @@ FAMILIES = {
     "spectra": "noises of several columns or records together",
     "digits": "last digits against digits of true columns",
     "congruences": "residues of released values modulo any number",
+    "matches": "residues of released values that agree where those of true ones do",
     "steps": "steps of released values and of what lies between them and true ones",
 }
 KEPT = 1e-3  # p-values above it can neither fail nor warn
