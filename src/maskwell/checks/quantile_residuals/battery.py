@@ -14,6 +14,7 @@ from . import (
     congruences,
     digit_families,
     families,
+    fine_phases,
     own_values,
     products,
     residue_families,
@@ -170,8 +171,9 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     signs.signs(ledger, independent, *ground.bits, evidence.seed)
     coincidences.noise_of_columns(ledger, independent, cells)
     columns = (*ground.columns, ground.original, ground.placed(""))
+    fine_phases.fine_phases(ledger, scores, columns, ground.bits, evidence.seed)
     drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
-    matched = residue_matches.residue_matches(ledger, cells, columns, evidence.seed)
+    matched = residue_matches.residue_matches(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
     unlike = (chosen, continued.untested, drawn, matched)
     return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)

@@ -231,6 +231,7 @@ CHECKS: tuple[Check, ...] = (
             "trends in classes",
             "lags",
             "signs",
+            "fine digits",
             "products",
             "coincidences",
         ),

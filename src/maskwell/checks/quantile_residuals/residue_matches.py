@@ -11,14 +11,16 @@ truth is, and so are the differences along a chain of them. Where the released r
 multiple, a square, a product of two columns, a table of random numbers) in a share s of the records, T is about s^2 M.
 That is the birthday test (Knuth 1998, 3.3.2) inside classes: it needs about n^2 / (2 m^k) pairs for k columns and no
 list of functions, and is chosen where the characters of `congruences` would have to be listed one by one. The last
-digit is looked at in the classes of every modulus too: check digits. Not seen are functions of whole values that do
-not repeat (a keyed hash), and of residues modulo other numbers than the released one has.
+digit is looked at in the classes of every modulus too: check digits. The place in the release is one more released
+column, the true values of the records before and after are further classes, and the released values of another column
+make classes with true ones, as far as the noise hides residues given that column too. Not seen are functions of whole
+values that do not repeat (a keyed hash), and of residues modulo other numbers than the released one has.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -30,7 +32,7 @@ from .congruences import CLOSED, Released, released_steps
 from .congruences import MODULI as PRIMES_AND_POWERS
 from .digit_families import STEPS
 from .ledger import Ledger
-from .truths import FEWEST, TrueColumn
+from .truths import FEWEST, ORIGINAL, RELEASED, TrueColumn
 
 Residues = npt.NDArray[np.uint16]
 Places = npt.NDArray[np.int32]
@@ -64,9 +66,11 @@ ROUND = (
 )
 LARGEST_OF_TWO = 1_021  # primes of hash tables of a thousand places are below
 LARGEST_OF_THREE = 101
+LARGEST_WITH_RELEASED = 257  # classes by a true column and another released one: 256 places of a byte
 FEW_RECORDS, MOST_RECORDS = 2_000, 15_000  # drawn at random: as many as give pairs enough, see `_enough`
 PAIRS = 100  # neighbours of one class that are aimed at: 40% of the records in step would be seen
 MOST_COLUMNS = 6  # of which classes by two and three are made: 15 and 20
+MOST_RELEASED = 4  # released columns that make classes with true ones
 MOST_PLACES = 5  # last digits that are left out of a true value
 MODULI = tuple(sorted({*ROUND, *(m for m in PRIMES_AND_POWERS if m <= LARGEST)}))
 TOO_MANY = 2**16 - 1  # a mark: neither residues nor numbered values reach it
@@ -85,10 +89,14 @@ class Key:
 
 @dataclass(frozen=True)
 class Classes:
-    """Classes of records by columns of `keys`: what each is called, and the places of its columns."""
+    """Classes of records by columns of `keys`: what each is called, and the places of its columns.
+
+    `of_released` is the place of the released column that a class is made with, which it says nothing about.
+    """
 
     names: tuple[str, ...]
     places: Integers
+    of_released: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, keys: Sequence[str], width: int) -> Classes:
@@ -153,20 +161,38 @@ def _numbered(values: Integers) -> Residues:
 
 
 def residue_matches(
-    ledger: Ledger, cells: Mapping[str, Cells], columns: Sequence[TrueColumn], seed: int
+    ledger: Ledger,
+    cells: Mapping[str, Cells],
+    columns: Sequence[TrueColumn],
+    left: Mapping[str, float],
+    seed: int,
 ) -> int:
-    """Test released residues inside classes of true ones; return how many records were drawn for it."""
+    """Test released residues inside classes of true ones; return how many records were drawn for it.
+
+    `left` is the share of each column's sd that the noises of the others leave, 1 where noises are independent.
+    """
     count = len(columns[0].codes)
     chosen = np.random.default_rng([seed, 20]).permutation(count)[:MOST_RECORDS]
-    found = [released_steps(own, chosen, count, 1.0) for own in cells.values()]
-    parts = _parts([one for one in found if one is not None], _keys(columns, tuple(cells), chosen))
+    found = [released_steps(own, chosen, count, left.get(name, 1.0)) for name, own in cells.items()]
+    released = [one for one in found if one is not None]
+    if released:
+        released += [_place(one, chosen) for one in columns if one.name == RELEASED]
+    parts = _parts(released, _keys(columns, tuple(cells), chosen))
     table = np.full(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1, NONE, np.int32)
     for part in parts:
         widest = max(one.widest for one in part.released)
         for modulus in (one for one in MODULI if one <= widest):
             _singles(ledger, part, modulus, table)
             _several(ledger, part, modulus, table)
+            if modulus <= LARGEST_WITH_RELEASED:
+                _with_released(ledger, part, modulus, table)
     return len(chosen) if parts else 0
+
+
+def _place(position: TrueColumn, chosen: Integers) -> Released:
+    """Take the place in the release for a released column: a keyed shuffle hides all of its residues."""
+    steps = np.where(position.codes < 0, CLOSED, position.codes)[chosen]
+    return Released(position.name, 1.0, steps, steps, LARGEST, LARGEST)
 
 
 def _keys(columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers) -> list[Key]:
@@ -179,7 +205,22 @@ def _keys(columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers)
         found.append(Key(column.name, steps[chosen]))
         if column.name in first and column.steps is not None:
             found += _without_digits(found[-1])
+    positions = [one for one in columns if one.name in (ORIGINAL, RELEASED)]
+    for column in [one for one in columns if one.name in first][:MOST_COLUMNS]:
+        if column.steps is not None:
+            for position in positions:
+                found += _beside(column, position, chosen)
     return found
+
+
+def _beside(column: TrueColumn, position: TrueColumn, chosen: Integers) -> Iterator[Key]:
+    """Return a column's values of the records before and after, by a position."""
+    assert column.steps is not None
+    order = position.order
+    for word, to, of in (("before", order[1:], order[:-1]), ("after", order[:-1], order[1:])):
+        steps = np.full(len(column.steps), CLOSED)
+        steps[to] = column.steps[of]
+        yield Key(f"{column.name} of the record {word} by {position.name}", steps[chosen], False)
 
 
 def _without_digits(key: Key) -> Iterator[Key]:
@@ -219,14 +260,14 @@ def _singles(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
     z = part.released_residues(modulus, FEW_RECORDS)
     values, whole = part.whole
     if len(values):
-        _enter(ledger, part, modulus, _counts(values, whole, 0, z, table), whole.names)
+        _enter(ledger, part, modulus, _counts(values, whole, 0, z, table), whole)
     residues = part.residues(modulus, FEW_RECORDS)
     classes = Classes.of([f"{key.name} modulo {modulus}" for key in part.keys], 1)
     width, digits = z.shape[1], part.released_residues(DECIMAL, FEW_RECORDS)
     pairs, same = _counts(residues, classes, 0, np.hstack([z, digits]), table)
-    _enter(ledger, part, modulus, (pairs, same[:, :width]), classes.names)
+    _enter(ledger, part, modulus, (pairs, same[:, :width]), classes)
     if modulus != DECIMAL:
-        _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), classes.names)
+        _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), classes)
 
 
 def _several(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
@@ -238,8 +279,25 @@ def _several(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
             continue
         count = _enough(modulus, width)
         residues, z = part.residues(modulus, count, part.together), part.released_residues(modulus, count)
-        said = tuple(f"{name} modulo {modulus}" for name in classes.names)
-        _enter(ledger, part, modulus, _counts(residues, classes, modulus, z, table), said)
+        named = replace(classes, names=tuple(f"{name} modulo {modulus}" for name in classes.names))
+        _enter(ledger, part, modulus, _counts(residues, classes, modulus, z, table), named)
+
+
+def _with_released(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+    """Test residues inside classes by a true column and another released one."""
+    own, count = part.together, _enough(modulus, 2)
+    z = part.released_residues(modulus, count)
+    others = range(min(len(part.released), MOST_RELEASED))
+    places = [(k, len(own) + j) for j in others for k in range(len(own))]
+    names = tuple(
+        f"{part.keys[own[k]].name} and released {part.released[j - len(own)].name} modulo {modulus}"
+        for k, j in places
+    )
+    of_released = tuple(j - len(own) for _, j in places)
+    classes = Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released)
+    keys = np.vstack([part.residues(modulus, count, own), z.T[: len(others)]])
+    if len(part.released) > 1 and places:
+        _enter(ledger, part, modulus, _counts(keys, classes, modulus, z, table), classes)
 
 
 def _counts(
@@ -255,20 +313,32 @@ def _counts(
 
 
 def _enter(
-    ledger: Ledger, part: Part, modulus: int, counts: tuple[Integers, Integers], names: Sequence[str]
+    ledger: Ledger, part: Part, modulus: int, counts: tuple[Integers, Integers], classes: Classes
 ) -> None:
     """Enter the least probable count of agreements for one modulus: classes x released columns."""
     from scipy.special import bdtrc
 
     pairs, same = counts
-    hidden = np.array([modulus <= one.widest for one in part.released])
+    hidden = _hidden(part, modulus, classes)
     if not hidden.any() or not pairs.any():
         return
     usable = (same > 0) & hidden
     p = np.where(usable, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], 1 / modulus), 1.0)
     at, row = np.unravel_index(int(p.argmin()), p.shape)
     excess = (same[at, row] / max(int(pairs[at]), 1) - 1 / modulus) / (1 - 1 / modulus)
-    where = f"its residue modulo {modulus} in {pairs[at]:,} pairs that agree in {names[at]}"
-    tests = np.count_nonzero(pairs) * np.count_nonzero(hidden)
+    where = f"its residue modulo {modulus} in {pairs[at]:,} pairs that agree in {classes.names[at]}"
+    tests = np.count_nonzero(hidden & (pairs > 0)[:, None])
     chance, share = min(1.0, tests * float(p[at, row])), float(max(excess, 0.0)) ** 0.5
     ledger.add("matches", part.released[row].name, STEPS, chance, share, int(pairs[at]), where, True)
+
+
+def _hidden(part: Part, modulus: int, classes: Classes) -> Bools:
+    """Return of which released columns classes tell nothing by design: classes x released columns."""
+    limits = [one.together if classes.of_released else one.widest for one in part.released]
+    hidden = np.tile(modulus <= np.array(limits), (len(classes.names), 1))
+    for at, own in enumerate(classes.of_released):
+        hidden[at, own] = False
+    for row, one in enumerate(part.released):
+        if one.name == RELEASED:  # a place is no news of itself
+            hidden[:, row] &= np.array([RELEASED not in name for name in classes.names])
+    return hidden
