@@ -249,7 +249,8 @@ CHECKS: tuple[Check, ...] = (
         "digits",
         ("whole", "bins", "tails", "classes", "digits", "steps", "congruences", "matches"),
         "last digits that are not those of the noise",
-        "Round released values after the noise, and let nothing of a true value or a record number into them.",
+        "Round released values after the noise, and let nothing of a true value or a record number into them, nor into "
+        "the order in which records leave.",
         digits=True,
     ),
 )
