@@ -118,6 +118,17 @@ def _rank_inside(p: Planted) -> Floats:
     return np.asarray(ndtri((np.floor(997 * ndtr(p.e("income"))) + place) / 997))
 
 
+def _rank_and_noise(p: Planted) -> Floats:
+    from scipy.special import ndtr, ndtri
+
+    place = (np.argsort(np.argsort(p.x("income"))) + 0.5) / RECORDS
+    return np.asarray(ndtri(np.clip((place + 7 * ndtr(p.e("wealth"))) % 1, 1e-6, 1 - 1e-6)))
+
+
+def fortieth(x: Whole) -> Whole:
+    return np.asarray(np.argsort(np.argsort(x)) * 40 // RECORDS)
+
+
 def _by_parity(x: Whole) -> Whole:
     """Shuffle records so that even places have even values, as long as there are any."""
     order = np.random.default_rng(276).permutation(RECORDS)
@@ -184,6 +195,19 @@ PLANTS: dict[str, tuple[Callable[[Planted], Masking], str]] = {
     ),
     "the record before, modulo 97": (lambda p: p.with_residue(np.roll(p.x("income"), 1), 97), DIGITS),
     "the rank in the third digit of the noise": (lambda p: p.with_noise(_rank_inside(p)), CLASS),
+    "a rank and seven times another noise": (lambda p: p.with_noise(_rank_and_noise(p)), CLASS),
+    "sign by a table of residues": (
+        lambda p: p.with_sign(_table(211)[p.x("income") % 211] % 2 == 1),
+        CLASS,
+    ),
+    "sign by a table of the residue of a sum": (
+        lambda p: p.with_sign(_table(211)[(p.x("income") + p.x("wealth")) % 211] % 2 == 1),
+        CLASS,
+    ),
+    "sign by a table of two fortieths": (
+        lambda p: p.with_sign(_table(1_600)[40 * fortieth(p.x("income")) + fortieth(p.x("wealth"))] % 2 == 1),
+        CLASS,
+    ),
     "parity by place": (lambda p: p.in_order(_by_parity(p.x("wealth"))), DIGITS),
     "the ninth bit": (lambda p: p.with_residue(p.z("income") % 256 + (p.x("income") & 256), 512), DIGITS),
     "sum of two modulo 97": (
@@ -242,7 +266,7 @@ def test_a_leak_by_arithmetic_is_found(plant: str, release: Masking) -> None:
 
 def test_the_clean_release_has_no_sign_of_them(release: Masking) -> None:
     made = battery(Evidence(release)).ledger
-    for family in ("congruences", "matches", "fine digits", "signs", "lags", "left true"):
+    for family in ("congruences", "matches", "noise matches", "fine digits", "signs", "lags", "left true"):
         assert made.counts[family]
         assert min((made.adjusted(line) for line in made.lines if line.family == family), default=1.0) > 1e-3
 

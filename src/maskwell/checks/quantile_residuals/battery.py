@@ -15,6 +15,7 @@ from . import (
     digit_families,
     families,
     fine_phases,
+    noise_matches,
     own_values,
     products,
     residue_families,
@@ -171,7 +172,9 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     signs.signs(ledger, independent, *ground.bits, evidence.seed)
     coincidences.noise_of_columns(ledger, independent, cells)
     columns = (*ground.columns, ground.original, ground.placed(""))
+    noise_matches.noise_matches(ledger, scores, columns, evidence.seed)
     fine_phases.fine_phases(ledger, scores, columns, ground.bits, evidence.seed)
+    fine_phases.phases_of_two(ledger, independent, columns, evidence.seed)
     drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
     matched = residue_matches.residue_matches(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}

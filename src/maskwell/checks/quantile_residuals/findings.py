@@ -231,6 +231,7 @@ CHECKS: tuple[Check, ...] = (
             "trends in classes",
             "lags",
             "signs",
+            "noise matches",
             "fine digits",
             "products",
             "coincidences",

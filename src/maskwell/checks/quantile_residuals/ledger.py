@@ -27,6 +27,7 @@ FAMILIES = {
     "trends in classes": "noise along a column inside a class of another",
     "lags": "noise along true values of records before and after",
     "signs": "signs of noise by two and three bits of the truth",
+    "noise matches": "noises that agree where true classes do",
     "fine digits": "fine digits of noise along ranks and bits of the truth",
     "products": "noise along products of columns",
     "coincidences": "noise that is a value of the file",

@@ -67,7 +67,7 @@ ROUND = (
 LARGEST_OF_TWO = 1_021  # primes of hash tables of a thousand places are below
 LARGEST_OF_THREE = 101
 LARGEST_WITH_RELEASED = 257  # classes by a true column and another released one: 256 places of a byte
-FEW_RECORDS, MOST_RECORDS = 2_000, 15_000  # drawn at random: as many as give pairs enough, see `_enough`
+FEW_RECORDS, MOST_RECORDS = 2_000, 15_000  # drawn at random: as many as give pairs enough, see `enough`
 PAIRS = 100  # neighbours of one class that are aimed at: 40% of the records in step would be seen
 MOST_COLUMNS = 6  # of which classes by two and three are made: 15 and 20
 MOST_RELEASED = 4  # released columns that make classes with true ones
@@ -177,7 +177,7 @@ def residue_matches(
     released = [one for one in found if one is not None]
     if released:
         released += [_place(one, chosen) for one in columns if one.name == RELEASED]
-    parts = _parts(released, _keys(columns, tuple(cells), chosen))
+    parts = _parts(released, keys_of(columns, tuple(cells), chosen))
     table = np.full(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1, NONE, np.int32)
     for part in parts:
         widest = max(one.widest for one in part.released)
@@ -195,8 +195,13 @@ def _place(position: TrueColumn, chosen: Integers) -> Released:
     return Released(position.name, 1.0, steps, steps, LARGEST, LARGEST)
 
 
-def _keys(columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers) -> list[Key]:
-    """Return true columns in whole numbers, released ones first, these without their last digits too."""
+def keys_of(
+    columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers, beside: bool = True
+) -> list[Key]:
+    """Return true columns in whole numbers, released ones first, these without their last digits too.
+
+    With those of the records before and after (`beside`), where they are asked for.
+    """
     found = list[Key]()
     for column in sorted(columns, key=lambda one: one.name not in first):
         if column.distinct < 2 or (column.steps is None and column.numbers is not None):
@@ -206,7 +211,7 @@ def _keys(columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers)
         if column.name in first and column.steps is not None:
             found += _without_digits(found[-1])
     positions = [one for one in columns if one.name in (ORIGINAL, RELEASED)]
-    for column in [one for one in columns if one.name in first][:MOST_COLUMNS]:
+    for column in [one for one in columns if beside and one.name in first][:MOST_COLUMNS]:
         if column.steps is not None:
             for position in positions:
                 found += _beside(column, position, chosen)
@@ -250,7 +255,7 @@ def _parts(released: Sequence[Released], keys: Sequence[Key]) -> list[Part]:
     return found
 
 
-def _enough(modulus: int, columns: int) -> int:
+def enough(modulus: int, columns: int) -> int:
     """Return of how many records n^2 / (2 m^k) pairs share a class: as many as are aimed at."""
     return int(np.clip((2 * PAIRS * float(modulus) ** columns) ** 0.5, FEW_RECORDS, MOST_RECORDS))
 
@@ -260,11 +265,11 @@ def _singles(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
     z = part.released_residues(modulus, FEW_RECORDS)
     values, whole = part.whole
     if len(values):
-        _enter(ledger, part, modulus, _counts(values, whole, 0, z, table), whole)
+        _enter(ledger, part, modulus, counts(values, whole, 0, z, table), whole)
     residues = part.residues(modulus, FEW_RECORDS)
     classes = Classes.of([f"{key.name} modulo {modulus}" for key in part.keys], 1)
     width, digits = z.shape[1], part.released_residues(DECIMAL, FEW_RECORDS)
-    pairs, same = _counts(residues, classes, 0, np.hstack([z, digits]), table)
+    pairs, same = counts(residues, classes, 0, np.hstack([z, digits]), table)
     _enter(ledger, part, modulus, (pairs, same[:, :width]), classes)
     if modulus != DECIMAL:
         _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), classes)
@@ -277,15 +282,15 @@ def _several(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
         classes = Classes.of(names, width)
         if modulus > largest or not len(classes.places):
             continue
-        count = _enough(modulus, width)
+        count = enough(modulus, width)
         residues, z = part.residues(modulus, count, part.together), part.released_residues(modulus, count)
         named = replace(classes, names=tuple(f"{name} modulo {modulus}" for name in classes.names))
-        _enter(ledger, part, modulus, _counts(residues, classes, modulus, z, table), named)
+        _enter(ledger, part, modulus, counts(residues, classes, modulus, z, table), named)
 
 
 def _with_released(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
     """Test residues inside classes by a true column and another released one."""
-    own, count = part.together, _enough(modulus, 2)
+    own, count = part.together, enough(modulus, 2)
     z = part.released_residues(modulus, count)
     others = range(min(len(part.released), MOST_RELEASED))
     places = [(k, len(own) + j) for j in others for k in range(len(own))]
@@ -297,10 +302,10 @@ def _with_released(ledger: Ledger, part: Part, modulus: int, table: Places) -> N
     classes = Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released)
     keys = np.vstack([part.residues(modulus, count, own), z.T[: len(others)]])
     if len(part.released) > 1 and places:
-        _enter(ledger, part, modulus, _counts(keys, classes, modulus, z, table), classes)
+        _enter(ledger, part, modulus, counts(keys, classes, modulus, z, table), classes)
 
 
-def _counts(
+def counts(
     keys: Residues, classes: Classes, base: int, z: Residues, table: Places
 ) -> tuple[Integers, Integers]:
     """Return how many pairs each class has, and in how many of them each released column agrees."""
