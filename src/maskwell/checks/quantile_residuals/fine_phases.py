@@ -119,7 +119,7 @@ def _enter_largest(
     counts = np.count_nonzero(truth, axis=0)
     power = np.abs(phases @ truth) ** 2 / np.maximum(counts, 1)
     power[:, counts < FEWEST] = 0.0
-    at, column = np.unravel_index(int(power.argmax()), power.shape)
+    at, column = map(int, np.unravel_index(int(power.argmax()), power.shape))
     top, count = float(power[at, column]), int(counts[column])
     p = min(1.0, power.size * float(np.exp(-top)))
     where = f"{names[column]} in {said[at]}"

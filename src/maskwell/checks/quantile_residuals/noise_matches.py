@@ -137,7 +137,7 @@ def _enter(
         return
     chance = 1 / np.array(PARTS * (same.shape[1] // len(PARTS)))
     p = np.where(same > 0, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], chance), 1.0)
-    at, row = np.unravel_index(int(p.argmin()), p.shape)
+    at, row = map(int, np.unravel_index(int(p.argmin()), p.shape))
     excess = (same[at, row] / max(int(pairs[at]), 1) - chance[row]) / (1 - chance[row])
     what = ("its sign", "its size", "its eighth")[row % len(PARTS)]
     where = f"{what} in {pairs[at]:,} pairs that agree in {names[at]}"

@@ -329,7 +329,7 @@ def _enter(
         return
     usable = (same > 0) & hidden
     p = np.where(usable, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], 1 / modulus), 1.0)
-    at, row = np.unravel_index(int(p.argmin()), p.shape)
+    at, row = map(int, np.unravel_index(int(p.argmin()), p.shape))
     excess = (same[at, row] / max(int(pairs[at]), 1) - 1 / modulus) / (1 - 1 / modulus)
     where = f"its residue modulo {modulus} in {pairs[at]:,} pairs that agree in {classes.names[at]}"
     tests = np.count_nonzero(hidden & (pairs > 0)[:, None])
