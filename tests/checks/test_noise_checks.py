@@ -220,6 +220,26 @@ def test_uncorrected_noise_on_the_log_scale_shifts_totals():
     assert one.figures["income by the whole file"] > 10
 
 
+@pytest.mark.parametrize("sd", [2.0, 3.0, 5.0])
+def test_skewed_noise_that_keeps_means_is_no_shift(sd):
+    """With an sd of 3 on the log scale nearly all values fall, and the sums of any file with them, as the law says."""
+    truth, plan = true_file(1500), mw.IndependentNoise(("income",), variance=sd**2, transform="log")
+    clean = [apply(plan, truth, seed=seed) for seed in range(12)]
+    assert {finding(one, "group sums").verdict for one in clean} == {PASS}
+
+
+def test_skewed_noise_that_is_off_its_centre_or_sums_to_zero_fails():
+    truth = true_file(1500)
+    masking = apply(mw.IndependentNoise(("income",), variance=9.0, transform="log"), truth, seed=1)
+    x, z = truth.floats("income"), masking.masked.floats("income")
+    column, status = masking.masked.schema["income"], masking.masked.status("income")
+    last = z.copy()
+    last[1::2] = (x - z)[::2] + x[1::2]
+    for values in (z * 4, last):  # the second of each household is what the first has left of the sum
+        changed = masking.masked.with_columns({"income": (column, np.rint(values), status)})
+        assert finding(replace(masking, masked=changed), "group sums").verdict == FAIL
+
+
 def _with_ids(n: int = 1500) -> Table:
     table = true_file(n)
     data = table.data.append_column("id", pa.array([f"r{i}" for i in range(n)]))

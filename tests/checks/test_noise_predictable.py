@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
+import zlib
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from maskwell.checks import predictable, seeds
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS
@@ -154,3 +157,29 @@ def test_a_seed_for_each_record_is_found(by):
     assert found.verdict == FAIL
     assert found.where == "wealth"
     assert f"seeded for each record by {by}" in found.said
+
+
+def _by_hash(text, of=lambda digest: digest[:4]):
+    return int.from_bytes(of(hashlib.md5(text.encode()).digest()), "big") / 2**32
+
+
+HASHED = {
+    "md5 of income": lambda i, x: ndtri(_by_hash(str(x))),
+    "md5 of its number": lambda i, x: ndtri(_by_hash(f"{i}_wealth", lambda digest: digest[-4:])),
+    "sha256 of income": lambda i, x: ndtri(
+        (int(hashlib.sha256(str(x).encode()).hexdigest(), 16) % 10**6 + 0.5) / 10**6
+    ),
+    "crc32 of income": lambda i, x: np.random.RandomState(zlib.crc32(str(x).encode())).standard_normal(),
+}
+
+
+@pytest.mark.parametrize("how", HASHED)
+def test_noise_that_is_a_hash_of_the_record_is_found(how):
+    truth = true_file(N)
+    drawn = np.array([HASHED[how](i, x) for i, x in enumerate(truth.floats("income").astype(int).tolist())])
+    values = with_noise(truth)
+    values["wealth"] = np.rint(truth.floats("wealth") + 6_000 * drawn)
+    found = finding(released(truth, values), CHECK)
+    assert found.verdict == FAIL
+    assert found.where == "wealth"
+    assert how in found.said

@@ -75,6 +75,13 @@ class Planted:
     def with_sign(self, is_positive: npt.NDArray[Any]) -> Masking:
         return self.with_noise(np.abs(self.e("income")) * np.where(is_positive, 1, -1))
 
+    def in_order(self, order: Whole) -> Masking:
+        """Release the records in another order."""
+        ids = pa.array([str(i + 1) for i in range(RECORDS)])
+        links = pa.table({"truth_id": ids.take(pa.array(order)), "released_id": ids})
+        masked = self.masking.masked.take(order)
+        return Masking.from_files(self.masking.truth, masked, links, card=self.masking.card)
+
     def with_residue(self, target: Whole, modulus: int, share: float = 1.0) -> Masking:
         """Move income to the nearest value with the residue of a target, in a share of the records."""
         z = self.z("income")
@@ -101,6 +108,39 @@ def _common_unit(p: Planted) -> Masking:
     """Ten times income and debt, both in tenths, have a sum that is kept modulo 89."""
     rest = -(p.z("debt") - p.x("debt"))
     return p.with_residue(p.x("income") + rest * pow(10, -1, 89), 89)
+
+
+def _rank_inside(p: Planted) -> Floats:
+    """Noise that has a true rank inside every 1/997 of its distribution, which is as the card says."""
+    from scipy.special import ndtr, ndtri
+
+    place = (np.argsort(np.argsort(p.x("income"))) + 0.5) / RECORDS
+    return np.asarray(ndtri((np.floor(997 * ndtr(p.e("income"))) + place) / 997))
+
+
+def _rank_and_noise(p: Planted) -> Floats:
+    from scipy.special import ndtr, ndtri
+
+    place = (np.argsort(np.argsort(p.x("income"))) + 0.5) / RECORDS
+    return np.asarray(ndtri(np.clip((place + 7 * ndtr(p.e("wealth"))) % 1, 1e-6, 1 - 1e-6)))
+
+
+def fortieth(x: Whole) -> Whole:
+    return np.asarray(np.argsort(np.argsort(x)) * 40 // RECORDS)
+
+
+def _by_parity(x: Whole) -> Whole:
+    """Shuffle records so that even places have even values, as long as there are any."""
+    order = np.random.default_rng(276).permutation(RECORDS)
+    even, odd = order[x[order] % 2 == 0], order[x[order] % 2 == 1]
+    both = min(len(even), len(odd))
+    mixed = np.column_stack([even[:both], odd[:both]]).ravel()
+    return np.concatenate([mixed, even[both:], odd[both:]])
+
+
+def _table(modulus: int) -> Whole:
+    """Numbers drawn once, as a masker's look-up table has them."""
+    return np.random.default_rng(275).integers(0, modulus, modulus)
 
 
 def _little(count: int, share: float) -> Callable[[Planted], Masking]:
@@ -130,6 +170,45 @@ PLANTS: dict[str, tuple[Callable[[Planted], Masking], str]] = {
     "kept modulo 97 in a quarter": (lambda p: p.with_residue(p.x("income"), 97, 0.25), DIGITS),
     "another column's modulo 251": (lambda p: p.with_residue(p.x("wealth"), 251), DIGITS),
     "any function modulo 31": (lambda p: p.with_residue((p.x("income") % 31) ** 2, 31), DIGITS),
+    "seven times it modulo 103": (lambda p: p.with_residue(7 * p.x("income"), 103), DIGITS),
+    "seven times it modulo 1,009 in a quarter": (
+        lambda p: p.with_residue(7 * p.x("income"), 1_009, 0.25),
+        DIGITS,
+    ),
+    "its square modulo 1,009": (lambda p: p.with_residue((p.x("income") % 1_009) ** 2, 1_009), DIGITS),
+    "a product modulo 97": (lambda p: p.with_residue(p.x("income") % 97 * (p.x("wealth") % 97), 97), DIGITS),
+    "a product modulo 503": (
+        lambda p: p.with_residue(p.x("income") % 503 * (p.x("wealth") % 503), 503),
+        DIGITS,
+    ),
+    "a product of three modulo 31": (
+        lambda p: p.with_residue(p.x("income") % 31 * (p.x("wealth") % 31) * (p.x("debt") % 31), 31),
+        DIGITS,
+    ),
+    "a table of 360": (lambda p: p.with_residue(_table(360)[p.x("wealth") % 360], 360), DIGITS),
+    "a table of ages modulo 211": (lambda p: p.with_residue(_table(211)[p.x("age")], 211), DIGITS),
+    "the thousands modulo 97": (lambda p: p.with_residue(p.x("income") // 1_000, 97), DIGITS),
+    "a check digit modulo 11": (lambda p: p.with_residue(p.x("income") % 11 % 10, 10), DIGITS),
+    "a combination with another released one": (
+        lambda p: p.with_residue((p.x("income") - 5 * p.z("wealth")) * pow(3, -1, 97), 97),
+        DIGITS,
+    ),
+    "the record before, modulo 97": (lambda p: p.with_residue(np.roll(p.x("income"), 1), 97), DIGITS),
+    "the rank in the third digit of the noise": (lambda p: p.with_noise(_rank_inside(p)), CLASS),
+    "a rank and seven times another noise": (lambda p: p.with_noise(_rank_and_noise(p)), CLASS),
+    "sign by a table of residues": (
+        lambda p: p.with_sign(_table(211)[p.x("income") % 211] % 2 == 1),
+        CLASS,
+    ),
+    "sign by a table of the residue of a sum": (
+        lambda p: p.with_sign(_table(211)[(p.x("income") + p.x("wealth")) % 211] % 2 == 1),
+        CLASS,
+    ),
+    "sign by a table of two fortieths": (
+        lambda p: p.with_sign(_table(1_600)[40 * fortieth(p.x("income")) + fortieth(p.x("wealth"))] % 2 == 1),
+        CLASS,
+    ),
+    "parity by place": (lambda p: p.in_order(_by_parity(p.x("wealth"))), DIGITS),
     "the ninth bit": (lambda p: p.with_residue(p.z("income") % 256 + (p.x("income") & 256), 512), DIGITS),
     "sum of two modulo 97": (
         lambda p: p.with_residue(p.x("income") + p.x("wealth") - p.z("wealth"), 97),
@@ -187,7 +266,7 @@ def test_a_leak_by_arithmetic_is_found(plant: str, release: Masking) -> None:
 
 def test_the_clean_release_has_no_sign_of_them(release: Masking) -> None:
     made = battery(Evidence(release)).ledger
-    for family in ("congruences", "signs", "lags", "left true"):
+    for family in ("congruences", "matches", "noise matches", "fine digits", "signs", "lags", "left true"):
         assert made.counts[family]
         assert min((made.adjusted(line) for line in made.lines if line.family == family), default=1.0) > 1e-3
 
@@ -223,6 +302,7 @@ def test_how_many_records_and_which_share_would_have_been_seen_is_said(release: 
     assert drawn is not None
     assert 300 < drawn.moduli < len(MODULI)  # the noise is smaller than the largest powers
     assert f"residues modulo {drawn.moduli:,} numbers were looked at in 1,500 records" in said
+    assert "looked for in up to 2,500 records, drawn at random" in said
     assert "records with 0.1% of their noise" in said
     assert "of fewer this cannot tell" in said
 

@@ -6,7 +6,8 @@ the multiple correlation of d with the residuals, and one column of N is enough,
 was filled column by column, or record by record, where it is every p-th number.
 
 A program that seeds anew for each record, by its number or by a column, draws the first number (or the j-th for the
-j-th column) of each of those seeds: these are tried as well, on a few records.
+j-th column) of each of those seeds: these are tried as well, on a few records, and so are digests of its id or values
+(`record_hashes`), as uniforms and as seeds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
 from .findings import WARN
+from .record_hashes import hash_normals, hash_seeds, record_texts
 from .residuals import NOTHING
 from .scales import law_of, noised, noised_columns
 from .seeds import BY_RECORD, GENERATORS, common_seeds
@@ -36,6 +38,7 @@ MOST_SEEDING, MOST_NUMBERS = (
     12,
     4,
 )  # columns that may be seeds of their record, and numbers drawn from each seed
+SEEDED_BY_HASH = tuple(GENERATORS)[:5:2]  # normals of numpy and of Python
 WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed
 FEWEST = 40
@@ -139,7 +142,23 @@ def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> Measured | 
                 best = _better(
                     best, own, draw(seeds, MOST_NUMBERS).T, f"{generator} seeded for each record by {what}"
                 )
+        best = _hashed(evidence, own, best, names, is_released)
     return best if best.said else None
+
+
+def _hashed(
+    evidence: Evidence, own: list[Residuals], best: Measured, names: tuple[str, ...], released: bool
+) -> Measured:
+    """Try digests of each record's id, number and values, as uniforms and as seeds."""
+    rows = _first_rows(evidence, released)
+    for what, texts in record_texts(evidence.masking.truth, rows, MOST_SEEDING):
+        for label, drawn in hash_normals(texts, names[:MOST_NUMBERS]):
+            best = _better(best, own, drawn, f"{label} of {what} of each record")
+        for label, seeds in hash_seeds(texts):
+            for generator in SEEDED_BY_HASH:
+                drawn = GENERATORS[generator](seeds, MOST_NUMBERS).T
+                best = _better(best, own, drawn, f"{generator} seeded for each record by {label} of {what}")
+    return best
 
 
 def _better(best: Measured, columns: list[Residuals], drawn: Floats, how: str) -> Measured:
@@ -154,9 +173,7 @@ def _better(best: Measured, columns: list[Residuals], drawn: Floats, how: str) -
 
 def _record_seeds(evidence: Evidence, released: bool) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
     """Return what a program may have taken as the seed of each of the first records."""
-    truth = evidence.masking.truth
-    rows = evidence.masking.order if released else np.arange(len(truth))
-    rows = rows[:BY_RECORDS]
+    truth, rows = evidence.masking.truth, _first_rows(evidence, released)
     yield "its number", np.arange(len(rows))
     yield "its number, from 1 on", np.arange(1, len(rows) + 1)
     whole = [column.name for column in truth.schema.columns if column.is_number]
@@ -164,6 +181,12 @@ def _record_seeds(evidence: Evidence, released: bool) -> Iterator[tuple[str, npt
         seeds = np.nan_to_num(truth.floats(name)[rows], nan=0.0)
         if len(np.unique(seeds)) > len(seeds) // 4 and not (seeds % 1).any() and 0 <= seeds.min() < 2**32:
             yield name, np.minimum(seeds, 2**32 - 1).astype(np.int64)
+
+
+def _first_rows(evidence: Evidence, released: bool) -> npt.NDArray[np.int64]:
+    """Return the first records of the release, or of the truth, by their numbers in the truth."""
+    masking = evidence.masking
+    return (masking.order if released else np.arange(len(masking.truth)))[:BY_RECORDS]
 
 
 def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[Guess], int]:

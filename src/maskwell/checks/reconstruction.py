@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..laws import Additive, SkewedBias
 from ..masking import Masking
 from ..schema import OPEN
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
 from .findings import PASS
+from .quantile_residuals.cells import examined
 from .residuals import FEWEST, NOTHING
 from .scales import covariance, errors, expected, law_of, noised, noised_columns
 
@@ -79,16 +81,15 @@ def group_sums(evidence: Evidence) -> Measured:
     Columns whose values were exchanged over the whole file keep its sums by design and are passed over. Of many sums
     some lie far out by chance: only those count that would be no accident among so many (Bonferroni's bound). Sums are
     held against the true ones, residuals against the law's: noise on the log scale whose mean is not corrected is sound
-    by its card and shifts every total. Cells of more than two blocks are added up here alone.
+    by its card and shifts every total. Cells of more than two blocks are added up here alone. Noise that multiplies
+    with a corrected mean is skewed, and its sums are never normal: they are added up as normal scores instead.
     """
     columns = noised_columns(evidence)
     names = [name for name in columns if not getattr(law_of(evidence, name), "whole_file", False)]
     found: dict[str, tuple[float, float]] = {}
     for label, member in _groupings(evidence):
         for name in names:
-            step = evidence.masking.masked.schema[name].step
-            noise = evidence.noised(name) - expected(evidence, name)
-            one = _sum_ratio(noise, member, 0.0 if step is None else float(step))
+            one = _noise_ratio(evidence, name, member)
             found |= {} if one is None else {f"{name} by {label}": one}
     ratios = {pair: ratio for pair, (ratio, _) in found.items()}
     folded = {
@@ -125,6 +126,31 @@ def _groupings(evidence: Evidence) -> Iterator[tuple[str, Integers]]:
     if len(blocks) > 1:
         together = reduce(lambda a, b: a * (int(b.max()) + 2) + b + 1, blocks)
         yield "all blocks", np.unique(together, return_inverse=True)[1].ravel()
+
+
+def _noise_ratio(evidence: Evidence, name: str, member: Integers) -> tuple[float, float] | None:
+    """Return what sums of a column's noise carry, and how probably chance leads so far away.
+
+    A factor exp(s g - s^2 / 2) keeps every mean, but with s = 3 nearly all of its draws lie far below 1 and the sums of
+    any file with them: too much noise in sums counts only where the scores by the law have too much of it as well. Too
+    little does as it stands, for what sums to zero does so on this scale.
+    """
+    step = evidence.masking.masked.schema[name].step
+    noise = evidence.noised(name) - expected(evidence, name)
+    plain = _sum_ratio(noise, member, 0.0 if step is None else float(step))
+    if plain is None or plain[0] <= 1 or not _is_skewed(evidence, name):
+        return plain
+    scores = evidence.lately(f"scores {name}", lambda: examined(evidence, name).scores)
+    by_law = None if scores is None else _sum_ratio(scores[evidence.rows], member, 0.0)
+    return plain if by_law is None else by_law
+
+
+def _is_skewed(evidence: Evidence, name: str) -> bool:
+    """Whether the law of a column multiplies, and keeps means all the same."""
+    law = law_of(evidence, name)
+    if isinstance(law, Additive):
+        return law.mean_corrected and law.outlets[0].log_shift is not None
+    return isinstance(law, SkewedBias)
 
 
 def _sum_ratio(noise: Floats, member: Integers, step: float) -> tuple[float, float] | None:

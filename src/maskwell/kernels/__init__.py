@@ -73,6 +73,17 @@ def compile_all() -> None:
     _compile_gauss()
     _compile_randoms()
     _compile_marginal()
+    _compile_class_pairs()
+
+
+def _compile_class_pairs() -> None:
+    """Compile the counts of agreeing residues."""
+    import numpy as np
+
+    from . import class_pairs
+
+    keys, where = np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.int64)
+    class_pairs.agreements(keys, where, 2, keys, np.full(1, -1, np.int32), where[0].copy(), where.copy())
 
 
 def _compile_planes() -> None:

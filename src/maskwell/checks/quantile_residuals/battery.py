@@ -14,9 +14,12 @@ from . import (
     congruences,
     digit_families,
     families,
+    fine_phases,
+    noise_matches,
     own_values,
     products,
     residue_families,
+    residue_matches,
     signs,
     spectra,
 )
@@ -53,7 +56,8 @@ class Battery:
     """What was tested and found: the ledger, impossible values by column, and what could not be tested and why.
 
     `chosen` has the number of cells of columns of which some were drawn, `not_continued` the columns that were not
-    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers.
+    tested given the earlier release, and why, `residues` how many records were looked at modulo many numbers, and
+    `matched` how many for residues that agree.
     """
 
     ledger: Ledger
@@ -66,6 +70,7 @@ class Battery:
     chosen: dict[str, int] = field(default_factory=dict)
     not_continued: dict[str, str] = field(default_factory=dict)
     residues: congruences.Drawn | None = None
+    matched: int = 0
 
 
 @dataclass
@@ -167,9 +172,13 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     signs.signs(ledger, independent, *ground.bits, evidence.seed)
     coincidences.noise_of_columns(ledger, independent, cells)
     columns = (*ground.columns, ground.original, ground.placed(""))
+    noise_matches.noise_matches(ledger, scores, columns, evidence.seed)
+    fine_phases.fine_phases(ledger, scores, columns, ground.bits, evidence.seed)
+    fine_phases.phases_of_two(ledger, independent, columns, evidence.seed)
     drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
+    matched = residue_matches.residue_matches(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}
-    unlike = (chosen, continued.untested, drawn)
+    unlike = (chosen, continued.untested, drawn, matched)
     return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
 
 

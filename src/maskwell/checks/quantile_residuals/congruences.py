@@ -8,8 +8,8 @@ has |S|^2 / n ~ Exp(1) for every modulus m that is small beside the noise, whate
 released value keeps the residue of a true one (the characters of the residues modulo m; Coveyou and MacPherson 1967).
 Residues are exact: nothing is folded before. A residue kept modulo m is kept modulo every prime in m, so that primes
 and their powers stand for all moduli. Sums over records of e((a z + b x) / m) for all a and b at once, the Fourier
-transform of a table of residues, see any function of the residue of x; that is done up to `LARGEST_TABLE`. Not seen:
-multiples of a residue modulo larger primes, and products of two columns.
+transform of a table of residues, see any function of the residue of x; that is done up to `LARGEST_TABLE`. Functions
+of residues modulo larger numbers, and of two or three columns, are for `residue_matches`.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def congruences(
     released = [
         one
         for name, own in cells.items()
-        if (one := _released(own, chosen, count, left.get(name, 1.0))) is not None
+        if (one := released_steps(own, chosen, count, left.get(name, 1.0))) is not None
     ]
     if not released:
         return None
@@ -265,7 +265,7 @@ def _pairs(count: int) -> Integers:
     return np.array(np.triu_indices(count, 1), np.int64)
 
 
-def _released(cells: Cells, chosen: Integers, count: int, left: float) -> Released | None:
+def released_steps(cells: Cells, chosen: Integers, count: int, left: float) -> Released | None:
     """Return the released values of a column in units at the records drawn."""
     if cells.unit == 0.0:
         return None

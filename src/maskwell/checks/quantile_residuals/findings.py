@@ -16,6 +16,7 @@ from .battery import Battery, battery
 from .digit_families import STEPS
 from .families import TEN
 from .ledger import FAMILIES, Ledger, Line
+from .residue_matches import LARGEST, LARGEST_OF_THREE, LARGEST_OF_TWO
 
 NOTHING = float("nan")
 FAIL_P, WARN_P = 1e-5, 1e-3
@@ -185,7 +186,12 @@ def _residues(made: Battery) -> tuple[str, ...]:
     tests = made.ledger.counts["congruences"] * drawn.sums * len(FAMILIES)
     share = min(1.0, (math.log(tests / FAIL_P) / drawn.records) ** 0.5)
     what = f"residues modulo {drawn.moduli:,} numbers were looked at in {drawn.records:,} records"
-    return (f"{what}: one kept in {max(share, STEPS.fail):.0%} of them would have been seen",)
+    functions = (
+        f"whatever the residues of one true column (modulo up to {LARGEST:,}), of two ({LARGEST_OF_TWO:,}) or of three "
+        f"({LARGEST_OF_THREE:,}) tell of a released one was looked for in up to {made.matched:,} records, drawn at "
+        "random"
+    )
+    return (f"{what}: one kept in {max(share, STEPS.fail):.0%} of them would have been seen", functions)
 
 
 def _check(name: str, families: tuple[str, ...], what: str, remedy: str, digits: bool | None = None) -> Check:
@@ -225,6 +231,8 @@ CHECKS: tuple[Check, ...] = (
             "trends in classes",
             "lags",
             "signs",
+            "noise matches",
+            "fine digits",
             "products",
             "coincidences",
         ),
@@ -240,9 +248,10 @@ CHECKS: tuple[Check, ...] = (
     ),
     _check(
         "digits",
-        ("whole", "bins", "tails", "classes", "digits", "steps", "congruences"),
+        ("whole", "bins", "tails", "classes", "digits", "steps", "congruences", "matches"),
         "last digits that are not those of the noise",
-        "Round released values after the noise, and let nothing of a true value or a record number into them.",
+        "Round released values after the noise, and let nothing of a true value or a record number into them, nor into "
+        "the order in which records leave.",
         digits=True,
     ),
 )

@@ -27,6 +27,8 @@ FAMILIES = {
     "trends in classes": "noise along a column inside a class of another",
     "lags": "noise along true values of records before and after",
     "signs": "signs of noise by two and three bits of the truth",
+    "noise matches": "noises that agree where true classes do",
+    "fine digits": "fine digits of noise along ranks and bits of the truth",
     "products": "noise along products of columns",
     "coincidences": "noise that is a value of the file",
     "neighbours": "noise of neighbouring records",
@@ -35,6 +37,7 @@ FAMILIES = {
     "spectra": "noises of several columns or records together",
     "digits": "last digits against digits of true columns",
     "congruences": "residues of released values modulo any number",
+    "matches": "residues of released values that agree where those of true ones do",
     "steps": "steps of released values and of what lies between them and true ones",
 }
 KEPT = 1e-3  # p-values above it can neither fail nor warn

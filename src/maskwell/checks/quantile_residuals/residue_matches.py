@@ -1,0 +1,349 @@
+"""Released residues that agree wherever true ones do: any function of the residues of one to three true columns.
+
+Each record has a class made of true values alone: the residue of a true column modulo m, those of two or three of
+them, the residue of a true value without its last digits, or a whole value. Of pairs of consecutive records i, j of a
+class, in an order drawn at random,
+
+    T = number of pairs with z_i = z_j modulo m  ~  Binomial(M, 1/m),      M the number of all such pairs,
+
+exactly, wherever the noise hides all residues modulo m: the z are then independent and uniform modulo m whatever the
+truth is, and so are the differences along a chain of them. Where the released residue is a function of the class (a
+multiple, a square, a product of two columns, a table of random numbers) in a share s of the records, T is about s^2 M.
+That is the birthday test (Knuth 1998, 3.3.2) inside classes: it needs about n^2 / (2 m^k) pairs for k columns and no
+list of functions, and is chosen where the characters of `congruences` would have to be listed one by one. The last
+digit is looked at in the classes of every modulus too: check digits. The place in the release is one more released
+column, the true values of the records before and after are further classes, and the released values of another column
+make classes with true ones, as far as the noise hides residues given that column too. Not seen are functions of whole
+values that do not repeat (a keyed hash), and of residues modulo other numbers than the released one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from .cells import Bools, Cells, Integers
+from .congruences import CLOSED, Released, released_steps
+from .congruences import MODULI as PRIMES_AND_POWERS
+from .digit_families import STEPS
+from .ledger import Ledger
+from .truths import FEWEST, ORIGINAL, RELEASED, TrueColumn
+
+Residues = npt.NDArray[np.uint16]
+Places = npt.NDArray[np.int32]
+
+LARGEST = 2_000  # modulus: every prime and power below
+# Numbers of days, minutes, degrees, cents, places of a table: a function of such a residue shows modulo no divisor.
+ROUND = (
+    *(6, 12, 14, 15, 18, 20, 24, 28, 30, 36, 40, 48, 50, 52, 60, 72, 80, 90, 96, 99, 120, 127, 144, 150, 180),
+    *(
+        200,
+        250,
+        255,
+        300,
+        360,
+        365,
+        366,
+        400,
+        480,
+        500,
+        511,
+        600,
+        720,
+        750,
+        800,
+        900,
+        999,
+        1_001,
+        1_023,
+        1_440,
+    ),
+)
+LARGEST_OF_TWO = 1_021  # primes of hash tables of a thousand places are below
+LARGEST_OF_THREE = 101
+LARGEST_WITH_RELEASED = 257  # classes by a true column and another released one: 256 places of a byte
+FEW_RECORDS, MOST_RECORDS = 2_000, 15_000  # drawn at random: as many as give pairs enough, see `enough`
+PAIRS = 100  # neighbours of one class that are aimed at: 40% of the records in step would be seen
+MOST_COLUMNS = 6  # of which classes by two and three are made: 15 and 20
+MOST_RELEASED = 4  # released columns that make classes with true ones
+MOST_PLACES = 5  # last digits that are left out of a true value
+MODULI = tuple(sorted({*ROUND, *(m for m in PRIMES_AND_POWERS if m <= LARGEST)}))
+TOO_MANY = 2**16 - 1  # a mark: neither residues nor numbered values reach it
+NONE = -1  # no further column in a class
+DECIMAL = 10
+
+
+@dataclass(frozen=True)
+class Key:
+    """A true column in whole numbers, at the records drawn: the values and what they are called."""
+
+    name: str
+    steps: Integers
+    is_whole: bool = True  # no digits are left out
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Classes of records by columns of `keys`: what each is called, and the places of its columns.
+
+    `of_released` is the place of the released column that a class is made with, which it says nothing about.
+    """
+
+    names: tuple[str, ...]
+    places: Integers
+    of_released: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, keys: Sequence[str], width: int) -> Classes:
+        """Put so many of some columns together, in every way."""
+        places = [*combinations(range(len(keys)), width)]
+        names = tuple(" and ".join(keys[i] for i in some) for some in places)
+        return cls(names, np.array(places, np.int64).reshape(-1, width))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Released columns that are open in the same records, with the true columns at those."""
+
+    released: tuple[Released, ...]
+    z: Integers
+    keys: tuple[Key, ...]
+
+    @cached_property
+    def steps(self) -> tuple[Integers, Bools | None]:
+        """True columns in whole numbers, and where they are not open."""
+        steps = np.array([one.steps for one in self.keys])
+        closed = steps == CLOSED
+        return np.where(closed, 0, steps), closed if closed.any() else None
+
+    @cached_property
+    def together(self) -> list[int]:
+        """The columns of which classes by two and three are made: those that are released first."""
+        return [i for i, one in enumerate(self.keys) if one.is_whole][:MOST_COLUMNS]
+
+    @cached_property
+    def whole(self) -> tuple[Residues, Classes]:
+        """Numbered values, of one column and of two, each a class."""
+        own = [_numbered(one.steps[:FEW_RECORDS]) for one in self.keys]
+        names = [one.name for one in self.keys]
+        for i, j in combinations(self.together, 2):
+            both = own[i].astype(np.int64) * (TOO_MANY + 1) + own[j]
+            is_open = (own[i] != TOO_MANY) & (own[j] != TOO_MANY)
+            own.append(_numbered(np.where(is_open, both, CLOSED)))
+            names.append(f"{names[i]} and {names[j]}")
+        repeated = [i for i, one in enumerate(own) if len(np.unique(one)) <= len(one) - FEWEST]
+        chosen = np.array(own).reshape(len(own), -1)[repeated]
+        return chosen, Classes.of([names[i] for i in repeated], 1)
+
+    def residues(self, modulus: int, count: int, chosen: list[int] | None = None) -> Residues:
+        """Return true values modulo a number, of the first so many records."""
+        steps, closed = self.steps
+        rows = slice(None) if chosen is None else chosen
+        found = (steps[rows, :count] % modulus).astype(np.uint16)
+        if closed is not None:
+            found[closed[rows, :count]] = TOO_MANY
+        return found
+
+    def released_residues(self, modulus: int, count: int) -> Residues:
+        """Return released values modulo a number: records x columns."""
+        return np.ascontiguousarray((self.z[:, :count] % modulus).astype(np.uint16).T)
+
+
+def _numbered(values: Integers) -> Residues:
+    """Number whole values, with a mark where they are not open."""
+    _, codes = np.unique(values, return_inverse=True)
+    return np.where(values == CLOSED, TOO_MANY, codes.ravel()).astype(np.uint16)
+
+
+def residue_matches(
+    ledger: Ledger,
+    cells: Mapping[str, Cells],
+    columns: Sequence[TrueColumn],
+    left: Mapping[str, float],
+    seed: int,
+) -> int:
+    """Test released residues inside classes of true ones; return how many records were drawn for it.
+
+    `left` is the share of each column's sd that the noises of the others leave, 1 where noises are independent.
+    """
+    count = len(columns[0].codes)
+    chosen = np.random.default_rng([seed, 20]).permutation(count)[:MOST_RECORDS]
+    found = [released_steps(own, chosen, count, left.get(name, 1.0)) for name, own in cells.items()]
+    released = [one for one in found if one is not None]
+    if released:
+        released += [_place(one, chosen) for one in columns if one.name == RELEASED]
+    parts = _parts(released, keys_of(columns, tuple(cells), chosen))
+    table = np.full(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1, NONE, np.int32)
+    for part in parts:
+        widest = max(one.widest for one in part.released)
+        for modulus in (one for one in MODULI if one <= widest):
+            _singles(ledger, part, modulus, table)
+            _several(ledger, part, modulus, table)
+            if modulus <= LARGEST_WITH_RELEASED:
+                _with_released(ledger, part, modulus, table)
+    return len(chosen) if parts else 0
+
+
+def _place(position: TrueColumn, chosen: Integers) -> Released:
+    """Take the place in the release for a released column: a keyed shuffle hides all of its residues."""
+    steps = np.where(position.codes < 0, CLOSED, position.codes)[chosen]
+    return Released(position.name, 1.0, steps, steps, LARGEST, LARGEST)
+
+
+def keys_of(
+    columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers, beside: bool = True
+) -> list[Key]:
+    """Return true columns in whole numbers, released ones first, these without their last digits too.
+
+    With those of the records before and after (`beside`), where they are asked for.
+    """
+    found = list[Key]()
+    for column in sorted(columns, key=lambda one: one.name not in first):
+        if column.distinct < 2 or (column.steps is None and column.numbers is not None):
+            continue
+        steps = np.where(column.codes < 0, CLOSED, column.codes) if column.steps is None else column.steps
+        found.append(Key(column.name, steps[chosen]))
+        if column.name in first and column.steps is not None:
+            found += _without_digits(found[-1])
+    positions = [one for one in columns if one.name in (ORIGINAL, RELEASED)]
+    for column in [one for one in columns if beside and one.name in first][:MOST_COLUMNS]:
+        if column.steps is not None:
+            for position in positions:
+                found += _beside(column, position, chosen)
+    return found
+
+
+def _beside(column: TrueColumn, position: TrueColumn, chosen: Integers) -> Iterator[Key]:
+    """Return a column's values of the records before and after, by a position."""
+    assert column.steps is not None
+    order = position.order
+    for word, to, of in (("before", order[1:], order[:-1]), ("after", order[:-1], order[1:])):
+        steps = np.full(len(column.steps), CLOSED)
+        steps[to] = column.steps[of]
+        yield Key(f"{column.name} of the record {word} by {position.name}", steps[chosen], False)
+
+
+def _without_digits(key: Key) -> Iterator[Key]:
+    """Return a column without its last digits, as long as something is left of it."""
+    is_open = key.steps != CLOSED
+    for places in range(1, MOST_PLACES + 1):
+        steps = key.steps[is_open] // DECIMAL**places
+        if not len(steps) or steps.min() == steps.max():
+            return
+        values = np.full(len(key.steps), CLOSED)
+        values[is_open] = steps
+        digits = "digit" if places == 1 else f"{places} digits"
+        yield Key(f"{key.name} without its last {digits}", values, False)
+
+
+def _parts(released: Sequence[Released], keys: Sequence[Key]) -> list[Part]:
+    """Put released columns together that are open in the same records."""
+    patterns = dict[bytes, tuple[Bools, list[Released]]]()
+    for one in released:
+        is_open = one.z != CLOSED
+        patterns.setdefault(is_open.tobytes(), (is_open, []))[1].append(one)
+    found = list[Part]()
+    for is_open, some in patterns.values():
+        if int(is_open.sum()) >= FEWEST and keys:
+            own = tuple(Key(key.name, key.steps[is_open], key.is_whole) for key in keys)
+            found.append(Part(tuple(some), np.array([one.z[is_open] for one in some]), own))
+    return found
+
+
+def enough(modulus: int, columns: int) -> int:
+    """Return of how many records n^2 / (2 m^k) pairs share a class: as many as are aimed at."""
+    return int(np.clip((2 * PAIRS * float(modulus) ** columns) ** 0.5, FEW_RECORDS, MOST_RECORDS))
+
+
+def _singles(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+    """Test residues inside classes of whole values, and of residues of one column; there last digits too."""
+    z = part.released_residues(modulus, FEW_RECORDS)
+    values, whole = part.whole
+    if len(values):
+        _enter(ledger, part, modulus, counts(values, whole, 0, z, table), whole)
+    residues = part.residues(modulus, FEW_RECORDS)
+    classes = Classes.of([f"{key.name} modulo {modulus}" for key in part.keys], 1)
+    width, digits = z.shape[1], part.released_residues(DECIMAL, FEW_RECORDS)
+    pairs, same = counts(residues, classes, 0, np.hstack([z, digits]), table)
+    _enter(ledger, part, modulus, (pairs, same[:, :width]), classes)
+    if modulus != DECIMAL:
+        _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), classes)
+
+
+def _several(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+    """Test residues inside classes of residues of two columns, and of three."""
+    names = [part.keys[i].name for i in part.together]
+    for width, largest in ((2, LARGEST_OF_TWO), (3, LARGEST_OF_THREE)):
+        classes = Classes.of(names, width)
+        if modulus > largest or not len(classes.places):
+            continue
+        count = enough(modulus, width)
+        residues, z = part.residues(modulus, count, part.together), part.released_residues(modulus, count)
+        named = replace(classes, names=tuple(f"{name} modulo {modulus}" for name in classes.names))
+        _enter(ledger, part, modulus, counts(residues, classes, modulus, z, table), named)
+
+
+def _with_released(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+    """Test residues inside classes by a true column and another released one."""
+    own, count = part.together, enough(modulus, 2)
+    z = part.released_residues(modulus, count)
+    others = range(min(len(part.released), MOST_RELEASED))
+    places = [(k, len(own) + j) for j in others for k in range(len(own))]
+    names = tuple(
+        f"{part.keys[own[k]].name} and released {part.released[j - len(own)].name} modulo {modulus}"
+        for k, j in places
+    )
+    of_released = tuple(j - len(own) for _, j in places)
+    classes = Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released)
+    keys = np.vstack([part.residues(modulus, count, own), z.T[: len(others)]])
+    if len(part.released) > 1 and places:
+        _enter(ledger, part, modulus, counts(keys, classes, modulus, z, table), classes)
+
+
+def counts(
+    keys: Residues, classes: Classes, base: int, z: Residues, table: Places
+) -> tuple[Integers, Integers]:
+    """Return how many pairs each class has, and in how many of them each released column agrees."""
+    from ...kernels.class_pairs import agreements
+
+    pairs = np.zeros(len(classes.places), np.int64)
+    same = np.zeros((len(pairs), z.shape[1]), np.int64)
+    agreements(keys, classes.places, base, z, table, pairs, same)
+    return pairs, same
+
+
+def _enter(
+    ledger: Ledger, part: Part, modulus: int, counts: tuple[Integers, Integers], classes: Classes
+) -> None:
+    """Enter the least probable count of agreements for one modulus: classes x released columns."""
+    from scipy.special import bdtrc
+
+    pairs, same = counts
+    hidden = _hidden(part, modulus, classes)
+    if not hidden.any() or not pairs.any():
+        return
+    usable = (same > 0) & hidden
+    p = np.where(usable, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], 1 / modulus), 1.0)
+    at, row = map(int, np.unravel_index(int(p.argmin()), p.shape))
+    excess = (same[at, row] / max(int(pairs[at]), 1) - 1 / modulus) / (1 - 1 / modulus)
+    where = f"its residue modulo {modulus} in {pairs[at]:,} pairs that agree in {classes.names[at]}"
+    tests = np.count_nonzero(hidden & (pairs > 0)[:, None])
+    chance, share = min(1.0, tests * float(p[at, row])), float(max(excess, 0.0)) ** 0.5
+    ledger.add("matches", part.released[row].name, STEPS, chance, share, int(pairs[at]), where, True)
+
+
+def _hidden(part: Part, modulus: int, classes: Classes) -> Bools:
+    """Return of which released columns classes tell nothing by design: classes x released columns."""
+    limits = [one.together if classes.of_released else one.widest for one in part.released]
+    hidden = np.tile(modulus <= np.array(limits), (len(classes.names), 1))
+    for at, own in enumerate(classes.of_released):
+        hidden[at, own] = False
+    for row, one in enumerate(part.released):
+        if one.name == RELEASED:  # a place is no news of itself
+            hidden[:, row] &= np.array([RELEASED not in name for name in classes.names])
+    return hidden
