@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from maskwell.kernels import rectangle
-from maskwell.kernels.cells import small_boxes
+from maskwell.kernels.cells import one_wide, small_boxes
 
 
 def boxes(rng: np.random.Generator, count: int, size: int, width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -53,3 +53,16 @@ def test_far_out_it_is_the_density_times_the_volume():
     log_p, error = np.empty(1), np.empty(1)
     assert not small_boxes(low, low + 0.1, np.eye(3), log_p, error).any()
     assert log_p[0] == pytest.approx(3 * (stats.norm.logpdf(40.05) + np.log(0.1)))
+
+
+@pytest.mark.parametrize("width", [0.15, 0.7, 2.0])
+def test_one_coordinate_may_have_any_width(width):
+    correlation = 0.6 * np.eye(4) + 0.4
+    low, high = boxes(np.random.default_rng(3), 60, 4, width)
+    low[::3, 2], high[1::3, 0], high[2::3, 3] = -np.inf, np.inf, low[2::3, 3] + 7.0
+    log_p, error = np.empty(60), np.empty(60)
+    assert not one_wide(low, high, correlation, log_p, error).any()
+    normal = stats.multivariate_normal(np.zeros(4), correlation, maxpts=200_000, abseps=1e-9, releps=1e-6)
+    true = np.array([normal.cdf(b, lower_limit=a) for a, b in zip(low, high, strict=True)])
+    assert (np.abs(np.exp(log_p) - true) <= error + 1e-8).all()
+    assert np.abs(np.exp(log_p) - true).max() < 0.01 * true.max()

@@ -94,6 +94,7 @@ def _compile_planes() -> None:
 
     wide = np.ones((1, 2))
     cells.small_boxes(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
+    cells.one_wide(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
     planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))
 
 

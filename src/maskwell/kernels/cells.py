@@ -1,7 +1,8 @@
 """Probabilities of small boxes of several coordinates under a normal law: the cells of values rounded to coarse units.
 
 Within a cell that is not much wider than the law is along each coordinate the density is smooth, and a few nodes of
-Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead is a bound on the error.
+Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead is a bound on the error. One
+coordinate may be wide or have no end: given the nodes of the others its interval has a closed form.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from . import announce
+from .densities import log_normal_interval
 
 announce(__file__)
 
@@ -21,9 +23,15 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 LOG_2_PI = math.log(2.0 * math.pi)
-NODES = ((0.2, 2), (1.6, 3), (3.2, 5))  # widths in sds given the others, up to which so many nodes do
-MOST_POINTS = 1000  # in a cell: beyond these a lattice is as quick
+NODES = (
+    (0.2, 2),
+    (1.6, 3),
+    (2.4, 4),
+    (3.2, 5),
+)  # widths in sds given the others, up to which so many nodes do
+MOST_POINTS = 10_000  # in a cell, of 14 ns each: beyond these a lattice is nearly as quick
 CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
+SINGULAR = 1e-9  # the least eigenvalue of correlations
 FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody weighs
 
 
@@ -54,6 +62,40 @@ def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats
         rough = _weighed(*ends, whitening, constant, count - 1)
         error[here] = np.exp(log_p[here]) * (_relative_error(log_p[here] - rough, count) + CROSSING)
     return left
+
+
+def one_wide(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
+    """Do as `small_boxes` with boxes of which all coordinates are small but one; return which are left."""
+    left, size = np.ones(len(lower), bool), len(correlation)
+    if np.linalg.eigvalsh(correlation)[0] <= SINGULAR:
+        return left
+    sds = 1.0 / np.sqrt(np.diagonal(np.linalg.inv(correlation)))
+    with np.errstate(invalid="ignore"):
+        widths = (upper - lower) / sds
+        possible = (upper > lower).all(axis=1)
+    for wide in range(size):
+        order = np.array([*(j for j in range(size) if j != wide), wide])
+        widest = np.delete(widths, wide, axis=1).max(axis=1)
+        whitening = np.linalg.inv(np.linalg.cholesky(correlation[np.ix_(order, order)]))
+        constant = 0.5 * (size - 1) * LOG_2_PI - float(np.log(np.diagonal(whitening)[:-1]).sum())
+        for most, count in NODES:
+            here = np.flatnonzero(left & possible & (widest <= most))
+            if count ** (size - 1) > MOST_POINTS or not len(here):
+                continue
+            left[here] = False
+            ends = lower[np.ix_(here, order)], upper[np.ix_(here, order)]
+            log_p[here], rough = (
+                _weighed_open(*ends, whitening, constant, nodes) for nodes in (count, count - 1)
+            )
+            error[here] = np.exp(log_p[here]) * (_relative_error(log_p[here] - rough, count) + CROSSING)
+    return left
+
+
+def _weighed_open(lower: Floats, upper: Floats, whitening: Floats, constant: float, count: int) -> Floats:
+    nodes, weights = leggauss(count)
+    out = np.empty(len(lower))
+    open_cell_logs(lower, upper, whitening, (nodes, 0.5 * weights), out)
+    return out - constant
 
 
 def _relative_error(log_ratio: Floats, count: int) -> Floats:
@@ -115,3 +157,56 @@ def cell_logs(
                 level += 1
                 turn[level] = 0
         out[i] = log_volume - 0.5 * centre + (math.log(total) if centre < FAR else 0.0)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def open_cell_logs(
+    lower: Floats, upper: Floats, whitening: Floats, rule: tuple[Floats, Floats], out: Floats
+) -> None:
+    """Fill the same with the last coordinate in a closed form, so that it may have any width."""
+    nodes, weights = rule
+    last = whitening.shape[0] - 1
+    x, turn = np.empty(last), np.zeros(last, np.int64)
+    square, weight = np.zeros(last + 1), np.ones(last + 1)
+    steep = whitening[last, last]
+    for i in range(len(lower)):
+        log_volume, centre, shift = 0.0, 0.0, 0.0
+        for j in range(last):
+            log_volume += math.log(upper[i, j] - lower[i, j])
+            x[j] = 0.5 * (lower[i, j] + upper[i, j])
+            y = 0.0
+            for k in range(j + 1):
+                y += whitening[j, k] * x[k]
+            centre += y * y
+            shift += whitening[last, j] * x[j]
+        low, high = steep * lower[i, last], steep * upper[i, last]
+        middle_log = log_normal_interval(low + shift, high + shift, 1.0) - 0.5 * centre
+        out[i] = log_volume + middle_log
+        if not middle_log > -0.5 * FAR:
+            continue
+        total, level = 0.0, 0
+        turn[0] = 0
+        while level >= 0:
+            if turn[level] == len(nodes):
+                level -= 1
+                if level >= 0:
+                    turn[level] += 1
+                continue
+            half = 0.5 * (upper[i, level] - lower[i, level])
+            x[level] = lower[i, level] + half * (1.0 + nodes[turn[level]])
+            y = 0.0
+            for k in range(level + 1):
+                y += whitening[level, k] * x[k]
+            square[level + 1] = square[level] + y * y
+            weight[level + 1] = weight[level] * weights[turn[level]]
+            if level < last - 1:
+                level += 1
+                turn[level] = 0
+                continue
+            shift = 0.0
+            for k in range(last):
+                shift += whitening[last, k] * x[k]
+            log = log_normal_interval(low + shift, high + shift, 1.0) - 0.5 * square[last]
+            total += float(weight[last]) * math.exp(log - middle_log)
+            turn[level] += 1
+        out[i] += math.log(total)

@@ -46,7 +46,7 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
     """Return log P(lower <= N(0, covariance) <= upper) of each record, and a bound on the error of P.
 
     `lower` and `upper` are (n, m), infinite where a side is open. One bounded coordinate: closed form. Two: quadrature.
-    More, all within a sd or three: a few nodes along each (`cells`). Else: Genz's separation of variables on a
+    More, all but one within a sd or three: a few nodes along each (`cells`). Else: Genz's separation of variables on a
     lattice, doubled until the error is below `tolerance` and a hundredth
     of P, or the points are spent; the bound is then 3.5 standard errors over 12 shifts of the lattice.
     """
@@ -73,12 +73,17 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
 def _cells(
     lower: Floats, upper: Floats, correlation: Floats, many: Ints, log_p: Floats, error: Floats
 ) -> Bools:
-    """Answer those of many boxes that are small; return which of them are left."""
-    from .cells import small_boxes
+    """Answer those of many boxes that are small, or would be but for one coordinate; return which are left."""
+    from .cells import one_wide, small_boxes
 
-    found = np.empty(len(many)), np.empty(len(many))
-    left = small_boxes(lower[many], upper[many], correlation, *found)
-    log_p[many[~left]], error[many[~left]] = found[0][~left], found[1][~left]
+    left = np.ones(len(many), bool)
+    for answer in (small_boxes, one_wide):
+        here = np.flatnonzero(left)
+        found = np.empty(len(here)), np.empty(len(here))
+        still = answer(lower[many[here]], upper[many[here]], correlation, *found)
+        done = many[here[~still]]
+        log_p[done], error[done] = found[0][~still], found[1][~still]
+        left[here] = still
     return left
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..attacks import Linkage
-from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees
+from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees, least_pairs
 from ..attacks.coding import sure_columns
 from ..attacks.search import block_codes
 from ..laws import Additive
+from ..laws.outlet import FINE
 from .classes import AS_IT_WAS
 from .costs import Counts
 
@@ -54,7 +55,16 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
     held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
     near = any(_is_near_units(law) for law in laws)
-    return Counts(*every, max(fields, 1), normal, by_trees, at_limits=held, near_units=near)
+    return Counts(
+        *every,
+        max(fields, 1),
+        normal,
+        by_trees,
+        at_limits=held,
+        near_units=near,
+        has_cells=any(map(_has_cells, laws)),
+        least_pairs=least_pairs(laws),
+    )
 
 
 def at_several_limits(table: Table, laws: Sequence[Any]) -> Floats:
@@ -94,6 +104,16 @@ def _is_near_units(law: Any) -> bool:
     if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
         return False
     return sum(one.log_shift is not None and one.unit is not None for one in law.outlets) >= RECTANGLES
+
+
+def _has_cells(law: Any) -> bool:
+    """Whether three units and more are coarse beside correlated noise."""
+    if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
+        return False
+    finest = FINE * law.noise.resolution
+    units = [0.0 if outlet.unit is None else float(outlet.unit) for outlet in law.outlets]
+    plain = np.array([outlet.log_shift is None for outlet in law.outlets])
+    return int((plain & (np.array(units) > finest)).sum()) >= RECTANGLES
 
 
 def _off_diagonal(law: Additive) -> Floats:

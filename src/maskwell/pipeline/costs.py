@@ -30,6 +30,7 @@ UNTOLD, UNTOLD_MIXED = (
 UNTOLD_CELLS = (
     1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
+CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8
 ASSIGNED_PAIR, WEIGHED_AGAIN = (
@@ -58,7 +59,8 @@ class Counts:
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Samples may be of
     `whole_blocks`. `at_limits` counts the records of each block that three or more codes or
     limits of correlated noise hold; `near_units` says that such noise on the log scale may bring three values near
-    their units, where each pair is an integral.
+    their units, where each pair is an integral; `has_cells` that three units are coarse beside it. Trees are taken
+    from `least_pairs` on.
     """
 
     targets: Ints
@@ -69,6 +71,8 @@ class Counts:
     whole_blocks: bool = False
     at_limits: Ints | None = None
     near_units: bool = False
+    has_cells: bool = False
+    least_pairs: int = LEAST_PAIRS
 
     @property
     def total(self) -> int:
@@ -136,8 +140,9 @@ def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) ->
     competing = bool(plan.helpers) or plan.assignment == "one-to-one"  # then whole blocks are looked at
     squares = counts.squares(sample)
     sought = squares if competing else counts.pairs(sample)
-    by_trees = counts.by_trees and counts.whole_squares(sample) >= LEAST_PAIRS
+    by_trees = counts.by_trees and counts.whole_squares(sample) >= counts.least_pairs
     each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
+    each += CELLS if counts.has_cells and not by_trees else 0.0
     weighed = (squares + sought) * each + counts.rectangle_seconds(sample)
     if plan.helpers:
         return weighed + _company_seconds(counts, sample)

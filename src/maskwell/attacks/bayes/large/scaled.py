@@ -30,6 +30,10 @@ from .pruned import Pruning, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
+LEAST_CELLS = (
+    200_000  # the same where several columns are coarse: a pair is then a sum over hundreds of points
+)
+SEVERAL = 3  # coarse columns
 COARSE = (
     2.0  # of the noise's sd: up to there rates differ by less than 0.001 from those by exact cells (tests)
 )
@@ -154,7 +158,7 @@ def scaled(
     `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
     """
     laws = laws_on(release.card, fields)
-    if _pairs(ground) < LEAST_PAIRS or not laws or not all(is_plain(law) for law in laws):
+    if not laws or not all(is_plain(law) for law in laws) or _pairs(ground) < least_pairs(laws):
         return None
     rounding = sum(rounding_error(law) for law in laws)
     laws = [without_units(law) for law in laws]
@@ -166,6 +170,12 @@ def scaled(
     averaged = plan.kernel == "coherent" and plan.marginal == "truth"
     built = _Building(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
     return replace(built, rounding=rounding)
+
+
+def least_pairs(laws: Sequence[Any]) -> int:
+    """Return from how many pairs on trees are taken for plain laws."""
+    coarse = [len(coarse_units(law)) for law in laws if isinstance(law, Additive)]
+    return LEAST_CELLS if max(coarse, default=0) >= SEVERAL else LEAST_PAIRS
 
 
 def _pairs(ground: Ground) -> int:
