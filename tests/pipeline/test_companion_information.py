@@ -37,6 +37,18 @@ def test_numbers_have_in_common_what_normal_values_have(alike: float, columns: i
     assert found.expected == pytest.approx(0.1 * 3 * found.bits)
 
 
+def test_what_one_of_a_couple_has_of_a_sum_tells_of_the_other() -> None:
+    rng = np.random.default_rng(5)
+    couples, noise = 2_000, 0.2
+    share = rng.standard_normal(couples)
+    x = np.column_stack([share, -share]).ravel() + noise * rng.standard_normal(2 * couples)
+    found = companion_information("home", {"share": x}, {}, np.repeat(np.arange(couples), 2), 0.1)
+    r = 1 / (1 + noise**2)
+    error = (1 - r**2) / np.sqrt(couples) * r / ((1 - r**2) * np.log(2))
+    assert found.bits == pytest.approx(-0.5 * np.log2(1 - r**2), abs=5 * error)
+    assert not found.is_judged
+
+
 def test_a_category_that_members_share_has_its_entropy_in_common() -> None:
     levels = np.random.default_rng(2).integers(0, 8, GROUPS)
     found = companion_information("home", {}, {"faith": levels[GROUP]}, GROUP, 0.05)

@@ -334,3 +334,26 @@ def test_nobody_is_told_where_nothing_tells(seed: int) -> None:
         couples({"a": rng.normal(0, 1, 300), "b": rng.integers(0, 60, 300).astype(float)}), "home"
     )
     assert not found.how  # a few couples have one b by chance
+
+
+def test_gaps_that_members_share_put_them_together() -> None:
+    rng = np.random.default_rng(8)
+    home = np.repeat(np.arange(100), 3)
+    known = rng.random((100, 8)) < 0.5  # which of eight amounts a household answered
+    columns = {f"x{k}": np.where(known[home, k], rng.gamma(4, 500, 300).round(), np.nan) for k in range(8)}
+    schema = Schema(
+        (
+            Column("home", "text", frozenset({"group"}), drop=True),
+            *(Column(name, "continuous", frozenset({"key"}), unit=1) for name in columns),
+        )
+    )
+    amounts = {name: pa.array(values, from_pandas=True) for name, values in columns.items()}
+    table = Table.from_frame(pa.table({"home": [f"h{i}" for i in home], **amounts}), schema)
+    alike = {tuple(row): (known == row).all(axis=1).sum() for row in known}
+    expected = sum(alike[tuple(row)] <= 1 + MOST_OTHERS for row in known)
+    before = next(iter(sure_reassemblies(table, [])))
+    masking = mw.apply(mw.IndependentNoise(tuple(columns), variance_ratio=0.5), table, seed=1)
+    assert before.together == reassembly(masking, "home").together == expected
+    left = to_leave_out(table, [], "home")
+    assert left.is_judged
+    assert set(left.columns) < set(columns)

@@ -204,7 +204,7 @@ def test_a_refusal_is_told_while_it_is_searched_what_would_pass(
         sleep(0.5)
         told("advise", 8, 8)
     lines = capsys.readouterr().err.splitlines()
-    expected = "nothing is released: the floor is too high (and 1 more); now looking for what would pass"
+    expected = "nothing is released: the floor is too high; a group leaves; now looking for what would pass"
     assert lines[0] == expected
     assert lines.count(expected) == 1
     with Told() as told:  # what is found at once needs no word before it

@@ -200,8 +200,7 @@ class Told:
 
     def refusal(self, reasons: tuple[str, ...]) -> None:
         """Take note of why nothing is released: told while it is searched what would pass, should that take long."""
-        more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
-        self.refused = f"nothing is released: {reasons[0]}{more}; now looking for what would pass"
+        self.refused = f"nothing is released: {'; '.join(reasons)}; now looking for what would pass"
         if self.console is not None:
             self._tell_refused()
 

@@ -1,7 +1,8 @@
 """Probabilities of small boxes of several coordinates under a normal law: the cells of values rounded to coarse units.
 
 Within a cell that is not much wider than the law is along each coordinate the density is smooth, and a few nodes of
-Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead is a bound on the error. One
+Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead tells the error, of cells
+far out along strong correlations (P below 1e-5) not always enough. One
 coordinate may be wide or have no end: given the nodes of the others its interval has a closed form.
 """
 
@@ -36,7 +37,7 @@ FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody 
 
 
 def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
-    """Fill log P and a bound on the error of P of those boxes that are small; return which are left.
+    """Fill log P and the error of P of those boxes that are small; return which are left.
 
     The law has unit variances and `correlation`; boxes are (n, m), with infinite ends where a side is open.
     """

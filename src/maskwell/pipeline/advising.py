@@ -160,7 +160,9 @@ def _all_screened(
 ) -> list[Screened]:
     screened: list[Screened] = []
     each = MOST_SCREENED  # draws of one change that are told one by one
-    with case.stages.stage(f"advise, screens of {len(options)} changes", each * len(options)) as step:
+    with case.stages.stage(
+        f"advise, first looks at {len(options)} change{'s' * (len(options) != 1)}", each * len(options)
+    ) as step:
         for number, candidate in enumerate(options):
             tell = partial(_tell_draw, step, number * each)
             screened.append(screen(case, candidate, suspects, _start(candidate, least), purse, tell))

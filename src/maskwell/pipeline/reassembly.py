@@ -16,7 +16,7 @@ columns that no intruder compares tell of companions, however vaguely, is measur
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -143,7 +143,9 @@ def unknown_companions(
 
 def reassembly(masking: Masking, column: str) -> Reassembly:
     """Count the groups of a column that the released values put together, by equal values or by other ways."""
-    found = _counted(masking.truth, masking.release.table, masking.order, column)
+    released = masking.release.table
+    gaps = {name: _statuses(released, name) for name in _with_gaps(released)}
+    found = _counted(masking.truth, released, masking.order, column, gaps)
     if not found.groups or found.leaves:
         return found
     return _by_companions(masking, found)
@@ -200,37 +202,57 @@ def _on_sample(records: int) -> str:
 
 
 def sure_reassemblies(table: Table, clear: Sequence[str]) -> tuple[Reassembly, ...]:
-    """Return, before any noise is drawn, what columns that leave as they are tell of groups, where it is too much."""
-    shown, rows = table.select(clear), np.arange(len(table))
+    """Return, before any noise is drawn, what leaves as it is tells of groups, where it is too much: gaps do too."""
     named = [column.name for column in table.schema.columns if "group" in column.roles]
-    found = (_counted(table, shown, rows, name) for name in named)
+    found = (_sure(table, clear, _with_gaps(table), name) for name in named)
     return tuple(one for one in found if not one.is_judged)
 
 
 def to_leave_out(table: Table, clear: Sequence[str], column: str) -> Reassembly:
     """Return what is left, in `columns` what to leave out: the column that puts most together, until it is judged."""
-    left, rows, out = list(clear), np.arange(len(table)), list[str]()
-    found = _counted(table, table.select(left), rows, column)
+    out, gaps = list[str](), _with_gaps(table)
+    found = _sure(table, clear, gaps, column)
     while not found.is_judged:
         trials = {
-            name: _counted(table, table.select([one for one in left if one != name]), rows, column)
+            name: _sure(table, _except(clear, (*out, name)), _except(gaps, (*out, name)), column)
             for name in ([column] if found.leaves else found.columns)
         }
         best = min(trials, key=lambda name: trials[name].records_together)
-        left.remove(best)
         out.append(best)
         found = trials[best]
     return replace(found, columns=tuple(out))
 
 
-def _counted(truth: Table, released: Table, order: Codes, column: str) -> Reassembly:
+def _except(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    return [name for name in names if name not in left_out]
+
+
+def _sure(table: Table, clear: Sequence[str], gaps: Sequence[str], column: str) -> Reassembly:
+    """Count by what leaves in clear, and by which values are missing or coded in columns that get noise."""
+    statuses = {name: _statuses(table, name) for name in gaps if name not in clear}
+    return _counted(table, table.select(clear), np.arange(len(table)), column, statuses)
+
+
+def _with_gaps(table: Table) -> list[str]:
+    """Return the numbers that leave and are missing or coded in some records."""
+    names = [column.name for column in table.schema.columns if column.is_number and not column.drop]
+    return [name for name in names if len(np.unique(table.status(name))) > 1]
+
+
+def _statuses(table: Table, name: str) -> Codes:
+    return np.asarray(table.status(name), dtype=np.int64)
+
+
+def _counted(
+    truth: Table, released: Table, order: Codes, column: str, gaps: Mapping[str, Codes]
+) -> Reassembly:
     group = _numbered(_codes(truth, column)[order], truth.array(column), order)
     sizes = np.bincount(group)
     several = sizes >= 2
     leaves = column in released.schema
     best = np.zeros(len(sizes), bool)
     chosen: tuple[str, ...] = ()
-    for names, together in _prefixes(released, group, several, column):
+    for names, together in _prefixes(released, group, several, column, gaps):
         if sizes[together].sum() > sizes[best].sum():
             best, chosen = together, names
     return Reassembly(
@@ -245,12 +267,19 @@ def _counted(truth: Table, released: Table, order: Codes, column: str) -> Reasse
 
 
 def _prefixes(
-    released: Table, group: Codes, several: Bools, column: str
+    released: Table, group: Codes, several: Bools, column: str, gaps: Mapping[str, Codes]
 ) -> Iterator[tuple[tuple[str, ...], Bools]]:
-    """Give ever more columns, those first that are most often the same within groups, and who stands together."""
+    """Give ever more columns, those first that are most often the same within groups, and who stands together.
+
+    Of columns whose values are not the same within groups it is looked at which of them are missing or coded.
+    """
     left_out = {column, released.schema.id_column}
     codes = {name: _codes(released, name) for name in released.names if name not in left_out}
     same = {name: _share_alike(code, group, several) for name, code in codes.items()}
+    for name, code in gaps.items():
+        alike = _share_alike(code, group, several)
+        if same.get(name, 0.0) < NEARLY * alike and name not in left_out:
+            codes[name], same[name] = code, alike
     shared = sorted((name for name in codes if same[name] >= SHARED), key=lambda name: -same[name])
     joint = np.zeros(len(group), np.int64)
     for count, name in enumerate(shared, start=1):
