@@ -2,8 +2,8 @@
 
 Within a cell that is not much wider than the law is along each coordinate the density is smooth, and a few nodes of
 Gauss and Legendre along each coordinate integrate it. What fewer nodes give instead tells the error, of cells
-far out along strong correlations (P below 1e-5) not always enough. One
-coordinate may be wide or have no end: given the nodes of the others its interval has a closed form.
+far out along strong correlations (P below 1e-5) not always enough. For weights, right to a hundredth, fewer nodes do,
+and one coordinate may be wide or have no end: given the nodes of the others its interval has a closed form.
 """
 
 from __future__ import annotations
@@ -24,19 +24,26 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 LOG_2_PI = math.log(2.0 * math.pi)
-NODES = (
-    (0.2, 2),
-    (1.6, 3),
-    (2.4, 4),
-    (3.2, 5),
-)  # widths in sds given the others, up to which so many nodes do
-MOST_POINTS = 10_000  # in a cell, of 14 ns each: beyond these a lattice is nearly as quick
+NODES = ((1.6, 3), (3.2, 5))  # widths in sds given the other coordinates, up to which so many nodes do
+WEIGHT_NODES = ((0.2, 2), (1.6, 3), (2.4, 4), (3.2, 5))  # the same for weights, right to a hundredth
+MOST_POINTS, MOST_WEIGHT_POINTS = (
+    1_000,
+    10_000,
+)  # in a cell, of 14 ns each: beyond these a lattice is nearly as quick
 CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
 SINGULAR = 1e-9  # the least eigenvalue of correlations
 FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody weighs
 
 
-def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
+def small_boxes(
+    lower: Floats,
+    upper: Floats,
+    correlation: Floats,
+    log_p: Floats,
+    error: Floats,
+    *,
+    for_weights: bool = False,
+) -> Bools:
     """Fill log P and the error of P of those boxes that are small; return which are left.
 
     The law has unit variances and `correlation`; boxes are (n, m), with infinite ends where a side is open.
@@ -53,8 +60,9 @@ def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats
         widest = ((upper - lower) / sds).max(axis=1)
         possible = (upper > lower).all(axis=1)
     constant = 0.5 * size * LOG_2_PI + float(np.log(np.diagonal(root)).sum())
-    for most, count in NODES:
-        if count**size > MOST_POINTS:
+    most_points = MOST_WEIGHT_POINTS if for_weights else MOST_POINTS
+    for most, count in WEIGHT_NODES if for_weights else NODES:
+        if count**size > most_points:
             break
         here = np.flatnonzero(left & possible & (widest <= most))
         left[here] = False
@@ -66,7 +74,7 @@ def small_boxes(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats
 
 
 def one_wide(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, error: Floats) -> Bools:
-    """Do as `small_boxes` with boxes of which all coordinates are small but one; return which are left."""
+    """Do as `small_boxes` for weights, with boxes of which all coordinates are small but one."""
     left, size = np.ones(len(lower), bool), len(correlation)
     if np.linalg.eigvalsh(correlation)[0] <= SINGULAR:
         return left
@@ -79,9 +87,9 @@ def one_wide(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, e
         widest = np.delete(widths, wide, axis=1).max(axis=1)
         whitening = np.linalg.inv(np.linalg.cholesky(correlation[np.ix_(order, order)]))
         constant = 0.5 * (size - 1) * LOG_2_PI - float(np.log(np.diagonal(whitening)[:-1]).sum())
-        for most, count in NODES:
+        for most, count in WEIGHT_NODES:
             here = np.flatnonzero(left & possible & (widest <= most))
-            if count ** (size - 1) > MOST_POINTS or not len(here):
+            if count ** (size - 1) > MOST_WEIGHT_POINTS or not len(here):
                 continue
             left[here] = False
             ends = lower[np.ix_(here, order)], upper[np.ix_(here, order)]

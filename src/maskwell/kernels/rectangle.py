@@ -46,8 +46,8 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
     """Return log P(lower <= N(0, covariance) <= upper) of each record, and a bound on the error of P.
 
     `lower` and `upper` are (n, m), infinite where a side is open. One bounded coordinate: closed form. Two: quadrature.
-    More, all but one within a sd or three: a few nodes along each (`cells`). Else: Genz's separation of variables on a
-    lattice, doubled until the error is below `tolerance` and a hundredth
+    More, all within a sd or three (for weights, without a tolerance, all but one): a few nodes along each (`cells`).
+    Else: Genz's separation of variables on a lattice, doubled until the error is below `tolerance` and a hundredth
     of P, or the points are spent; the bound is then 3.5 standard errors over 12 shifts of the lattice.
     """
     from .planes import few_bounded
@@ -59,7 +59,7 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
     log_p, error = np.empty(len(lower)), np.empty(len(lower))
     many = np.flatnonzero(few_bounded(lower, upper, correlation, log_p, error))
     if len(many) and (sds > 0.0).all():
-        many = many[_cells(lower, upper, correlation, many, log_p, error)]
+        many = many[_cells(lower, upper, correlation, many, log_p, error, not np.isfinite(tolerance))]
     if not len(many):
         return log_p, error
     bounded = (sds > 0.0) & ((lower[many] > -np.inf) | (upper[many] < np.inf))
@@ -71,13 +71,19 @@ def normal_rectangle(lower: Floats, upper: Floats, covariance: Floats, *, tolera
 
 
 def _cells(
-    lower: Floats, upper: Floats, correlation: Floats, many: Ints, log_p: Floats, error: Floats
+    lower: Floats,
+    upper: Floats,
+    correlation: Floats,
+    many: Ints,
+    log_p: Floats,
+    error: Floats,
+    for_weights: bool,
 ) -> Bools:
-    """Answer those of many boxes that are small, or would be but for one coordinate; return which are left."""
+    """Answer those of many boxes that are small, for weights also but for one coordinate; return which are left."""
     from .cells import one_wide, small_boxes
 
     left = np.ones(len(many), bool)
-    for answer in (small_boxes, one_wide):
+    for answer in (partial(small_boxes, for_weights=for_weights), *((one_wide,) if for_weights else ())):
         here = np.flatnonzero(left)
         found = np.empty(len(here)), np.empty(len(here))
         still = answer(lower[many[here]], upper[many[here]], correlation, *found)
