@@ -31,6 +31,7 @@ MOST_POINTS, MOST_WEIGHT_POINTS = (
     10_000,
 )  # in a cell, of 14 ns each: beyond these a lattice is nearly as quick
 CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
+HUNDREDTH = 0.01  # of P: what a weight is right to, or a lattice has to do
 SINGULAR = 1e-9  # the least eigenvalue of correlations
 FAR = 1000.0  # squared sds from the centre: nothing is left there that anybody weighs
 
@@ -65,11 +66,11 @@ def small_boxes(
         if count**size > most_points:
             break
         here = np.flatnonzero(left & possible & (widest <= most))
-        left[here] = False
         ends = np.ascontiguousarray(lower[here]), np.ascontiguousarray(upper[here])
         log_p[here] = _weighed(*ends, whitening, constant, count)
-        rough = _weighed(*ends, whitening, constant, count - 1)
-        error[here] = np.exp(log_p[here]) * (_relative_error(log_p[here] - rough, count) + CROSSING)
+        share = _relative_error(log_p[here] - _weighed(*ends, whitening, constant, count - 1), count)
+        error[here] = np.exp(log_p[here]) * (share + CROSSING)
+        left[here] = for_weights & (share > HUNDREDTH)  # more nodes may do
     return left
 
 
@@ -91,12 +92,12 @@ def one_wide(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats, e
             here = np.flatnonzero(left & possible & (widest <= most))
             if count ** (size - 1) > MOST_WEIGHT_POINTS or not len(here):
                 continue
-            left[here] = False
             ends = lower[np.ix_(here, order)], upper[np.ix_(here, order)]
-            log_p[here], rough = (
-                _weighed_open(*ends, whitening, constant, nodes) for nodes in (count, count - 1)
-            )
-            error[here] = np.exp(log_p[here]) * (_relative_error(log_p[here] - rough, count) + CROSSING)
+            log_p[here] = _weighed_open(*ends, whitening, constant, count)
+            rough = _weighed_open(*ends, whitening, constant, count - 1)
+            share = _relative_error(log_p[here] - rough, count)
+            error[here] = np.exp(log_p[here]) * (share + CROSSING)
+            left[here] = share > HUNDREDTH
     return left
 
 
