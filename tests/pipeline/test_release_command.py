@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pyarrow as pa
@@ -170,15 +171,17 @@ def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
     passing.mask(schema).card(mw.read(passing.input.file, schema))
 
 
+@pytest.fixture
+def short_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a minute of the progress pass within a twentieth of a second."""
+    monkeypatch.setattr("maskwell.cli.releasing.A_MINUTE", 0.05)
+    monkeypatch.setattr("maskwell.cli.releasing.SHORT", 0.01)
+
+
+@pytest.mark.usefixtures("short_minutes")
 def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from time import sleep
-
-    from maskwell.cli import releasing
-
-    monkeypatch.setattr(releasing, "A_MINUTE", 0.05)
-    monkeypatch.setattr(releasing, "SHORT", 0.01)
     with Told() as told:
         told("attack", 0, 8)
         told("attack", 3, 8)
@@ -189,15 +192,8 @@ def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
     assert lines[-1].startswith("attack  ")
 
 
-def test_a_refusal_is_told_while_it_is_searched_what_would_pass(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from time import sleep
-
-    from maskwell.cli import releasing
-
-    monkeypatch.setattr(releasing, "A_MINUTE", 0.05)
-    monkeypatch.setattr(releasing, "SHORT", 0.01)
+@pytest.mark.usefixtures("short_minutes")
+def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.CaptureFixture[str]) -> None:
     with Told() as told:
         told.refusal(("the floor is too high", "a group leaves"))
         told("advise", 0, 8)
@@ -219,7 +215,6 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
     behind: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import signal
-    from time import sleep
 
     import typer
 

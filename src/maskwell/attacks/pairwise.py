@@ -245,14 +245,9 @@ class Lowered:
         return cls(law, lower, upper, factor, point, centre, fits, motley)
 
     @property
-    def is_rough(self) -> bool:
-        """Whether boxes of several columns are weighed to a hundredth or so."""
-        from .bayes.untold.averaged import AveragedNoise
-        from .bayes.untold.boxed import EXACT
-
-        boxes = ((self.lower < np.inf) & ~self.is_point).sum(axis=1)
-        is_averaged = isinstance(self.law.noise, AveragedNoise) and self.law.noise.is_regular
-        return self.is_motley or (is_averaged and bool((boxes > EXACT).any()))
+    def most_boxes(self) -> int:
+        """How many values of a released record are boxes at most: at limits, or near their units."""
+        return int(((self.lower < np.inf) & ~self.is_point).sum(axis=1).max(initial=0))
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the law's log density of each pair; pairs of the same kinds are asked for together."""

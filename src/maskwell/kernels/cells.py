@@ -125,6 +125,20 @@ def _weighed(lower: Floats, upper: Floats, whitening: Floats, constant: float, c
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _middle(lower: Floats, upper: Floats, whitening: Floats, x: Floats) -> tuple[float, float]:
+    """Put the first coordinates of a cell's middle into x; return the log of their volume, and |W x|^2 of them."""
+    log_volume, square = 0.0, 0.0
+    for j in range(len(x)):
+        log_volume += math.log(upper[j] - lower[j])
+        x[j] = 0.5 * (lower[j] + upper[j])
+        y = 0.0
+        for k in range(j + 1):
+            y += whitening[j, k] * x[k]
+        square += y * y
+    return log_volume, square
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def cell_logs(
     lower: Floats, upper: Floats, whitening: Floats, rule: tuple[Floats, Floats], out: Floats
 ) -> None:
@@ -134,14 +148,7 @@ def cell_logs(
     x, turn = np.empty(size), np.zeros(size, np.int64)
     square, weight = np.zeros(size + 1), np.ones(size + 1)
     for i in range(len(lower)):
-        log_volume, centre = 0.0, 0.0
-        for j in range(size):
-            log_volume += math.log(upper[i, j] - lower[i, j])
-            x[j] = 0.5 * (lower[i, j] + upper[i, j])
-            y = 0.0
-            for k in range(j + 1):
-                y += whitening[j, k] * x[k]
-            centre += y * y
+        log_volume, centre = _middle(lower[i], upper[i], whitening, x)
         total, level = 0.0, 0
         turn[0] = 0
         while level >= 0 and centre < FAR:
@@ -180,14 +187,9 @@ def open_cell_logs(
     square, weight = np.zeros(last + 1), np.ones(last + 1)
     steep = whitening[last, last]
     for i in range(len(lower)):
-        log_volume, centre, shift = 0.0, 0.0, 0.0
+        log_volume, centre = _middle(lower[i], upper[i], whitening, x)
+        shift = 0.0
         for j in range(last):
-            log_volume += math.log(upper[i, j] - lower[i, j])
-            x[j] = 0.5 * (lower[i, j] + upper[i, j])
-            y = 0.0
-            for k in range(j + 1):
-                y += whitening[j, k] * x[k]
-            centre += y * y
             shift += whitening[last, j] * x[j]
         low, high = steep * lower[i, last], steep * upper[i, last]
         middle_log = log_normal_interval(low + shift, high + shift, 1.0) - 0.5 * centre

@@ -12,6 +12,8 @@ from ...card import NoiseCard
 from ...table import Floats, Table
 from ..contract import NOBODY, Bools, Ints
 from ..pairwise import Lowered, Same, Term, all_logs, law_terms, laws_on, summed_logs
+from .untold.averaged import AveragedNoise
+from .untold.boxed import EXACT
 
 Read = Callable[[Sequence[Any], Table, Table], list[Term]]  # laws and two tables to factors of p(z | x)
 
@@ -76,7 +78,7 @@ class Pairing:
     @property
     def is_rough(self) -> bool:
         """Whether boxes of many columns are weighed to a hundredth or so."""
-        return any(isinstance(term, Lowered) and term.is_rough for term in (*self.kept, *self.moved))
+        return any(isinstance(term, Lowered) and _is_rough(term) for term in (*self.kept, *self.moved))
 
     def _places(self, z: Ints) -> Ints:
         return z if self.place is None else self.place[z]
@@ -88,6 +90,11 @@ class Pairing:
         with np.errstate(divide="ignore"):
             own, other = np.log1p(-self.share) + moved, np.log(self.share) + foreign
         return np.asarray(kept + np.logaddexp(own, other))
+
+
+def _is_rough(term: Lowered) -> bool:
+    is_averaged = isinstance(term.law.noise, AveragedNoise) and term.law.noise.is_regular
+    return term.is_motley or (is_averaged and term.most_boxes > EXACT)
 
 
 def swapped_columns(card: NoiseCard) -> set[str]:
