@@ -311,6 +311,12 @@ def test_zeros_are_asked_about_as_zeros(rng):
     assert proposal.questions()["x"] == ("real zeros?",)
 
 
+def test_zeros_inside_the_range_are_asked_about_too(rng):
+    changes = np.where(rng.random(400) < 0.5, 0.0, rng.normal(0, 50, 400).round(2))
+    proposal = proposed(x=changes)
+    assert "real zeros?" in finding(proposal, "zeros").text
+
+
 def test_a_pile_up_at_another_end_is_a_bottom_code(rng):
     proposal = proposed(x=planted(spread(rng, 1000, 9000), 1000, 4))
     assert finding(proposal, "pile-up").suggestion == "bottom = 1000"

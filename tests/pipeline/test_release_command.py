@@ -203,6 +203,7 @@ def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.C
     expected = "nothing is released: the floor is too high; a group leaves; now looking for what would pass"
     assert lines[0] == expected
     assert lines.count(expected) == 1
+    assert not any("then write" in line for line in lines), "nothing is written after a refusal"
     with Told() as told:  # what is found at once needs no word before it
         told.refusal(("the floor is too high",))
         told("advise", 0, 8)

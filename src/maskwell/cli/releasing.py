@@ -29,6 +29,7 @@ LONG = 5.0  # seconds from which on the time left is told
 SHORT, A_MINUTE = 1.0, 60.0  # seconds between looks at the clock, and between lines
 WRITE = "write"
 LAST = ("attack", "compare", "audit", WRITE)  # stages of every release
+ADVISE = "advise"  # the last stage of one that is refused
 
 
 def release(
@@ -215,9 +216,8 @@ class Told:
         """Say which stage runs, how far it is, and what is left."""
         stage = self.running
         spent = perf_counter() - self.started.get(stage, perf_counter())
-        coming = (
-            [name for name in LAST if name in STAGES[STAGES.index(stage) + 1 :]] if stage in STAGES else []
-        )
+        follows = STAGES[STAGES.index(stage) + 1 :] if stage in STAGES and stage != ADVISE else ()
+        coming = [name for name in LAST if name in follows]
         then = f"; then {', '.join(coming)}" if coming else ""
         return f"{stage}{_left(*self.known, spent)}{then}"
 

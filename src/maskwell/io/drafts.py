@@ -136,20 +136,22 @@ def _in_excess(counts: Counts, i: int, times: float = 5) -> bool:
 
 
 def with_pile_ups(draft: Draft) -> Draft:
-    """Ask whether a pile-up at an end is a top or bottom code; of one at 0, whether these are real zeros."""
+    """Ask whether a pile-up at an end is a top or bottom code; of one at 0, anywhere, whether these are real zeros."""
     kept = ~np.isin(draft.facts.support, draft.spikes)
     support, counts = draft.facts.support[kept], draft.facts.counts[kept]
     if len(support) <= 10:
         return draft
+    zero = np.flatnonzero(support == 0)
+    if len(zero) and _in_excess(counts, int(zero[0])):
+        text = (
+            f"{share_of(int(counts[zero[0]]), draft.facts)} of the values are 0: real zeros? Then nothing is to do, "
+            "noise hides who has none; if 0 says that there is no value, add missing = [0]"
+        )
+        draft = draft.asked("zeros", text)
     for what, end, i in (("top", "largest", -1), ("bottom", "smallest", 0)):
-        if _in_excess(counts, i % len(counts)) and support[i] == 0:
-            share = share_of(int(counts[i]), draft.facts)
-            text = (
-                f"{share} of the values are 0: real zeros? Then nothing is to do, noise hides who has none; "
-                "if 0 says that there is no value, add missing = [0]"
-            )
-            draft = draft.asked("zeros", text)
-        elif _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
+        if support[i] == 0:
+            continue
+        if _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
             share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
             draft = draft.asked("pile-up", text, f"{what} = {value}")

@@ -353,7 +353,8 @@ def _on_groups(table: Table) -> list[Question]:
     for one in (found for found in sure_reassemblies(table, clear) if not found.leaves):
         taken = (
             f"{', '.join(one.columns)}: put {one.together:,} of {one.groups:,} groups by {one.column} together "
-            "again although it is dropped, which no figure about single records judges"
+            "again although it is dropped (each alone with what it shares, or with two others at most), which no "
+            "figure about single records judges"
         )
         questions.append(
             Question(None, taken, "Decide: drop some of them in the schema, or put them in classes")
