@@ -45,7 +45,7 @@ def test_compiling_is_said_when_it_happens_and_then_no_more(tmp_path):
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
 
     assert said("pass") == ""
-    assert said("loops.one(1); loops.other(1)") == "maskwell: compiling loops once (some seconds)\n"
+    assert said("loops.one(1); loops.other(1)") == "maskwell: compiling loops, once on this machine\n"
     assert said("loops.one(1)") == ""
 
 

@@ -211,6 +211,19 @@ def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.C
     assert "looking for" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("stage", "ending"),
+    [("compare", "left; then audit, write"), ("advise, candidate 1 of 2, draw", "left for this part")],
+)
+def test_the_time_left_of_one_candidate_is_not_that_of_all(stage: str, ending: str) -> None:
+    told = Told()
+    told(stage, 0, 20)
+    told.started[stage] -= 10
+    told.known = 10, 20
+    assert told.line().startswith(f"{stage}, 10 of 20, about ")
+    assert told.line().endswith(f" s {ending}")
+
+
 @pytest.mark.parametrize("behind", [False, True])
 def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
     behind: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

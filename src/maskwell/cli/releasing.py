@@ -219,7 +219,8 @@ class Told:
         follows = STAGES[STAGES.index(stage) + 1 :] if stage in STAGES and stage != ADVISE else ()
         coming = [name for name in LAST if name in follows]
         then = f"; then {', '.join(coming)}" if coming else ""
-        return f"{stage}{_left(*self.known, spent)}{then}"
+        part = " for this part" if stage.startswith(f"{ADVISE},") else ""  # other candidates come after it
+        return f"{stage}{_left(*self.known, spent, part)}{then}"
 
     def _update(self) -> None:
         if self.status is not None:
@@ -251,11 +252,11 @@ class Told:
             said(line)
 
 
-def _left(done: int, total: int, spent: float) -> str:
+def _left(done: int, total: int, spent: float, part: str = "") -> str:
     """Say how far a stage is, and how long it will take if it goes on so."""
     if not total:
         return f", {spent:.0f} s" if spent >= LONG else ""
     share = f", {done:,} of {total:,}"
     if not done or spent < LONG:
         return share
-    return f"{share}, about {spent * (total - done) / done:.0f} s left"
+    return f"{share}, about {spent * (total - done) / done:.0f} s left{part}"

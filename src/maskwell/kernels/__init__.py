@@ -30,7 +30,7 @@ def _listen() -> None:
             module = event.data["dispatcher"].py_func.__code__.co_filename
             if module in _watched:
                 _watched.remove(module)
-                print(f"maskwell: compiling {Path(module).stem} once (some seconds)", file=sys.stderr)
+                print(f"maskwell: compiling {Path(module).stem}, once on this machine", file=sys.stderr)
 
         def on_end(self, event: Any) -> None:
             pass
