@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .companion_information import CompanionInformation, companion_information
+from .companion_laws import Columns
 from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
 
 if TYPE_CHECKING:
@@ -119,25 +120,31 @@ def unknown_companions(
     masking: Masking, compared: Collection[str], rate: float
 ) -> tuple[CompanionInformation, ...]:
     """Return, for every dropped group, what released columns that no intruder compares tell of who belongs together."""
-    truth, released = masking.truth, masking.release.table
+    truth, released, order = masking.truth, masking.release.table, masking.order
     named = [
         one.name for one in truth.schema.columns if "group" in one.roles and one.name not in released.schema
     ]
     # A total of parts that are released follows from these.
     left_out = {*compared, released.schema.id_column, *(total for total, _ in masking.card.recomputed)}
     columns = [
-        one for one in released.schema.columns if one.name not in left_out and "group" not in one.roles
+        one.name for one in released.schema.columns if one.name not in left_out and "group" not in one.roles
     ]
-    numbers = {one.name: released.values([one.name])[:, 0] for one in columns if one.is_number}
-    categories = {one.name: _codes(released, one.name) for one in columns if one.kind == "category"}
-    if not numbers and not categories:
+    unknown = _columns(released, columns, np.arange(len(released)))
+    if not unknown.numbers and not unknown.categories:
         return ()
-    groups = {
-        name: _numbered(_codes(truth, name)[masking.order], truth.array(name), masking.order)
-        for name in named
-    }
+    known = _columns(truth, [name for name in compared if name in truth.schema], order)
+    tied = not {*compared} & {name for name in masking.card.columns if truth.schema[name].is_number}
+    groups = {name: _numbered(_codes(truth, name)[order], truth.array(name), order) for name in named}
     return tuple(
-        companion_information(name, numbers, categories, group, rate) for name, group in groups.items()
+        companion_information(name, unknown, group, rate, known, tied) for name, group in groups.items()
+    )
+
+
+def _columns(table: Table, names: Sequence[str], order: Codes) -> Columns:
+    schema = table.schema
+    return Columns(
+        {name: table.values([name])[order, 0] for name in names if schema[name].is_number},
+        {name: _codes(table, name)[order] for name in names if schema[name].kind == "category"},
     )
 
 

@@ -236,7 +236,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
         card_risk=card_risk(found.after),
         budget=case.budget,
         held=case.judge.held,
-        notes=(*_budget_notes(case), *_assumptions(case, masking), *notes, *masking.notes),
+        notes=(*_budget_notes(case), *_assumptions(case, masking), *verdict.notes, *notes, *masking.notes),
     )
     if not outcome.leaves and case.key is not None and _keeps_refused(case, outcome):
         keep_refused(outcome, case.key)  # before a word of it: who stops the advice gets no other noise

@@ -14,6 +14,7 @@ from ..checks.linked import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking.withheld import is_withheld
 from ..tolerances import MaxRate
+from .companion_information import MATERIAL, CompanionInformation
 from .known_columns import unrelied_reasons
 from .reassembly import group_reasons, unknown_companions
 
@@ -40,6 +41,7 @@ class Verdict:
     reasons: tuple[str, ...]
     audit: Audit
     not_judged: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -61,28 +63,35 @@ def judged(
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
+    groups, most = _companions(case, masking, risks), _max_rate(case)
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
-        *_companion_reasons(case, masking, risks),
+        *(one.said(most) for one in groups if not one.is_judged(most)),
         *_stronger(case, masking, risks, found),
         *unrelied_reasons(
             case.plan, masking, {name: risks[name] for name in case.judge.held if name in risks}
         ),
     )
-    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged)
+    notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
+    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged, notes)
 
 
-def _companion_reasons(case: Situation, masking: Masking, risks: Risks) -> list[str]:
-    """Say where columns that no intruder held to the tolerance compares put members of a dropped group together."""
+def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
+    """Measure what columns that no intruder held to the tolerance compares tell of members of a dropped group."""
     held = [risks[name] for name in case.judge.held if name in risks]
     linking = [risk for risk in held if hasattr(risk.attack, "match_columns")]
     if not linking or is_withheld(masking.card):
-        return []
+        return ()
     schema = masking.release.table.schema
     compared = {name for risk in linking for name in (*risk.fields, *risk.attack.match_columns(schema))}
-    found = unknown_companions(masking, compared, max(risk.rate for risk in linking))
-    return [one.said for one in found if not one.is_judged]
+    return unknown_companions(masking, sorted(compared), max(risk.rate for risk in linking))
+
+
+def _max_rate(case: Situation) -> float:
+    """Return the rate of all targets that is tolerated, 0 where the tolerance is about something else."""
+    tolerance = case.judge.tolerance
+    return tolerance.max_rate if isinstance(tolerance, MaxRate) and case.judge.over == ALL else 0.0
 
 
 def _stronger(case: Situation, masking: Masking, risks: Risks, found: Audit) -> list[str]:

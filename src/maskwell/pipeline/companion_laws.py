@@ -1,0 +1,184 @@
+"""Laws of values that nobody outside knows, given what is known of a record and of its companions.
+
+They are linear ones, of normal scores of numbers and of indicators of the levels of categories, fitted by least
+squares: of groups of records no more is learned from a few thousand of them. What is left of likeness between two
+members is a correlation along each discriminant of the numbers (Fisher 1936), and for each category the divergence of
+the table of all pairs from the one that the law makes expected. Used by `companion_information`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from .group_links import group_covariances
+
+Codes = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NEGLIGIBLE = 0.02  # correlation of members below which a direction tells nothing and only adds up to chance
+LEAST_WITHIN = 1e-8  # of a direction's variance: below it members are the same, but for rounding
+MOST_GAPS = 0.5  # share of a column's values: of more missing ones nothing is learned
+MOST_LEVELS = 25  # of a category: more are dealt out over as many, which still tells four bits of a pair
+MOST_MEANS = 30  # of companions: what more columns of theirs tell is mostly in these
+GROUPS_EACH = 10  # groups for each such mean: with fewer a law of them is chance
+RIDGE = 1e-9  # of a column's square: columns that others make up leave no direction of their own
+LEAST_CHANCE = 1e-3  # of a category, by a linear law: below 0 there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Columns by name: numbers (NaN where missing), and categories as codes from 0 on."""
+
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
+    categories: Mapping[str, Codes] = field(default_factory=dict)
+
+
+def is_usable(x: Floats) -> bool:
+    """Whether enough of a number is known, and it varies."""
+    return bool(np.isnan(x).mean() < MOST_GAPS and np.nanvar(x) > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownValues:
+    """Unknown values: a score for each number, an indicator for each level of each category."""
+
+    table: Floats
+    numbers: int
+    levels: tuple[slice, ...]
+
+    @classmethod
+    def of(cls, unknown: Columns, some: npt.NDArray[np.bool_]) -> UnknownValues:
+        """Take some records of unknown columns."""
+        scores = [_normal_scores(x[some]) for x in unknown.numbers.values() if is_usable(x[some])]
+        columns = [np.column_stack([np.zeros((int(some.sum()), 0)), *scores])]
+        levels, start = list[slice](), len(scores)
+        for codes in unknown.categories.values():
+            columns.append(_indicators(codes[some]))
+            levels.append(slice(start, start := start + columns[-1].shape[1]))
+        return cls(np.column_stack(columns), len(scores), tuple(levels))
+
+    def told(self, before: Floats, after: Floats) -> float:
+        """Return the bits on a record's values by which one expectation tells more than another."""
+        bits = 0.0
+        if self.numbers:
+            first, second = (self._residuals(one) for one in (before, after))
+            ridge = LEAST_WITHIN * np.eye(self.numbers) * len(first)
+            ratio = (
+                np.linalg.slogdet(first.T @ first + ridge)[1]
+                - np.linalg.slogdet(second.T @ second + ridge)[1]
+            )
+            bits += 0.5 * float(ratio) / float(np.log(2))
+        for at in self.levels:
+            ratio = _chances(after[:, at]) / _chances(before[:, at])
+            bits += float((self.table[:, at] * np.log2(ratio)).sum(axis=1).mean())
+        return bits
+
+    def correlations(self, expected: Floats, member: Codes) -> Floats:
+        """Return the correlations of two members beyond what is expected: of each direction, and of each category.
+
+        Of a category it is the one by which normal values have as much in common.
+        """
+        found = _correlations(self._residuals(expected), member) if self.numbers else np.zeros(0)
+        pairs = [_divergence(self.table[:, at], _chances(expected[:, at]), member) for at in self.levels]
+        return np.concatenate([found, np.sqrt(1 - 2.0 ** (-2 * np.array(pairs)))])
+
+    def _residuals(self, expected: Floats) -> Floats:
+        return np.asarray(self.table[:, : self.numbers] - expected[:, : self.numbers])
+
+
+def known_design(known: Columns, some: npt.NDArray[np.bool_]) -> Floats:
+    """Return 1, the scores of known numbers and the indicators of known categories."""
+    columns = [np.ones((int(some.sum()), 1))]
+    columns += [_normal_scores(x[some])[:, None] for x in known.numbers.values() if is_usable(x[some])]
+    columns += [_indicators(codes[some])[:, 1:] for codes in known.categories.values()]
+    return np.column_stack(columns)
+
+
+def _indicators(codes: Codes) -> Floats:
+    """Return an indicator of every level, the most frequent first."""
+    count = np.bincount(codes)
+    place = np.empty(len(count), np.int64)
+    place[np.argsort(-count, kind="stable")] = np.arange(len(count))
+    code = place[codes] % MOST_LEVELS
+    return np.asarray(np.eye(int(code.max()) + 1)[code])
+
+
+def companion_means(own: Floats, member: Codes) -> Floats:
+    """Return the means of companions and the size of the group, of as many columns as there are groups for."""
+    sizes = np.bincount(member)
+    sums = np.column_stack([np.bincount(member, x)[member] - x for x in own.T])
+    means = sums / (sizes[member] - 1)[:, None]
+    means[:, 0] = np.log(sizes)[member]  # in place of the mean of 1
+    return means[:, : _means(len(sizes))]
+
+
+def exchanged_design(own: Floats, member: Codes, rng: np.random.Generator) -> Floats:
+    """Return what is known of a record and the means of another group: what chance has groups tell."""
+    sizes = np.bincount(member)
+    means = np.column_stack([np.bincount(member, x) / sizes for x in own.T])
+    means[:, 0] = np.log(sizes)
+    other = rng.permutation(len(sizes))[member]
+    return np.column_stack([own, means[other, : _means(len(sizes))]])
+
+
+def _means(groups: int) -> int:
+    """Return of how many columns the means of companions are taken."""
+    return min(max(groups // GROUPS_EACH, 1), MOST_MEANS)
+
+
+def linear_expectation(values: Floats, design: Floats) -> Floats:
+    """Return values as a linear law of a design expects them (least squares)."""
+    from scipy.linalg import solve
+
+    squares = design.T @ design
+    ridge = RIDGE * np.diag(np.diag(squares)) + LEAST_WITHIN * np.eye(len(squares))
+    return np.asarray(design @ solve(squares + ridge, design.T @ values, assume_a="pos"))
+
+
+def _chances(expected: Floats) -> Floats:
+    """Return chances of levels from indicators as expected, which a linear law may put below 0."""
+    chance = np.maximum(expected, LEAST_CHANCE)
+    return np.asarray(chance / chance.sum(axis=1)[:, None])
+
+
+def _correlations(residuals: Floats, member: Codes) -> Floats:
+    """Return the correlations of two members along discriminants, those that are not negligible."""
+    from scipy.linalg import eigh
+
+    varied = [x for x in residuals.T if x.std() > LEAST_WITHIN]
+    if not varied:
+        return np.zeros(0)
+    within, total = group_covariances(varied, member, np.ones(len(member), bool))
+    found = 1 - eigh(within, total, eigvals_only=True)
+    return np.asarray(found[np.abs(found) > NEGLIGIBLE])
+
+
+def _divergence(levels: Floats, chances: Floats, member: Codes) -> float:
+    """Return the divergence of the table of all ordered pairs of members from what their chances make expected.
+
+    Groups weigh by their records, not by their pairs: each record looks for its companions.
+    """
+    seen, expected = _pair_table(levels, member), _pair_table(chances, member)
+    some = seen > 0
+    return max(float((seen[some] * np.log2(seen[some] / expected[some])).sum()), 0.0)
+
+
+def _pair_table(weights: Floats, member: Codes) -> Floats:
+    sizes = np.bincount(member)
+    sums = np.column_stack([np.bincount(member, one) for one in weights.T])
+    own = weights / (sizes[member] - 1)[:, None]
+    table = (sums / (sizes - 1)[:, None]).T @ sums - own.T @ weights
+    return np.asarray(table / table.sum())
+
+
+def _normal_scores(x: Floats) -> Floats:
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    out, known = np.zeros(len(x)), ~np.isnan(x)
+    out[known] = ndtri(rankdata(x[known]) / (np.count_nonzero(known) + 1))
+    return out
