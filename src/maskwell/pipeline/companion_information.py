@@ -28,14 +28,14 @@ the tolerance, or is at most a tenth above p.
 
 Measured in 36 settings of files that others made, 400 to 1,500 records of each in whole groups: pupils in schools
 (`Exam`, `Hsb82`, `Chem97`, `ScotsSec` of mlmRev, `bdf` of nlme), couples (`mroz`), men, firms, counties and routes by
-year (`wagepan`, `EmplUK`, `jtrain`, `crime4`, `airfare`), persons in households (`testdata` of sdcMicro). Noise was such
-that 4% to 18% were found one at a time. Our own intruder knew all compared values of a group and the laws of the others
-as fitted to the truth, and weighed whole groups by the effect that they share, or by belief propagation. He found
+year (`wagepan`, `EmplUK`, `jtrain`, `crime4`, `airfare`), persons in households (`testdata` of sdcMicro). Noise was so
+strong that 4% to 18% were found one at a time. Our own intruder knew all compared values of a group and the laws of
+the others as fitted to the truth, and weighed whole groups by an effect they share, or by belief propagation. He found
 between nothing and 106% more; the forecast was below that in 4 settings, by 1.4 standard errors at most. A limit on
 p m I without x, 0.15 bits, had passed 19 of them: in 12 he found over a tenth more (`testdata` with unknown ages, which
 roles hide: I 0.007 bits and given roles 0.26, 17% more; unknown roles 24%). The forecast is a tenth and more where he
-found less in 6 settings, most where companions are alike in x too (`airfare`: 49% for 5%): wrong candidates then come in
-groups as well, which it leaves out of account.
+found less in 6 settings, most where companions are alike in x too (`airfare`: 49% for 5%): wrong candidates come in
+groups then as well, which it leaves out of account.
 """
 
 from __future__ import annotations
