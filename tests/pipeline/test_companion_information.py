@@ -112,6 +112,16 @@ def test_what_is_known_of_companions_tells_without_finding_them() -> None:
     assert found.gain > MATERIAL
 
 
+def test_a_place_among_companions_is_told_by_what_is_known_of_them() -> None:
+    """Children are numbered by height: who knows all heights of a family knows the numbers."""
+    height = np.random.default_rng(11).standard_normal(len(GROUP))
+    number = np.argsort(np.argsort(height.reshape(-1, MEMBERS), axis=1), axis=1).ravel().astype(float)
+    unknown, known = Columns({"number": number}), Columns({"height": height})
+    found = companion_information("family", unknown, GROUP, 0.05, known)
+    assert found.known_bits > 1.0
+    assert not found.is_judged(0.1)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("tied", [False, True])
 def test_chance_tells_nothing_however_many_columns_there_are(seed: int, tied: bool) -> None:

@@ -23,8 +23,8 @@ NEGLIGIBLE = 0.02  # correlation of members below which a direction tells nothin
 LEAST_WITHIN = 1e-8  # of a direction's variance: below it members are the same, but for rounding
 MOST_GAPS = 0.5  # share of a column's values: of more missing ones nothing is learned
 MOST_LEVELS = 25  # of a category: more are dealt out over as many, which still tells four bits of a pair
-MOST_MEANS = 30  # of companions: what more columns of theirs tell is mostly in these
-GROUPS_EACH = 10  # groups for each such mean: with fewer a law of them is chance
+MOST_MEANS = 30  # columns of what is known of companions: what more tell is mostly in these
+GROUPS_EACH = 10  # groups for each of them: with fewer a law of them is chance
 RIDGE = 1e-9  # of a column's square: columns that others make up leave no direction of their own
 LEAST_CHANCE = 1e-3  # of a category, by a linear law: below 0 there is none
 
@@ -90,12 +90,51 @@ class UnknownValues:
         return np.asarray(self.table[:, : self.numbers] - expected[:, : self.numbers])
 
 
-def known_design(known: Columns, some: npt.NDArray[np.bool_]) -> Floats:
-    """Return 1, the scores of known numbers and the indicators of known categories."""
-    columns = [np.ones((int(some.sum()), 1))]
-    columns += [_normal_scores(x[some])[:, None] for x in known.numbers.values() if is_usable(x[some])]
-    columns += [_indicators(codes[some])[:, 1:] for codes in known.categories.values()]
-    return np.column_stack(columns)
+@dataclass(frozen=True, slots=True)
+class KnownDesign:
+    """What is compared of a record: 1, the scores of numbers, and the indicators of categories."""
+
+    own: Floats
+    numbers: int
+
+    @classmethod
+    def of(cls, known: Columns, some: npt.NDArray[np.bool_]) -> KnownDesign:
+        """Take some records of known columns."""
+        scores = [_normal_scores(x[some]) for x in known.numbers.values() if is_usable(x[some])]
+        levels = [_indicators(codes[some])[:, 1:] for codes in known.categories.values()]
+        return cls(np.column_stack([np.ones(int(some.sum())), *scores, *levels]), len(scores))
+
+    def beside(self, member: Codes) -> Floats:
+        """Return it beside what is known of companions: size of the group, their means, the place among them."""
+        sizes = np.bincount(member)
+        sums = np.column_stack([np.bincount(member, x)[member] - x for x in self.own.T])
+        means = sums / (sizes[member] - 1)[:, None]
+        return self._joined(np.log(sizes)[member], means, self._places(member), len(sizes))
+
+    def exchanged(self, member: Codes, rng: np.random.Generator) -> Floats:
+        """Return it beside the means of another group and the places of others: what chance tells of companions."""
+        sizes = np.bincount(member)
+        means = np.column_stack([np.bincount(member, x) / sizes for x in self.own.T])
+        other = rng.permutation(len(sizes))[member]
+        places = rng.permutation(self._places(member))
+        return self._joined(np.log(sizes)[other], means[other], places, len(sizes))
+
+    def _places(self, member: Codes) -> Floats:
+        """Return where in its group a record stands by each number, from 0 to 1: the eldest, the tallest."""
+        sizes = np.bincount(member)
+        before = np.cumsum(sizes) - sizes
+        places = np.empty((len(member), self.numbers))
+        for k in range(self.numbers):
+            order = np.lexsort((self.own[:, 1 + k], member))
+            places[order, k] = (np.arange(len(member)) - before[member[order]]) / (sizes[member[order]] - 1)
+        return places
+
+    def _joined(self, size: Floats, means: Floats, places: Floats, groups: int) -> Floats:
+        """Put columns together, of companions as many as there are groups for."""
+        split = 1 + self.numbers
+        columns = np.column_stack([size, means[:, 1:split], places, means[:, split:]])
+        most = min(max(groups // GROUPS_EACH, 1), MOST_MEANS)
+        return np.column_stack([self.own, columns[:, :most]])
 
 
 def _indicators(codes: Codes) -> Floats:
@@ -105,29 +144,6 @@ def _indicators(codes: Codes) -> Floats:
     place[np.argsort(-count, kind="stable")] = np.arange(len(count))
     code = place[codes] % MOST_LEVELS
     return np.asarray(np.eye(int(code.max()) + 1)[code])
-
-
-def companion_means(own: Floats, member: Codes) -> Floats:
-    """Return the means of companions and the size of the group, of as many columns as there are groups for."""
-    sizes = np.bincount(member)
-    sums = np.column_stack([np.bincount(member, x)[member] - x for x in own.T])
-    means = sums / (sizes[member] - 1)[:, None]
-    means[:, 0] = np.log(sizes)[member]  # in place of the mean of 1
-    return means[:, : _means(len(sizes))]
-
-
-def exchanged_design(own: Floats, member: Codes, rng: np.random.Generator) -> Floats:
-    """Return what is known of a record and the means of another group: what chance has groups tell."""
-    sizes = np.bincount(member)
-    means = np.column_stack([np.bincount(member, x) / sizes for x in own.T])
-    means[:, 0] = np.log(sizes)
-    other = rng.permutation(len(sizes))[member]
-    return np.column_stack([own, means[other, : _means(len(sizes))]])
-
-
-def _means(groups: int) -> int:
-    """Return of how many columns the means of companions are taken."""
-    return min(max(groups // GROUPS_EACH, 1), MOST_MEANS)
 
 
 def linear_expectation(values: Floats, design: Floats) -> Floats:
