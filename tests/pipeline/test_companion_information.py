@@ -10,7 +10,12 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.pipeline.companion_information import MATERIAL, companion_information
+from maskwell.pipeline.companion_information import (
+    MATERIAL,
+    MOST_FITTED,
+    companion_information,
+    whole_groups,
+)
 from maskwell.pipeline.companion_laws import Columns, Floats
 from maskwell.pipeline.reassembly import unknown_companions
 from maskwell.plan import ReleasePlan
@@ -213,6 +218,23 @@ def test_columns_that_are_compared_need_no_word() -> None:
         mw.IndependentNoise(("age",), variance_ratio=1.0), replace(persons(), schema=kept), seed=1
     )
     assert unknown_companions(leaves, {"age"}, 0.1) == ()  # the group leaves: that is said elsewhere
+
+
+def test_groups_of_one_record_have_no_companions() -> None:
+    table = persons()
+    homes = [f"h{i}" for i in range(len(table))]
+    alone = pa.table({"home": homes, "age": table.array("age"), "faith": table.array("faith")})
+    masking = mw.apply(
+        mw.IndependentNoise(("age",), variance_ratio=1.0), Table.from_frame(alone, table.schema), seed=1
+    )
+    assert unknown_companions(masking, {"age"}, 0.1) == ()
+
+
+def test_laws_are_fitted_to_some_whole_groups() -> None:
+    group = np.repeat(np.arange(20_000), 3)
+    at = whole_groups(group)
+    assert 0.5 * MOST_FITTED < len(at) < 1.01 * MOST_FITTED
+    assert set(np.bincount(group[at])) == {0, 3}
 
 
 @pytest.mark.parametrize(("max_rate", "judged"), [(0.15, False), (0.5, True)])

@@ -127,7 +127,7 @@ def companion_information(
 ) -> CompanionInformation:
     """Measure what unknown columns tell of companions to who knows others, less what chance does.
 
-    `tied` says that no noise parts his candidates.
+    A few thousand records in whole groups (`whole_groups`) say enough. `tied` says that no noise parts his candidates.
     """
     usable = {name: x for name, x in unknown.numbers.items() if is_usable(x)}
     names = (*usable, *unknown.categories)
@@ -136,10 +136,9 @@ def companion_information(
     companions = float((sizes[group[several]] - 1).mean()) if several.any() else 0.0
     if not names or not several.any():
         return CompanionInformation(column, names, 0.0, 0.0, 0.0, companions, rate, tied)
-    some = _whole_groups(group, several)
-    member = np.unique(group[some], return_inverse=True)[1]
-    values = UnknownValues.of(Columns(usable, unknown.categories), some)
-    design = KnownDesign.of(known or Columns(), some)
+    member = np.unique(group[several], return_inverse=True)[1]
+    values = UnknownValues.of(Columns(usable, unknown.categories), several)
+    design = KnownDesign.of(known or Columns(), several)
     rng = np.random.default_rng(0)
     alone, beside = (linear_expectation(values.table, one) for one in (design.own, design.beside(member)))
     others = [design.exchanged(member, rng) for _ in range(ARRANGEMENTS)]
@@ -159,10 +158,12 @@ def _beyond_chance(bits: float, by_chance: list[float]) -> float:
     return max(bits - float(np.mean(by_chance)) - float(np.std(by_chance, ddof=1)), 0.0)
 
 
-def _whole_groups(group: Codes, several: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Mark the records of groups of two and more, of some evenly spread groups where they are many."""
+def whole_groups(group: Codes) -> Codes:
+    """Return the records of groups of two and more, of some evenly spread groups where they are many."""
+    several = np.bincount(group)[group] >= 2
     numbers = np.unique(group[several])
-    return np.asarray(np.isin(group, numbers[:: max(1, -(-int(several.sum()) // MOST_FITTED))]))
+    some = numbers[:: max(1, -(-int(several.sum()) // MOST_FITTED))]
+    return np.flatnonzero(np.isin(group, some))
 
 
 def _bits(correlations: Floats, companions: float) -> float:

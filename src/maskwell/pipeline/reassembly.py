@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .companion_information import CompanionInformation, companion_information
+from .companion_information import CompanionInformation, companion_information, whole_groups
 from .companion_laws import Columns
 from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
 
@@ -129,22 +129,24 @@ def unknown_companions(
     columns = [
         one.name for one in released.schema.columns if one.name not in left_out and "group" not in one.roles
     ]
-    unknown = _columns(released, columns, np.arange(len(released)))
-    if not unknown.numbers and not unknown.categories:
-        return ()
-    known = _columns(truth, [name for name in compared if name in truth.schema], order)
+    known = [name for name in compared if name in truth.schema]
     tied = not {*compared} & {name for name in masking.card.columns if truth.schema[name].is_number}
-    groups = {name: _numbered(_codes(truth, name)[order], truth.array(name), order) for name in named}
-    return tuple(
-        companion_information(name, unknown, group, rate, known, tied) for name, group in groups.items()
-    )
+    found = list[CompanionInformation]()
+    for name in named if columns else ():
+        group = _numbered(_codes(truth, name)[order], truth.array(name), order)
+        at = whole_groups(group)
+        unknown, others = _columns(released, columns, at), _columns(truth, known, order[at])
+        if len(at) and (unknown.numbers or unknown.categories):
+            found.append(companion_information(name, unknown, group[at], rate, others, tied))
+    return tuple(found)
 
 
-def _columns(table: Table, names: Sequence[str], order: Codes) -> Columns:
+def _columns(table: Table, names: Sequence[str], at: Codes) -> Columns:
+    """Return the numbers and categories of some records, one column of all at a time."""
     schema = table.schema
     return Columns(
-        {name: table.values([name])[order, 0] for name in names if schema[name].is_number},
-        {name: _codes(table, name)[order] for name in names if schema[name].kind == "category"},
+        {name: table.values([name])[at, 0] for name in names if schema[name].is_number},
+        {name: _codes(table, name)[at] for name in names if schema[name].kind == "category"},
     )
 
 
