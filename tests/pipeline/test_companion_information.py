@@ -220,6 +220,23 @@ def test_columns_that_are_compared_need_no_word() -> None:
     assert unknown_companions(leaves, {"age"}, 0.1) == ()  # the group leaves: that is said elsewhere
 
 
+def test_answers_that_whole_groups_refuse_tell_of_companions() -> None:
+    """Whole homes do not say what they earn; among those who do, earnings have nothing in common."""
+    rng, table = np.random.default_rng(12), persons()
+    refuses = (rng.random(100) < 0.4)[np.repeat(np.arange(100), 4)]
+    earns = pa.array(rng.standard_normal(400), mask=refuses)
+    schema = Schema(
+        (table.schema["home"], table.schema["age"], Column("earns", "continuous", frozenset({"sensitive"})))
+    )
+    data = pa.table({"home": table.array("home"), "age": table.array("age"), "earns": earns})
+    masking = mw.apply(
+        mw.IndependentNoise(("age",), variance_ratio=1.0), Table.from_frame(data, schema), seed=1
+    )
+    (found,) = unknown_companions(masking, {"age"}, 0.1)
+    assert found.pair_bits == pytest.approx(0.97, abs=0.1)  # the entropy of 0.4, and its error in 100 homes
+    assert "whether earns is missing" in found.columns
+
+
 def test_groups_of_one_record_have_no_companions() -> None:
     table = persons()
     homes = [f"h{i}" for i in range(len(table))]

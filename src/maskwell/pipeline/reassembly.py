@@ -142,11 +142,13 @@ def unknown_companions(
 
 
 def _columns(table: Table, names: Sequence[str], at: Codes) -> Columns:
-    """Return the numbers and categories of some records, one column of all at a time."""
-    schema = table.schema
+    """Return the numbers and categories of some records, one column of all at a time; gaps are a category too."""
+    numbers = [name for name in names if table.schema[name].is_number]
+    gaps = {f"whether {name} is missing": _statuses(table, name)[at] for name in numbers}
+    codes = {name: _codes(table, name)[at] for name in names if table.schema[name].kind == "category"}
     return Columns(
-        {name: table.values([name])[at, 0] for name in names if schema[name].is_number},
-        {name: _codes(table, name)[at] for name in names if schema[name].kind == "category"},
+        {name: table.values([name])[at, 0] for name in numbers},
+        {**codes, **{name: status for name, status in gaps.items() if len(np.unique(status)) > 1}},
     )
 
 
