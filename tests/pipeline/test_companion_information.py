@@ -188,6 +188,38 @@ def knows_group(
     return float(np.mean([w.argmax() == 0 for w in weights])), float(np.mean(together))
 
 
+@pytest.mark.parametrize(("alike", "columns"), [(0.6, 1), (0.95, 1), (0.8, 3), (0.95, 3)])
+def test_who_knows_couples_finds_what_is_forecast_by_numbers(alike: float, columns: int) -> None:
+    """Brute force by Bayes over all pairs of candidates of couples, as above, with values alike in normal columns."""
+    rng, rate, couples = np.random.default_rng(int(100 * alike) + columns), 0.1, 1_500
+    together = np.mean([knows_couple(rng, rate, alike, columns) for _ in range(couples)])
+    group = np.repeat(np.arange(4 * GROUPS), 2)
+    shared = np.sqrt(alike) * rng.standard_normal((4 * GROUPS, columns))[group]
+    x = shared + np.sqrt(1 - alike) * rng.standard_normal((len(group), columns))
+    unknown = Columns({f"x{k}": x[:, k] for k in range(columns)})
+    forecast = companion_information("couple", unknown, group, rate).forecast
+    error = np.sqrt(together * (1 - together) / (2 * couples))
+    assert together - 4 * error < forecast
+    assert forecast < 2 * (together + 4 * error)  # with many bits in common it is too high
+
+
+def knows_couple(rng: np.random.Generator, rate: float, alike: float, columns: int) -> float:
+    """Return the share of a couple that who looks for both finds."""
+    weights, values = [], []
+    effect = np.sqrt(alike) * rng.standard_normal(columns)
+    for _ in range(2):
+        others = rng.poisson(9 * (1 / rate - 1))
+        weights.append(np.exp(-np.r_[rng.exponential(), 9 * rng.random(others)]))
+        x = rng.standard_normal((others + 1, columns))
+        x[0] = effect + np.sqrt(1 - alike) * x[0]  # the true row is the first
+        values.append(x)
+    (first, second), (x, y) = weights, values
+    squares = (x**2).sum(axis=1)[:, None] + (y**2).sum(axis=1)[None]
+    fits = np.exp((alike * x @ y.T - 0.5 * alike**2 * squares) / (1 - alike**2))
+    found = (first * (fits @ second)).argmax() == 0, (second * (first @ fits)).argmax() == 0
+    return float(np.mean(found))
+
+
 def persons() -> Table:
     """Persons in households with an age, and a faith that all members share."""
     rng = np.random.default_rng(6)

@@ -77,14 +77,14 @@ class UnknownValues:
             bits += float((self.table[:, at] * np.log2(ratio)).sum(axis=1).mean())
         return bits
 
-    def correlations(self, expected: Floats, member: Codes) -> Floats:
+    def correlations(self, expected: Floats, member: Codes) -> tuple[Floats, Floats]:
         """Return the correlations of two members beyond what is expected: of each direction, and of each category.
 
         Of a category it is the one by which normal values have as much in common.
         """
         found = _correlations(self._residuals(expected), member) if self.numbers else np.zeros(0)
         pairs = [_divergence(self.table[:, at], _chances(expected[:, at]), member) for at in self.levels]
-        return np.concatenate([found, np.sqrt(1 - 2.0 ** (-2 * np.array(pairs)))])
+        return found, np.sqrt(1 - 2.0 ** (-2 * np.array(pairs)))
 
     def _residuals(self, expected: Floats) -> Floats:
         return np.asarray(self.table[:, : self.numbers] - expected[:, : self.numbers])
