@@ -136,8 +136,10 @@ def test_chance_tells_nothing_however_many_columns_there_are(seed: int, tied: bo
     known = Columns({"k": rng.standard_normal(200)}, {"b": rng.integers(0, 3, 200)})
     group = np.repeat(np.arange(100), 2)
     found = companion_information("home", Columns(numbers, categories), group, 0.1, known, tied)
-    assert found.gain < 2.5 * MATERIAL * (1 + tied)  # 100 couples and 45 columns: chance itself tells as much
-    assert found.is_judged(0.15)
+    assert found.gain < MATERIAL * (
+        1.5 + tied
+    )  # 100 couples and 45 columns: chance itself tells nearly as much
+    assert found.is_judged(0.12 + 0.02 * tied)
 
 
 def test_a_tolerance_that_whole_groups_meet_is_judged() -> None:
