@@ -53,11 +53,11 @@ class UnknownValues:
     @classmethod
     def of(cls, unknown: Columns, some: npt.NDArray[np.bool_]) -> UnknownValues:
         """Take some records of unknown columns."""
-        scores = [_normal_scores(x[some]) for x in unknown.numbers.values() if is_usable(x[some])]
+        scores = [normal_scores(x[some]) for x in unknown.numbers.values() if is_usable(x[some])]
         columns = [np.column_stack([np.zeros((int(some.sum()), 0)), *scores])]
         levels, start = list[slice](), len(scores)
         for codes in unknown.categories.values():
-            columns.append(_indicators(codes[some]))
+            columns.append(indicators(codes[some]))
             levels.append(slice(start, start := start + columns[-1].shape[1]))
         return cls(np.column_stack(columns), len(scores), tuple(levels))
 
@@ -100,8 +100,8 @@ class KnownDesign:
     @classmethod
     def of(cls, known: Columns, some: npt.NDArray[np.bool_]) -> KnownDesign:
         """Take some records of known columns."""
-        scores = [_normal_scores(x[some]) for x in known.numbers.values() if is_usable(x[some])]
-        levels = [_indicators(codes[some])[:, 1:] for codes in known.categories.values()]
+        scores = [normal_scores(x[some]) for x in known.numbers.values() if is_usable(x[some])]
+        levels = [indicators(codes[some])[:, 1:] for codes in known.categories.values()]
         return cls(np.column_stack([np.ones(int(some.sum())), *scores, *levels]), len(scores))
 
     def beside(self, member: Codes) -> Floats:
@@ -137,7 +137,7 @@ class KnownDesign:
         return np.column_stack([self.own, columns[:, :most]])
 
 
-def _indicators(codes: Codes) -> Floats:
+def indicators(codes: Codes) -> Floats:
     """Return an indicator of every level, the most frequent first."""
     count = np.bincount(codes)
     place = np.empty(len(count), np.int64)
@@ -191,7 +191,8 @@ def _pair_table(weights: Floats, member: Codes) -> Floats:
     return np.asarray(table / table.sum())
 
 
-def _normal_scores(x: Floats) -> Floats:
+def normal_scores(x: Floats) -> Floats:
+    """Return the normal quantiles of ranks, 0 where a value is missing."""
     from scipy.special import ndtri
     from scipy.stats import rankdata
 

@@ -135,13 +135,13 @@ def unknown_companions(
     for name in named if columns else ():
         group = _numbered(_codes(truth, name)[order], truth.array(name), order)
         at = whole_groups(group)
-        unknown, others = _columns(released, columns, at), _columns(truth, known, order[at])
+        unknown, others = columns_of(released, columns, at), columns_of(truth, known, order[at])
         if len(at) and (unknown.numbers or unknown.categories):
             found.append(companion_information(name, unknown, group[at], rate, others, tied))
     return tuple(found)
 
 
-def _columns(table: Table, names: Sequence[str], at: Codes) -> Columns:
+def columns_of(table: Table, names: Sequence[str], at: Codes) -> Columns:
     """Return the numbers and categories of some records, one column of all at a time; gaps are a category too."""
     numbers = [name for name in names if table.schema[name].is_number]
     gaps = {f"whether {name} is missing": _statuses(table, name)[at] for name in numbers}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ..attacks import BayesIntruder, Risks
 from ..attacks.risk import wilson
 from ..calibration.judging import ALL
 from ..checks.linked import ALL_RECORDS, is_informed, weighs_by_law
@@ -16,12 +17,12 @@ from ..masking.withheld import is_withheld
 from ..tolerances import MaxRate
 from .companion_information import MATERIAL, CompanionInformation
 from .known_columns import unrelied_reasons
+from .predicted_columns import predicting_risk, unknown_columns
 from .reassembly import group_reasons, unknown_companions
 
 LAW = "knows the law"
 
 if TYPE_CHECKING:
-    from ..attacks import Risks
     from ..card import NoiseCard
     from ..checks import Audit, Finding
     from ..masking import Masking
@@ -74,7 +75,9 @@ def judged(
         ),
     )
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
-    return Verdict((*case.judge.reasons(risks), *unfit, *wider, *failed), found, not_judged, notes)
+    expects = _expects(case, masking, risks)
+    reasons = (*case.judge.reasons(risks), *expects.reasons, *unfit, *wider, *failed)
+    return Verdict(reasons, found, not_judged, (*notes, *expects.notes))
 
 
 def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
@@ -86,6 +89,44 @@ def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[Compan
     schema = masking.release.table.schema
     compared = {name for risk in linking for name in (*risk.fields, *risk.attack.match_columns(schema))}
     return unknown_companions(masking, sorted(compared), max(risk.rate for risk in linking))
+
+
+@dataclass(frozen=True)
+class _Expects:
+    """What stands against a release by columns that no intruder compares, or is to be known of them."""
+
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _expects(case: Situation, masking: Masking, risks: Risks) -> _Expects:
+    """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
+    name = next((one for one in case.judge.held if one in risks and _is_plain_law(case.intruders[one])), None)
+    if name is None or not case.judge.met(risks) or is_withheld(masking.card):
+        return _Expects()
+    plan, base = case.intruders[name], risks[name]
+    compared = sorted({*base.fields, *plan.match_columns(masking.release.table.schema)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        risk = predicting_risk(plan, masking, tuple(base.fields), compared)
+    if risk is None or risk.rate <= base.rate:
+        return _Expects()
+    columns = ", ".join(unknown_columns(masking, compared))
+    whom = f"{name}, and how {columns} go with what he knows"
+    said = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    if said:
+        return _Expects(
+            tuple(f"{one}: drop or coarsen some of these columns, or give more noise" for one in said)
+        )
+    if risk.rate <= base.rate * (1 + MATERIAL):
+        return _Expects()
+    return _Expects(notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {base.rate:.1%}",))
+
+
+def _is_plain_law(plan: object) -> bool:
+    """Whether an intruder weighs single records by the law on the card."""
+    is_bayes = isinstance(plan, BayesIntruder) and plan.prior is None
+    return is_bayes and not plan.helpers and plan.assignment == "best"
 
 
 def _max_rate(case: Situation) -> float:
