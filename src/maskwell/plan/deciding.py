@@ -22,7 +22,7 @@ from .dependence import form_of, is_function, is_shared
 from .draft_words import sentences
 from .hidden_columns import Clear
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
-from .repeated_values import without_functions, without_lags
+from .repeated_values import without_functions, without_given, without_lags
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
 from .ties import Candidates, ties_of
@@ -162,6 +162,9 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     answers = _dependents_and_averages(raw, proposal, sums, copies)
     proposal = _changed(proposal, answers)
     questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
+    questions += [answer.question for answer in answers]
+    answers = without_given(_table(raw, proposal.schema))
+    proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
     return _completed(raw, proposal, sums, still_open(questions, proposal.schema))

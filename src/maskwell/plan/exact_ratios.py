@@ -20,7 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..io.identities import decimal_unit
-from .near_identities import FINEST, HOPELESS, LEAST_SPREAD, Bools, Floats, NearIdentity, mode, near_sum
+from .near_identities import (
+    ALL_KNOWN,
+    FINEST,
+    HOPELESS,
+    LEAST_SPREAD,
+    Bools,
+    Count,
+    Floats,
+    NearIdentity,
+    mode,
+    near_sum,
+    ratio_words,
+)
 
 Ints = npt.NDArray[np.int64]
 
@@ -51,10 +63,10 @@ def exact_ratio(
     for first, second, sign in _log_screen(values[tells], place, able):
         found = _obeyed_ratio(values, tells, (place, first, second), sign)
         if found is not None:
-            constant, share = found
-            times = "" if constant == 1 else f" (times {constant:g})"
-            said = f"{names[first]} {'times' if sign > 0 else 'over'} {names[second]}{times}"
-            return NearIdentity(place, (first, second), share, int(np.count_nonzero(tells)), said)
+            constant, count = found
+            said = ratio_words(names[first], names[second], sign, constant)
+            known = ALL_KNOWN if sign > 0 else f"{ALL_KNOWN} and {names[second]} is not 0"
+            return NearIdentity(place, (first, second), count, said, known)
     return None
 
 
@@ -88,8 +100,8 @@ def _median(x: Floats) -> Floats:
 
 def _obeyed_ratio(
     values: Floats, tells: Bools, members: tuple[int, int, int], sign: int
-) -> tuple[float, float] | None:
-    """Return the constant of a ratio or product and the share of telling records that obey it, if nearly all do."""
+) -> tuple[float, Count] | None:
+    """Return the constant of a ratio or product and how many records obey it, if nearly all do."""
     y, first, second = (values[:, j] for j in members)
     with np.errstate(divide="ignore", invalid="ignore"):
         given = first * second if sign > 0 else first / second
@@ -103,7 +115,7 @@ def _obeyed_ratio(
     if spread < LEAST_SPREAD * float(np.median(allowed[known])):
         return None
     share, of_all = float(np.mean((obeys & known)[tells])), float(np.mean(obeys[known]))
-    return (constant, share) if min(share, of_all) >= NEARLY_ALL else None
+    return (constant, Count.of(obeys[known], tells[known])) if min(share, of_all) >= NEARLY_ALL else None
 
 
 def _meant(constant: float) -> float:
@@ -144,9 +156,8 @@ def ratio_of_sum(
         found = near_sum(ratios, 0, columns, words)
         if found is not None and found.share >= NEARLY_ALL and len(found.parts) > 1:
             parts = (*(rest[j - 1] for j in found.parts), below)
-            return NearIdentity(
-                place, parts, found.share, found.records, f"{found.said}, over {names[below]}"
-            )
+            known = f"{ALL_KNOWN} and {names[below]} is above 0"
+            return NearIdentity(place, parts, found.count, f"{found.said}, over {names[below]}", known)
     return None
 
 
@@ -187,10 +198,10 @@ def scaled_by_class(
         if not 1 <= int(codes.max(initial=0)) < min(MOST_CLASSES, len(codes) / FEWEST_IN_CLASS):
             continue
         for k, is_ratio in _class_screen(y[some], values[some][:, able], codes[some]):
-            share = _class_share(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
-            if share >= NEARLY_ALL:
+            count = _class_count(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
+            if count is not None:
                 said = f"{names[able[k]]} {'times' if is_ratio else 'and'} a number for each {names[at]}"
-                return NearIdentity(place, (able[k], at), share, int(np.count_nonzero(tells)), said)
+                return NearIdentity(place, (able[k], at), count, said)
     return None
 
 
@@ -216,8 +227,8 @@ def _centred(x: Floats, codes: Ints) -> Floats:
     return np.where(known, x - means[codes], np.nan)
 
 
-def _class_share(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> float:
-    """Return the share of telling records whose y is x times (or plus) their class's number, which must differ."""
+def _class_count(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> Count | None:
+    """Count the records whose y is x times (or plus) their class's number, which must differ, if nearly all are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         constant = y / x if is_ratio else y - x
     numbers, differ = _class_medians(constant, codes)
@@ -227,10 +238,10 @@ def _class_share(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: b
     obeys = np.abs(y - given) <= allowed
     typical = float(np.median(allowed[tells]))
     if differ <= 4 * typical / max(float(np.median(np.abs(x[tells]))), 1e-300) ** is_ratio:
-        return 0.0
+        return None
     if float(np.std(y[tells])) < LEAST_SPREAD * typical:
-        return 0.0
-    return float(min(np.mean(obeys[tells]), np.mean(obeys)))
+        return None
+    return Count.of(obeys, tells) if min(np.mean(obeys[tells]), np.mean(obeys)) >= NEARLY_ALL else None
 
 
 def _class_medians(x: Floats, codes: Ints) -> tuple[Floats, float]:
