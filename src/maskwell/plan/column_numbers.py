@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 SHORT = re.compile(r"-?\d{1,2}([.,]0+)?")  # whole numbers as codes are: larger ones are amounts
 
-WORDS = 1e6  # apart: labels that are words, as numbers
+WORDS = 1000.0  # the first number of labels that are words: above all short whole numbers
 
 
 def group_codes(table: Table, name: str) -> Any:
@@ -31,10 +31,10 @@ def code_numbers(table: Table, name: str) -> Any:
 def label_numbers(table: Table, names: Sequence[str]) -> dict[str, Any]:
     """Return the labels of some categories as numbers that are equal where the labels are; NaN where there is none.
 
-    Labels that are numbers stand for these; others follow far above, so that no difference of two is a label.
+    Labels that are numbers stand for these; others follow above all such.
     """
     texts = (label for name in names for label in table.schema[name].categories if not are_numbers([label]))
-    words = {label: WORDS * (1.0 + i) for i, label in enumerate(dict.fromkeys(texts))}
+    words = {label: WORDS + i for i, label in enumerate(dict.fromkeys(texts))}
     found = dict[str, Any]()
     for name in names:
         labels = table.schema[name].categories

@@ -87,6 +87,17 @@ def form_of(x: Floats, y: Floats) -> str:
     """
     both = ~(np.isnan(x) | np.isnan(y))
     x, y = x[both], y[both]
+    at_zero = x == 0
+    if at_zero.any() and np.ptp(y[at_zero]) == 0 and 2 * np.count_nonzero(~at_zero) > FEWEST_VALUES:
+        return _best_form(x, y) or _beside_zero(_best_form(x[~at_zero], y[~at_zero]))
+    return _best_form(x, y)
+
+
+def _beside_zero(form: str) -> str:
+    return f"{form}, where it is not 0" if form else ""
+
+
+def _best_form(x: Floats, y: Floats) -> str:
     near = dict[str, float]()
     for said, form in FORMS.items():
         with np.errstate(all="ignore"):

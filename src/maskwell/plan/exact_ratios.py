@@ -41,6 +41,7 @@ FEWEST = 30  # records that tell something: not the most frequent value of y, no
 SCREENED = (
     64  # records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
 )
+REFUTED_BY = 15  # of them, by which all pairs are tried at once
 NEAR = 0.02  # spread of logarithms in the screen: what rounding of y may come to
 MOST_TRIED = 12  # pairs that a screen leaves, those with the least spread first
 USUAL = 0.95  # share of values on a unit, to be it: one value with more decimals is a stray
@@ -76,21 +77,29 @@ def _log_screen(values: Floats, place: int, able: Sequence[int]) -> Iterator[tup
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(some[:, list(able)]))
         left = np.log(np.abs(some[:, place]))[:, None] - logs
-    usable = np.isfinite(logs).mean(axis=0) > 0.5
-    logs, left = (np.where(np.isfinite(x), x, np.nan) for x in (logs, left))
+    usable = np.flatnonzero(np.isfinite(logs).mean(axis=0) > 0.5)
+    logs, left = (np.where(np.isfinite(x), x, np.nan)[:, usable] for x in (logs, left))
     found = list[tuple[float, int, int, int]]()
-    for i in np.flatnonzero(usable):
-        for sign in (-1, 1):
-            apart = left[:, [i]] - sign * logs
+    for sign in (-1, 1):
+        for i, k in zip(*_not_refuted(logs, left, sign), strict=True):
+            apart = left[:, [i]] - sign * logs[:, [k]]
             with np.errstate(invalid="ignore"):
-                spread = _median(np.abs(apart - _median(apart)))
-            near = np.flatnonzero(usable & (spread < NEAR))
-            found += [
-                (float(spread[k]), able[int(i)], able[int(k)], sign)
-                for k in near
-                if (k > i if sign > 0 else k != i)
-            ]
+                spread = float(_median(np.abs(apart - _median(apart)))[0])
+            if spread < NEAR and (k > i if sign > 0 else k != i):
+                found.append((spread, able[int(usable[i])], able[int(usable[k])], sign))
     yield from ((first, second, sign) for _, first, second, sign in sorted(found)[:MOST_TRIED])
+
+
+def _not_refuted(logs: Floats, left: Floats, sign: int) -> tuple[Ints, Ints]:
+    """Return the pairs of columns that a few records do not refute: a third of these must agree on the constant."""
+    step = max(1, len(logs) // REFUTED_BY)
+    few, own = logs[::step][:REFUTED_BY], left[::step][:REFUTED_BY]
+    agree = max(2, len(few) // 3)
+    ordered = np.sort(own[:, :, None] - sign * few[:, None, :], axis=0)  # what is not known comes last
+    with np.errstate(invalid="ignore"):
+        close = (ordered[agree - 1 :] - ordered[: len(few) - agree + 1] < 2 * NEAR).any(axis=0)
+    first, second = np.nonzero(close)
+    return first, second
 
 
 def _median(x: Floats) -> Floats:
@@ -206,25 +215,23 @@ def scaled_by_class(
 
 
 def _class_screen(y: Floats, x: Floats, codes: Ints) -> list[tuple[int, bool]]:
-    """Return the columns that some records do not refute: inside classes their logarithms, or they, go with y's."""
+    """Return the columns that some records do not refute: in half the pairs of one class their logarithms go with y's.
+
+    Or they themselves do. Pairs are records that follow one another in the order of the classes.
+    """
+    order = np.argsort(codes, kind="stable")
+    same = np.diff(codes[order]) == 0
     found = list[tuple[int, bool]]()
+    if not same.any():
+        return found
     with np.errstate(divide="ignore", invalid="ignore"):
         pairs = ((np.log(np.abs(y)), np.log(np.abs(x)), True), (y, x, False))
-    for own, others, is_ratio in pairs:
-        left = own[:, None] - others
-        spread = _median(np.abs(_centred(left, codes)))
-        with np.errstate(invalid="ignore"):
-            allowed = NEAR * (1.0 if is_ratio else float(np.std(y)))
-        found += [(int(k), is_ratio) for k in np.flatnonzero(spread <= allowed)]
+        for own, others, is_ratio in pairs:
+            moved = np.diff(own[order, None] - others[order], axis=0)[same]
+            allowed = 2 * NEAR * (1.0 if is_ratio else float(np.std(y)))
+            near = np.mean(np.abs(moved) <= allowed, axis=0) >= 0.5
+            found += [(int(k), is_ratio) for k in np.flatnonzero(near)]
     return found
-
-
-def _centred(x: Floats, codes: Ints) -> Floats:
-    """Take the mean of its class from each value; where that is not known, nothing is."""
-    member = np.eye(int(codes.max(initial=0)) + 1)[:, codes]
-    known = np.isfinite(x)
-    means = member @ np.where(known, x, 0.0) / np.maximum(member @ known, 1)
-    return np.where(known, x - means[codes], np.nan)
 
 
 def _class_count(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> Count | None:

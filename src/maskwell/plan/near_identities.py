@@ -34,6 +34,10 @@ LEAST_SHARE = 0.8  # of the records that tell something
 FEWEST = 30  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
+FIRST_STEPS, IN_SIGHT = (
+    3,
+    5.0,
+)  # of them, after which what is left must be within so many times of what is near
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
 FINEST = 3e-7  # of the largest term: columns without a unit are equal to so much in single precision
 SCREENED = 1_000  # records that are looked at before all are
@@ -129,9 +133,16 @@ def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[
 
 
 def _is_near(values: Floats, place: int, others: Sequence[int]) -> bool:
-    """Whether all others together come near a column in half the records."""
-    off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others)))
-    return bool(np.median(off) < HOPELESS * np.std(values[:, place]))
+    """Whether all others together come near a column in half the records.
+
+    A few steps of concentration bring them within sight of it where they do: most columns are refuted by these.
+    """
+    near = HOPELESS * np.std(values[:, place])
+    for steps, allowed in ((FIRST_STEPS, IN_SIGHT * near), (STEPS, near)):
+        off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others, steps)))
+        if not np.median(off) < allowed:
+            return False
+    return True
 
 
 def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
@@ -238,12 +249,12 @@ def _fitted(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floa
     return np.asarray(values[:, list(chosen)] @ coefficients[:-1] + coefficients[-1])
 
 
-def _trimmed(values: Floats, place: int, chosen: Sequence[int]) -> Floats:
+def _trimmed(values: Floats, place: int, chosen: Sequence[int], steps: int = STEPS) -> Floats:
     """Return coefficients (the constant last) by least trimmed squares, from all records on."""
     x, y = values[:, list(chosen)], values[:, place]
     kept = np.ones(len(values), bool)
     coefficients = np.zeros(len(chosen) + 1)
-    for _ in range(STEPS):
+    for _ in range(steps):
         coefficients = _least_squares(x[kept], y[kept])
         off = np.abs(y - x @ coefficients[:-1] - coefficients[-1])
         again = off <= np.partition(off, int(KEPT * (len(off) - 1)))[int(KEPT * (len(off) - 1))]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .column_numbers import class_numbers, group_codes, label_numbers
+from .column_numbers import are_numbers, class_numbers, group_codes, label_numbers
 from .dependence import classes_give, gives
 from .questions import Answer, Question
 from .row_ties import row_ties, told_by_time
@@ -83,6 +83,7 @@ def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
     schema, answers = table.schema, dict[str, Answer]()
     amounts = [c.name for c in schema.columns if "key" in c.roles and c.is_number and not c.drop]
     classes = [c.name for c in schema.columns if c.kind == "category" and not c.drop]
+    labels = [name for name in classes if not are_numbers(schema[name].categories)]
     words = {name: f"{of} (as {name})" for name, of in copies.items() if of in amounts}
     for group in (c.name for c in schema.columns if "group" in c.roles and c.drop and len(table)):
         groups = group_codes(table, group)
@@ -91,7 +92,7 @@ def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
         of_time = told_by_time(groups, numbers, classes)
         numbers = {name: x for name, x in numbers.items() if name not in (*of_time, *answers)}
         sought = [name for name in schema.names if name in numbers and name not in words]
-        for name, tie in row_ties(groups, numbers, sought, words).items():
+        for name, tie in row_ties(groups, numbers, sought, words, labels).items():
             taken = f"{tie.words(group)}: dropped, as it puts the records of a {group} together again"
             otherwise = (
                 "Wanted? Then drop what it is of in its place. Chance? Then take drop out of the schema"

@@ -15,7 +15,7 @@ that is dropped; what ties members together within a row is in `ties`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -55,18 +55,24 @@ class RowTie:
 
 
 def row_ties(
-    groups: Ints, columns: Mapping[str, Floats], sought: Sequence[str], words: Mapping[str, str]
+    groups: Ints,
+    columns: Mapping[str, Floats],
+    sought: Sequence[str],
+    words: Mapping[str, str],
+    labels: Collection[str] = (),
 ) -> dict[str, RowTie]:
     """Return which of the sought columns neighbouring rows of a group give, the first way found.
 
-    `columns` are numbers, NaN unless open; `words` says how one is named. What is found gives no other any more.
+    `columns` are numbers, NaN unless open; `words` says how one is named. Numbers of `labels` are but names, of which
+    there is no change. What is found gives no other any more.
     """
     before, now = _neighbours(groups)
     found = dict[str, RowTie]()
     if len(now) < FEWEST:
         return found
     for name in reversed(sought):  # lags and changes follow what they are of
-        tie = _tie(columns, name, [n for n in columns if n != name and n not in found], (before, now))
+        others = [n for n in columns if n != name and n not in found]
+        tie = _tie(columns, name, others, (before, now), labels)
         if tie is not None:
             found[name] = replace(tie, of=words.get(tie.of, tie.of))
     return {name: found[name] for name in sought if name in found}
@@ -110,7 +116,11 @@ def _neighbours(groups: Ints) -> tuple[Ints, Ints]:
 
 
 def _tie(
-    columns: Mapping[str, Floats], name: str, others: Sequence[str], rows: tuple[Ints, Ints]
+    columns: Mapping[str, Floats],
+    name: str,
+    others: Sequence[str],
+    rows: tuple[Ints, Ints],
+    labels: Collection[str],
 ) -> RowTie | None:
     """Return the first other column whose value before, after, or whose change gives a column in nearly all rows."""
     before, now = rows
@@ -123,7 +133,7 @@ def _tie(
             ("{} of the record after", b[before], a[now], a[before]),
             ("the change of {} since the record before", b[now], moved, a[now]),
         )
-        for what, given, wanted, own in ways:
+        for what, given, wanted, own in ways[:2] if other in labels else ways:
             counts = _agreement(given, wanted, own, usual_unit(b))
             if counts is not None:
                 return RowTie(other, what, *counts)
