@@ -92,7 +92,7 @@ class Count:
 class NearIdentity:
     """A relation that most records obey: `place` is the column it gives, by `parts`, in so many records.
 
-    `known` says which records are counted.
+    `known` says which records are counted, `within` how far off those may be that obey, where that is one number.
     """
 
     place: int
@@ -100,6 +100,7 @@ class NearIdentity:
     count: Count
     said: str
     known: str = ALL_KNOWN
+    within: float = 0.0
 
     @property
     def share(self) -> float:
@@ -107,7 +108,8 @@ class NearIdentity:
         return self.count.share
 
     def __str__(self) -> str:
-        return f"{self.said}, but for rounding, {self.count.words(self.known)}"
+        off = f" by up to {self.within:.3g}" if self.within else ""
+        return f"{self.said}, but for rounding{off}, {self.count.words(self.known)}"
 
 
 def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
@@ -128,7 +130,8 @@ def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[
         count = _count(values, place, needed, coefficients)
         if count.share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
             said = _sum_words([names[j] for j in needed], coefficients)
-            return NearIdentity(place, tuple(needed), count, said)
+            within = _rounding(values, [place, *needed], np.array([1.0, *np.abs(coefficients[:-1])]))
+            return NearIdentity(place, tuple(needed), count, said, within=within)
     return None
 
 
