@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.plan.near_identities import near_product, near_ratio, near_sum
+from maskwell.plan.near_identities import Count, near_product, near_ratio, near_sum
 
 N = 1200
 NAMES = ("y", "a", "b", "c", "d")
@@ -74,10 +74,10 @@ def test_a_product_and_a_term_are_found() -> None:
     assert found is not None
     assert found.parts == (1, 2, 4)
     assert found.share == 1.0
-    assert found.said == "a sum or difference of a and b times d"
+    assert found.said == "a sum or difference of a and b times d (0.001 x a - 0.001 x b x d)"
     alone = near_product(with_first((x[:, 1] * x[:, 3] / 7).round(2), x), 0, [1, 2, 3, 4], NAMES)
     assert alone is not None
-    assert alone.said == "b times d"
+    assert alone.said.startswith("b times d (0.142857143 x b x d")
     noisy = y * rng.lognormal(0, 0.05, N)
     assert near_product(with_first(noisy, values[:, 1:]), 0, [1, 2, 3, 4], NAMES) is None
 
@@ -88,4 +88,10 @@ def test_the_share_is_told_with_the_records_that_it_is_about() -> None:
     y = np.where(np.arange(N) % 10 == 0, 0.0, x[:, 0] + x[:, 2])
     found = near_sum(with_first(y, x), 0, [1, 2, 3, 4], NAMES)
     assert found is not None
-    assert (found.share, found.records) == (1.0, 1080)
+    assert (found.share, found.count.telling) == (1.0, 1080)
+    counted = "but for rounding by up to 1.52, in 1,080 of 1,200 records where all are known"
+    assert str(found) == f"a sum or difference of a, c (a + c), {counted}"
+    tells = np.arange(N) % 3 > 0  # y is 0 for all others, to whom it does not apply
+    assert Count.of(tells, tells).words("where all are known") == (
+        "in 800 of 800 records where all are known and it is not its most frequent value"
+    )

@@ -53,6 +53,7 @@ class NearDuplicate:
     correlation: float
     exact: bool
     equal_share: float
+    has_common_mode: bool = False
 
 
 def find_identities(values: Floats, names: Sequence[str], *, tolerance: float = 1e-9) -> tuple[Identity, ...]:
@@ -93,7 +94,8 @@ def near_duplicates(
             share = _equal_share(first, second, modes[i], modes[j])
             if abs(correlation) > threshold or share >= LEAST_EQUAL_SHARE:
                 exact = _equal(first, second)
-                found.append(NearDuplicate(names[i], names[j], correlation, exact, share))
+                common = modes[i] == modes[j]
+                found.append(NearDuplicate(names[i], names[j], correlation, exact, share, common))
     return tuple(found)
 
 

@@ -273,10 +273,12 @@ def _likeness(pair: NearDuplicate) -> str:
         return f"is equal to {pair.first!r}"
     if pair.equal_share < LEAST_EQUAL_SHARE:
         return f"has a correlation of {pair.correlation:.3f} with {pair.first!r}"
-    return (
-        f"is equal to {pair.first!r} in {pair.equal_share:.0%} of the records in which not both have the most "
-        "frequent value"
+    of = (
+        " in which not both have the most frequent value"
+        if pair.has_common_mode
+        else " in which both are known"
     )
+    return f"is equal to {pair.first!r} in {pair.equal_share:.0%} of the records{of}"
 
 
 def _without_spikes(draft: Draft) -> Floats:

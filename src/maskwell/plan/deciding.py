@@ -18,11 +18,12 @@ import numpy as np
 from ..errors import BadInput
 from ..schema import Column, Schema
 from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, group_codes
-from .dependence import form_of, is_function, is_shared
+from .dependence import MOST_STRAYS, form_of, is_function, is_shared
 from .draft_words import sentences
 from .hidden_columns import Clear
+from .near_identities import linear_words
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
-from .repeated_values import without_functions, without_lags
+from .repeated_values import without_functions, without_given, without_lags
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
 from .ties import Candidates, ties_of
@@ -40,6 +41,7 @@ NEIGHBOURS = 5
 RARE = 5  # records
 CODE = re.compile(r"-.*|9*[6-9](\.0)?|7+|8+")
 WRITTEN = re.compile(r"-?\d+(\.\d{1,2})?")
+TOP_DIGITS = 4  # of a top code: 112500, 99.99; an amount of a town or a firm has more
 KEPT_ROLES = frozenset({"id", "group", "weight"})
 
 
@@ -163,6 +165,9 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     proposal = _changed(proposal, answers)
     questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
+    answers = without_given(_table(raw, proposal.schema))
+    proposal = _changed(proposal, answers)
+    questions += [answer.question for answer in answers]
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
     return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
 
@@ -259,12 +264,20 @@ def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
         made, line = replace(column, missing=(*column.missing, *codes)), f"missing = [{shown}]"
         if "a top code?" in finding.text and len(codes) == 1 and not CODE.fullmatch(shown):
             made, line = replace(column, top=codes[0]), f"top = {shown}"
-        what = "a top code" if line.startswith("top") else "codes for no value"
+        is_top = line.startswith("top")
+        if not (_is_round(codes[0]) if is_top else all(map(CODE.fullmatch, map("{:.15g}".format, codes)))):
+            continue  # the population of a large town stands apart too: an amount, and masked
+        what = "a top code" if is_top else "codes for no value"
         found = finding.text.split(", apart")[0].removeprefix("of the values ")
         taken = f"{found}, apart from the rest: taken for {what}, to leave unchanged"
         question = Question(column.name, taken, f"Amounts? Then take {line} out of the schema")
         answers.append(Answer(made, "spike", question))
     return answers
+
+
+def _is_round(value: float) -> bool:
+    """Whether a number has few digits but zeros at its end, as a top code that somebody chose has."""
+    return float(f"{value:.{TOP_DIGITS}g}") == value
 
 
 def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
@@ -387,8 +400,9 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
 
 
 def _function_words(name: str, form: str) -> str:
-    """Say that a column is a function of another, and which; where none is known, that it has the same order."""
-    return f"a function of {name} ({form})" if form else f"in the order of {name} throughout"
+    """Say that a column is a function of another, and which; where none is known, that each gives the other."""
+    known = f"one value for each value of {name} and back, in all records but {MOST_STRAYS:.0%} at most"
+    return f"a function of {name} ({form})" if form else known
 
 
 def _dependents_and_averages(
@@ -452,7 +466,7 @@ def _with_sums(proposal: Proposal, sums: Iterable[Sum]) -> Proposal:
     answers = []
     for total, parts in sums:
         column = proposal.schema[total]
-        listed = ", ".join(repr(part) for part, _ in parts)
-        question = Question(total, f"a sum of {listed}, exactly: recomputed from the masked ones", "")
+        formula = linear_words([part for part, _ in parts], np.array([*(c for _, c in parts), 0.0]))
+        question = Question(total, f"exactly {formula}: recomputed from the masked ones", "")
         answers.append(Answer(replace(column, roles=column.roles - {"key"}), "identity", question))
     return _changed(proposal, answers)

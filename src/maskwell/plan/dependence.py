@@ -50,6 +50,8 @@ LEAST_SHARING = (
     0.5  # share of records in groups of two and more, for these to say that a column is the group's
 )
 
+BY_CHANCE = np.log(1e-9)  # of a column that is the same inside the classes of another, of thousands of pairs
+
 
 def is_function(x: Floats, y: Floats) -> bool:
     """Whether two columns say the same but for their scale, over the records where both are open."""
@@ -85,6 +87,17 @@ def form_of(x: Floats, y: Floats) -> str:
     """
     both = ~(np.isnan(x) | np.isnan(y))
     x, y = x[both], y[both]
+    at_zero = x == 0
+    if at_zero.any() and np.ptp(y[at_zero]) == 0 and 2 * np.count_nonzero(~at_zero) > FEWEST_VALUES:
+        return _best_form(x, y) or _beside_zero(_best_form(x[~at_zero], y[~at_zero]))
+    return _best_form(x, y)
+
+
+def _beside_zero(form: str) -> str:
+    return f"{form}, where it is not 0" if form else ""
+
+
+def _best_form(x: Floats, y: Floats) -> str:
     near = dict[str, float]()
     for said, form in FORMS.items():
         with np.errstate(all="ignore"):
@@ -199,3 +212,20 @@ def gives(groups: Ints, values: Floats) -> bool:
         return False
     counts = np.unique(values[known], return_counts=True)[1]
     return bool(len(counts) >= FEWEST_ORDERED and counts.max() <= MOST_AT_ONE * counts.sum())
+
+
+def classes_give(classes: Ints, values: Ints) -> bool:
+    """Whether all records of a class have one value, and not by chance; both are numbered from 0 on.
+
+    Were values given out at random, with the shares p that they have, every record but the first of its class would
+    have that one's value with probability p: the product over these records.
+    """
+    first = np.full(int(classes.max(initial=-1)) + 1, -1)
+    first[classes] = values
+    if not np.array_equal(first[classes], values):
+        return False
+    logs = np.log(
+        np.bincount(values) / len(values), where=np.bincount(values) > 0, out=np.zeros(values.max() + 1)
+    )
+    by_chance = logs[values].sum() - logs[first[first >= 0]].sum()
+    return bool(values.min() < values.max() and by_chance < BY_CHANCE)

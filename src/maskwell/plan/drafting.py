@@ -116,11 +116,11 @@ def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
 
 
 def gap_questions(decided: Decided) -> list[Question]:
-    """Say of amounts with gaps or codes that these leave as they are, and which have them in the same records."""
+    """Say of columns with gaps or codes that these leave as they are, and which have them in the same records."""
     if decided.floor is None:
         return []
     clear = decided.clear
-    bundles = list(dict.fromkeys(clear.with_gaps().values()))
+    bundles = clear.gap_bundles()
     single = tuple(names[0] for names in bundles if len(names) == 1)
     return [
         _gap_question(clear, names, is_shared=names is not single)
@@ -131,10 +131,11 @@ def gap_questions(decided: Decided) -> list[Question]:
 
 def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Question:
     counts = [int(np.count_nonzero(clear.table.status(name))) for name in names]
+    shown = [f"{plain(name)} (in clear)" if name in clear.blocks else plain(name) for name in names]
     if is_shared:
-        what = f"{names_of(names)}: no value, or a code, in the same {counts[0]:,} record{'s' * (counts[0] != 1)}"
+        what = f"{', '.join(shown)}: no value, or a code, in the same {counts[0]:,} record{'s' * (counts[0] != 1)}"
     else:
-        each = ", ".join(f"{plain(name)} ({count:,})" for name, count in zip(names, counts, strict=True))
+        each = ", ".join(_with_count(name, count) for name, count in zip(shown, counts, strict=True))
         what = f"{each}: records without a value, or with a code"
     taken = (
         f"{what}, which no noise hides: guessing among those alike in what leaves in clear finds "
@@ -143,6 +144,11 @@ def _gap_question(clear: Clear, names: tuple[str, ...], *, is_shared: bool) -> Q
     whole = "all of them" if is_shared else "such columns"
     alone = ", for without one of them the others still tell who they are" if is_shared else ""
     return Question(None, taken, f"Too much? Then drop {whole}, or fill their gaps in the file{alone}")
+
+
+def _with_count(shown: str, count: int) -> str:
+    """Name a column with the number of its gaps: "sales (98)", "union (in clear, 6)"."""
+    return f"{shown[:-1]}, {count:,})" if shown.endswith("(in clear)") else f"{shown} ({count:,})"
 
 
 def questions_of(decided: Decided) -> list[str]:

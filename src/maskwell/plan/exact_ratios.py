@@ -20,7 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..io.identities import decimal_unit
-from .near_identities import FINEST, HOPELESS, LEAST_SPREAD, Bools, Floats, NearIdentity, mode, near_sum
+from .near_identities import (
+    ALL_KNOWN,
+    FINEST,
+    HOPELESS,
+    LEAST_SPREAD,
+    Bools,
+    Count,
+    Floats,
+    NearIdentity,
+    mode,
+    near_sum,
+    ratio_words,
+)
 
 Ints = npt.NDArray[np.int64]
 
@@ -29,6 +41,7 @@ FEWEST = 30  # records that tell something: not the most frequent value of y, no
 SCREENED = (
     64  # records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
 )
+REFUTED_BY = 15  # of them, by which all pairs are tried at once
 NEAR = 0.02  # spread of logarithms in the screen: what rounding of y may come to
 MOST_TRIED = 12  # pairs that a screen leaves, those with the least spread first
 USUAL = 0.95  # share of values on a unit, to be it: one value with more decimals is a stray
@@ -51,10 +64,10 @@ def exact_ratio(
     for first, second, sign in _log_screen(values[tells], place, able):
         found = _obeyed_ratio(values, tells, (place, first, second), sign)
         if found is not None:
-            constant, share = found
-            times = "" if constant == 1 else f" (times {constant:g})"
-            said = f"{names[first]} {'times' if sign > 0 else 'over'} {names[second]}{times}"
-            return NearIdentity(place, (first, second), share, int(np.count_nonzero(tells)), said)
+            constant, count = found
+            said = ratio_words(names[first], names[second], sign, constant)
+            known = ALL_KNOWN if sign > 0 else f"{ALL_KNOWN} and {names[second]} is not 0"
+            return NearIdentity(place, (first, second), count, said, known)
     return None
 
 
@@ -64,21 +77,29 @@ def _log_screen(values: Floats, place: int, able: Sequence[int]) -> Iterator[tup
     with np.errstate(divide="ignore"):
         logs = np.log(np.abs(some[:, list(able)]))
         left = np.log(np.abs(some[:, place]))[:, None] - logs
-    usable = np.isfinite(logs).mean(axis=0) > 0.5
-    logs, left = (np.where(np.isfinite(x), x, np.nan) for x in (logs, left))
+    usable = np.flatnonzero(np.isfinite(logs).mean(axis=0) > 0.5)
+    logs, left = (np.where(np.isfinite(x), x, np.nan)[:, usable] for x in (logs, left))
     found = list[tuple[float, int, int, int]]()
-    for i in np.flatnonzero(usable):
-        for sign in (-1, 1):
-            apart = left[:, [i]] - sign * logs
+    for sign in (-1, 1):
+        for i, k in zip(*_not_refuted(logs, left, sign), strict=True):
+            apart = left[:, [i]] - sign * logs[:, [k]]
             with np.errstate(invalid="ignore"):
-                spread = _median(np.abs(apart - _median(apart)))
-            near = np.flatnonzero(usable & (spread < NEAR))
-            found += [
-                (float(spread[k]), able[int(i)], able[int(k)], sign)
-                for k in near
-                if (k > i if sign > 0 else k != i)
-            ]
+                spread = float(_median(np.abs(apart - _median(apart)))[0])
+            if spread < NEAR and (k > i if sign > 0 else k != i):
+                found.append((spread, able[int(usable[i])], able[int(usable[k])], sign))
     yield from ((first, second, sign) for _, first, second, sign in sorted(found)[:MOST_TRIED])
+
+
+def _not_refuted(logs: Floats, left: Floats, sign: int) -> tuple[Ints, Ints]:
+    """Return the pairs of columns that a few records do not refute: a third of these must agree on the constant."""
+    step = max(1, len(logs) // REFUTED_BY)
+    few, own = logs[::step][:REFUTED_BY], left[::step][:REFUTED_BY]
+    agree = max(2, len(few) // 3)
+    ordered = np.sort(own[:, :, None] - sign * few[:, None, :], axis=0)  # what is not known comes last
+    with np.errstate(invalid="ignore"):
+        close = (ordered[agree - 1 :] - ordered[: len(few) - agree + 1] < 2 * NEAR).any(axis=0)
+    first, second = np.nonzero(close)
+    return first, second
 
 
 def _median(x: Floats) -> Floats:
@@ -88,8 +109,8 @@ def _median(x: Floats) -> Floats:
 
 def _obeyed_ratio(
     values: Floats, tells: Bools, members: tuple[int, int, int], sign: int
-) -> tuple[float, float] | None:
-    """Return the constant of a ratio or product and the share of telling records that obey it, if nearly all do."""
+) -> tuple[float, Count] | None:
+    """Return the constant of a ratio or product and how many records obey it, if nearly all do."""
     y, first, second = (values[:, j] for j in members)
     with np.errstate(divide="ignore", invalid="ignore"):
         given = first * second if sign > 0 else first / second
@@ -103,7 +124,7 @@ def _obeyed_ratio(
     if spread < LEAST_SPREAD * float(np.median(allowed[known])):
         return None
     share, of_all = float(np.mean((obeys & known)[tells])), float(np.mean(obeys[known]))
-    return (constant, share) if min(share, of_all) >= NEARLY_ALL else None
+    return (constant, Count.of(obeys[known], tells[known])) if min(share, of_all) >= NEARLY_ALL else None
 
 
 def _meant(constant: float) -> float:
@@ -144,9 +165,8 @@ def ratio_of_sum(
         found = near_sum(ratios, 0, columns, words)
         if found is not None and found.share >= NEARLY_ALL and len(found.parts) > 1:
             parts = (*(rest[j - 1] for j in found.parts), below)
-            return NearIdentity(
-                place, parts, found.share, found.records, f"{found.said}, over {names[below]}"
-            )
+            known = f"{ALL_KNOWN} and {names[below]} is above 0"
+            return NearIdentity(place, parts, found.count, f"{found.said}, over {names[below]}", known)
     return None
 
 
@@ -187,37 +207,35 @@ def scaled_by_class(
         if not 1 <= int(codes.max(initial=0)) < min(MOST_CLASSES, len(codes) / FEWEST_IN_CLASS):
             continue
         for k, is_ratio in _class_screen(y[some], values[some][:, able], codes[some]):
-            share = _class_share(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
-            if share >= NEARLY_ALL:
+            count = _class_count(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
+            if count is not None:
                 said = f"{names[able[k]]} {'times' if is_ratio else 'and'} a number for each {names[at]}"
-                return NearIdentity(place, (able[k], at), share, int(np.count_nonzero(tells)), said)
+                return NearIdentity(place, (able[k], at), count, said)
     return None
 
 
 def _class_screen(y: Floats, x: Floats, codes: Ints) -> list[tuple[int, bool]]:
-    """Return the columns that some records do not refute: inside classes their logarithms, or they, go with y's."""
+    """Return the columns that some records do not refute: in half the pairs of one class their logarithms go with y's.
+
+    Or they themselves do. Pairs are records that follow one another in the order of the classes.
+    """
+    order = np.argsort(codes, kind="stable")
+    same = np.diff(codes[order]) == 0
     found = list[tuple[int, bool]]()
+    if not same.any():
+        return found
     with np.errstate(divide="ignore", invalid="ignore"):
         pairs = ((np.log(np.abs(y)), np.log(np.abs(x)), True), (y, x, False))
-    for own, others, is_ratio in pairs:
-        left = own[:, None] - others
-        spread = _median(np.abs(_centred(left, codes)))
-        with np.errstate(invalid="ignore"):
-            allowed = NEAR * (1.0 if is_ratio else float(np.std(y)))
-        found += [(int(k), is_ratio) for k in np.flatnonzero(spread <= allowed)]
+        for own, others, is_ratio in pairs:
+            moved = np.diff(own[order, None] - others[order], axis=0)[same]
+            allowed = 2 * NEAR * (1.0 if is_ratio else float(np.std(y)))
+            near = np.mean(np.abs(moved) <= allowed, axis=0) >= 0.5
+            found += [(int(k), is_ratio) for k in np.flatnonzero(near)]
     return found
 
 
-def _centred(x: Floats, codes: Ints) -> Floats:
-    """Take the mean of its class from each value; where that is not known, nothing is."""
-    member = np.eye(int(codes.max(initial=0)) + 1)[:, codes]
-    known = np.isfinite(x)
-    means = member @ np.where(known, x, 0.0) / np.maximum(member @ known, 1)
-    return np.where(known, x - means[codes], np.nan)
-
-
-def _class_share(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> float:
-    """Return the share of telling records whose y is x times (or plus) their class's number, which must differ."""
+def _class_count(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: bool) -> Count | None:
+    """Count the records whose y is x times (or plus) their class's number, which must differ, if nearly all are."""
     with np.errstate(divide="ignore", invalid="ignore"):
         constant = y / x if is_ratio else y - x
     numbers, differ = _class_medians(constant, codes)
@@ -227,10 +245,10 @@ def _class_share(y: Floats, x: Floats, codes: Ints, tells: Bools, *, is_ratio: b
     obeys = np.abs(y - given) <= allowed
     typical = float(np.median(allowed[tells]))
     if differ <= 4 * typical / max(float(np.median(np.abs(x[tells]))), 1e-300) ** is_ratio:
-        return 0.0
+        return None
     if float(np.std(y[tells])) < LEAST_SPREAD * typical:
-        return 0.0
-    return float(min(np.mean(obeys[tells]), np.mean(obeys)))
+        return None
+    return Count.of(obeys, tells) if min(np.mean(obeys[tells]), np.mean(obeys)) >= NEARLY_ALL else None
 
 
 def _class_medians(x: Floats, codes: Ints) -> tuple[Floats, float]:

@@ -105,9 +105,18 @@ class Clear:
 
     def with_gaps(self) -> dict[str, tuple[str, ...]]:
         """Return the amounts that have gaps or codes, each with all amounts that have the same in the same records."""
-        closed = [name for name in self.amounts if name in self.table.closed]
-        patterns = {name: self.table.status(name).tobytes() for name in closed}
-        return {name: tuple(n for n in closed if patterns[n] == patterns[name]) for name in closed}
+        return self._same_status([name for name in self.amounts if name in self.table.closed])
+
+    def gap_bundles(self) -> list[tuple[str, ...]]:
+        """Return all columns that have gaps or codes, those that leave in clear too, by the records that have them."""
+        able = {*self.amounts, *self.blocks}
+        names = [name for name in self.table.schema.names if name in able and name in self.table.closed]
+        return list(dict.fromkeys(self._same_status(names).values()))
+
+    def _same_status(self, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return for each of some columns those that have the same gaps and codes in the same records."""
+        patterns = {name: self.table.status(name).tobytes() for name in names}
+        return {name: tuple(n for n in names if patterns[n] == patterns[name]) for name in names}
 
 
 def columns_to_drop(clear: Clear, alone: float, guessed: float) -> list[str]:

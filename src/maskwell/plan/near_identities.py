@@ -34,6 +34,10 @@ LEAST_SHARE = 0.8  # of the records that tell something
 FEWEST = 30  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
+FIRST_STEPS, IN_SIGHT = (
+    3,
+    5.0,
+)  # of them, after which what is left must be within so many times of what is near
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
 FINEST = 3e-7  # of the largest term: columns without a unit are equal to so much in single precision
 SCREENED = 1_000  # records that are looked at before all are
@@ -43,25 +47,69 @@ RIDGE = (
 HOPELESS = 0.02  # sds of y, by which half the records are off with all columns at once: a few do no better
 NEAR = 0.05  # of logarithms: what a ratio may be off in half the records, to be looked at closely
 MOST_FACTORS = 30  # columns whose products are looked at: 435
+DIGITS = 9  # of a coefficient: who computes the relation again must come as near as the count did
 UNEXPLAINED = 1e-6  # of the variance of y: what a product and a term leave, to be looked at closely
+ALL_KNOWN = "where all are known"
 LIKE = 0.9999  # correlation of a term and a product that cannot be told apart
 
 
 @dataclass(frozen=True, slots=True)
-class NearIdentity:
-    """A relation that most records obey: `place` is the column it gives, by `parts`, in a `share` of the `records`.
+class Count:
+    """How many records obey a relation: of those `telling` something, and of all in which its members are `known`.
 
-    Records tell something where y is not its most frequent value (and, of ratios, where all members are positive).
+    Records tell something where y is not its most frequent value.
+    """
+
+    telling: int
+    obeying: int
+    known: int
+    obeying_known: int
+
+    @classmethod
+    def of(cls, obeys: Bools, tells: Bools) -> Count:
+        """Count the records that obey, among those that tell something and among all."""
+        telling, obeying = int(np.count_nonzero(tells)), int(np.count_nonzero(obeys & tells))
+        return cls(telling, obeying, len(obeys), int(np.count_nonzero(obeys)))
+
+    @property
+    def share(self) -> float:
+        """The share of the telling records that obey."""
+        return self.obeying / self.telling if self.telling else 0.0
+
+    def words(self, known: str) -> str:
+        """Say in how many records a relation holds, such that a reader can count them again.
+
+        All records in which its members are `known` are counted; where too few of these obey, as y is 0 for all to whom
+        it does not apply, those that tell something.
+        """
+        if self.obeying_known >= LEAST_SHARE * self.known:
+            return f"in {self.obeying_known:,} of {self.known:,} records {known}"
+        beside = "and it is not its most frequent value"
+        return f"in {self.obeying:,} of {self.telling:,} records {known} {beside}"
+
+
+@dataclass(frozen=True, slots=True)
+class NearIdentity:
+    """A relation that most records obey: `place` is the column it gives, by `parts`, in so many records.
+
+    `known` says which records are counted, `within` how far off those may be that obey, where that is one number.
     """
 
     place: int
     parts: tuple[int, ...]
-    share: float
-    records: int
+    count: Count
     said: str
+    known: str = ALL_KNOWN
+    within: float = 0.0
+
+    @property
+    def share(self) -> float:
+        """The share of the telling records that obey."""
+        return self.count.share
 
     def __str__(self) -> str:
-        return f"{self.said} in {self.share:.1%} of {self.records:,} records that tell"
+        off = f" by up to {self.within:.3g}" if self.within else ""
+        return f"{self.said}, but for rounding{off}, {self.count.words(self.known)}"
 
 
 def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
@@ -75,21 +123,29 @@ def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[
         rest.remove(chosen[-1])
         coefficients = _trimmed(some, place, chosen)
         left = some[:, place] - _fitted(some, chosen, coefficients)
-        if _share(some, place, chosen, coefficients)[0] < LEAST_SHARE:
+        if _count(some, place, chosen, coefficients).share < LEAST_SHARE:
             continue
         needed = _needed(some, place, chosen)
         coefficients = _trimmed(values, place, needed)
-        share, records = _share(values, place, needed, coefficients)
-        if share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
+        count = _count(values, place, needed, coefficients)
+        if count.share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
             said = _sum_words([names[j] for j in needed], coefficients)
-            return NearIdentity(place, tuple(needed), share, records, said)
+            within = _rounding(values, [place, *needed], np.array([1.0, *np.abs(coefficients[:-1])]))
+            return NearIdentity(place, tuple(needed), count, said, within=within)
     return None
 
 
 def _is_near(values: Floats, place: int, others: Sequence[int]) -> bool:
-    """Whether all others together come near a column in half the records."""
-    off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others)))
-    return bool(np.median(off) < HOPELESS * np.std(values[:, place]))
+    """Whether all others together come near a column in half the records.
+
+    A few steps of concentration bring them within sight of it where they do: most columns are refuted by these.
+    """
+    near = HOPELESS * np.std(values[:, place])
+    for steps, allowed in ((FIRST_STEPS, IN_SIGHT * near), (STEPS, near)):
+        off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others, steps)))
+        if not np.median(off) < allowed:
+            return False
+    return True
 
 
 def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
@@ -97,16 +153,32 @@ def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
     needed = list(chosen)
     for j in chosen:
         fewer = [one for one in needed if one != j]
-        if fewer and _share(values, place, fewer, _trimmed(values, place, fewer))[0] >= LEAST_SHARE:
+        if fewer and _count(values, place, fewer, _trimmed(values, place, fewer)).share >= LEAST_SHARE:
             needed = fewer
     return needed
 
 
 def _sum_words(names: list[str], coefficients: Floats) -> str:
+    formula = linear_words(names, coefficients)
     if len(names) > 1:
-        return f"a sum or difference of {', '.join(names)}"
+        return f"a sum or difference of {', '.join(names)} ({formula})"
     is_copy = abs(coefficients[0] - 1) < FINEST and abs(coefficients[1]) < FINEST
-    return f"equal to {names[0]}" if is_copy else f"{names[0]} on another scale"
+    return f"equal to {names[0]}" if is_copy else f"{names[0]} on another scale ({formula})"
+
+
+def linear_words(names: Sequence[str], coefficients: Floats) -> str:
+    """Write a sum with its coefficients, the constant last; those that are 0 are left out."""
+    terms = [(c, name) for c, name in zip(coefficients, [*names, ""], strict=True) if abs(c) > FINEST]
+    words = [
+        f"{'-' if c < 0 else '+'} {number_words(abs(c), name)}" for c, name in terms
+    ]  # as identities are written
+    return " ".join(words).removeprefix("+ ")
+
+
+def number_words(size: float, name: str) -> str:
+    """Write a coefficient and what it is of."""
+    number = f"{size:.{DIGITS}g}"
+    return number if not name else name if number == "1" else f"{number} x {name}"
 
 
 def near_ratio(
@@ -115,13 +187,17 @@ def near_ratio(
     """Return two others whose ratio or product, times a constant, gives a positive column in most records."""
     positive = [j for j in others if j != place and np.mean(values[:, j] > 0) > 0]
     for first, second, sign in _ratio_candidates(_thinned(values)[::2], place, positive):
-        share, records = _ratio_share(values, place, first, second, sign)
-        if share >= LEAST_SHARE:
-            word = "times" if sign > 0 else "over"
-            return NearIdentity(
-                place, (first, second), share, records, f"{names[first]} {word} {names[second]}"
-            )
+        constant, count = _ratio_count(values, place, first, second, sign)
+        if count.share >= LEAST_SHARE:
+            said = ratio_words(names[first], names[second], sign, constant)
+            return NearIdentity(place, (first, second), count, said, f"{ALL_KNOWN} and above 0")
     return None
+
+
+def ratio_words(first: str, second: str, sign: int, constant: float) -> str:
+    """Write a ratio (-1) or product (1) of two columns, and what it is multiplied by."""
+    times = "" if constant == 1 else f" (times {constant:.{DIGITS}g})"
+    return f"{first} {'times' if sign > 0 else 'over'} {second}{times}"
 
 
 def near_product(
@@ -134,16 +210,18 @@ def near_product(
         return None
     term, first, second = found
     for parts in ((first, second), (term, first, second)):
-        share, records = _product_share(values, place, parts)
-        if share >= LEAST_SHARE:
+        coefficients, count = _product_count(values, place, parts)
+        if count.share >= LEAST_SHARE:
             product = f"{names[first]} times {names[second]}"
             said = product if len(parts) == 2 else f"a sum or difference of {names[term]} and {product}"
-            return NearIdentity(place, parts, share, records, said)
+            terms = [*(names[j] for j in parts[:-2]), f"{names[first]} x {names[second]}"]
+            said = f"{said} ({linear_words(terms, coefficients)})"
+            return NearIdentity(place, parts, count, said)
     return None
 
 
-def _product_share(values: Floats, place: int, parts: Sequence[int]) -> tuple[float, int]:
-    """Return the share of telling records in which the product of the last two parts, with the others, gives y."""
+def _product_count(values: Floats, place: int, parts: Sequence[int]) -> tuple[Floats, Count]:
+    """Return the coefficients of the parts, the product of the last two being one, and how many records obey."""
     *terms, first, second = parts
     product = values[:, first] * values[:, second]
     design = np.column_stack([values[:, [place, *terms]], product])
@@ -153,7 +231,7 @@ def _product_share(values: Floats, place: int, parts: Sequence[int]) -> tuple[fl
     allowed = _rounding(values, [place, *terms], np.array([1.0, *sizes[: len(terms)]]))
     off_by = allowed + sizes[len(terms)] * _product_rounding(values[:, first], values[:, second])
     obeys = np.abs(design[:, 0] - _fitted(design, chosen, coefficients)) <= off_by
-    return _telling_share(values, [place], obeys, float(np.median(off_by)))
+    return coefficients, _counted(values[:, place], obeys, float(np.median(off_by)))
 
 
 # Sums.
@@ -174,12 +252,12 @@ def _fitted(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floa
     return np.asarray(values[:, list(chosen)] @ coefficients[:-1] + coefficients[-1])
 
 
-def _trimmed(values: Floats, place: int, chosen: Sequence[int]) -> Floats:
+def _trimmed(values: Floats, place: int, chosen: Sequence[int], steps: int = STEPS) -> Floats:
     """Return coefficients (the constant last) by least trimmed squares, from all records on."""
     x, y = values[:, list(chosen)], values[:, place]
     kept = np.ones(len(values), bool)
     coefficients = np.zeros(len(chosen) + 1)
-    for _ in range(STEPS):
+    for _ in range(steps):
         coefficients = _least_squares(x[kept], y[kept])
         off = np.abs(y - x @ coefficients[:-1] - coefficients[-1])
         again = off <= np.partition(off, int(KEPT * (len(off) - 1)))[int(KEPT * (len(off) - 1))]
@@ -210,21 +288,21 @@ def _rounded(coefficients: Floats) -> Floats:
     return np.where(near, meant, coefficients)
 
 
-def _share(values: Floats, place: int, chosen: Sequence[int], coefficients: Floats) -> tuple[float, int]:
-    """Return the share of telling records that obey a sum, and their number; 0 where few tell or y hardly varies."""
+def _count(values: Floats, place: int, chosen: Sequence[int], coefficients: Floats) -> Count:
+    """Count the records that obey a sum; none where few tell or y hardly varies."""
     y = values[:, place]
     members = [place, *chosen]
     allowed = _rounding(values, members, np.array([1.0, *np.abs(coefficients[:-1])]))
     obeys = np.abs(y - _fitted(values, chosen, coefficients)) <= allowed
-    return _telling_share(values, members, obeys, allowed)
+    return _counted(y, obeys, allowed)
 
 
-def _telling_share(values: Floats, members: Sequence[int], obeys: Bools, allowed: float) -> tuple[float, int]:
-    told = values[:, members[0]] != mode(values[:, members[0]])
-    records = int(np.count_nonzero(told))
-    if records < FEWEST or np.std(values[told, members[0]]) < LEAST_SPREAD * allowed:
-        return 0.0, records
-    return float(np.mean(obeys[told])), records
+def _counted(y: Floats, obeys: Bools, allowed: float) -> Count:
+    """Count the records that obey; none where few tell or y hardly varies beyond what is allowed."""
+    tells = y != mode(y)
+    if np.count_nonzero(tells) < FEWEST or np.std(y[tells]) < LEAST_SPREAD * allowed:
+        return Count.of(np.zeros_like(obeys), tells)
+    return Count.of(obeys, tells)
 
 
 def mode(x: Floats) -> float:
@@ -271,19 +349,19 @@ def _are_level(left: Floats) -> Bools:
     return np.asarray((known >= FEWEST) & (upper - lower < NEAR))
 
 
-def _ratio_share(values: Floats, place: int, first: int, second: int, sign: int) -> tuple[float, int]:
-    """Return the share of telling records with positive members whose ratio or product, times a constant, gives y."""
+def _ratio_count(values: Floats, place: int, first: int, second: int, sign: int) -> tuple[float, Count]:
+    """Return the constant of a ratio or product of positive members, and how many records obey it."""
     members = [place, first, second]
     some = values[(values[:, members] > 0).all(axis=1)]
     if len(some) < FEWEST:
-        return 0.0, len(some)
+        return 0.0, Count(len(some), 0, len(some), 0)
     y, given = some[:, place], some[:, first] * some[:, second] ** float(sign)
     constant = float(np.median(y / given))
     meant = float(f"{constant:.3g}")
     constant = meant if abs(constant - meant) < 0.005 * meant else constant
     unit = decimal_unit(y) or 0.0
     allowed = unit / 2 * (1 + 1e-9) + 1e-6 * np.abs(constant * given)  # single precision has six digits
-    return _telling_share(some, members, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
+    return constant, _counted(y, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
 
 
 # A product and a term.

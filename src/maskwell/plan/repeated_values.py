@@ -1,4 +1,8 @@
-"""Amounts that say again what another column, or another row of the same group, says: one noise more on one value."""
+"""Columns that say again what another column, or another row of the same group, says.
+
+Amounts: one noise more on one value. Categories that another gives (dummies of a year) say nothing new, and where both
+are changed at random the change of one undoes that of the other; a lag ties the rows of a dropped group together.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .column_numbers import group_codes
-from .dependence import gives
+import numpy as np
+
+from .column_numbers import are_numbers, class_numbers, group_codes, label_numbers
+from .dependence import classes_give, gives
 from .questions import Answer, Question
-from .row_ties import row_ties
+from .row_ties import row_ties, told_by_time
 
 if TYPE_CHECKING:
     from ..table import Table
@@ -41,6 +47,34 @@ def without_functions(table: Table) -> list[Answer]:
     return answers[::-1]
 
 
+def given_categories(table: Table) -> dict[str, str]:
+    """Return the categories that another one gives, of several the coarsest; of a pair that says the same the later."""
+    names = [c.name for c in table.schema.columns if c.kind == "category" and not c.drop]
+    if len(names) > MOST_COMPARED or not len(table):
+        return {}
+    codes = {name: class_numbers(table, name).astype(np.int64) for name in names}
+    sizes = {name: len(np.unique(one)) for name, one in codes.items()}
+    found = dict[str, str]()
+    for name in reversed(names):
+        able = sorted((one for one in codes if one != name and one not in found), key=lambda one: sizes[one])
+        finer = (one for one in able if sizes[one] >= sizes[name])
+        of = next((one for one in finer if classes_give(codes[one], codes[name])), None)
+        if of is not None:
+            found[name] = of
+    return {name: found[name] for name in names if name in found}
+
+
+def without_given(table: Table) -> list[Answer]:
+    """Drop categories that another one gives: dummies of a year, regions of a state."""
+    answers = []
+    for name, of in given_categories(table).items():
+        taken = f"the same for all records with one {of}: dropped, as it says nothing that {of} does not"
+        otherwise = f"Analysts can compute it from {of}; to keep it, drop {of} in its place"
+        made = replace(table.schema[name], drop=True, roles=frozenset())
+        answers.append(Answer(made, "near-duplicate", Question(name, taken, otherwise)))
+    return answers
+
+
 def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
     """Drop what stands in another row of a dropped group too: a lag, or a change since the row before.
 
@@ -48,12 +82,18 @@ def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
     """
     schema, answers = table.schema, dict[str, Answer]()
     amounts = [c.name for c in schema.columns if "key" in c.roles and c.is_number and not c.drop]
+    classes = [c.name for c in schema.columns if c.kind == "category" and not c.drop]
+    labels = [name for name in classes if not are_numbers(schema[name].categories)]
     words = {name: f"{of} (as {name})" for name, of in copies.items() if of in amounts}
-    numbers = {name: table.floats(name) for name in (*amounts, *words)}
-    for group in (c.name for c in schema.columns if "group" in c.roles and c.drop):
-        sought = [name for name in amounts if name not in answers]
-        for name, tie in row_ties(group_codes(table, group), numbers, sought, words).items():
-            taken = f"{tie}, with one {group}: dropped, as it puts the records of a {group} together again"
+    for group in (c.name for c in schema.columns if "group" in c.roles and c.drop and len(table)):
+        groups = group_codes(table, group)
+        numbers = {name: table.floats(name) for name in (*amounts, *words)}
+        numbers |= label_numbers(table, classes if len(classes) <= MOST_COMPARED else ())
+        of_time = told_by_time(groups, numbers, classes)
+        numbers = {name: x for name, x in numbers.items() if name not in (*of_time, *answers)}
+        sought = [name for name in schema.names if name in numbers and name not in words]
+        for name, tie in row_ties(groups, numbers, sought, words, labels).items():
+            taken = f"{tie.words(group)}: dropped, as it puts the records of a {group} together again"
             otherwise = (
                 "Wanted? Then drop what it is of in its place. Chance? Then take drop out of the schema"
             )

@@ -140,8 +140,8 @@ def _constant_share(amounts: Mapping[str, Floats], codes: Integers) -> float:
 def _amount_answer(table: Table, name: str, one: Averaged) -> Answer:
     alike = ", ".join(one.columns)
     taken = (
-        f"the same for records alike in {alike} (in groups with {one.share:.0%} of the records): dropped, as the mean "
-        "over them undoes noise on each"
+        f"the same for records alike in {alike}, for {one.share:.0%} of those who are not alone with them: dropped, as "
+        "the mean over them undoes noise on each"
     )
     question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({alike})")
     return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)

@@ -14,17 +14,18 @@ a member was dropped for another tie, leaves after all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from .dependence import FEWEST_VALUES, nearly_linear
+from .dependence import FEWEST_VALUES, UNEXPLAINED, nearly_linear
 from .exact_ratios import exact_ratio, ratio_of_sum, scaled_by_class
-from .near_identities import near_product, near_ratio, near_sum
+from .near_identities import NearIdentity, near_product, near_ratio, near_sum
 
 Floats = npt.NDArray[np.float64]
+Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None]
 
 FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
@@ -65,30 +66,45 @@ class Candidates:
         if said := self._exact_tie(own, complete, place, usable):
             return said
         if by := nearly_linear(complete, place, usable):
-            holds = nearly_linear(_complete(own, by), place, by)
-            return f"nearly determined by {', '.join(self._word(j) for j in holds)}" if holds else ""
+            return self._linear_words(self._needed(own, place, by))
         numbers = [j for j in usable if j < self.amounts or j in self.copies]
         amounts = [j for j in usable if j < self.amounts]
-        words = [self._word(j) for j in range(len(self.names))]
         looks = (near_sum, numbers), (near_ratio, amounts), (near_product, amounts), (ratio_of_sum, amounts)
-        for look, able in looks:
-            found = look(complete, place, able, words)
-            found = found and look(_complete(own, found.parts), place, found.parts, words)
-            if found is not None:
-                return str(found)
-        return ""
+        told = (self._told(look, own, complete, place, able) for look, able in looks)
+        return next((words for words in told if words), "")
+
+    def _told(self, look: Look, own: Floats, complete: Floats, place: int, able: Sequence[int]) -> str:
+        """Say which relation some columns obey, counted wherever its own members are open: fewer are so more often."""
+        words = [self._word(j) for j in range(len(self.names))]
+        found, members = look(complete, place, able, words), list[int]()
+        while found is not None and set(found.parts) != set(members):
+            members = list(found.parts)
+            found = look(_complete(own, members), place, members, words)
+        return "" if found is None else str(found)
+
+    def _needed(self, own: Floats, place: int, by: list[int]) -> list[int]:
+        """Return those of some columns that explain one wherever they are open; fewer are open in more records."""
+        holds = nearly_linear(_complete(own, by), place, by)
+        return holds if not holds or sorted(holds) == sorted(by) else self._needed(own, place, holds)
+
+    def _linear_words(self, by: Sequence[int]) -> str:
+        words = ", ".join(self._word(j) for j in by)
+        left = f"least squares on {'it' if len(by) == 1 else 'them'} leaves under {UNEXPLAINED:.1%} of its variance"
+        return f"nearly determined by {words} ({left})" if by else ""
 
     def _exact_tie(self, own: Floats, complete: Floats, place: int, usable: list[int]) -> str:
         """Look for a ratio, a product, or a number for each class that gives a column in nearly all records."""
-        words = [self._word(j) for j in range(len(self.names))]
-        found = exact_ratio(complete, place, usable, words)
-        found = found and exact_ratio(_complete(own, found.parts), place, found.parts, words)
-        if found is not None:
-            return str(found)
         amounts = [j for j in usable if j < self.amounts]
-        classes = {j: complete[:, j].astype(np.int64) for j in self.classes}
-        found = scaled_by_class(complete, place, amounts, classes, words)
-        return "" if found is None else str(found)
+        said = self._told(exact_ratio, own, complete, place, usable)
+        return said or self._told(self._scaled, own, complete, place, [*amounts, *self.classes])
+
+    def _scaled(
+        self, values: Floats, place: int, able: Sequence[int], names: Sequence[str]
+    ) -> NearIdentity | None:
+        """Return an amount that gives a column by a number for each class of a category among the able."""
+        amounts = [j for j in able if j < self.amounts]
+        classes = {j: values[:, j].astype(np.int64) for j in self.classes if j in able}
+        return scaled_by_class(values, place, amounts, classes, names)
 
     def _others(self, place: int, kept: Sequence[int]) -> list[int]:
         """Return what leaves beside a column, with the copies of that."""
