@@ -1,0 +1,124 @@
+"""Who expects unknown columns by what he knows: against brute force, and in the verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.special import logsumexp
+
+import maskwell as mw
+from maskwell.pipeline.predicted_columns import predicting_risk, unknown_columns, variates
+from maskwell.plan import ReleasePlan
+from maskwell.schema import Column, Schema
+from maskwell.table import Table
+
+KNOWN, UNKNOWN, RECORDS = ("X", "Y"), ("A", "B", "C", "D"), 1_500
+
+
+def people(follows: float, seed: int = 5) -> Table:
+    """Two amounts that are known, and answers to four questions that follow them more or less."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((RECORDS, 2))
+    lines = x @ rng.standard_normal((2, 4)) * follows + rng.standard_normal((RECORDS, 4)) * 0.5
+    data = {"X": x[:, 0], "Y": x[:, 1], **{name: lines[:, k] for k, name in enumerate(UNKNOWN)}}
+    columns = [Column(name, "continuous", frozenset({"key"})) for name in KNOWN]
+    for name in UNKNOWN:
+        data[name] = np.where(data[name] > 0, "yes", "no")
+        columns.append(Column(name, "category", frozenset({"sensitive"}), categories=("no", "yes")))
+    return Table.from_frame(pa.table(data), Schema(tuple(columns)))
+
+
+def masked(follows: float, ratio: float = 1.0) -> mw.Masking:
+    return mw.apply(mw.IndependentNoise(KNOWN, variance_ratio=ratio), people(follows), seed=2)
+
+
+def by_brute_force(masking: mw.Masking, *, expects: bool) -> float:
+    """Weigh every pair by f(z | x) f(u | x) / f(z, u), with a law of u by least squares on X, Y and their squares."""
+    truth, released, order = masking.truth, masking.release.table, masking.order
+    x, z = truth.values(list(KNOWN)), released.values(list(KNOWN))
+    sd = x.std(axis=0, ddof=1)
+    logs = -0.5 * (((x[:, None] - z[None]) / sd) ** 2).sum(axis=2)
+    if expects:
+        u = truth.values(list(UNKNOWN))
+        design = np.column_stack([np.ones(len(x)), x, x**2])
+        hat = design @ np.linalg.pinv(design)
+        residuals = (u - hat @ u) / (1 - np.diag(hat))[:, None]
+        far = (u - residuals)[:, None] - u[order][None]
+        logs -= 0.5 * np.einsum("ijk,kl,ijl->ij", far, np.linalg.inv(np.cov(residuals.T)), far)
+    logs -= logsumexp(logs, axis=0)
+    return float((order[logs.argmax(axis=1)] == np.arange(len(x))).mean())
+
+
+def test_he_finds_what_brute_force_finds():
+    masking, plan = masked(2.0), mw.BayesIntruder(fields=KNOWN)
+    law, expects = mw.attack(plan, masking), predicting_risk(plan, masking, KNOWN, KNOWN)
+    few = 4 * (0.03 / RECORDS) ** 0.5  # ranks make other scores than values: pairs at the edge fall otherwise
+    assert law.rate == pytest.approx(by_brute_force(masking, expects=False), abs=1e-9)
+    assert expects.rate == pytest.approx(by_brute_force(masking, expects=True), abs=few)
+    assert expects.rate > 1.3 * law.rate
+
+
+def test_columns_that_follow_nothing_known_tell_nothing():
+    masking = masked(0.0)
+    assert variates(masking, list(UNKNOWN), list(KNOWN)).names == ()
+    assert predicting_risk(mw.BayesIntruder(fields=KNOWN), masking, KNOWN, KNOWN) is None
+
+
+def test_a_record_does_not_tell_its_own_values():
+    """With as many columns as 40 records bear, what is expected of a record is none of its own."""
+    table = people(0.0).take(np.arange(40))
+    masking = mw.apply(mw.IndependentNoise(KNOWN, variance_ratio=1.0), table, seed=2)
+    found = variates(masking, list(UNKNOWN), list(KNOWN))
+    told = [np.corrcoef(a, b)[0, 1] for a, b in zip(found.values.T, found.expected.T, strict=True)]
+    assert all(one < 4 / 40**0.5 for one in told)
+
+
+def test_ids_groups_and_columns_with_shared_noise_are_no_unknown_ones():
+    schema = Schema(
+        (
+            Column("ID", "text", frozenset({"id"})),
+            Column("HOME", "integer", frozenset({"group"})),
+            *people(1.0).schema.columns,
+        )
+    )
+    table = people(1.0)
+    data = {name: table.data.column(name) for name in table.names}
+    added = {"ID": [f"p{i}" for i in range(RECORDS)], "HOME": np.arange(RECORDS) // 2}
+    whole = Table.from_frame(pa.table({**added, **data}), schema)
+    masking = mw.apply(mw.CorrelatedNoise(KNOWN, sd_ratio=0.5), whole, seed=1)
+    assert unknown_columns(masking, KNOWN) == list(UNKNOWN)
+    assert unknown_columns(masking, ("X",)) == list(UNKNOWN)  # Y has its noise together with X
+
+
+PLAN = """
+[input]
+file = "people.parquet"
+schema = "people.toml"
+
+[[masks]]
+mask = "IndependentNoise"
+columns = "role: key"
+variance_ratio = 1.0
+
+[tolerance]
+max_rate = {tolerated}
+
+[output]
+release = "out"
+private = "inside"
+"""
+
+
+@pytest.mark.parametrize(("tolerated", "passes"), [(0.012, False), (0.2, True)])
+def test_a_release_is_refused_by_what_he_finds_or_says_it(tmp_path: Path, tolerated: float, passes: bool):
+    table = people(0.8)
+    mw.write(table, tmp_path / "people.parquet")
+    (tmp_path / "people.toml").write_text(table.schema.to_toml())
+    (tmp_path / "plan.toml").write_text(PLAN.format(tolerated=tolerated))
+    outcome = mw.release(ReleasePlan.read(tmp_path / "plan.toml"), seed=3, study=True, advise=False)
+    said = [one for one in (*outcome.reasons, *outcome.notes) if "go with what he knows" in one]
+    assert len(said) == 1
+    assert any(said[0] == one for one in outcome.reasons) is not passes
