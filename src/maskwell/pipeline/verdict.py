@@ -125,8 +125,9 @@ def _expects(case: Situation, masking: Masking, risks: Risks) -> _Expects:
 
 def _is_plain_law(plan: object) -> bool:
     """Whether an intruder weighs single records by the law on the card."""
-    is_bayes = isinstance(plan, BayesIntruder) and plan.prior is None
-    return is_bayes and not plan.helpers and plan.assignment == "best"
+    if not isinstance(plan, BayesIntruder) or plan.prior is not None:
+        return False
+    return not plan.helpers and plan.assignment == "best"
 
 
 def _max_rate(case: Situation) -> float:
