@@ -20,6 +20,7 @@ from pathlib import Path
 Functions = ast.FunctionDef | ast.AsyncFunctionDef
 Places = dict[str, list[str]]
 FOLDERS = ("src", "tests")
+FIELDS = ("id", "attr", "arg", "name", "names", "rest", "kwd_attrs")  # of nodes, where they carry names
 
 
 class Numbered(ast.NodeTransformer):
@@ -34,13 +35,11 @@ class Numbered(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         """Number the names that a node carries itself, then those below it."""
-        for field in ("id", "attr", "arg", "name", "rest", "kwd_attrs", "names"):
+        for field in FIELDS:
             value = getattr(node, field, None)
             if isinstance(value, str):
                 setattr(node, field, self.number(value))
-            elif field != "names" and isinstance(value, list):
-                setattr(node, field, [self.number(one) for one in value])
-            elif isinstance(node, ast.Global | ast.Nonlocal) and isinstance(value, list):
+            elif isinstance(value, list) and all(isinstance(one, str) for one in value):
                 setattr(node, field, [self.number(one) for one in value])
         if hasattr(node, "body") and isinstance(node.body, list):
             node.body = [one for one in without_docstring(node.body) if not is_import(one)] or [ast.Pass()]

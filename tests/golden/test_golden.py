@@ -1,7 +1,7 @@
 """Figures and bytes that must not change while the house is rebuilt.
 
 `figures/` has every number of the JSON of each command in `jobs.py`, by its path, with the command that made it;
-`paths.toml` has where paths went that were renamed. `record.py` writes them anew, which is for figures that must change.
+`paths.toml` has where paths went that were renamed. `record.py` writes them anew, for figures that must change.
 """
 
 from __future__ import annotations
