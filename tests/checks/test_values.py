@@ -455,4 +455,4 @@ def test_a_value_shared_in_some_groups_alone_is_said_of_these():
     noise = IndependentNoise(("hours",), variance_ratio=1.0)
     found = made("averaging", apply(noise, Table.from_frame(pa.table(data), schema), key=KEY))
     assert found.figure == pytest.approx(np.sqrt(works.mean()), abs=0.01)
-    assert f"in groups with {1 - works.mean():.0%} of the records hours is the same" in found.said
+    assert f"in groups with {1 - works.mean():.0%} of the records that are not alone hours is the same" in found.said

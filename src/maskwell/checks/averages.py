@@ -77,7 +77,7 @@ def averages(evidence: Evidence) -> Measured:
         if columns[worst].voted is not None
         else f"the mean of a group is off by {left[worst]:.2f} sds of the noise"
     )
-    where = "" if one.share >= NEARLY_ALL else f"in groups with {one.share:.0%} of the records "
+    where = "" if one.share >= NEARLY_ALL else f"in groups with {one.share:.0%} of the records that are not alone "
     what = what if not where else f"over all groups, {what}"
     said = (
         f"{where}{worst} is the same for records that have the same {together}, and each of them has noise of its own: "
