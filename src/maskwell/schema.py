@@ -151,6 +151,13 @@ class Column:
         )
 
 
+def _with_text_id(column: Column) -> Column:
+    """Return a column as it is, but an id as a text: it is read, compared and given anew as such, numbers or not."""
+    if not column.is_number or "id" not in column.roles or "weight" in column.roles:
+        return column
+    return replace(column, kind="text", unit=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The columns of a file, in order; `series` names the survey whose releases share a key."""
@@ -160,6 +167,7 @@ class Schema:
     _index: dict[str, int] = field(init=False, repr=False, compare=False, hash=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(_with_text_id(one) for one in self.columns))
         object.__setattr__(self, "_index", {column.name: i for i, column in enumerate(self.columns)})
         raise_all(self._problems(), BadPlan)
 

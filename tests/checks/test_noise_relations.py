@@ -271,3 +271,15 @@ def test_what_cannot_be_checked_says_so():
         assert one.verdict == NOT_CHECKED
         assert one.said
     assert set(AMOUNTS) <= set(few.names)
+
+
+def test_ids_that_are_whole_numbers_are_no_amounts():
+    """An id leaves as a new one: neither audit nor fingerprint takes it for a number."""
+    x = np.random.default_rng(3).normal(0, 10, 100).round()
+    data = pa.table({"rec": np.arange(100) + 5, "x": x})
+    schema = Schema(
+        (Column("rec", "integer", frozenset({"id"})), Column("x", "continuous", frozenset({"key"}), unit=1))
+    )
+    masking = mw.apply(mw.IndependentNoise("x", variance_ratio=0.5), Table.from_frame(data, schema), seed=1)
+    assert mw.attack(mw.Fingerprint(), masking).rate == 0
+    assert "rec" not in {one.column for one in mw.audit(masking).failures}

@@ -438,6 +438,23 @@ def test_what_is_left_between_two_releases_tells_nothing_new():
     assert made("last record", apply(twice, named, key=KEY)).figure > 0.5
 
 
+def test_where_another_column_is_missing_puts_records_together_too():
+    """Who does not work has 0 hours and no wage: the wage's gaps leave in clear, and tell the hours."""
+    rng = np.random.default_rng(8)
+    works = rng.random(2000) < 0.6
+    hours = np.where(works, rng.normal(35, 8, 2000).round(3), 0.0)
+    wage = pa.array(rng.normal(900, 200, 2000).round(2), mask=~works)
+    key = frozenset({"key"})
+    schema = Schema(
+        (Column("wage", "continuous", key, unit=0.01), Column("hours", "continuous", key, unit=0.001))
+    )
+    table = Table.from_frame(pa.table({"wage": wage, "hours": hours}), schema)
+    masking = apply(IndependentNoise(("wage", "hours"), variance_ratio=1.0), table, key=KEY)
+    found = made("averaging", masking)
+    assert found.verdict == "fail"
+    assert "whether wage is missing" in found.said
+
+
 def test_a_value_shared_in_some_groups_alone_is_said_of_these():
     """Who does not work has 0 hours, in each of ten towns; the others have hours of their own."""
     rng = np.random.default_rng(6)
@@ -455,4 +472,7 @@ def test_a_value_shared_in_some_groups_alone_is_said_of_these():
     noise = IndependentNoise(("hours",), variance_ratio=1.0)
     found = made("averaging", apply(noise, Table.from_frame(pa.table(data), schema), key=KEY))
     assert found.figure == pytest.approx(np.sqrt(works.mean()), abs=0.01)
-    assert f"in groups with {1 - works.mean():.0%} of the records that are not alone hours is the same" in found.said
+    assert (
+        f"in groups with {1 - works.mean():.0%} of the records that are not alone hours is the same"
+        in found.said
+    )

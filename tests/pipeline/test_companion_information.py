@@ -16,7 +16,7 @@ from maskwell.pipeline.companion_information import (
     companion_information,
     whole_groups,
 )
-from maskwell.pipeline.companion_laws import Columns, Floats
+from maskwell.pipeline.companion_laws import Codes, Columns, Floats
 from maskwell.pipeline.reassembly import unknown_companions
 from maskwell.plan import ReleasePlan
 from maskwell.releasing import release
@@ -308,3 +308,32 @@ def test_a_release_is_not_judged_where_who_knows_whole_groups_passes_the_toleran
     noted = any("who knows a whole home may find up to" in one for one in outcome.notes)
     assert (said, noted) == (not judged, judged)
     assert outcome.passed <= judged
+
+
+def panel(seed: int = 4) -> tuple[Codes, Floats, Codes, Codes]:
+    """300 firms over 5 years: a level, the class of its growth, and that of the year before."""
+    rng = np.random.default_rng(seed)
+    growth = rng.standard_normal((300, 6))
+    level = rng.normal(0, 3, (300, 1)) + growth[:, 1:].cumsum(axis=1)
+    classes = np.digitize(growth, [-1, -0.5, 0, 0.5, 1])
+    return np.repeat(np.arange(300), 5), level.ravel(), classes[:, 1:].ravel(), classes[:, :-1].ravel()
+
+
+def test_a_change_of_what_is_known_tells_its_class():
+    group, level, growth, _ = panel()
+    known, place = Columns({"level": level}), np.arange(len(group))
+    told = companion_information("firm", Columns({}, {"growth": growth}), group, 0.02, known, place=place)
+    assert told.known_bits > 1.5  # of 2.5 bits, for four years of five
+    noise = np.random.default_rng(1).permutation(growth)
+    by_chance = companion_information("firm", Columns({}, {"growth": noise}), group, 0.02, known, place=place)
+    assert by_chance.known_bits < 0.05
+
+
+def test_the_class_of_last_year_points_to_the_row_before():
+    group, _, growth, last = panel()
+    unknown, place = Columns({}, {"growth": growth, "last": last}), np.arange(len(group))
+    assert companion_information("firm", unknown, group, 0.1, place=place).pair_bits > 2
+    assert companion_information("firm", unknown, group, 0.1).pair_bits < 1
+    shuffled = np.random.default_rng(2).permutation(len(group))
+    others = Columns({}, {"growth": growth[shuffled], "last": last[shuffled]})
+    assert companion_information("firm", others, group, 0.1, place=place).pair_bits < 0.05

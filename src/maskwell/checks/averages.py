@@ -77,10 +77,14 @@ def averages(evidence: Evidence) -> Measured:
         if columns[worst].voted is not None
         else f"the mean of a group is off by {left[worst]:.2f} sds of the noise"
     )
-    where = "" if one.share >= NEARLY_ALL else f"in groups with {one.share:.0%} of the records that are not alone "
+    where = (
+        ""
+        if one.share >= NEARLY_ALL
+        else f"in groups with {one.share:.0%} of the records that are not alone "
+    )
     what = what if not where else f"over all groups, {what}"
     said = (
-        f"{where}{worst} is the same for records that have the same {together}, and each of them has noise of its own: "
+        f"{where}{worst} is the same for records alike in {together}, and each of them has noise of its own: "
         f"{what} ({one.size:.0f} records, typically)"
     )
     said += _not_searched(by_one, clear)
@@ -163,11 +167,12 @@ def _shared_column(evidence: Evidence, name: str) -> SharedColumn | None:
 
 
 def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
-    """Mark the values of every column that leaves in clear, missing ones as a value of their own.
+    """Mark the values of every column that leaves in clear, missing ones as a value of their own, and all gaps.
 
     Who has no group is in none: there each missing value is a value of its own.
     """
-    found, schema = {}, evidence.masking.masked.schema
+    found = {name: _marked(evidence.seed, name, status) for name, status in evidence.gaps.items()}
+    schema = evidence.masking.masked.schema
     for name in evidence.clear:
         array = evidence.masking.masked.array(name).dictionary_encode()
         codes = np.asarray(array.indices.fill_null(-1))[evidence.rows].astype(np.int64)

@@ -1,4 +1,4 @@
-"""What columns in clear tell of masked ones: each by itself, and the cells that several categories make together."""
+"""What columns in clear, and gaps, tell of masked ones: each by itself, and the cells that several make together."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ MOST_CROSSED = 12  # columns whose cells are looked at: 66 pairs
 def predictable_from_clear(evidence: Evidence) -> Measured:
     """Measure how well columns that leave in clear predict the true values of masked ones, on records held out."""
     clear, sample = [*_predictors(evidence)], evidence.sample(purpose=(5,))
-    if not clear or not evidence.numbers:
+    gaps = [status[sample] for status in evidence.gaps.values()]
+    if not (clear or gaps) or not evidence.numbers:
         return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
-    simple = np.hstack([_features(evidence, name, sample, False) for name in clear])
-    bent = np.hstack([_features(evidence, name, sample, True) for name in clear])
+    missing = _stacked([(status > 0).astype(np.float64) for status in gaps], len(sample))
+    simple = np.hstack([*(_features(evidence, name, sample, False) for name in clear), missing])
+    bent = np.hstack([*(_features(evidence, name, sample, True) for name in clear), missing])
     designs = [simple, bent] if bent.shape[1] > simple.shape[1] else [simple]
     levels = _levels(evidence, clear, sample)
+    if gaps:
+        levels["what is missing"] = _cells(gaps)
     cells = {names: _cells([levels[name] for name in names]) for names in _crossings(tuple(levels))}
     found, crossed = dict[str, float](), dict[str, tuple[str, ...]]()
     for name in evidence.numbers:

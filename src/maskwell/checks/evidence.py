@@ -109,6 +109,17 @@ class Evidence:
             if column.name not in self.masked_columns and not column.drop and column.name != schema.id_column
         )
 
+    @cached_property
+    def gaps(self) -> dict[str, Integers]:
+        """What leaves in clear of masked columns: whether a value is there, missing or a code; equal patterns once."""
+        found, seen = dict[str, Integers](), set[bytes]()
+        for name in self.masked_columns:
+            status = self.masking.masked.status(name)[self.rows].astype(np.int64)
+            if status.max(initial=0) > status.min(initial=0) and status.tobytes() not in seen:
+                seen.add(status.tobytes())
+                found[f"whether {name} is missing"] = status
+        return found
+
     def true(self, name: str) -> Floats:
         """Return the true values of a column (codes of a category), not a number where they are not open."""
         return self._values("true", name)

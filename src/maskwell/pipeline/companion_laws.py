@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,8 @@ MOST_LEVELS = 25  # of a category: more are dealt out over as many, which still 
 MOST_MEANS = 30  # columns of what is known of companions: what more tell is mostly in these
 GROUPS_EACH = 10  # groups for each of them: with fewer a law of them is chance
 RIDGE = 1e-9  # of a column's square: columns that others make up leave no direction of their own
+MOST_PAIRED = 12  # categories of which each is looked at beside each: 144 tables
+LEAST_CHANGES = 50  # records: a share of fewer is chance
 LEAST_CHANCE = 1e-3  # of a category, by a linear law: below 0 there is none
 
 
@@ -86,6 +89,43 @@ class UnknownValues:
         pairs = [_divergence(self.table[:, at], _chances(expected[:, at]), member) for at in self.levels]
         return found, np.sqrt(1 - 2.0 ** (-2 * np.array(pairs)))
 
+    def next_correlation(self, expected: Floats, first: Codes, second: Codes) -> float:
+        """Return the correlation by which normal values have as much in common as two categories of neighbours.
+
+        Of one record and the next of its group, a category of the one and any of the other, the two with most: what was
+        last year is a column of this year. Less what chance does (the mean of a chi-square and four of its sds).
+        """
+        most, some = 0.0, self.levels[:MOST_PAIRED]
+        for a, b in product(some, some):
+            seen = self.table[first, a].T @ self.table[second, b] / max(len(first), 1)
+            usual = _chances(expected[:, a])[first].T @ _chances(expected[:, b])[second] / max(len(first), 1)
+            there = seen > 0
+            bits = float((seen[there] * np.log2(seen[there] / usual[there])).sum())
+            most = max(most, bits - _by_chance(seen, len(first)))
+        return float(np.sqrt(1 - 2.0 ** (-2 * most)))
+
+    def change_bits(self, known: Floats, member: Codes, place: Codes) -> float:
+        """Return the bits that changes of known numbers between neighbours of a group tell of categories.
+
+        Along the order of a change, levels that it gives follow one another: the share of neighbours in that order that
+        agree, beyond chance and beyond what the order of the number itself has, times the entropy of the category. For
+        each category the change that tells most: of a record, of the next, of the one before.
+        """
+        codes = [self.table[:, at].argmax(axis=1) for at in self.levels[:MOST_PAIRED]]
+        bits = 0.0
+        for u in codes:
+            told = [
+                is_known.mean()
+                * (_in_step(u[is_known], change[is_known]) - _in_step(u[is_known], x[is_known]))
+                for x in known.T
+                for change in _changes(x, member, place)
+                if (is_known := ~np.isnan(change)).sum() >= LEAST_CHANGES
+            ]
+            share = np.bincount(u) / len(u)
+            entropy = -float((share[share > 0] * np.log2(share[share > 0])).sum())
+            bits += entropy * max(0.0, *told) if told else 0.0
+        return bits
+
     def _residuals(self, expected: Floats) -> Floats:
         return np.asarray(self.table[:, : self.numbers] - expected[:, : self.numbers])
 
@@ -135,6 +175,45 @@ class KnownDesign:
         columns = np.column_stack([size, means[:, 1:split], places, means[:, split:]])
         most = min(max(groups // GROUPS_EACH, 1), MOST_MEANS)
         return np.column_stack([self.own, columns[:, :most]])
+
+
+def known_numbers(known: Columns, some: npt.NDArray[np.bool_]) -> Floats:
+    """Return known numbers as they are, of some records, 0 where one is missing."""
+    columns = [np.nan_to_num(x[some]) for x in known.numbers.values() if is_usable(x[some])]
+    return np.column_stack([np.zeros((int(some.sum()), 0)), *columns])
+
+
+def neighbours(member: Codes, place: Codes) -> tuple[Codes, Codes]:
+    """Return the records that have a next one in their group, by the place in the file, and these."""
+    order = np.lexsort((place, member))
+    first, second = order[:-1], order[1:]
+    together = member[first] == member[second]
+    return first[together], second[together]
+
+
+def _changes(x: Floats, member: Codes, place: Codes) -> tuple[Floats, Floats, Floats]:
+    """Return for each record the change of a number since the one before, to the next, and before the one before."""
+    first, second = neighbours(member, place)
+    since, to, before = (np.full(len(x), np.nan) for _ in range(3))
+    since[second] = x[second] - x[first]
+    to[first] = since[second]
+    before[second] = since[first]
+    return since, to, before
+
+
+def _in_step(codes: Codes, along: Floats) -> float:
+    """Return which share of neighbours along a number have one level, beyond chance: 1 where it gives the level."""
+    ordered = codes[np.argsort(along, kind="stable")]
+    alike = float(((np.bincount(codes) / len(codes)) ** 2).sum())
+    agree = float((ordered[1:] == ordered[:-1]).mean())
+    chance = 4 * (alike * (1 - alike) / len(codes)) ** 0.5
+    return max((agree - alike - chance) / (1 - alike), 0.0) if alike < 1 else 0.0
+
+
+def _by_chance(table: Floats, count: int) -> float:
+    """Return the bits that a table of so many pairs has by chance: the mean of a chi-square and four of its sds."""
+    free = (np.count_nonzero(table.sum(axis=1)) - 1) * (np.count_nonzero(table.sum(axis=0)) - 1)
+    return float((free + 4 * (2 * free) ** 0.5) / (2 * np.log(2) * max(count, 1)))
 
 
 def indicators(codes: Codes) -> Floats:

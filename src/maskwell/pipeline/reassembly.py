@@ -137,7 +137,7 @@ def unknown_companions(
         at = whole_groups(group)
         unknown, others = columns_of(released, columns, at), columns_of(truth, known, order[at])
         if len(at) and (unknown.numbers or unknown.categories):
-            found.append(companion_information(name, unknown, group[at], rate, others, tied))
+            found.append(companion_information(name, unknown, group[at], rate, others, tied, order[at]))
     return tuple(found)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 BY_ITSELF = (
     0.9  # of the records that a set of columns puts together with one value: who does so many needs no other
 )
+GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 
 def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
@@ -39,14 +40,30 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
         for c in columns
         if c.kind == "category" or "weight" in c.roles
     }
+    clear |= _gaps(table, amounts)
     found = _averaged(amounts, clear)
     if not found:
         return []
     by = _culprits({name: amounts[name] for name in found}, clear, found)
     if not by:
-        return [_amount_answer(table, name, one) for name, one in found.items()]
+        return [
+            _amount_answer(table, name, one, _each_by_itself(name, amounts, clear))
+            for name, one in found.items()
+        ]
     shared = {name: amounts[name] for name in found}
     return [_class_answer(table, name, _told_by(name, by, shared, clear) or found) for name in by]
+
+
+def _gaps(table: Table, amounts: Collection[str]) -> dict[str, Integers]:
+    """Return where amounts are missing or codes, which leaves in clear; equal patterns once, by the first of them."""
+    found: dict[str, Integers] = {}
+    seen = set[bytes]()
+    for name in amounts:
+        status = table.status(name).astype(np.int64)
+        if status.max(initial=0) > status.min(initial=0) and status.tobytes() not in seen:
+            seen.add(status.tobytes())
+            found[GAPS + name] = status
+    return found
 
 
 def _told_by(
@@ -74,8 +91,10 @@ def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answ
         f"puts records together{with_others} that have the same {named}: dropped, as the mean over them undoes noise "
         "on each"
     )
-    question = Question(name, taken, f"Wanted in the release? Then drop {named} in its place")
-    return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
+    own = name.removeprefix(GAPS)
+    taken = taken if own == name else f"where it is missing or a code {taken}"
+    question = Question(own, taken, f"Wanted in the release? Then drop {named} in its place")
+    return Answer(replace(table.schema[own], drop=True, roles=frozenset()), "shared", question)
 
 
 def _still_averaged(
@@ -137,11 +156,17 @@ def _constant_share(amounts: Mapping[str, Floats], codes: Integers) -> float:
     return sum(shares) / max(len(shares), 1)
 
 
-def _amount_answer(table: Table, name: str, one: Averaged) -> Answer:
-    alike = ", ".join(one.columns)
+def _each_by_itself(name: str, amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> list[str]:
+    """Return the clear columns and gaps each of which puts records together by itself that share an amount."""
+    own = {name: amounts[name]}
+    return [other for other, codes in clear.items() if _averaged(own, {other: codes})]
+
+
+def _amount_answer(table: Table, name: str, one: Averaged, alone: Sequence[str]) -> Answer:
+    alike, by = ", ".join(one.columns), ", ".join(alone or one.columns)
     taken = (
         f"the same for records alike in {alike}, for {one.share:.0%} of those who are not alone with them: dropped, as "
         "the mean over them undoes noise on each"
     )
-    question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({alike})")
+    question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({by})")
     return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
