@@ -28,9 +28,12 @@ def predictable_from_clear(evidence: Evidence) -> Measured:
     if not (clear or gaps) or not evidence.numbers:
         return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
     missing = _stacked([(status > 0).astype(np.float64) for status in gaps], len(sample))
-    simple = np.hstack([*(_features(evidence, name, sample, False) for name in clear), missing])
-    bent = np.hstack([*(_features(evidence, name, sample, True) for name in clear), missing])
+    empty = np.empty((len(sample), 0))
+    simple = np.hstack([empty, *(_features(evidence, name, sample, False) for name in clear)])
+    bent = np.hstack([empty, *(_features(evidence, name, sample, True) for name in clear)])
     designs = [simple, bent] if bent.shape[1] > simple.shape[1] else [simple]
+    if gaps:  # with and without: columns that tell nothing cost some of what is explained on records held out
+        designs += [np.hstack([one, missing]) for one in designs]
     levels = _levels(evidence, clear, sample)
     if gaps:
         levels["what is missing"] = _cells(gaps)
