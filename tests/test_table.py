@@ -219,3 +219,11 @@ def test_one_column_may_be_named_bare(table: Table):
 def test_values_of_what_is_no_name_are_refused_in_a_sentence(table: Table, columns: Any) -> None:
     with pytest.raises(BadPlan, match="values takes the names of columns"):
         table.values(columns)
+
+
+def test_gap_patterns_are_those_of_the_first_column_that_has_them():
+    schema = Schema(tuple(Column(name, "continuous") for name in "abcd"))
+    some, other = [1.0, None, 2.0, None], [None, 1.0, 2.0, 3.0]
+    table = Table.from_frame(pa.table({"a": [1.0, 2.0, 3.0, 4.0], "b": some, "c": other, "d": some}), schema)
+    found = table.gap_patterns("abcd")
+    assert {name: status.tolist() for name, status in found.items()} == {"b": [0, 1, 0, 1], "c": [1, 0, 0, 0]}

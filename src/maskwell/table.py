@@ -85,6 +85,11 @@ class Table:
         closed = self.closed.get(name)
         return np.zeros(len(self), np.uint8) if closed is None else closed
 
+    def gap_patterns(self, names: Sequence[str]) -> dict[str, npt.NDArray[np.int64]]:
+        """Return the statuses of columns that are not open throughout: of those with equal ones the first."""
+        found = {self.status(name).tobytes(): name for name in reversed(names) if name in self.closed}
+        return {name: self.status(name).astype(np.int64) for name in names if name in found.values()}
+
     def is_open(self, columns: Sequence[str] | str) -> npt.NDArray[np.bool_]:
         """Return records x columns: whether each value is open (one column may be named bare)."""
         columns = (columns,) if isinstance(columns, str) else columns

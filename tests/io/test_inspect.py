@@ -311,6 +311,14 @@ def test_zeros_are_asked_about_as_zeros(rng):
     assert proposal.questions()["x"] == ("real zeros?",)
 
 
+def test_values_below_0_that_follow_on_are_no_codes(rng):
+    """Age less schooling less 6: some have experience of -1 and -2 years, as few as have 0."""
+    years = rng.integers(-2, 40, 1500)
+    assert "spike" not in {one.kind for one in proposed(x=years).findings}
+    codes = np.concatenate([rng.integers(0, 40, 1500), np.full(150, -1)])
+    assert finding(proposed(x=codes), "spike").suggestion == "missing = [-1]"
+
+
 def test_zeros_inside_the_range_are_asked_about_too(rng):
     changes = np.where(rng.random(400) < 0.5, 0.0, rng.normal(0, 50, 400).round(2))
     proposal = proposed(x=changes)

@@ -540,3 +540,19 @@ def test_values_far_out_that_nobody_would_write_as_codes_are_amounts(tmp_path: P
     assert not schema["people"].missing
     assert schema["people"].top is None
     assert "taken for codes" not in said
+
+
+def test_gaps_of_an_amount_that_tell_another_are_dropped_with_it(tmp_path: Path) -> None:
+    """Who has no wage works 0 hours: where the wage is missing leaves in clear, and would tell the hours."""
+    rng = np.random.default_rng(12)
+    works = rng.random(600) < 0.6
+    data = {
+        "wage": np.where(works, rng.gamma(4, 300, 600).round(2), np.nan),
+        "hours": np.where(works, rng.normal(35, 8, 600).round(1), 0.0),
+        "rent": rng.gamma(5, 200, 600).round(2),
+    }
+    _, schema, said = drafted(tmp_path, data)
+    assert [one.name for one in schema.columns if one.drop] == ["wage"]
+    assert (
+        "wage: where it is missing or a code puts records together that have the same hours: dropped" in said
+    )

@@ -89,7 +89,7 @@ def test_the_share_is_told_with_the_records_that_it_is_about() -> None:
     found = near_sum(with_first(y, x), 0, [1, 2, 3, 4], NAMES)
     assert found is not None
     assert (found.share, found.count.telling) == (1.0, 1080)
-    counted = "but for rounding by up to 1.52, in 1,080 of 1,200 records where all are known"
+    counted = "but for rounding within 1.52, in 1,080 of 1,200 records where all are known"
     assert str(found) == f"a sum or difference of a, c (a + c), {counted}"
     tells = np.arange(N) % 3 > 0  # y is 0 for all others, to whom it does not apply
     assert Count.of(tells, tells).words("where all are known") == (

@@ -112,13 +112,9 @@ class Evidence:
     @cached_property
     def gaps(self) -> dict[str, Integers]:
         """What leaves in clear of masked columns: whether a value is there, missing or a code; equal patterns once."""
-        found, seen = dict[str, Integers](), set[bytes]()
-        for name in self.masked_columns:
-            status = self.masking.masked.status(name)[self.rows].astype(np.int64)
-            if status.max(initial=0) > status.min(initial=0) and status.tobytes() not in seen:
-                seen.add(status.tobytes())
-                found[f"whether {name} is missing"] = status
-        return found
+        found = self.masking.masked.gap_patterns(self.masked_columns)
+        rows = {f"whether {name} is missing": status[self.rows] for name, status in found.items()}
+        return {name: status for name, status in rows.items() if np.ptp(status)}
 
     def true(self, name: str) -> Floats:
         """Return the true values of a column (codes of a category), not a number where they are not open."""

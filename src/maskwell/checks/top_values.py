@@ -78,9 +78,9 @@ def _said(name: str, side: int, top: Top) -> str:
         )
     return (
         f"of the {count} {most} values of {name} one leaves within {CLOSE:.0%} of itself with probability "
-        f"{top.largest:.2f} and {top.probabilities.mean():.0%} do on average, {source}; {top.overlap} of the {count} "
-        f"{most} released values are of the {most} true ones, so that who is known to be {known_as} is read off "
-        "without a link"
+        f"{top.largest:.2f} and {top.probabilities.mean():.0%} do on average, {source}, so that who is known to be "
+        f"{known_as} is read off without a link; {top.overlap} of the {count} {most} released values are of the "
+        f"{most} true ones"
     )
 
 

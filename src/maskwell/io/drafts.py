@@ -95,12 +95,20 @@ def _spikes(support: Floats, counts: Counts) -> tuple[float, ...]:
     """Values that look like codes: conventional ones below zero or far out, frequent ones far from the rest."""
     found: set[float] = set()
     negative = support[support < 0]
-    if 1 <= len(negative) <= 5 and len(support) >= len(negative) + 2 and all(map(_is_code, negative)):
+    are_few = 1 <= len(negative) <= 5 and len(support) >= len(negative) + 2
+    if are_few and all(map(_is_code, negative)) and _is_apart(support, counts, len(negative)):
         found |= set(negative.tolist())
     for sign in (1, -1):
         kept = ~np.isin(support, list(found))
         found |= set(_far_out(support[kept], counts[kept], sign)) - {0.0}
     return tuple(sorted(found | _frequent_nines(support, counts)))
+
+
+def _is_apart(support: Floats, counts: Counts, negative: int) -> bool:
+    """Whether values below 0 are more than a step from the others, or too frequent to be the lowest of them."""
+    steps = np.diff(support[negative : negative + 11])
+    gap = support[negative] - support[negative - 1]
+    return bool(gap > 1.5 * np.median(steps)) or any(_in_excess(counts, i, 3) for i in range(negative))
 
 
 def _frequent_nines(support: Floats, counts: Counts) -> set[float]:

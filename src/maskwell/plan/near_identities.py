@@ -108,7 +108,7 @@ class NearIdentity:
         return self.count.share
 
     def __str__(self) -> str:
-        off = f" by up to {self.within:.3g}" if self.within else ""
+        off = f" within {self.within:.3g}" if self.within else ""
         return f"{self.said}, but for rounding{off}, {self.count.words(self.known)}"
 
 

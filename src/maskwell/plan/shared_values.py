@@ -40,7 +40,8 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
         for c in columns
         if c.kind == "category" or "weight" in c.roles
     }
-    clear |= _gaps(table, amounts)
+    gaps = table.gap_patterns([*amounts])  # they leave in clear
+    clear |= {GAPS + name: status for name, status in gaps.items() if np.ptp(status)}
     found = _averaged(amounts, clear)
     if not found:
         return []
@@ -52,18 +53,6 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
         ]
     shared = {name: amounts[name] for name in found}
     return [_class_answer(table, name, _told_by(name, by, shared, clear) or found) for name in by]
-
-
-def _gaps(table: Table, amounts: Collection[str]) -> dict[str, Integers]:
-    """Return where amounts are missing or codes, which leaves in clear; equal patterns once, by the first of them."""
-    found: dict[str, Integers] = {}
-    seen = set[bytes]()
-    for name in amounts:
-        status = table.status(name).astype(np.int64)
-        if status.max(initial=0) > status.min(initial=0) and status.tobytes() not in seen:
-            seen.add(status.tobytes())
-            found[GAPS + name] = status
-    return found
 
 
 def _told_by(
