@@ -125,6 +125,13 @@ def _rank_and_noise(p: Planted) -> Floats:
     return np.asarray(ndtri(np.clip((place + 7 * ndtr(p.e("wealth"))) % 1, 1e-6, 1 - 1e-6)))
 
 
+def _many_turns(p: Planted) -> Floats:
+    from scipy.special import ndtr, ndtri
+
+    turns = 19 * ndtr(p.e("wealth")) + 23 * ndtr(p.e("debt"))
+    return np.asarray(ndtri(np.clip(turns % 1, 1e-7, 1 - 1e-7)))
+
+
 def fortieth(x: Whole) -> Whole:
     return np.asarray(np.argsort(np.argsort(x)) * 40 // RECORDS)
 
@@ -238,6 +245,7 @@ PLANTS: dict[str, tuple[Callable[[Planted], Masking], str]] = {
         lambda p: p.with_sign((p.e("wealth") * p.e("debt") > 0) ^ (p.x("income") % 2 == 1)),
         CLASS,
     ),
+    "many turns of two other noises": (lambda p: p.with_noise(_many_turns(p)), CLASS),
     "truth of the record before": (_lagged(1, "income"), CLASS),
     "truth of a record 700 before": (_lagged(700, "wealth"), CLASS),
     "noise of the record before": (_serial, SHARED),
@@ -266,7 +274,16 @@ def test_a_leak_by_arithmetic_is_found(plant: str, release: Masking) -> None:
 
 def test_the_clean_release_has_no_sign_of_them(release: Masking) -> None:
     made = battery(Evidence(release)).ledger
-    for family in ("congruences", "matches", "noise matches", "fine digits", "signs", "lags", "left true"):
+    for family in (
+        "congruences",
+        "matches",
+        "noise matches",
+        "fine digits",
+        "turns",
+        "signs",
+        "lags",
+        "left true",
+    ):
         assert made.counts[family]
         assert min((made.adjusted(line) for line in made.lines if line.family == family), default=1.0) > 1e-3
 

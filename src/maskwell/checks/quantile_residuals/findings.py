@@ -233,6 +233,7 @@ CHECKS: tuple[Check, ...] = (
             "signs",
             "noise matches",
             "fine digits",
+            "turns",
             "products",
             "coincidences",
         ),

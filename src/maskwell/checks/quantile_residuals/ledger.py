@@ -29,6 +29,7 @@ FAMILIES = {
     "signs": "signs of noise by two and three bits of the truth",
     "noise matches": "noises that agree where true classes do",
     "fine digits": "fine digits of noise along ranks and bits of the truth",
+    "turns": "noise that runs through its range many times along others and the truth",
     "products": "noise along products of columns",
     "coincidences": "noise that is a value of the file",
     "neighbours": "noise of neighbouring records",
