@@ -108,7 +108,7 @@ def _tests(
     _enter(ledger, score, _largest(phases, list(combinations(shares, 3)), THREE))
     _enter(ledger, score, _largest(phases, curved, CURVED))
     _enter(ledger, score, _between_next(uniform, (*axes, *products), axes))
-    _nearest(ledger, score, uniform, axes, rng)
+    _nearest(ledger, score, uniform, shares, rng)
 
 
 def _phases(uniform: Floats) -> Phases:
@@ -199,11 +199,11 @@ def _between_next(uniform: Floats, orders: Sequence[Axis], axes: Sequence[Axis])
 
 
 def _nearest(
-    ledger: Ledger, score: Score, uniform: Floats, axes: Sequence[Axis], rng: np.random.Generator
+    ledger: Ledger, score: Score, uniform: Floats, shares: Sequence[Axis], rng: np.random.Generator
 ) -> None:
-    """Compare each record with the nearest by two axes."""
+    """Compare each record with the nearest by two shares."""
     p, size, records, said = list[float](), list[float](), list[int](), list[str]()
-    for one, other in combinations(axes, 2):
+    for one, other in combinations(shares, 2):
         points = np.column_stack([one.values, other.values])
         known = np.flatnonzero(~np.isnan(points).any(axis=1))
         if len(known) < 2 * FEWEST:
@@ -225,8 +225,9 @@ def _edges(points: Floats) -> Integers:
     from scipy.spatial import cKDTree
 
     nearest = np.asarray(cKDTree(points).query(points, k=2)[1])[:, 1]
-    both = np.sort(np.column_stack([np.arange(len(points)), nearest]), axis=1)
-    return np.asarray(np.unique(both, axis=0))
+    own = np.arange(len(points))
+    is_first = (nearest[nearest] != own) | (own < nearest)
+    return np.asarray(np.column_stack([own, nearest])[is_first])
 
 
 def _enter(ledger: Ledger, score: Score, largest: Largest | None) -> None:
