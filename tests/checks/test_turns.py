@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from maskwell.checks.quantile_residuals.families import Score
 from maskwell.checks.quantile_residuals.ledger import Ledger
-from maskwell.checks.quantile_residuals.truths import TrueColumn
+from maskwell.checks.quantile_residuals.truths import TrueColumn, position
 from maskwell.checks.quantile_residuals.turns import _edges, turns
 from maskwell.table import Floats
 
@@ -47,7 +47,8 @@ def noise(seed: int = 1) -> Floats:
 def ledger_of(scores: Floats, seed: int = 1) -> Ledger:
     ledger = Ledger()
     columns = truth(seed)
-    turns(ledger, [Score(name, scores[:, j], name) for j, name in enumerate(NAMES)], columns, seed=9)
+    place = [position("original position", np.arange(RECORDS, dtype=np.float64))]
+    turns(ledger, [Score(name, scores[:, j], name) for j, name in enumerate(NAMES)], columns, place, seed=9)
     return ledger
 
 
@@ -61,6 +62,8 @@ CURVES: dict[str, Curve] = {
     "a logarithm and a noise": lambda u, r, s: 33 * np.log(s[0] + 9) + 47 * u[:, 0],
     "a root of a rank": lambda u, r, s: 200 * np.sqrt(r[0]),
     "a line in three": lambda u, r, s: 8 * r[0] + 8 * r[1] + 8 * u[:, 1],
+    "a product in sds": lambda u, r, s: 40 * ndtri(u[:, 0]) * ndtri(u[:, 1]),
+    "the noise of the record before": lambda u, r, s: 29 * np.roll(u[:, 0], 1),
     "a slow surface": lambda u, r, s: (
         2 * np.sin(7 * u[:, 0] * u[:, 1]) + 2 * np.cos(5 * u[:, 0] - 3 * u[:, 1])
     ),

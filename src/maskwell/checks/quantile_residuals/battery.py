@@ -176,7 +176,7 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     noise_matches.noise_matches(ledger, scores, columns, evidence.seed)
     fine_phases.fine_phases(ledger, scores, columns, ground.bits, evidence.seed)
     fine_phases.phases_of_two(ledger, independent, columns, evidence.seed)
-    turns.turns(ledger, independent, columns, evidence.seed)
+    turns.turns(ledger, independent, columns, columns[-2:], evidence.seed)  # these are positions
     drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
     matched = residue_matches.residue_matches(ledger, cells, columns, _left(evidence), evidence.seed)
     scored = {score.label: len(score.known) for score in (*scores, *further)}

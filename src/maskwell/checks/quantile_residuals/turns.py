@@ -19,7 +19,7 @@ The scores of several columns must be independent of each other within records.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, combinations_with_replacement
 
@@ -54,31 +54,68 @@ class Axis:
     values: Floats
     is_share: bool = True
 
-    @property
-    def scaled(self) -> Floats:
-        """The values on their range, which a few far ones do not stretch."""
-        low, high = np.nanquantile(self.values, (0.01, 0.99))
-        return np.asarray((self.values - low) / (high - low if high > low else 1.0))
+
+def on_range(values: Floats) -> Floats:
+    """Return values as shares of their range, which a few far ones do not stretch."""
+    if np.isnan(values).all():
+        return values
+    low, high = np.nanquantile(values, (0.01, 0.99))
+    return np.asarray((values - low) / (high - low if high > low else 1.0))
 
 
-def turns(ledger: Ledger, scores: Sequence[Score], columns: Sequence[TrueColumn], seed: int) -> None:
-    """Test the scores of each column along the others', and along true columns; scores are independent."""
+def turns(
+    ledger: Ledger,
+    scores: Sequence[Score],
+    columns: Sequence[TrueColumn],
+    positions: Sequence[TrueColumn],
+    seed: int,
+) -> None:
+    """Test the scores of each column along the others', their neighbours' and true columns; scores are independent."""
     from scipy.special import ndtr
 
     if not scores:
         return
     rng = np.random.default_rng([seed, 24])
     chosen = np.sort(rng.permutation(len(columns[0].codes))[:MOST_RECORDS])
-    uniform = [(score, np.asarray(ndtr(score.values[chosen]))) for score in scores]
-    for score, own in uniform:
-        known = np.flatnonzero(~np.isnan(own))
+    for score in scores:
+        known = chosen[~np.isnan(score.values[chosen])]
         if len(known) < FEWEST:
             continue
-        others = [Axis(f"the noise of {one.label}", u[known]) for one, u in uniform if one is not score]
-        axes = (*others[:MOST_NOISES], *_true_axes(columns, score, scores, chosen[known]))
-        axes = tuple(axis for axis in axes if np.count_nonzero(~np.isnan(axis.values)) >= FEWEST)
-        if axes:
-            _tests(ledger, score, own[known], axes, rng)
+        some = [score, *(one for one in scores if one is not score)][: MOST_NOISES + 1]
+        noises = [Axis(f"the noise of {one.label}", np.asarray(ndtr(one.values[known]))) for one in some[1:]]
+        axes = _open((*noises, *_true_axes(columns, score, scores, known)))
+        alone = _open((*_normal_products(some[1:], known), *_noises_beside(some, positions, known)))
+        if axes or alone:
+            _tests(ledger, score, np.asarray(ndtr(score.values[known])), axes, alone, rng)
+
+
+def _open(axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    """Return the axes that are open in enough records."""
+    return tuple(axis for axis in axes if np.count_nonzero(~np.isnan(axis.values)) >= FEWEST)
+
+
+def _normal_products(others: Sequence[Score], chosen: Integers) -> Iterator[Axis]:
+    """Return products of two normal scores, squares among them, on their range."""
+    for one, other in combinations_with_replacement(others, 2):
+        product = one.values[chosen] * other.values[chosen]
+        name = f"the noise of {one.label} times that of {other.label}, in sds"
+        yield Axis(name, on_range(product), is_share=False)
+
+
+def _noises_beside(
+    scores: Sequence[Score], positions: Sequence[TrueColumn], chosen: Integers
+) -> Iterator[Axis]:
+    """Return the noises of the records before and after, its own column's among them."""
+    from scipy.special import ndtr
+
+    for position in positions:
+        order = position.order
+        for word, own, beside in (("before", order[1:], order[:-1]), ("after", order[:-1], order[1:])):
+            for score in scores:
+                values = np.full(len(score.values), np.nan)
+                values[own] = score.values[beside]
+                name = f"the noise of {score.label} in the record {word} by {position.name}"
+                yield Axis(name, np.asarray(ndtr(values[chosen])))
 
 
 def _true_axes(
@@ -91,19 +128,23 @@ def _true_axes(
     for column in able[:MOST_TRUE]:
         assert column.numbers is not None
         yield Axis(f"the rank of {column.name}", column.shares[chosen])
-        values = Axis(f"the value of {column.name}", column.numbers[chosen], is_share=False)
-        yield Axis(values.name, values.scaled, is_share=False)
+        yield Axis(f"the value of {column.name}", on_range(column.numbers[chosen]), is_share=False)
 
 
 def _tests(
-    ledger: Ledger, score: Score, uniform: Floats, axes: Sequence[Axis], rng: np.random.Generator
+    ledger: Ledger,
+    score: Score,
+    uniform: Floats,
+    axes: Sequence[Axis],
+    alone: Sequence[Axis],
+    rng: np.random.Generator,
 ) -> None:
-    """Make the tests of one column of scores."""
+    """Make the tests of one column of scores; axes that stand alone are not looked at in pairs."""
     phases = _phases(uniform)
     shares = [axis for axis in axes if axis.is_share]
     products = tuple(_products(shares))
     curved = [(product, axis) for product in products for axis in shares]
-    _enter(ledger, score, _largest(phases, [(axis,) for axis in (*axes, *products)], (ONE,)))
+    _enter(ledger, score, _largest(phases, [(axis,) for axis in (*axes, *products, *alone)], (ONE,)))
     _enter(ledger, score, _largest(phases, list(combinations(axes, 2)), TWO))
     _enter(ledger, score, _largest(phases, list(combinations(shares, 3)), THREE))
     _enter(ledger, score, _largest(phases, curved, CURVED))
