@@ -1,10 +1,12 @@
 """Test the audit's tests of residuals: clean releases of every mask must not fail.
 
-    python calibration/residuals.py [--seeds 200] [--records 2000] [--masks NAME ...]
+    python calibration/residuals.py [--seeds 200] [--records 2000] [--masks NAME ...] [--turns]
 
 For each mask and seed a file is drawn (skewed and symmetric amounts, zeros, missing values, codes, categories, groups),
 masked with a key of its own and audited by its residuals. Printed are, for each mask, how many releases fail, warn, and
-have an adjusted p-value below 5%, and the least p-value of all. Exits with 1 where a clean release fails.
+have an adjusted p-value below 5%, and the least p-value of all. Exits with 1 where a clean release fails. With --turns
+that family alone is tested, in a seventh of the time: its figures stand beside those of the run before it was there,
+whose p-values it only raises (by one family more).
 """
 
 from __future__ import annotations
@@ -23,8 +25,10 @@ import pyarrow as pa
 
 import maskwell as mw
 from maskwell.checks.evidence import Evidence
-from maskwell.checks.quantile_residuals.battery import battery
-from maskwell.checks.quantile_residuals.findings import CHECKS
+from maskwell.checks.quantile_residuals import turns
+from maskwell.checks.quantile_residuals.battery import Ground, ScoredColumns, battery
+from maskwell.checks.quantile_residuals.findings import CHECKS, FAIL_P, WARN_P
+from maskwell.checks.quantile_residuals.ledger import Ledger
 from maskwell.keystream import Key
 from maskwell.laws import Power, Step
 from maskwell.masking import Masking, apply
@@ -131,13 +135,18 @@ MASKS: dict[str, Callable[[Table, Key], Masking]] = {
 }
 
 
-def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[str]]:
-    """Return the least adjusted p-value of one clean release, with its checks that fail and warn."""
+def evidence_of(name: str, seed: int, records: int) -> Evidence:
+    """Return a clean release."""
     key = Key(np.random.default_rng([seed, 21]).bytes(32))
     table = file(records, seed)
     masking = MASKS[name](table, key)
     earlier = (apply(mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), table, key=key),) if name == "nested" else ()
-    evidence = Evidence(masking, earlier=earlier)
+    return Evidence(masking, earlier=earlier)
+
+
+def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[str]]:
+    """Return the least adjusted p-value of one clean release, with its checks that fail and warn."""
+    evidence = evidence_of(name, seed, records)
     made = [check.made(evidence) for check in CHECKS]
     ledger = battery(evidence).ledger
     p = min((ledger.adjusted(line) for line in ledger.lines), default=1.0)
@@ -145,6 +154,19 @@ def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[st
         [f"{one.check}: {one.said}" for one in made if one.verdict == verdict] for verdict in ("fail", "warn")
     )
     return p, fails, warns
+
+
+def least_of_turns(name: str, seed: int, records: int) -> tuple[float, list[str], list[str]]:
+    """Return the same of one family of tests alone."""
+    evidence, ledger = evidence_of(name, seed, records), Ledger()
+    ground = Ground.of(evidence)
+    columns = (*ground.columns, *ground.places)
+    turns.turns(ledger, ScoredColumns.of(evidence).independent, columns, ground.places, evidence.seed)
+    p = {f"{line.column}, {line.where}": ledger.adjusted(line) for line in ledger.lines}
+    sure = {f"{line.column}, {line.where}" for line in ledger.lines if line.fails}
+    fails = [where for where, one in p.items() if one < FAIL_P and where in sure]
+    warns = [where for where, one in p.items() if one < WARN_P and where not in fails]
+    return min(p.values(), default=1.0), fails, warns
 
 
 def tests_made(records: int) -> int:
@@ -160,14 +182,17 @@ def main() -> int:
     asked.add_argument("--seeds", type=int, default=200)
     asked.add_argument("--records", type=int, default=2_000)
     asked.add_argument("--masks", nargs="+", choices=MASKS)
+    asked.add_argument("--turns", action="store_true")
     given = asked.parse_args()
     warnings.simplefilter("ignore")
     found, failed = dict[str, dict[str, Any]](), 0
-    size = {"seeds": given.seeds, "records": given.records, "tests": tests_made(given.records)}
+    size = {"seeds": given.seeds, "records": given.records}
+    size |= {} if given.turns else {"tests": tests_made(given.records)}
+    of_one = least_of_turns if given.turns else least
     print(f"{'mask':<28}{'fail':>6}{'warn':>6}{'p < .05':>9}{'least p':>10}{'seconds':>9}")
     for name in given.masks or MASKS:
         start = time.process_time()
-        results = [least(name, seed, given.records) for seed in range(given.seeds)]
+        results = [of_one(name, seed, given.records) for seed in range(given.seeds)]
         row = {
             "fail": sum(bool(fails) for _, fails, _ in results),
             "warn": sum(bool(warns) for _, _, warns in results),
@@ -179,16 +204,17 @@ def main() -> int:
         print(f"{name:<28}{figures}{time.process_time() - start:>9.0f}", flush=True)
         for said in sorted({text for _, *both in results for texts in both for text in texts})[:5]:
             print(f"    {said}", flush=True)
-        _write(size, found)
+        _write("turns" if given.turns else "all families", size, found)
     return 1 if failed else 0
 
 
-def _write(size: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
+def _write(what: str, size: dict[str, int], found: dict[str, dict[str, Any]]) -> None:
     """Put the figures of masks beside those of others that were run with as many seeds, records and tests."""
-    before = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    before = kept.get(what, {})
     rows = {**before["masks"], **found} if before.get("size") == size else found
-    ordered = {name: rows[name] for name in MASKS if name in rows}
-    RESULTS.write_text(json.dumps({"size": size, "masks": ordered}, indent=1) + "\n")
+    kept[what] = {"size": size, "masks": {name: rows[name] for name in MASKS if name in rows}}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

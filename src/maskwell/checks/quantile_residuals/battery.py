@@ -104,6 +104,11 @@ class Ground:
             self.released[label] = released_position(self.evidence, label)
         return self.released[label]
 
+    @property
+    def places(self) -> tuple[TrueColumn, TrueColumn]:
+        """Where records stood and where they leave."""
+        return self.original, self.placed("")
+
     def positions(self, score: Score) -> tuple[TrueColumn, ...]:
         """Return where the records of a score stood, and where its values leave."""
         return (self.original, self.placed(score.column)) if score.is_placed else (self.original,)
@@ -137,51 +142,80 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     if is_part:
         _pass_over_all(whole, ledger, impossible)
     ground = Ground.of(evidence, is_part)
-    scores, cells, untested, chosen = list[Score](), dict[str, Cells](), dict[str, str](), dict[str, int]()
-    names = _masked(evidence)
-    for name in names:
-        one = examined(evidence, name)
-        step()
-        if not is_part and one.impossible:
-            impossible[name] = one.impossible
-        if one.scores is None:
-            if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
-                untested[name] = one.untested
-            continue
-        scores.append(Score(name, one.scores, name))
-        chosen |= {} if one.of_cells is None else {name: one.of_cells}
-        if one.cells is not None:
-            cells[name] = one.cells
-            _digit_tests(ledger, ground, one.cells)
-    independent, marginals_only = _independent(evidence, scores, cells)
+    of = ScoredColumns.of(evidence, step)
+    if not is_part:
+        impossible |= of.impossible
+    for cells in of.cells.values():
+        _digit_tests(ledger, ground, cells)
     continued = given_earlier(evidence)
     for name, count in continued.impossible.items():
         impossible.setdefault(name, {})["other than in the earlier release, though with the same noise"] = (
             count
         )
-    further = _further(evidence, scores, independent, continued)
-    for i, score in enumerate((*scores, *further)):
+    further = _further(evidence, of.scores, of.independent, continued)
+    for i, score in enumerate((*of.scores, *further)):
         _score_tests(ledger, ground, score)
-        if i < len(scores):
+        if i < len(of.scores):
             step()
-    for _ in names[len(scores) :]:  # columns without scores are done as well
+    for _ in _masked(evidence)[len(of.scores) :]:  # columns without scores are done as well
         step()
-    for score in scores:
-        coincidences.noise_from_truth(ledger, score, ground.columns, cells.get(score.column))
-    _pair_sizes(ledger, independent)
-    _between_tests(ledger, ground, scores, independent)
-    signs.signs(ledger, independent, *ground.bits, evidence.seed)
-    coincidences.noise_of_columns(ledger, independent, cells)
-    columns = (*ground.columns, ground.original, ground.placed(""))
-    noise_matches.noise_matches(ledger, scores, columns, evidence.seed)
-    fine_phases.fine_phases(ledger, scores, columns, ground.bits, evidence.seed)
-    fine_phases.phases_of_two(ledger, independent, columns, evidence.seed)
-    turns.turns(ledger, independent, columns, columns[-2:], evidence.seed)  # these are positions
-    drawn = congruences.congruences(ledger, cells, columns, _left(evidence), evidence.seed)
-    matched = residue_matches.residue_matches(ledger, cells, columns, _left(evidence), evidence.seed)
-    scored = {score.label: len(score.known) for score in (*scores, *further)}
-    unlike = (chosen, continued.untested, drawn, matched)
-    return Battery(ledger, impossible, untested, marginals_only, scored, evidence.records, is_part, *unlike)
+    drawn, matched = _joint_tests(ledger, ground, of)
+    scored = {score.label: len(score.known) for score in (*of.scores, *further)}
+    unlike = (of.chosen, continued.untested, drawn, matched)
+    seen = (of.untested, of.marginals_only, scored, evidence.records, is_part)
+    return Battery(ledger, impossible, *seen, *unlike)
+
+
+@dataclass(frozen=True)
+class ScoredColumns:
+    """The scores of all masked columns, and those that are independent within records; what has none, and why."""
+
+    scores: list[Score]
+    independent: list[Score]
+    cells: dict[str, Cells]
+    impossible: dict[str, dict[str, int]]
+    untested: dict[str, str]
+    marginals_only: dict[str, str]
+    chosen: dict[str, int]
+
+    @classmethod
+    def of(cls, evidence: Evidence, step: Callable[[], None] = lambda: None) -> ScoredColumns:
+        """Score every masked cell by the law on the card."""
+        scores, cells = list[Score](), dict[str, Cells]()
+        impossible, untested, chosen = dict[str, dict[str, int]](), dict[str, str](), dict[str, int]()
+        for name in _masked(evidence):
+            one = examined(evidence, name)
+            step()
+            if one.impossible:
+                impossible[name] = one.impossible
+            if one.scores is None:
+                if name in evidence.masked_columns:  # one that is only put on its unit leaves in clear
+                    untested[name] = one.untested
+                continue
+            scores.append(Score(name, one.scores, name))
+            chosen |= {} if one.of_cells is None else {name: one.of_cells}
+            if one.cells is not None:
+                cells[name] = one.cells
+        independent, marginals_only = _independent(evidence, scores, cells)
+        return cls(scores, independent, cells, impossible, untested, marginals_only, chosen)
+
+
+def _joint_tests(ledger: Ledger, ground: Ground, of: ScoredColumns) -> tuple[congruences.Drawn | None, int]:
+    """Make the tests that take several columns at once; returns what was looked at for residues."""
+    seed, left = ground.evidence.seed, _left(ground.evidence)
+    for score in of.scores:
+        coincidences.noise_from_truth(ledger, score, ground.columns, of.cells.get(score.column))
+    _pair_sizes(ledger, of.independent)
+    _between_tests(ledger, ground, of.scores, of.independent)
+    signs.signs(ledger, of.independent, *ground.bits, seed)
+    coincidences.noise_of_columns(ledger, of.independent, of.cells)
+    columns = (*ground.columns, *ground.places)
+    noise_matches.noise_matches(ledger, of.scores, columns, seed)
+    fine_phases.fine_phases(ledger, of.scores, columns, ground.bits, seed)
+    fine_phases.phases_of_two(ledger, of.independent, columns, seed)
+    turns.turns(ledger, of.independent, columns, ground.places, seed)
+    drawn = congruences.congruences(ledger, of.cells, columns, left, seed)
+    return drawn, residue_matches.residue_matches(ledger, of.cells, columns, left, seed)
 
 
 def _wrong_totals(evidence: Evidence) -> dict[str, dict[str, int]]:
