@@ -295,3 +295,29 @@ def test_boxes_of_several_columns_are_averaged_to_a_hundredth(sds, is_open):
     got, _ = average.log_box(lower, upper, (False,) * 3)
     exact, error = average.by_nodes(lower, upper, (False,) * 3)
     assert np.abs(np.expm1(got - exact)).max() < 0.01 + (error / np.exp(exact)).max()
+
+
+def test_small_boxes_of_many_columns_add_their_variance_to_the_noise():
+    """Sheppard's correction beside sums over 4 points of each side, for boxes as wide and boxes of several widths."""
+    rng, columns = np.random.default_rng(8), 6
+    spread = rng.normal(size=(columns, 9))
+    covariance = spread @ spread.T
+    sds = np.sqrt(np.diagonal(covariance))
+    correlations = tuple(map(tuple, (covariance / np.outer(sds, sds)).tolist()))
+    noise = Normal(tuple(sds.tolist()), correlations)
+    average = AveragedNoise(noise, np.geomspace(1.0, 4.0, 5), np.full(5, -np.log(5)))
+    middle = rng.multivariate_normal(np.zeros(columns), covariance, size=60)
+    half = np.tile(0.2 * noise.resolution, (60, 1))
+    half[30:, 1] *= 0.6
+    got, _ = average.log_box(middle - half, middle + half, (False,) * columns)
+    nodes, weights = np.polynomial.legendre.leggauss(4)
+    grid = np.array(np.meshgrid(*(nodes,) * columns)).reshape(columns, -1)
+    weight = np.array(np.meshgrid(*(weights / 2,) * columns)).reshape(columns, -1).prod(axis=0)
+    by_middle = average.points(middle)
+    apart = []
+    for box in range(0, 60, 6):
+        density = np.exp(average.points(middle[box] + half[box] * grid.T)) @ weight
+        exact = np.log(density) + np.log(2 * half[box]).sum()
+        assert abs(np.expm1(got[box] - exact)) < 1e-3
+        apart.append(abs(np.expm1(by_middle[box] - np.log(density))))
+    assert max(apart) > 0.01  # the middle alone is another answer

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 RECTANGLES = (
     3  # values of a record at limits from which on a pair of correlated noise is an integral by itself
 )
+LEAST_SIZE = 0.5  # of the noise: smaller ones have next to no weight for who has seen many records
 SAME_SHARE = 0.002  # of the records: more of them as integrals cost as much as all other pairs do
 
 
@@ -62,7 +63,8 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
         by_trees,
         at_limits=held,
         near_units=near,
-        has_cells=any(map(_has_cells, laws)),
+        has_cells=any(_has_cells(law) for law in laws),
+        has_units=any(_has_cells(law, LEAST_SIZE) for law in laws),
         least_pairs=least_pairs(laws),
     )
 
@@ -106,11 +108,11 @@ def _is_near_units(law: Any) -> bool:
     return sum(one.log_shift is not None and one.unit is not None for one in law.outlets) >= RECTANGLES
 
 
-def _has_cells(law: Any) -> bool:
-    """Whether three units and more are coarse beside correlated noise."""
+def _has_cells(law: Any, part: float = 1.0) -> bool:
+    """Whether three units and more are coarse beside correlated noise, or a part of it."""
     if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
         return False
-    finest = FINE * law.noise.resolution
+    finest = FINE * part * law.noise.resolution
     units = [0.0 if outlet.unit is None else float(outlet.unit) for outlet in law.outlets]
     plain = np.array([outlet.log_shift is None for outlet in law.outlets])
     return int((plain & (np.array(units) > finest)).sum()) >= RECTANGLES

@@ -30,6 +30,7 @@ UNTOLD, UNTOLD_MIXED = (
 UNTOLD_CELLS = (
     1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
+UNTOLD_UNITS = 1.5e-6  # where three units and more are coarse beside small sizes of the noise: boxes at every node
 CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8
@@ -59,8 +60,9 @@ class Counts:
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Samples may be of
     `whole_blocks`. `at_limits` counts the records of each block that three or more codes or
     limits of correlated noise hold; `near_units` says that such noise on the log scale may bring three values near
-    their units, where each pair is an integral; `has_cells` that three units are coarse beside it. Trees are taken
-    from `least_pairs` on.
+    their units, where each pair is an integral; `has_cells` that three units are coarse beside it, `has_units` that
+    they are beside a small part of it, as who does not know its size has to weigh. Trees are taken from `least_pairs`
+    on.
     """
 
     targets: Ints
@@ -72,6 +74,7 @@ class Counts:
     at_limits: Ints | None = None
     near_units: bool = False
     has_cells: bool = False
+    has_units: bool = False
     least_pairs: int = LEAST_PAIRS
 
     @property
@@ -130,9 +133,17 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     if not isinstance(plan, BayesIntruder):
         return read
     if plan.prior is not None:
-        each = UNTOLD if counts.normal else UNTOLD_MIXED
-        return read + cells * (UNTOLD_CELLS if counts.near_units else each)
+        return read + cells * _untold_seconds(counts)
     return read + _weighed_seconds(plan, counts, sample)
+
+
+def _untold_seconds(counts: Counts) -> float:
+    """Return what a pair and a field cost who does not know the card."""
+    if counts.near_units:
+        return UNTOLD_CELLS
+    if not counts.normal:
+        return UNTOLD_MIXED
+    return UNTOLD_UNITS if counts.has_units else UNTOLD
 
 
 def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) -> float:

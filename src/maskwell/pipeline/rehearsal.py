@@ -145,11 +145,16 @@ def one_draw(case: Situation, number: int) -> Draw:
 
 
 def first_draw(case: Situation) -> tuple[Risks, Audit]:
-    """Draw, attack and audit once, to know what stands against a plan that was never drawn."""
+    """Draw, attack and audit once, to know what stands against a plan that was never drawn.
+
+    Where the quick intruders find too much nobody else is asked, and tests of laws are left to rehearsals.
+    """
     own = drawn_anew(case, 0)
     masking = own.drawn(own.mask)
-    risks = own.attacked(masking, "advise")
-    return risks, audited(own, masking, risks, OF_KEYS)
+    risks = quick_risks(own, masking)
+    if risks is None or own.judge.met(risks):
+        risks = own.attacked(masking, "advise")
+    return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
 
 
 def drawn_anew(case: Situation, number: int) -> Situation:

@@ -1,8 +1,15 @@
 """Probabilities of boxes under correlated normal noise of unknown size, averaged over nodes of it.
 
 At most nodes the units of columns are fine beside the noise: boxes are small there, and the density is summed over a
-few points of each side, fewer the finer it is. The largest sizes come first: pairs that lie too far away to matter
-beside what these gave are passed by at the others, where no box is likelier than one of its sides.
+few points of each side, fewer the finer it is. Where that would be many points in all (15 columns with 2 each are
+32,768) the mean of a normal density in a box is taken for the density of noise with a little more variance,
+
+    1/|B| int_B N(t; 0, s^2 V) dt = N(middle; 0, s^2 V + diag(width^2 / 12))        (Sheppard 1898),
+
+but for a share of (width / sd)^4 / 2880 He_4, He_4 the Hermite polynomial of the distance in sds: with sides of 0.4 sds
+0.03% at 3 sds and 0.4% at 5, of 0.7 sds 0.3% and 4%. Both variances are diagonal in one set of coordinates, so that all nodes s take one product
+of matrices. The largest sizes come first: pairs that lie too far away to matter beside what these gave are passed by at
+the others, where no box is likelier than one of its sides.
 """
 
 from __future__ import annotations
@@ -10,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
 from numpy.polynomial.legendre import leggauss
 
 from ....laws.noise import box_nearly, weight_box
@@ -26,7 +34,10 @@ POINTS = (
     (0.02, 1),
     (0.12, 2),
     (SMALL, 3),
+    (0.7, 4),
 )  # a side in sds given the others: so many points are exact to 4e-4 at 5 sds
+MOST_POINTS = 9  # of a box, three in each of two sides: beyond, its variance is added to that of the noise
+SAME = 6  # significant digits to which boxes are as wide
 AT_ONCE = 200_000  # points
 NOTHING = 40.0  # logs below what was found already
 EXACT = 2  # columns in intervals: of more a box is computed to a hundredth or so, one column after the other
@@ -57,7 +68,7 @@ def _alike(
     """Return the same for boxes that are bounded in the same columns; the largest sizes come first."""
     total, error = np.full(len(lower), -np.inf), np.zeros(len(lower))
     relative = (widths / noise.noise.resolution).max() / noise.scales  # the widest side at each size
-    above, points = 0.0, POINTS if (~is_point).sum() > EXACT else POINTS[-1:]
+    above, points = 0.0, POINTS if (~is_point).sum() > EXACT else ((SMALL, 3),)
     for most, _ in points:
         these, above = (relative >= above) & (relative < most), most
         if these.any():
@@ -84,7 +95,10 @@ def _add_small(
     is_enough = np.prod(counts) == 1
     here = np.flatnonzero(near > total - NOTHING) if not is_enough else np.arange(len(total))
     if not is_enough and len(here):
-        near = _in_boxes(noise, lower[here] + half[here], half[here], counts) + log_volume[here]
+        middle, half = lower[here] + half[here], half[here]
+        is_many = np.prod(counts) > MOST_POINTS
+        near = _with_their_variance(noise, middle, half) if is_many else _in_boxes(noise, middle, half, counts)
+        near += log_volume[here]
     total[here] = np.logaddexp(total[here], near)
 
 
@@ -100,6 +114,37 @@ def _in_boxes(noise: AveragedNoise, middle: Floats, half: Floats, counts: list[i
         points = middle[run, None] + half[run, None] * grid
         found = noise.points(points.reshape(-1, points.shape[2])).reshape(points.shape[:2])
         out[run] = log_sum(found + log_weights, axis=1)
+    return out
+
+
+def _with_their_variance(noise: AveragedNoise, middle: Floats, half: Floats) -> Floats:
+    """Return the logs of the mean density in boxes by Sheppard's correction: boxes of one width together."""
+    with np.errstate(divide="ignore"):
+        digits = np.where(half > 0, 10.0 ** (SAME - 1 - np.floor(np.log10(half))), 1.0)
+    wide = np.round(half * digits) / digits
+    if not np.ptp(wide, axis=0).any():
+        return _by_one_width(noise, middle, wide[0])
+    widths, which = np.unique(wide, axis=0, return_inverse=True)
+    out, order = np.empty(len(middle)), np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel()))
+    for width, here in zip(widths, np.split(order, ends[:-1]), strict=True):
+        out[here] = _by_one_width(noise, middle[here], width)
+    return out
+
+
+def _by_one_width(noise: AveragedNoise, middle: Floats, half: Floats) -> Floats:
+    """Return the same of boxes of one width: in coordinates u in which V is 1 and the boxes' variance a diagonal."""
+    sds = np.sqrt(np.diagonal(noise.noise.covariance))
+    inside, turn = scipy.linalg.eigh(
+        np.diag((half / sds) ** 2 / 3), noise.noise.covariance / np.outer(sds, sds)
+    )  # half^2 / 3 is width^2 / 12
+    variances = noise.scales[:, None] ** 2 + np.maximum(inside, 0.0)
+    log_volume = np.log(sds).sum() - float(np.linalg.slogdet(turn)[1])
+    constant = noise.log_weights - 0.5 * np.log(2 * np.pi * variances).sum(axis=1) - log_volume
+    out, size = np.empty(len(middle)), AT_ONCE // len(variances) + 1
+    for begin in range(0, len(middle), size):
+        squares = (middle[begin : begin + size] / sds @ turn) ** 2
+        out[begin : begin + size] = log_sum(constant - 0.5 * squares @ (1 / variances).T, axis=1)
     return out
 
 
