@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import sleep
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -268,12 +269,14 @@ def test_a_stopped_run_says_what_it_leaves_and_the_next_goes_on_with_it(
         code, out, err = run_main("release", plan)
     assert (code, out) == (130, "")
     inside = folder / "inside"
-    said = f"nothing was released; its key and what it calibrated stay in {str(inside)!r} (inside, closed to others)"
+    said = (
+        f"nothing was released; its key and what it tried stay in {str(inside)!r} (inside, closed to others)"
+    )
     assert f"{said}, and the next run of the plan goes on from there" in err
     kept = (inside / "refused" / "key.hex").read_text()
     code, out, _ = run_main("release", plan, "--no-advice")
     assert code in (0, 1), "the weakest noise that meets a tolerance on some draws may miss it on another"
-    assert "the key is that of a run that did not end: what it calibrated is used" in out
+    assert "the key is that of a run that released nothing: what it tried is used" in out
     assert kept == next(inside.glob("*/key.hex")).read_text()
 
 
@@ -299,8 +302,49 @@ def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
     before = {path.name for path in folder.iterdir()}
     monkeypatch.setattr("maskwell.pipeline.releasing.floor_of", interrupted)
     code, _, err = run_main("release", folder / "good.toml")
-    assert (code, err.splitlines()[-2:]) == (
-        130,
-        ["stopped during 'fingerprint floor': nothing was released", "stopped"],
-    )
+    assert (code, err.splitlines()[-1]) == (130, "stopped during 'fingerprint floor': nothing was released")
+    assert err.count("stopped") == 1
     assert {path.name for path in folder.iterdir()} == before
+
+
+def test_a_search_for_what_would_pass_that_is_stopped_says_what_it_tried_and_goes_on_from_there(
+    folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.pipeline import rehearsal
+
+    made: list[int] = []
+    whole = rehearsal.one_draw
+
+    def counted(case: Any, number: int) -> Any:
+        if len(made) == 5:
+            raise KeyboardInterrupt
+        made.append(number)
+        return whole(case, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rehearsal, "one_draw", counted)
+        code, out, err = run_main("release", folder / "bad.toml")
+    assert (code, out) == (130, "")
+    assert err.count("stopped during") == 1
+    assert not err.splitlines()[-1].startswith("stopped")
+    assert "its key and what it tried stay in" in err
+    tried = err[err.index("tried so far:") :]
+    assert "stopped before its 20 draws were made (passed in" in tried
+    assert made == [*range(5)]
+    again: list[int] = []
+
+    def other(case: Any, number: int) -> Any:
+        again.append(number)
+        return whole(case, number)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rehearsal, "one_draw", other)
+        code, first, _ = run_main("release", folder / "bad.toml")
+    assert code == 1
+    assert again[:2] == [5, 6], "the draws that were made are not made again"
+    with monkeypatch.context() as patch:
+        patch.setattr(rehearsal, "one_draw", interrupted)
+        code, second, _ = run_main("release", folder / "bad.toml")
+    assert code == 1
+    sections = [text[text.index("what would pass") :] for text in (first, second)]
+    assert sections[0].split("\nmind")[0] == sections[1].split("\nmind")[0], "all draws were kept"

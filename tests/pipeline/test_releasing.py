@@ -299,7 +299,7 @@ def test_what_was_calibrated_is_kept_and_used_by_the_next_run(folder: Path) -> N
     assert (folder / "inside" / FOLDER / "trials.json").exists()
     outcome = release(plan)
     assert any("were kept from an earlier run of this plan" in note for note in outcome.notes)
-    assert outcome.mind[0] == "the key is that of a run that did not end: what it calibrated is used"
+    assert outcome.mind[0] == "the key is that of a run that released nothing: what it tried is used"
     assert not any("were kept" in note for note in release(another, key=KEY).notes)
 
 

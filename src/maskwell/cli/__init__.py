@@ -37,6 +37,7 @@ from .reading import (
     is_plan,
     noise,
 )
+from .releasing import STOPPED_EXIT_CODE, ToldStop
 from .releasing import release as release_plan
 from .sealing import seal, unseal
 from .sizing import calibrate, fingerprint
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
 
 LONG = 300_000  # records from which on a progress bar is shown
 LONG_BYTES = 20_000_000
-STOPPED_EXIT_CODE = 130
 FAULT_EXIT_CODE = 70  # a fault of our own is neither the answer no (1) nor bad input (2)
 
 app = typer.Typer(
@@ -255,7 +255,7 @@ def main() -> None:
     except MemoryError:
         _refuse("there is not enough memory: use a machine with more, or read fewer records or columns", 2)
     except SystemExit as ending:
-        if ending.code == STOPPED_EXIT_CODE:
+        if ending.code == STOPPED_EXIT_CODE and not isinstance(ending, ToldStop):
             typer.echo("stopped", err=True)
         raise
     except Exception as error:

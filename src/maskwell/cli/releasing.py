@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
 
-    from ..pipeline import Outcome
+    from ..pipeline import Advice, Outcome
 
 NO = 1  # exit code: the answer is no
+STOPPED_EXIT_CODE = 130
 LONG = 5.0  # seconds from which on the time left is told
 SHORT, A_MINUTE = 1.0, 60.0  # seconds between looks at the clock, and between lines
 WRITE = "write"
@@ -89,6 +90,7 @@ def release(
             despite=despite,
             progress=told,
             refusal=told.refusal,
+            tried=told.tried.append,
             passphrase=secret,
             advise=advice,
         )
@@ -119,6 +121,15 @@ def _left_behind(private: Path) -> str:
     return f"; {found}" if found else ""
 
 
+def _tried_so_far(advice: list[Advice]) -> str:
+    """Say what a search for what would pass had come to when it was stopped, with the first that passed as typed."""
+    from ..report import typed_sections
+
+    lines = "".join(f"\n  - {one}" for one in advice)
+    best = next((one for one in advice if one.passes), None)
+    return f"\ntried so far:{lines}{'' if best is None else typed_sections(best)}" if advice else ""
+
+
 def _by_passphrase(plan: Any) -> bool:
     return plan.card.leaves == "sealed" and not plan.card.recipients
 
@@ -135,11 +146,16 @@ def _passphrase(file: Path | None) -> str:
     return str(typer.prompt("Passphrase of the card", hide_input=True, confirmation_prompt=True))
 
 
+class ToldStop(SystemExit):
+    """The end of a run that was stopped and has said so itself."""
+
+
 class Told:
     """Tells every stage with its seconds: at a terminal as it runs; elsewhere when it is done, and a line a minute.
 
     `at_most` is a number of minutes after which the work is stopped, but for the writing, which is short. The clock
-    decides nothing else. Of a run that is stopped it is said what it leaves in the `private` folder.
+    decides nothing else. Of a run that is stopped it is said what it leaves in the `private` folder, and what was tried
+    of changes that would pass.
     """
 
     def __init__(self, at_most: float | None = None, private: Path | None = None) -> None:
@@ -150,6 +166,7 @@ class Told:
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
         self.refused = ""
+        self.tried: list[Advice] = []
         self.stopped = False
         self._ignored = False
         self.console: Console | None = None
@@ -184,9 +201,11 @@ class Told:
         limit = f" after {self.at_most:g} minutes (--at-most-minutes)" if self.stopped else ""
         what = "the release is whole or not there" if self.running == WRITE else "nothing was released"
         left = "" if self.private is None else _left_behind(self.private)
-        said(f"stopped{where}{limit}: {what}{left}")
+        self._tell_refused()
+        said(f"stopped{where}{limit}: {what}{left}{_tried_so_far(self.tried)}")
         if self.stopped:
             raise typer.Exit(NO)
+        raise ToldStop(STOPPED_EXIT_CODE)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Take note of a step."""

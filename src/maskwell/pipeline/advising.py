@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,10 @@ from ..calibration.judging import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, averaged, candidates, leaner, masks_of, without
 from .information_loss import drowned, drowned_words, loss, noise_ratios
+from .keys import keep_key
 from .meeting import Met, Situation
+from .noise_screen import LARGEST_FACTOR, Purse, Screened, screen
+from .noise_search import kept_trials
 from .outcome import Advice, Outcome
 from .reassembly import reassemblies
 from .rehearsal import (
@@ -30,12 +33,11 @@ from .rehearsal import (
     Rehearsal,
     can_be_nested,
     first_draw,
-    is_quickly_met,
     left_out,
     rehearsed,
     situation_of,
 )
-from .stages import Stages
+from .stages import Stages, Step
 
 if TYPE_CHECKING:
     from ..attacks import Risk
@@ -44,13 +46,8 @@ if TYPE_CHECKING:
 
 INFORMED, OUTER = "informed links", "outer links"  # checks of the audit
 PATTERN_ALONE = ("fingerprint alone",)
-LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
 LEAST_FACTOR = 0.25  # of the scale at which a search for the noise was to start
-HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
-SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
-QUICK_SCREEN = 0.1  # of a draw: one that the quick intruders end makes no audit
 MOST_SCREENED = 12  # draws of one change's screens that are told: seven scales, and two of them twice or more
-RESERVE = 4  # draws that screens leave beside a whole rehearsal: two plans are given up with as many
 MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
 MOST_COLUMNS = 4
@@ -60,6 +57,8 @@ NEAR, FAR, AUDIT = (
     1.25,
 )  # what noise grows by: nearly enough, far too little, refused by the audit
 SPARE = 1.06  # beyond the weakest noise that two draws of a screen let pass: other draws scatter about it
+AS_IT_IS = "the plan as it is"
+STOPPED = f"stopped before its {DRAWS} draws were made"
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 
 
@@ -67,6 +66,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
     first = without(Candidate((), masks_of(case, found)), (*groups, *averaged(verdict.audit)))
+    case = _with_kept(case)
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         trouble = Trouble(found.after, verdict.audit, floor)
@@ -85,6 +85,7 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
     )
     if not columns:
         return refused.advice
+    case = _with_kept(case)
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         first = without(Candidate((), case.plan.masks), columns)
@@ -100,38 +101,11 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
     return (*sorted(tried, key=lambda one: one.passes is not True), *refused.advice)
 
 
-@dataclass
-class Purse:
-    """How many draws of whole plans are left, by the plan's budget."""
-
-    left: float
-
-    def spend(self, draws: float) -> None:
-        """Take so many draws out."""
-        self.left -= draws
-
-    @property
-    def has_rehearsal(self) -> bool:
-        """Whether a whole rehearsal is within it."""
-        return self.left >= DRAWS
-
-    @property
-    def has_screen(self) -> bool:
-        """Whether a screen leaves enough for a whole rehearsal, and for some that are given up before it."""
-        return self.left >= DRAWS + RESERVE
-
-
-@dataclass
-class Screened:
-    """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made.
-
-    `is_cut` says that the budget ended the search.
-    """
-
-    candidate: Candidate
-    factor: float | None
-    draws: int = field(default=0)
-    is_cut: bool = field(default=False)
+def _with_kept(case: Situation) -> Situation:
+    """Have the draws of rehearsals kept, and the key that they follow from where it is the run's own."""
+    if case.keeps_key and case.key is not None:
+        keep_key(case.plan.output.private, case.key)
+    return replace(case, kept=kept_trials(case))
 
 
 def every_tried(
@@ -142,23 +116,45 @@ def every_tried(
     if draws < DRAWS:
         return [_not_tried(case, one) for one in options]
     purse, suspects = Purse(draws), set(failed)
-    screened = _all_screened(case, options, suspects, least, purse)
-    if not any(_is_worthwhile(case, one) for one in screened) and options:
-        screened += _all_screened(case, leaner(case, options[0]), suspects, least, purse)
-    screened.sort(key=lambda one: _merit(case, one))
-    advice: list[Advice] = []
-    for number, one in enumerate(screened, start=1):
+    waiting: list[Screened] = []  # looked at, and not yet rehearsed
+    try:
+        _screen_all(case, options, suspects, least, purse, waiting)
+        if not any(_is_worthwhile(case, one) for one in waiting) and options:
+            _screen_all(case, leaner(case, options[0]), suspects, least, purse, waiting)
+        waiting.sort(key=lambda one: _merit(case, one))
+        return _all_tried(case, waiting, suspects, purse)
+    except KeyboardInterrupt:
+        for one in waiting:
+            if one.factor is not None:
+                case.stages.tell_tried(_looked_at(case, one))
+        raise
+
+
+def _all_tried(case: Situation, waiting: list[Screened], suspects: set[str], purse: Purse) -> list[Advice]:
+    """Rehearse changes in order until enough of them pass; each is told as soon as it is known."""
+    advice, count = list[Advice](), len(waiting)
+    for number in range(1, count + 1):
+        one = waiting[0]
         if sum(bool(said.passes) for said in advice) >= (MOST_ADVICE if one.candidate.swap is None else 1):
             break
-        place = f"advise, candidate {number} of {len(screened)}, draw"
-        advice += tried(case, one, suspects, purse, place, _most(one.candidate, advice))
+        waiting.pop(0)
+        place = f"advise, candidate {number} of {count}, draw"
+        found = tried(case, one, suspects, purse, place, _most(one.candidate, advice))
+        for said in found:
+            case.stages.tell_tried(said)
+        advice += found
     return advice
 
 
-def _all_screened(
-    case: Situation, options: list[Candidate], suspects: set[str], least: float, purse: Purse
-) -> list[Screened]:
-    screened: list[Screened] = []
+def _screen_all(
+    case: Situation,
+    options: list[Candidate],
+    suspects: set[str],
+    least: float,
+    purse: Purse,
+    screened: list[Screened],
+) -> None:
+    """Add the first looks at some changes."""
     each = MOST_SCREENED  # draws of one change that are told one by one
     with case.stages.stage(
         f"advise, first looks at {len(options)} change{'s' * (len(options) != 1)}", each * len(options)
@@ -167,7 +163,6 @@ def _all_screened(
             tell = partial(_tell_draw, step, number * each)
             screened.append(screen(case, candidate, suspects, _start(candidate, least), purse, tell))
             step((number + 1) * each)
-    return screened
 
 
 def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
@@ -204,6 +199,14 @@ def _not_tried(case: Situation, candidate: Candidate) -> Advice:
     return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
 
+def _looked_at(case: Situation, screened: Screened) -> Advice:
+    """Tell a change whose first looks were good when the search was stopped."""
+    factor = screened.factor or 1.0
+    own = screened.candidate.at(factor, case.table)
+    why = "stopped before it was rehearsed; in two draws quick intruders and the checks that had failed let it pass"
+    return Advice(", and ".join(_change(own, factor)) or AS_IT_IS, {}, None, why=why)
+
+
 def _hopeless(case: Situation, floor: Risk) -> list[Advice]:
     """Say that no noise helps where the fingerprint alone exceeds the tolerance."""
     if not case.judge.hopeless(case.intruders, floor.rate):
@@ -220,6 +223,10 @@ class _Trial:
     factor: float
     case: Situation
     rehearsal: Rehearsal
+
+    def after(self, draws: tuple[Draw, ...]) -> _Trial:
+        """Return the trial after some draws."""
+        return replace(self, rehearsal=Rehearsal(draws))
 
     @property
     def rank(self) -> tuple[bool, float, float]:
@@ -247,18 +254,31 @@ def tried(
     if screened.factor is None:
         return _vain(case, screened)
     best: _Trial | None = None
-    quiet = replace(case, stages=Stages())
+    quiet, running = replace(case, stages=Stages()), list[_Trial]()
     with case.stages.stage(place, DRAWS) as step:
         try:
-            for trial in _louder(quiet, screened, suspects, purse, step, most):
+            for trial in _louder(quiet, screened, suspects, purse, partial(_tell_trial, step, running), most):
                 best = trial if best is None or trial.rank > best.rank else best
+                running.clear()
                 if trial.rehearsal.is_sure or trial.rehearsal.is_impossible:
                     break
         except MaskwellError:  # a scale that the masks or the file do not allow ends the search
             pass
+        except KeyboardInterrupt:
+            if best is not None:
+                case.stages.tell_tried(_advice(case, best))
+            for last in running:
+                case.stages.tell_tried(replace(_advice(case, last), passes=None, why=STOPPED))
+            raise
     if best is None:
         return [] if purse.has_rehearsal else [_not_tried(case, screened.candidate)]
     return [] if best.rehearsal.is_impossible else [_advice(case, best)]
+
+
+def _tell_trial(step: Step, running: list[_Trial], trial: _Trial) -> None:
+    """Tell another draw of a trial, and note how far it is."""
+    running[:] = [trial]
+    step(len(trial.rehearsal.draws))
 
 
 def _vain(case: Situation, screened: Screened) -> list[Advice]:
@@ -281,7 +301,7 @@ def _louder(
     screened: Screened,
     suspects: set[str],
     purse: Purse,
-    step: Callable[[int], None],
+    tell: Callable[[_Trial], None],
     most: float,
 ) -> Iterator[_Trial]:
     """Rehearse at one scale after the other, each louder by what the last one lacked, screened by what it failed."""
@@ -292,9 +312,10 @@ def _louder(
         factor = factor if factor == 1.0 else factor * SPARE
         own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
-        rehearsal = rehearsed(situation, tell=step)
+        begun = _Trial(own, factor, situation, Rehearsal(()))
+        rehearsal = rehearsed(situation, tell=lambda draws, begun=begun: tell(begun.after(draws)))
         purse.spend(len(rehearsal.draws))
-        yield _Trial(own, factor, situation, rehearsal)
+        yield replace(begun, rehearsal=rehearsal)
         if not candidate.has_scale:
             return
         suspects |= rehearsal.failed
@@ -318,67 +339,19 @@ def _relative(case: Situation, draw: Draw) -> float:
     return abs(draw.figure - limit) / limit if limit else float("inf")
 
 
-def screen(
-    case: Situation,
-    candidate: Candidate,
-    suspects: Collection[str],
-    start: float,
-    purse: Purse,
-    tell: Callable[[int], None] | None = None,
-) -> Screened:
-    """Double the scale until the screens let two draws pass, then halve the way back."""
-    quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
-
-    def is_enough(factor: float) -> bool:
-        own = candidate.at(factor, case.table)
-        situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
-        for number in range(SEARCH_DRAWS):
-            met, is_audited = is_quickly_met(situation, number, suspects)
-            purse.spend(SCREEN if is_audited else QUICK_SCREEN)
-            found.draws += 1
-            if tell is not None:
-                tell(found.draws)
-            if not met:
-                return False
-        return True
-
-    try:
-        if not candidate.has_scale:
-            found.factor = 1.0 if is_enough(1.0) else None
-            return found
-        low, high = 0.0, start
-        while high <= LARGEST_FACTOR and purse.has_screen and not is_enough(high):
-            low, high = high, 2 * high
-        if high > LARGEST_FACTOR or not purse.has_screen:
-            found.is_cut = high <= LARGEST_FACTOR
-            return found
-        found.factor = high
-        for _ in range(HALVINGS if low else 0):
-            middle = (low * found.factor) ** 0.5
-            if is_enough(middle):
-                found.factor = middle
-            else:
-                low = middle
-    except MaskwellError:  # a scale that the masks or the file do not allow ends the search
-        pass
-    return found
-
-
 def _advice(case: Situation, trial: _Trial) -> Advice:
     """Put what was tried into words and figures."""
     candidate, rehearsal = trial.candidate, trial.rehearsal
-    change, caveat = list(candidate.said), _caveat(case, trial)
+    caveat = _caveat(case, trial)
     figures: dict[str, Any] = {"rate": _number(rehearsal.figure)}
     if candidate.dropped:
         figures["columns"] = ", ".join(candidate.dropped)
     if candidate.has_scale:
         figures |= {"factor": trial.factor, "scale": candidate.scale}
-        if trial.factor != 1.0:
-            change.append(f"noise of {trial.factor:.3g} times the scale ({candidate.scale})")
     ratios = noise_ratios(candidate.masks, candidate.table(case.table))
     figures["loss"] = loss(ratios, len(candidate.dropped))
     too_loud = drowned_words(ratios)
-    said = ", and ".join(change) or "the plan as it is"
+    said = ", and ".join(_change(candidate, trial.factor)) or AS_IT_IS
     return Advice(
         f"{said}; {too_loud}" if too_loud else said,
         figures,
@@ -390,6 +363,15 @@ def _advice(case: Situation, trial: _Trial) -> Advice:
         schema=candidate.schema_text(),
         without=candidate.gone(case.plan),
     )
+
+
+def _change(candidate: Candidate, factor: float) -> list[str]:
+    """Say what changes, the noise last."""
+    louder = candidate.has_scale and factor != 1.0
+    return [
+        *candidate.said,
+        *([f"noise of {factor:.3g} times the scale ({candidate.scale})"] if louder else []),
+    ]
 
 
 def _caveat(case: Situation, trial: _Trial) -> str:

@@ -30,7 +30,9 @@ UNTOLD, UNTOLD_MIXED = (
 UNTOLD_CELLS = (
     1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
-UNTOLD_UNITS = 1.5e-6  # where three units and more are coarse beside small sizes of the noise: boxes at every node
+UNTOLD_UNITS = (
+    1.5e-6  # where three units and more are coarse beside small sizes of the noise: boxes at every node
+)
 CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8

@@ -44,7 +44,7 @@ def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
         return Key.from_os(), []
     count = len(refused_before(private))
     if not count:
-        return read_key(kept), ["the key is that of a run that did not end: what it calibrated is used"]
+        return read_key(kept), ["the key is that of a run that released nothing: what it tried is used"]
     runs = "1 run that was" if count == 1 else f"{count:,} runs that were"
     return read_key(kept), [f"the noise is that of {runs} refused: it is not drawn again until it passes"]
 
@@ -109,7 +109,7 @@ def left_behind(private: Path) -> str:
         return ""
     kept = "its key stays"
     if (private / FOLDER / FILE).exists():
-        kept = "its key and what it calibrated stay"
+        kept = "its key and what it tried stay"
     return (
         f"{kept} in {str(private)!r} (inside, closed to others), and the next run of the plan goes on from there: the "
         "noise is not drawn anew"

@@ -24,6 +24,7 @@ from .outcome import Attempt
 from .stages import Stages
 
 if TYPE_CHECKING:
+    from ..calibration.kept import KeptTrials
     from ..masking import Mask
     from ..plan import ReleasePlan
     from ..table import Table
@@ -59,6 +60,7 @@ class Situation:
     on_all: Mapping[str, Any] = field(
         default_factory=dict, repr=False
     )  # the intruders before any sample is drawn
+    kept: KeptTrials | None = field(default=None, repr=False)  # draws of rehearsals, of earlier runs too
 
     def drawn(self, mask: Any) -> Masking:
         """Mask by the one key of this release: the same words at every scale."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..calibration.kept import KeptTrials
     from ..calibration.trials import Trial
-    from ..keystream import Key
     from ..plan import ReleasePlan
     from .meeting import Situation
     from .stages import Step
@@ -33,7 +32,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
     key = case.key if case.earlier is None else case.earlier.key
     if case.keeps_key and key is not None:
         keep_key(case.plan.output.private, key)
-    kept = _kept_trials(case, key)
+    kept = kept_trials(case)
     with case.stages.stage("calibrate") as step:
         found = calibrate(
             case.coded.mask,
@@ -95,10 +94,11 @@ def _bounds(plan: ReleasePlan) -> list[Any]:
     return [Bound(one.formula, one.family, most) for one, most in bounded]
 
 
-def _kept_trials(case: Situation, key: Key | None) -> KeptTrials | None:
+def kept_trials(case: Situation) -> KeptTrials | None:
     """Return the trials of this plan, data and key that an earlier run has kept; of studies none are."""
     from ..calibration.kept import KeptTrials
 
+    key = case.key if case.earlier is None else case.earlier.key
     if key is None or key.seeded:
         return None
     source = case.plan.input

@@ -14,15 +14,22 @@ unsafe end of the interval must meet the tolerance, so that a pass is still a pa
 law are made in the first draw alone: by their p-values they refuse one clean release in 100,000, so that what they
 refuse at all they refuse there.
 
+What a draw came to is kept as trials of a calibration are, under the plan that was drawn: a search that was stopped
+goes on from there, and the same one ends at once.
+
 A plan that is nested in an earlier release is rehearsed as such: the earlier one is drawn again by its own card under
 the key of the draw, and the new one is nested in that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from math import nan
+from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Risks
 from ..calibration.trials import Resolved
@@ -62,6 +69,18 @@ class Draw:
     excess: float = float("nan")
     reasons: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()  # checks of the audit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the draw as plain data, where nothing stands for a figure that there is not."""
+        out = asdict(self) | {"reasons": list(self.reasons), "failed": list(self.failed)}
+        return out | {name: None for name in ("figure", "excess") if out[name] != out[name]}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Draw:
+        """Return the draw that plain data are of."""
+        figures = {name: nan if data[name] is None else float(data[name]) for name in ("figure", "excess")}
+        texts = {name: tuple(map(str, data[name])) for name in ("reasons", "failed")}
+        return cls(bool(data["passed"]), str(data["worst"]), **figures, **texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +127,37 @@ class Rehearsal:
         return sum(known) / len(known) if known else float("nan")
 
 
-def rehearsed(case: Situation, *, tell: Callable[[int], None] | None = None, draws: int = DRAWS) -> Rehearsal:
+def rehearsed(
+    case: Situation, *, tell: Callable[[tuple[Draw, ...]], None] | None = None, draws: int = DRAWS
+) -> Rehearsal:
     """Draw a plan until it is known whether it passes: given up at the second draw that fails."""
     found: list[Draw] = []
     for number in range(draws):
-        found.append(one_draw(case, number))
+        found.append(_known_draw(case, number))
         if tell is not None:
-            tell(number + 1)
+            tell(tuple(found))
         if sum(not draw.passed for draw in found) > DRAWS - ENOUGH:
             break
     return Rehearsal(tuple(found))
+
+
+def _known_draw(case: Situation, number: int) -> Draw:
+    """Return what a draw came to, from an earlier run where that has kept it."""
+    name = f"{trial_name(case)}, draw {number}"
+    with suppress(KeyError, TypeError, ValueError):  # kept by another hand: then it is drawn again
+        if case.kept is not None and (figures := case.kept.get(name)) is not None:
+            return Draw.from_dict(figures)
+    found = one_draw(case, number)
+    if case.kept is not None:
+        case.kept.put(name, found.to_dict())
+    return found
+
+
+def trial_name(case: Situation) -> str:
+    """Name a changed plan by what it is, and by what leaves: draws of another one are others."""
+    gone = [column.name for column in case.table.schema.columns if column.drop]
+    text = json.dumps([case.plan.to_dict(), gone], sort_keys=True)
+    return f"advice {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def one_draw(case: Situation, number: int) -> Draw:
@@ -174,6 +214,17 @@ def can_be_nested(case: Situation) -> bool:
 
 def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
     """Whether a draw holds against quick intruders and checks that were failed before; whether these were made."""
+    name = f"{trial_name(case)}, look {number} by {sorted(suspects)}"
+    with suppress(KeyError, TypeError):
+        if case.kept is not None and (figures := case.kept.get(name)) is not None:
+            return bool(figures["met"]), bool(figures["audited"])
+    met, is_audited = _quickly_met(case, number, suspects)
+    if case.kept is not None:
+        case.kept.put(name, {"met": met, "audited": is_audited})
+    return met, is_audited
+
+
+def _quickly_met(case: Situation, number: int, suspects: Collection[str]) -> tuple[bool, bool]:
     own = drawn_anew(case, number)
     masking = own.drawn(own.mask)
     quick = quick_risks(own, masking)

@@ -38,7 +38,7 @@ from .preconditions import check_models, check_swap, is_refused_anyway, not_poss
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .reassembly import coverage_words
 from .search_part import search_part
-from .stages import Progress, Refusal, Stages
+from .stages import Progress, Refusal, Stages, Tried
 from .study import check_study, study_plan
 from .verdict import compared, judged
 
@@ -65,6 +65,7 @@ def release(
     passphrase: str | None = None,
     advise: bool = True,
     refusal: Refusal | None = None,
+    tried: Tried | None = None,
 ) -> Outcome:
     """Do all that a plan says, in order, and write the release where nothing stands against it.
 
@@ -76,7 +77,8 @@ def release(
     A `seed` is for studies and needs `study=True`: all is as in a release, but the folders are named as a study's.
 
     `progress(stage, done, total)` is called on the way, `refusal(reasons)` where nothing is released, before it is
-    searched what would pass. `reports` makes further files of the outcome: two mappings from
+    searched what would pass, `tried(advice)` with each change as soon as it is known what it came to: who stops the
+    search has these. `reports` makes further files of the outcome: two mappings from
     names to texts (or to what makes a text of the files already in its folder), for the public folder and for the
     private one. `passphrase` seals the card where the plan names no recipients. Without `advise`, or with a reason to
     release despite it, nobody searches what would pass. The same plan and key give the same bytes (but for a sealed
@@ -85,7 +87,7 @@ def release(
     check_study(seed, study)
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     wanted = study_plan(wanted) if study else wanted
-    stages = Stages(progress, refusal)
+    stages = Stages(progress, refusal, tried)
     sealing = _checked(wanted, despite, key, seed, passphrase)
     own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():

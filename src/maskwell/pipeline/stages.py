@@ -6,10 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from .outcome import Advice
 
 Progress = Callable[[str, int, int], None]
 Refusal = Callable[[tuple[str, ...]], None]  # takes the reasons
+Tried = Callable[["Advice"], None]  # takes a change to the plan as soon as it is known what it came to
 STAGES = (
     "read",
     "check",
@@ -39,11 +43,13 @@ class Stages:
 
     A stage begins with `done` 0 and ends with `done` equal to `total`; a total of 0 is one that nobody knows. Of
     a stage that is entered again the seconds add up. `refusal` hears why nothing is released before the search for what
-    would pass, which takes longer, begins.
+    would pass, which takes longer, begins; `tried` what each change came to, and how far the last was when the search
+    was stopped.
     """
 
     progress: Progress | None = None
     refusal: Refusal | None = None
+    tried: Tried | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -60,3 +66,8 @@ class Stages:
         if self.progress is not None:
             self.progress(name, max(total, 1), max(total, 1))
         self.seconds[name] = self.seconds.get(name, 0.0) + perf_counter() - started
+
+    def tell_tried(self, advice: Advice) -> None:
+        """Tell what a change came to."""
+        if self.tried is not None:
+            self.tried(advice)

@@ -10,7 +10,7 @@ from .screen import masking_summary, short, text_table
 if TYPE_CHECKING:
     from .external import external_report
     from .internal import internal_report
-    from .summary import pasted, refusal_summary, release_summary
+    from .summary import pasted, refusal_summary, release_summary, typed_sections
 
 __all__ = [
     "external_report",
@@ -21,6 +21,7 @@ __all__ = [
     "release_summary",
     "short",
     "text_table",
+    "typed_sections",
 ]
 
 _WHERE = {
@@ -29,6 +30,7 @@ _WHERE = {
     "pasted": "summary",
     "refusal_summary": "summary",
     "release_summary": "summary",
+    "typed_sections": "summary",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .first_screen import NARROWER, TOO_NARROW, learned, widest_interval
 from .wording import (
@@ -20,6 +20,9 @@ from .wording import (
     title_of,
     tolerance_words,
 )
+
+if TYPE_CHECKING:
+    from ..pipeline import Advice
 
 WIDTH, HEIGHT = 100, 45
 MOST_ADVICE_LINES = 6  # a change is to be followed, so that it is shown whole
@@ -182,11 +185,14 @@ def _drawn(advice: Any) -> str:
 def pasted(outcome: Any) -> str:
     """Return the first change that would pass as it is typed, nothing where none does."""
     best = next((one for one in advice_of(outcome) if one.passes), None)
-    if best is None:
-        return ""
+    return "" if best is None else typed_sections(best)
+
+
+def typed_sections(advice: Advice) -> str:
+    """Return the sections of the plan and of the schema that a change is, as they are typed."""
     parts = [
-        ("in the plan, in place of its own sections" + _taken_out(best), best.plan),
-        ("in the schema", best.schema),
+        ("in the plan, in place of its own sections" + _taken_out(advice), advice.plan),
+        ("in the schema", advice.schema),
     ]
     return "".join(f"\n\n# {head}:\n{text.rstrip()}" for head, text in parts if text)
 

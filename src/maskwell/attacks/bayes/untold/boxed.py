@@ -97,7 +97,9 @@ def _add_small(
     if not is_enough and len(here):
         middle, half = lower[here] + half[here], half[here]
         is_many = np.prod(counts) > MOST_POINTS
-        near = _with_their_variance(noise, middle, half) if is_many else _in_boxes(noise, middle, half, counts)
+        near = (
+            _with_their_variance(noise, middle, half) if is_many else _in_boxes(noise, middle, half, counts)
+        )
         near += log_volume[here]
     total[here] = np.logaddexp(total[here], near)
 

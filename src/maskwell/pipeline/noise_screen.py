@@ -1,0 +1,105 @@
+"""First looks at a change: the weakest noise at which quick intruders and failed checks let two draws pass.
+
+The scale is doubled until they do, then the way back is halved. All looks are counted against the draws that the plan's
+budget has for advice (`Budget.rehearsals`), and enough of these is left for a whole rehearsal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ..errors import MaskwellError
+from .rehearsal import DRAWS, is_quickly_met, situation_of
+from .stages import Stages
+
+if TYPE_CHECKING:
+    from .candidates import Candidate
+    from .meeting import Situation
+
+LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
+HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
+SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
+QUICK_SCREEN = 0.1  # of a draw: one that the quick intruders end makes no audit
+RESERVE = 4  # draws that screens leave beside a whole rehearsal: two plans are given up with as many
+
+
+@dataclass
+class Purse:
+    """How many draws of whole plans are left, by the plan's budget."""
+
+    left: float
+
+    def spend(self, draws: float) -> None:
+        """Take so many draws out."""
+        self.left -= draws
+
+    @property
+    def has_rehearsal(self) -> bool:
+        """Whether a whole rehearsal is within it."""
+        return self.left >= DRAWS
+
+    @property
+    def has_screen(self) -> bool:
+        """Whether a screen leaves enough for a whole rehearsal, and for some that are given up before it."""
+        return self.left >= DRAWS + RESERVE
+
+
+@dataclass
+class Screened:
+    """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made.
+
+    `is_cut` says that the budget ended the search.
+    """
+
+    candidate: Candidate
+    factor: float | None
+    draws: int = field(default=0)
+    is_cut: bool = field(default=False)
+
+
+def screen(
+    case: Situation,
+    candidate: Candidate,
+    suspects: Collection[str],
+    start: float,
+    purse: Purse,
+    tell: Callable[[int], None] | None = None,
+) -> Screened:
+    """Double the scale until the screens let two draws pass, then halve the way back."""
+    quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
+
+    def is_enough(factor: float) -> bool:
+        own = candidate.at(factor, case.table)
+        situation = situation_of(quiet, own.plan(case.plan), own.table(case.table))
+        for number in range(SEARCH_DRAWS):
+            met, is_audited = is_quickly_met(situation, number, suspects)
+            purse.spend(SCREEN if is_audited else QUICK_SCREEN)
+            found.draws += 1
+            if tell is not None:
+                tell(found.draws)
+            if not met:
+                return False
+        return True
+
+    try:
+        if not candidate.has_scale:
+            found.factor = 1.0 if is_enough(1.0) else None
+            return found
+        low, high = 0.0, start
+        while high <= LARGEST_FACTOR and purse.has_screen and not is_enough(high):
+            low, high = high, 2 * high
+        if high > LARGEST_FACTOR or not purse.has_screen:
+            found.is_cut = high <= LARGEST_FACTOR
+            return found
+        found.factor = high
+        for _ in range(HALVINGS if low else 0):
+            middle = (low * found.factor) ** 0.5
+            if is_enough(middle):
+                found.factor = middle
+            else:
+                low = middle
+    except MaskwellError:  # a scale that the masks or the file do not allow ends the search
+        pass
+    return found
