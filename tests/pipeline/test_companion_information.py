@@ -23,6 +23,8 @@ from maskwell.releasing import release
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
+from .homes import KEY, plan_in
+
 GROUPS, MEMBERS = 1_000, 4
 GROUP = np.repeat(np.arange(GROUPS), MEMBERS)
 
@@ -337,3 +339,53 @@ def test_the_class_of_last_year_points_to_the_row_before():
     shuffled = np.random.default_rng(2).permutation(len(group))
     others = Columns({}, {"growth": growth[shuffled], "last": last[shuffled]})
     assert companion_information("firm", others, group, 0.1, place=place).pair_bits < 0.05
+
+
+@pytest.mark.parametrize(("alike", "max_rate"), [(0.5, 0.1), (0.8, 0.1), (0.8, 0.3)])
+def test_the_rate_that_settles_groups_is_where_the_forecast_meets_the_tolerance(
+    alike: float, max_rate: float
+) -> None:
+    unknown = Columns({"x": members_alike(alike, 1, seed=2)[:, 0]})
+    found = companion_information("home", unknown, GROUP, 0.2)
+    rate = found.tolerated(max_rate)
+    assert 0 < rate < max_rate
+    assert not found.at(max_rate).is_judged(max_rate)
+    assert found.at(rate).is_judged(max_rate)
+    assert not found.at(rate + 1e-6).is_judged(max_rate)
+    assert found.at(rate) == companion_information("home", unknown, GROUP, rate)
+    assert f"until one record at a time finds {np.floor(1000 * rate) / 10:.1f}%" in found.said(max_rate)
+
+
+def test_likeness_that_is_none_asks_for_no_less() -> None:
+    unknown = Columns({"x": np.random.default_rng(4).standard_normal(len(GROUP))})
+    assert companion_information("home", unknown, GROUP, 0.2).tolerated(0.1) == 0.1
+
+
+def test_noise_is_searched_for_who_knows_whole_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without that the noise which holds for one record at a time leaves the verdict open."""
+    rng, home = np.random.default_rng(3), np.repeat(np.arange(150), 3)
+    columns = {
+        "home": [f"h{i}" for i in home],
+        "x": rng.normal(500, 100, 450).round(),
+        "y": rng.normal(900, 200, 450).round(),
+        "faith": [f"f{k}" for k in rng.integers(0, 8, 150)[home]],
+    }
+    group = Column("home", "text", frozenset({"group"}), drop=True)
+    keys = [Column(name, "continuous", frozenset({"key"}), unit=1) for name in ("x", "y")]
+    faith = Column("faith", "category", frozenset({"sensitive"}), categories=tuple(f"f{k}" for k in range(8)))
+    table = Table.from_frame(pa.table(columns), Schema((group, *keys, faith), series="faiths"))
+    mw.write(table, tmp_path / "homes.csv")
+    (tmp_path / "homes.toml").write_text(table.schema.to_toml())
+    masks = {"mask": "IndependentNoise", "columns": ["x", "y"], "variance_ratio": 0.05}
+    law = [{"name": "law", "attack": "BayesIntruder"}]
+    draws = {"replicates": 4, "confirmations": 6}
+    plan = plan_in(tmp_path, masks, intruders=law, calibrate=draws, tolerance={"max_rate": 0.15})
+    aimed = release(plan, key=KEY, advise=False)
+    monkeypatch.setattr("maskwell.pipeline.releasing.searched_aim", lambda case: None)
+    plain = release(plan, key=KEY, advise=False)
+    assert any("who knows a whole group" in one for one in plain.not_judged)
+    assert not any("who knows a whole group" in one for one in aimed.not_judged)
+    assert any("one record at a time finds at most" in one for one in aimed.notes)
+    assert aimed.after["law"].rate < plain.after["law"].rate <= 0.15

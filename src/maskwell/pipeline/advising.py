@@ -34,6 +34,7 @@ from .rehearsal import (
     can_be_nested,
     first_draw,
     left_out,
+    on_part,
     rehearsed,
     situation_of,
 )
@@ -66,7 +67,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
     first = without(Candidate((), masks_of(case, found)), (*groups, *averaged(verdict.audit)))
-    case = _with_kept(case)
+    case = on_part(replace(_with_kept(case), aim=verdict.aim))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         trouble = Trouble(found.after, verdict.audit, floor)
@@ -85,7 +86,7 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
     )
     if not columns:
         return refused.advice
-    case = _with_kept(case)
+    case = on_part(_with_kept(case))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         first = without(Candidate((), case.plan.masks), columns)
@@ -115,7 +116,7 @@ def every_tried(
     draws = DRAWS if case.budget is None else case.budget.rehearsals
     if draws < DRAWS:
         return [_not_tried(case, one) for one in options]
-    purse, suspects = Purse(draws), set(failed)
+    purse, suspects = Purse.of(draws), set(failed)
     waiting: list[Screened] = []  # looked at, and not yet rehearsed
     try:
         _screen_all(case, options, suspects, least, purse, waiting)
@@ -135,7 +136,8 @@ def _all_tried(case: Situation, waiting: list[Screened], suspects: set[str], pur
     advice, count = list[Advice](), len(waiting)
     for number in range(1, count + 1):
         one = waiting[0]
-        if sum(bool(said.passes) for said in advice) >= (MOST_ADVICE if one.candidate.swap is None else 1):
+        most = MOST_ADVICE if one.candidate.swap is None and purse.has_another else 1
+        if sum(bool(said.passes) for said in advice) >= most:
             break
         waiting.pop(0)
         place = f"advise, candidate {number} of {count}, draw"
@@ -195,7 +197,10 @@ def _start(candidate: Candidate, least: float) -> float:
 def _not_tried(case: Situation, candidate: Candidate) -> Advice:
     """Tell a change as what it is: one that nobody tried."""
     words = ", and ".join(candidate.said) or f"more noise than {candidate.scale}"
-    why = "its draws are above the budget, and more minutes in [budget] would allow them"
+    why = (
+        f"its draws, of {len(case.table):,} records each, are above the budget, and more minutes in [budget] would "
+        "allow them"
+    )
     return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
 
@@ -319,6 +324,7 @@ def _louder(
         if not candidate.has_scale:
             return
         suspects |= rehearsal.failed
+        case = case if rehearsal.aim is None else replace(case, aim=rehearsal.aim)
         louder = factor * _growth(situation, rehearsal)
         again = screen(case, candidate, suspects, louder, purse)
         factor = louder if again.is_cut else again.factor
@@ -377,6 +383,9 @@ def _change(candidate: Candidate, factor: float) -> list[str]:
 def _caveat(case: Situation, trial: _Trial) -> str:
     """Say what keeps a change that passed all draws from being said to pass."""
     slow = left_out(case, trial.case)
+    if case.part_of is not None:
+        few = f"tried on {len(case.table):,} of {case.part_of:,} records, whole blocks drawn at random"
+        return f"{few}: draws of all are above the budget ([budget])"
     if slow:
         return f"not tried on these draws: {', '.join(slow)}"
     if case.earlier is None or can_be_nested(case):

@@ -49,7 +49,7 @@ table of any two categories of neighbours, are in both terms; the forecasts ther
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -74,7 +74,24 @@ TIED = 2.0  # times as much where candidates are alike to him
 MATERIAL = 0.1  # of a rate: less is within what the trials' own errors leave open
 MOST_FITTED = 10_000  # records, in whole groups, for laws: a correlation is then known to 0.01
 ARRANGEMENTS = 8  # of records at random: what they tell is what chance does
+HALVINGS = 30  # of the way to a rate: it is then known to a billionth
 CHANCE_SDS = 2.0  # beyond its mean, taken for chance too: 1 of 160 files without likeness was above a tenth
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """The correlations of two members along numbers and along categories, and those that arrangements at random have.
+
+    They are of the file and not of the noise on what is compared: by them the forecast is known at every rate.
+    """
+
+    shared: tuple[Floats, Floats]
+    random: tuple[tuple[Floats, Floats], ...]
+
+    def bits(self, companions: float, tail: float = 1.0) -> float:
+        """Return what so many companions tell beyond chance; bits of numbers times a factor."""
+        by_chance = [_bits(*one, companions, tail) for one in self.random]
+        return _beyond_chance(_bits(*self.shared, companions, tail), by_chance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +112,27 @@ class CompanionInformation:
     companions: float
     rate: float
     tied: bool = False
+    likeness: Likeness | None = field(default=None, repr=False, compare=False)
+
+    def at(self, rate: float) -> CompanionInformation:
+        """Return the same where one record at a time finds another rate: by more or less noise on what is compared."""
+        if self.likeness is None:
+            return replace(self, rate=rate)
+        found, heavy = (self.likeness.bits(rate * self.companions, tail) for tail in (1.0, TAIL))
+        return replace(self, rate=rate, found_bits=found, heavy_bits=heavy)
+
+    def tolerated(self, max_rate: float) -> float:
+        """Return the largest rate of one record at a time at which who knows whole groups is within the tolerance.
+
+        The forecast grows with the rate, so that halving the way finds it.
+        """
+        low, high = 0.0, max_rate
+        if self.at(high).is_judged(max_rate):
+            return max_rate
+        for _ in range(HALVINGS):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if self.at(middle).is_judged(max_rate) else (low, middle)
+        return low
 
     @property
     def forecast(self) -> float:
@@ -124,8 +162,9 @@ class CompanionInformation:
 
     def said(self, max_rate: float = 0.0) -> str:
         """Why figures about one record at a time do not judge the release, and what to do."""
-        enough = max(max_rate / (1 + self.gain), 0.0)
-        more = f"more noise until one record at a time finds {enough:.1%}" if max_rate else "more noise"
+        more = "more noise"
+        if max_rate:
+            more = f"more noise until one record at a time finds {_below(self.tolerated(max_rate))}"
         return (
             f"{self.column} is dropped, but its members are alike in {', '.join(self.columns)}, which no intruder "
             f"compares, or have there what the others have not ({self.pair_bits:.2g} bits a pair, "
@@ -170,11 +209,16 @@ def companion_information(
         after = np.array([values.next_correlation(beside, *neighbours(member, inside))])
         shared = (shared[0], max(shared[1], after, key=_category_bits))
     random = [values.correlations(beside, rng.permutation(member)) for _ in range(ARRANGEMENTS)]
-    pair, found, heavy = (
-        _beyond_chance(_bits(*shared, count, tail), [_bits(*one, count, tail) for one in random])
-        for count, tail in ((1.0, 1.0), (rate * companions, 1.0), (rate * companions, TAIL))
+    likeness = Likeness(shared, tuple(random))
+    one = CompanionInformation(
+        column, names, told, likeness.bits(1.0), 0.0, 0.0, companions, rate, tied, likeness
     )
-    return CompanionInformation(column, names, told, pair, found, heavy, companions, rate, tied)
+    return one.at(rate)
+
+
+def _below(rate: float) -> str:
+    """Write a rate that is not to be exceeded, rounded down to a tenth of a percent."""
+    return f"{np.floor(1000 * rate) / 1000:.1%}"
 
 
 def _category_bits(correlations: Floats) -> float:

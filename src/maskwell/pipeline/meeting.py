@@ -60,7 +60,13 @@ class Situation:
     on_all: Mapping[str, Any] = field(
         default_factory=dict, repr=False
     )  # the intruders before any sample is drawn
+    part_of: int | None = (
+        None  # records of the whole file, where the table is a part of it that stands for it
+    )
     kept: KeptTrials | None = field(default=None, repr=False)  # draws of rehearsals, of earlier runs too
+    aim: float | None = (
+        None  # the rate of one record at a time that noise is searched for, where groups ask for less
+    )
 
     def drawn(self, mask: Any) -> Masking:
         """Mask by the one key of this release: the same words at every scale."""
@@ -79,6 +85,18 @@ class Situation:
         return _joined(
             self, found, _bounded(found, {name: by for name, by in bounds.items() if name in wanted})
         )
+
+    @property
+    def aimed(self) -> Judge:
+        """The judge by whom noise is searched: a tighter one where who knows whole groups finds more than others do.
+
+        Where noise does not count the tolerance is what it is.
+        """
+        tolerance = self.judge.tolerance
+        if self.aim is None or not isinstance(tolerance, MaxRate):
+            return self.judge
+        held = tuple(name for name in self.judge.held if not isinstance(self.intruders[name], Fingerprint))
+        return replace(self.judge, tolerance=MaxRate(min(self.aim, tolerance.max_rate)), held=held)
 
     @property
     def may_swap(self) -> bool:

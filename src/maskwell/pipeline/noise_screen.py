@@ -1,5 +1,7 @@
 """First looks at a change: the weakest noise at which quick intruders and failed checks let two draws pass.
 
+Who knows the law is among them where he takes about a second: noise that only the others let pass fails in rehearsals.
+
 The scale is doubled until they do, then the way back is halved. All looks are counted against the draws that the plan's
 budget has for advice (`Budget.rehearsals`), and enough of these is left for a whole rehearsal.
 """
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
 HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
-SCREEN = 0.25  # of a draw: a screen makes neither the slow attacks nor most of the audit
+SCREEN = 0.35  # of a draw: a screen makes neither the slow attacks nor most of the audit
 QUICK_SCREEN = 0.1  # of a draw: one that the quick intruders end makes no audit
 RESERVE = 4  # draws that screens leave beside a whole rehearsal: two plans are given up with as many
 
@@ -30,6 +32,12 @@ class Purse:
     """How many draws of whole plans are left, by the plan's budget."""
 
     left: float
+    all: float = 0.0
+
+    @classmethod
+    def of(cls, draws: float) -> Purse:
+        """Return a full one."""
+        return cls(draws, draws)
 
     def spend(self, draws: float) -> None:
         """Take so many draws out."""
@@ -39,6 +47,11 @@ class Purse:
     def has_rehearsal(self) -> bool:
         """Whether a whole rehearsal is within it."""
         return self.left >= DRAWS
+
+    @property
+    def has_another(self) -> bool:
+        """Whether enough is left to look for a second change once one passes: a half of all."""
+        return self.left >= max(self.all / 2, DRAWS)
 
     @property
     def has_screen(self) -> bool:

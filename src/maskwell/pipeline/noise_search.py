@@ -38,7 +38,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
             case.coded.mask,
             case.coded.table if case.part is None else case.part,
             searchers(case),
-            case.judge.tolerance,
+            case.aimed.tolerance,
             over=case.judge.over,
             key=key,
             replicates=own.replicates if case.budget is None else case.budget.replicates,

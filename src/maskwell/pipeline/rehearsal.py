@@ -38,13 +38,15 @@ from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
 from ..keystream import Key
 from ..masking import apply
+from ..tolerances import MaxRate
 from .budget import ONE_DRAW, budgeted, rehearsing
 from .classes import Coded
 from .intruders import intruders_of
 from .judging import Judge
 from .meeting import Met, Situation, attempt, exchanged
+from .search_part import search_part
 from .stages import Stages
-from .verdict import audited, compared, judged
+from .verdict import audited, compared, group_aim, is_plain_law, judged
 
 if TYPE_CHECKING:
     from ..checks import Audit
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from ..table import Table
 
 DRAWS, ENOUGH = 20, 19
+QUICK_LAW = 1.0  # seconds by the table of costs: as much as all quick ones take
 OF_KEYS = ("predictable noise",)  # checks that are about the key and say nothing of a plan
 OF_LAWS = tuple(
     check.name for check in LAW_CHECKS
@@ -69,6 +72,9 @@ class Draw:
     excess: float = float("nan")
     reasons: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()  # checks of the audit
+    aim: float | None = (
+        None  # the rate that would settle what who knows whole groups finds, where it is too much
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the draw as plain data, where nothing stands for a figure that there is not."""
@@ -80,7 +86,8 @@ class Draw:
         """Return the draw that plain data are of."""
         figures = {name: nan if data[name] is None else float(data[name]) for name in ("figure", "excess")}
         texts = {name: tuple(map(str, data[name])) for name in ("reasons", "failed")}
-        return cls(bool(data["passed"]), str(data["worst"]), **figures, **texts)
+        aim = None if data["aim"] is None else float(data["aim"])
+        return cls(bool(data["passed"]), str(data["worst"]), **figures, **texts, aim=aim)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +126,11 @@ class Rehearsal:
     def failed(self) -> set[str]:
         """The checks of the audit that some draw failed."""
         return {check for draw in self.draws for check in draw.failed}
+
+    @property
+    def aim(self) -> float | None:
+        """The least rate of one record at a time that groups ask for in some draw."""
+        return min((draw.aim for draw in self.draws if draw.aim is not None), default=None)
 
     @property
     def figure(self) -> float:
@@ -181,6 +193,7 @@ def one_draw(case: Situation, number: int) -> Draw:
         passed=verdict.passed,
         reasons=(*verdict.reasons, *verdict.not_judged),
         failed=tuple(one.check for one in verdict.audit.failures),
+        aim=verdict.aim,
     )
 
 
@@ -195,6 +208,17 @@ def first_draw(case: Situation) -> tuple[Risks, Audit]:
     if risks is None or own.judge.met(risks):
         risks = own.attacked(masking, "advise")
     return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
+
+
+def searched_aim(case: Situation) -> float | None:
+    """Return what noise is to be searched for where a group is dropped: see `group_aim`; by a draw of calibration's."""
+    groups = [column for column in case.table.schema.columns if "group" in column.roles and column.drop]
+    if not groups or not isinstance(case.judge.tolerance, MaxRate):
+        return None
+    own = drawn_anew(case, 0)
+    masking = own.drawn(own.mask)
+    quick = quick_risks(own, masking)
+    return None if quick is None else group_aim(own, masking, quick)
 
 
 def drawn_anew(case: Situation, number: int) -> Situation:
@@ -214,7 +238,7 @@ def can_be_nested(case: Situation) -> bool:
 
 def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
     """Whether a draw holds against quick intruders and checks that were failed before; whether these were made."""
-    name = f"{trial_name(case)}, look {number} by {sorted(suspects)}"
+    name = f"{trial_name(case)}, look {number} by {sorted(suspects)}, aim {case.aim}"
     with suppress(KeyError, TypeError):
         if case.kept is not None and (figures := case.kept.get(name)) is not None:
             return bool(figures["met"]), bool(figures["audited"])
@@ -225,15 +249,41 @@ def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ())
 
 
 def _quickly_met(case: Situation, number: int, suspects: Collection[str]) -> tuple[bool, bool]:
+    """Attack by the quickest first, then by who knows the law if he is quick too, and make the checks last."""
     own = drawn_anew(case, number)
     masking = own.drawn(own.mask)
     quick = quick_risks(own, masking)
-    if quick is not None and not own.judge.met(quick):
+    if quick is not None and not (own.judge.met(quick) and own.aimed.met(quick)):
         return False, False
-    if not suspects or own.plan.swap is not None:
+    if own.plan.swap is not None:
+        return True, False
+    risks = _with_law(own, masking, quick or Risks({}, {}))
+    if not own.aimed.met(risks):
+        return False, False
+    if not suspects:
         return True, False
     others = tuple(check.name for check in checks() if check.name not in suspects)
-    return not audited(own, masking, quick or Risks({}, {}), others).failures, True
+    return not audited(own, masking, risks, others).failures, True
+
+
+def _with_law(case: Situation, masking: Masking, quick: Risks) -> Risks:
+    """Add what who knows the law finds, where his part of a draw is a small one: he decides most rehearsals."""
+    able = [name for name in case.judge.held if _weighs_law(case, name)]
+    if not able:
+        return quick
+    try:
+        law = case.attacked(masking, "advise", tuple(able))
+    except NoLaw:
+        return quick
+    return Risks({**quick, **law}, {**quick.refused, **law.refused})
+
+
+def _weighs_law(case: Situation, name: str) -> bool:
+    """Whether an intruder weighs single records by the law on the card, in about a second."""
+    plan = case.intruders[name]
+    if not is_plain_law(plan):
+        return False
+    return case.budget is None or case.budget.part(name).seconds <= QUICK_LAW
 
 
 def quick_risks(case: Situation, masking: Masking) -> Risks | None:
@@ -313,6 +363,36 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
         stages=Stages(),
         budget=budget,
         untried=untried,
+    )
+
+
+def on_part(case: Situation) -> Situation:
+    """Return the situation on a part of a large file, in whole blocks, where draws of all of it are above the budget.
+
+    Then nobody says that a plan would pass, but how often it did on the part.
+    """
+    if case.budget is None or case.budget.rehearsals >= DRAWS:
+        return case
+    plan = case.plan
+    part = search_part(case.table, case.on_all, case.mask.card(case.table))
+    if part is None:
+        return case
+    mask = plan.mask(part.schema)
+    card, coded = mask.card(part), Coded.of(part, mask)
+    intruders = intruders_of(plan, part, card)
+    judge = Judge.of(plan, intruders, coded.table)
+    intruders, budget = budgeted(plan, intruders, coded, card, judge.held)
+    slow = {one.name: one.why for one in budget.parts if one.why}
+    return replace(
+        case,
+        table=part,
+        mask=mask,
+        coded=coded,
+        intruders=intruders,
+        judge=judge,
+        budget=budget,
+        untried=slow,
+        part_of=len(case.table),
     )
 
 

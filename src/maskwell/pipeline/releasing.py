@@ -37,6 +37,7 @@ from .outcome import Advice, Outcome
 from .preconditions import check_models, check_swap, is_refused_anyway, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .reassembly import coverage_words
+from .rehearsal import searched_aim
 from .search_part import search_part
 from .stages import Progress, Refusal, Stages, Tried
 from .study import check_study, study_plan
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..masking import Masking
 
+AIMED = "the noise was searched so that one record at a time finds at most {:.1%}: who knows whole groups finds more"
 Texts = Mapping[
     str, str | Callable[[Path], str]
 ]  # by name; some are made of the files already in their folder
@@ -209,10 +211,11 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
             return refused
         _tell_refusal(case, refused)
         return replace(refused, advice=_advice_at_once(case, refused))
+    case = case if case.plan.calibrate is None else replace(case, aim=searched_aim(case))
     calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     case = _with_found_noise(case, mask)
-    found = meet(case, mask)
+    found = meet(replace(case, judge=case.aimed), mask)
     masking = found.masking
     with case.stages.stage("compare"):
         utility = compared(case.plan, masking)
@@ -293,7 +296,10 @@ def _calibrated(case: Situation, floor: Risk) -> tuple[Calibration | None, list[
         return None, []
     if case.plan.swap is None and case.judge.hopeless(case.intruders, floor.rate):
         return None, [f"not calibrated: {floor.rate:.1%} of the targets are found whatever the noise"]
-    return searched_noise(case)
+    found, notes = searched_noise(case)
+    if case.aim is not None:
+        notes = [*notes, AIMED.format(case.aim)]
+    return found, notes
 
 
 def _written(

@@ -43,6 +43,7 @@ class Verdict:
     audit: Audit
     not_judged: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    aim: float | None = None  # the rate of one record at a time that would settle what who knows groups finds
 
     @property
     def passed(self) -> bool:
@@ -77,7 +78,21 @@ def judged(
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
     expects = _expects(case, masking, risks)
     reasons = (*case.judge.reasons(risks), *expects.reasons, *unfit, *wider, *failed)
-    return Verdict(reasons, found, not_judged, (*notes, *expects.notes))
+    return Verdict(reasons, found, not_judged, (*notes, *expects.notes), _aim(groups, most))
+
+
+def group_aim(case: Situation, masking: Masking, risks: Risks) -> float | None:
+    """Return the rate of one record at a time at which who knows whole groups is within the tolerance.
+
+    Nothing where that is the tolerance itself, or where this is not about the rate of all targets.
+    """
+    most = _max_rate(case)
+    return _aim(_companions(case, masking, risks), most) if most else None
+
+
+def _aim(groups: Sequence[CompanionInformation], max_rate: float) -> float | None:
+    aim = min((one.tolerated(max_rate) for one in groups), default=max_rate)
+    return aim if 0 < aim < max_rate else None
 
 
 def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
@@ -101,7 +116,7 @@ class _Expects:
 
 def _expects(case: Situation, masking: Masking, risks: Risks) -> _Expects:
     """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
-    name = next((one for one in case.judge.held if one in risks and _is_plain_law(case.intruders[one])), None)
+    name = next((one for one in case.judge.held if one in risks and is_plain_law(case.intruders[one])), None)
     if name is None or not case.judge.met(risks) or is_withheld(masking.card):
         return _Expects()
     plan, base = case.intruders[name], risks[name]
@@ -123,7 +138,7 @@ def _expects(case: Situation, masking: Masking, risks: Risks) -> _Expects:
     return _Expects(notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {base.rate:.1%}",))
 
 
-def _is_plain_law(plan: object) -> bool:
+def is_plain_law(plan: object) -> bool:
     """Whether an intruder weighs single records by the law on the card."""
     if not isinstance(plan, BayesIntruder) or plan.prior is not None:
         return False

@@ -7,9 +7,9 @@ few points of each side, fewer the finer it is. Where that would be many points 
     1/|B| int_B N(t; 0, s^2 V) dt = N(middle; 0, s^2 V + diag(width^2 / 12))        (Sheppard 1898),
 
 but for a share of (width / sd)^4 / 2880 He_4, He_4 the Hermite polynomial of the distance in sds: with sides of 0.4 sds
-0.03% at 3 sds and 0.4% at 5, of 0.7 sds 0.3% and 4%. Both variances are diagonal in one set of coordinates, so that all nodes s take one product
-of matrices. The largest sizes come first: pairs that lie too far away to matter beside what these gave are passed by at
-the others, where no box is likelier than one of its sides.
+0.03% at 3 sds and 0.4% at 5, of 0.7 sds 0.3% and 4%. Both variances are diagonal in one set of coordinates, so that all
+nodes s take one product of matrices. The largest sizes come first: pairs that lie too far away to matter beside what
+these gave are passed by at the others, where no box is likelier than one of its sides.
 """
 
 from __future__ import annotations
