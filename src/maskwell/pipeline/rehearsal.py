@@ -31,7 +31,7 @@ from dataclasses import asdict, dataclass, replace
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from ..attacks import BayesIntruder, Risks
+from ..attacks import BayesIntruder, NearestRecord, Risks
 from ..calibration.trials import Resolved
 from ..checks.catalogue import checks
 from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
@@ -217,8 +217,16 @@ def searched_aim(case: Situation) -> float | None:
         return None
     own = drawn_anew(case, 0)
     masking = own.drawn(own.mask)
-    quick = quick_risks(own, masking)
-    return None if quick is None else group_aim(own, masking, quick)
+    risks = quick_risks(own, masking) or _cheapest_risks(own, masking)
+    return group_aim(own, masking, risks)
+
+
+def _cheapest_risks(case: Situation, masking: Masking) -> Risks:
+    """Attack by the cheapest of the tolerance, to know what is compared."""
+    held = [name for name in case.judge.held if hasattr(case.intruders[name], "match_columns")]
+    budget = case.budget
+    held = held if budget is None else sorted(held, key=lambda name: budget.part(name).seconds)
+    return case.attacked(masking, "calibrate", tuple(held[:1]))
 
 
 def drawn_anew(case: Situation, number: int) -> Situation:
@@ -252,30 +260,32 @@ def _quickly_met(case: Situation, number: int, suspects: Collection[str]) -> tup
     """Attack by the quickest first, then by who knows the law if he is quick too, and make the checks last."""
     own = drawn_anew(case, number)
     masking = own.drawn(own.mask)
-    quick = quick_risks(own, masking)
-    if quick is not None and not (own.judge.met(quick) and own.aimed.met(quick)):
-        return False, False
     if own.plan.swap is not None:
         return True, False
-    risks = _with_law(own, masking, quick or Risks({}, {}))
-    if not own.aimed.met(risks):
-        return False, False
+    risks = Risks({}, {})
+    for names in _in_turn(own):
+        try:
+            found = own.attacked(masking, "advise", names)
+        except NoLaw:
+            continue
+        risks = Risks({**risks, **found}, {**risks.refused, **found.refused})
+        if not all(one.met for judge in (own.judge, own.aimed) for one in judge.standings(found)):
+            return False, False
     if not suspects:
         return True, False
     others = tuple(check.name for check in checks() if check.name not in suspects)
     return not audited(own, masking, risks, others).failures, True
 
 
-def _with_law(case: Situation, masking: Masking, quick: Risks) -> Risks:
-    """Add what who knows the law finds, where his part of a draw is a small one: he decides most rehearsals."""
-    able = [name for name in case.judge.held if _weighs_law(case, name)]
-    if not able:
-        return quick
-    try:
-        law = case.attacked(masking, "advise", tuple(able))
-    except NoLaw:
-        return quick
-    return Risks({**quick, **law}, {**quick.refused, **law.refused})
+def _in_turn(case: Situation) -> list[tuple[str, ...]]:
+    """Return who looks at a draw: nearest records, other quick ones, and who knows the law, who decides most of them.
+
+    He does where his part of a draw is a small one.
+    """
+    quick = _quick_names(case)
+    near = tuple(name for name in quick if isinstance(case.intruders[name], NearestRecord))
+    law = tuple(name for name in case.judge.held if _weighs_law(case, name))
+    return [names for names in (near, tuple(name for name in quick if name not in near), law) if names]
 
 
 def _weighs_law(case: Situation, name: str) -> bool:
@@ -288,13 +298,17 @@ def _weighs_law(case: Situation, name: str) -> bool:
 
 def quick_risks(case: Situation, masking: Masking) -> Risks | None:
     """Attack by the quick ones of the tolerance; nothing where there are none, or where records will be swapped."""
-    quick = tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
+    quick = _quick_names(case)
     if case.plan.swap is not None or not quick:
         return None
     try:
         return case.attacked(masking, "advise", quick)
     except NoLaw:
         return None
+
+
+def _quick_names(case: Situation) -> tuple[str, ...]:
+    return tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
 
 
 def _attacked(case: Situation, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
