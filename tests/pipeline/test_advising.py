@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_a_plan_is_given_up_at_its_second_draw_that_fails(
             return Draw(number not in fails, "nearest", 0.2, 0.05)
 
         monkeypatch.setattr(rehearsal, "one_draw", one)
-        return rehearsal.rehearsed(object())  # type: ignore[arg-type]
+        return rehearsal.rehearsed(SimpleNamespace(kept=None))  # type: ignore[arg-type]
 
     assert (draw(()).passes, len(drawn)) == (True, 20)
     assert (draw((7,)).passes, len(drawn)) == (True, 20)
@@ -164,6 +165,53 @@ def test_would_pass_is_said_of_nothing_else() -> None:
     assert str(slow) == "more: not tried on these draws: knows the law (passed in 20 of 20 draws)"
     assert str(Advice("less")) == "less: not tried"
     assert tried.to_dict()["plan"] == "x = 1"
+
+
+def test_a_part_in_whole_blocks_stands_for_a_file_whose_draws_are_above_the_budget(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from maskwell.pipeline import search_part
+    from maskwell.pipeline.advising import every_tried
+    from maskwell.pipeline.rehearsal import on_part
+    from maskwell.pipeline.releasing import _situation
+    from maskwell.pipeline.stages import Stages
+
+    case, _ = _situation(plan_in(folder), KEY, Stages())
+    assert case.budget is not None
+    assert on_part(case) is case
+    dear = replace(case, budget=replace(case.budget, rehearsals=0))
+    assert on_part(dear) is dear, "400 records are no large file"
+    (said,) = every_tried(dear, [Candidate((), case.plan.masks)], (), 1.0)
+    assert (said.passes, said.draws) == (None, 0)
+    assert "not tried: its draws, of 400 records each, are above the budget" in str(said)
+    monkeypatch.setattr(search_part, "ENOUGH", 100)
+    monkeypatch.setattr(search_part, "LEAST_BLOCKS", 2)
+    part = on_part(dear)
+    some, every = (
+        [*zip(*(one.table.array(name).to_pylist() for name in ("REGION", "KIND")), strict=True)]
+        for one in (part, case)
+    )
+    assert 100 <= len(part.table) == sum(block in {*some} for block in every) < 400
+    (said,) = every_tried(part, [Candidate((), case.plan.masks)], (), 1.0)
+    assert said.passes is None
+    assert said.draws >= 2
+    if said.passed == said.draws:
+        assert f"tried on {len(part.table)} of 400 records" in said.why
+
+
+def test_columns_that_tell_companions_are_left_out_as_a_change_of_its_own(folder: Path) -> None:
+    from maskwell.attacks import Risks
+    from maskwell.checks import Audit
+    from maskwell.pipeline.candidates import Trouble, candidates
+    from maskwell.pipeline.releasing import _situation
+    from maskwell.pipeline.stages import Stages
+
+    case, _ = _situation(plan_in(folder), KEY, Stages())
+    first = Candidate((), case.plan.masks)
+    for companions, expected in (((), [()]), (("SAID",), [(), ("SAID",)])):
+        found = candidates(case, first, Trouble(Risks({}, {}), Audit(()), None, companions))
+        assert [one.dropped for one in found] == expected
+        assert [one.settles_groups for one in found] == [bool(dropped) for dropped in expected]
 
 
 # Followed to the letter, on real files.

@@ -70,7 +70,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
     case = on_part(replace(_with_kept(case), aim=verdict.aim))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
-        trouble = Trouble(found.after, verdict.audit, floor)
+        trouble = Trouble(found.after, verdict.audit, floor, verdict.companions)
         advice = _hopeless(case, floor)
         least = NEAR if not first.said else 1.0  # the same plan draws the same noise again
         advice += every_tried(case, candidates(case, first, trouble), trouble.failed, least)

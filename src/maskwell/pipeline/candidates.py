@@ -54,6 +54,7 @@ class Candidate:
     dropped: tuple[str, ...] = ()
     swap: str | None = None
     removed: tuple[str, ...] = ()  # sections of the plan
+    settles_groups: bool = False  # by leaving out what tells companions: no noise is needed for that
 
     def at(self, factor: float, table: Table) -> Candidate:
         """Return it with the scale of its noise times a factor, in the digits that are written."""
@@ -114,6 +115,7 @@ class Trouble:
     risks: Risks
     audit: Audit
     floor: Risk | None
+    companions: tuple[str, ...] = ()  # columns by which who knows whole groups finds too much
 
     @property
     def failed(self) -> frozenset[str]:
@@ -140,6 +142,8 @@ def candidates(case: Situation, first: Candidate, trouble: Trouble) -> list[Cand
     floor, met = trouble.floor, case.judge.met(trouble.risks)
     if floor is None or not case.judge.hopeless(case.intruders, floor.rate):
         out.append(first)
+        if trouble.companions:
+            out.append(replace(without(first, trouble.companions), settles_groups=True))
         logs, named = log_masks(case.table, first.masks)
         if named:
             words = f'noise on the log scale for {", ".join(named)} (transform = "log")'

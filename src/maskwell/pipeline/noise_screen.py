@@ -81,7 +81,8 @@ def screen(
     tell: Callable[[int], None] | None = None,
 ) -> Screened:
     """Double the scale until the screens let two draws pass, then halve the way back."""
-    quiet, found = replace(case, stages=Stages()), Screened(candidate, None)
+    aim = None if candidate.settles_groups else case.aim
+    quiet, found = replace(case, stages=Stages(), aim=aim), Screened(candidate, None)
 
     def is_enough(factor: float) -> bool:
         own = candidate.at(factor, case.table)

@@ -155,13 +155,14 @@ def rehearsed(
 
 def _known_draw(case: Situation, number: int) -> Draw:
     """Return what a draw came to, from an earlier run where that has kept it."""
+    if case.kept is None:
+        return one_draw(case, number)
     name = f"{trial_name(case)}, draw {number}"
     with suppress(KeyError, TypeError, ValueError):  # kept by another hand: then it is drawn again
-        if case.kept is not None and (figures := case.kept.get(name)) is not None:
+        if (figures := case.kept.get(name)) is not None:
             return Draw.from_dict(figures)
     found = one_draw(case, number)
-    if case.kept is not None:
-        case.kept.put(name, found.to_dict())
+    case.kept.put(name, found.to_dict())
     return found
 
 
@@ -246,13 +247,14 @@ def can_be_nested(case: Situation) -> bool:
 
 def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
     """Whether a draw holds against quick intruders and checks that were failed before; whether these were made."""
+    if case.kept is None:
+        return _quickly_met(case, number, suspects)
     name = f"{trial_name(case)}, look {number} by {sorted(suspects)}, aim {case.aim}"
     with suppress(KeyError, TypeError):
-        if case.kept is not None and (figures := case.kept.get(name)) is not None:
+        if (figures := case.kept.get(name)) is not None:
             return bool(figures["met"]), bool(figures["audited"])
     met, is_audited = _quickly_met(case, number, suspects)
-    if case.kept is not None:
-        case.kept.put(name, {"met": met, "audited": is_audited})
+    case.kept.put(name, {"met": met, "audited": is_audited})
     return met, is_audited
 
 

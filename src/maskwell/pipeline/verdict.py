@@ -44,6 +44,7 @@ class Verdict:
     not_judged: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     aim: float | None = None  # the rate of one record at a time that would settle what who knows groups finds
+    companions: tuple[str, ...] = ()  # the columns by which he finds it
 
     @property
     def passed(self) -> bool:
@@ -78,7 +79,9 @@ def judged(
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
     expects = _expects(case, masking, risks)
     reasons = (*case.judge.reasons(risks), *expects.reasons, *unfit, *wider, *failed)
-    return Verdict(reasons, found, not_judged, (*notes, *expects.notes), _aim(groups, most))
+    told = (name for one in groups if not one.is_judged(most) for name in one.columns)
+    companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
+    return Verdict(reasons, found, not_judged, (*notes, *expects.notes), _aim(groups, most), companions)
 
 
 def group_aim(case: Situation, masking: Masking, risks: Risks) -> float | None:
