@@ -29,6 +29,7 @@ from .outcome import Advice, Outcome
 from .reassembly import reassemblies
 from .rehearsal import (
     DRAWS,
+    ENOUGH,
     Draw,
     Rehearsal,
     can_be_nested,
@@ -90,6 +91,8 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         first = without(Candidate((), case.plan.masks), columns)
+        if case.budget is not None and case.budget.rehearsals < DRAWS:
+            return (_not_tried(case, first), *refused.advice)
         least = 1.0 if case.plan.calibrate is None else LEAST_FACTOR
         try:
             own = situation_of(case, first.plan(case.plan), first.table(case.table))
@@ -137,7 +140,7 @@ def _all_tried(case: Situation, waiting: list[Screened], suspects: set[str], pur
     for number in range(1, count + 1):
         one = waiting[0]
         most = MOST_ADVICE if one.candidate.swap is None and purse.has_another else 1
-        if sum(bool(said.passes) for said in advice) >= most:
+        if sum(said.passed >= ENOUGH for said in advice) >= most:
             break
         waiting.pop(0)
         place = f"advise, candidate {number} of {count}, draw"
