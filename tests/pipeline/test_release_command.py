@@ -310,8 +310,9 @@ def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
 def test_a_search_for_what_would_pass_that_is_stopped_says_what_it_tried_and_goes_on_from_there(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwell.pipeline import rehearsal
+    from maskwell.pipeline import advising, rehearsal
 
+    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
     made: list[int] = []
     whole = rehearsal.one_draw
 
