@@ -232,10 +232,6 @@ class _Trial:
     case: Situation
     rehearsal: Rehearsal
 
-    def after(self, draws: tuple[Draw, ...]) -> _Trial:
-        """Return the trial after some draws."""
-        return replace(self, rehearsal=Rehearsal(draws))
-
     @property
     def rank(self) -> tuple[bool, float, float]:
         """What is better comes later: passing, more draws that pass, less excess."""
@@ -289,6 +285,11 @@ def _tell_trial(step: Step, running: list[_Trial], trial: _Trial) -> None:
     step(len(trial.rehearsal.draws))
 
 
+def _tell_draws(tell: Callable[[_Trial], None], begun: _Trial, draws: tuple[Draw, ...]) -> None:
+    """Tell the draws that a trial has made."""
+    tell(replace(begun, rehearsal=Rehearsal(draws)))
+
+
 def _vain(case: Situation, screened: Screened) -> list[Advice]:
     """Say of a change that no noise was enough in its screens."""
     candidate = screened.candidate
@@ -321,7 +322,7 @@ def _louder(
         own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         begun = _Trial(own, factor, situation, Rehearsal(()))
-        rehearsal = rehearsed(situation, tell=lambda draws, begun=begun: tell(begun.after(draws)))
+        rehearsal = rehearsed(situation, tell=partial(_tell_draws, tell, begun))
         purse.spend(len(rehearsal.draws))
         yield replace(begun, rehearsal=rehearsal)
         if not candidate.has_scale:

@@ -84,10 +84,10 @@ class Draw:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Draw:
         """Return the draw that plain data are of."""
-        figures = {name: nan if data[name] is None else float(data[name]) for name in ("figure", "excess")}
-        texts = {name: tuple(map(str, data[name])) for name in ("reasons", "failed")}
+        figure, excess = (nan if data[name] is None else float(data[name]) for name in ("figure", "excess"))
+        reasons, failed = (tuple(map(str, data[name])) for name in ("reasons", "failed"))
         aim = None if data["aim"] is None else float(data["aim"])
-        return cls(bool(data["passed"]), str(data["worst"]), **figures, **texts, aim=aim)
+        return cls(bool(data["passed"]), str(data["worst"]), figure, excess, reasons, failed, aim)
 
 
 @dataclass(frozen=True, slots=True)
