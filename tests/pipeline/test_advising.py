@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -154,6 +155,14 @@ def test_a_plan_is_given_up_at_its_second_draw_that_fails(
     assert (draw((3, 7)).passes, len(drawn)) == (False, 8)
     assert (draw((0, 1)).passes, len(drawn)) == (False, 2)
     assert (DRAWS, ENOUGH) == (20, 19)
+
+
+@pytest.mark.parametrize(
+    "draw", [Draw(False, reasons=("no",)), Draw(True, "near", 0.1, -0.2, ("a", "b"), ("top values",), 0.05)]
+)
+def test_a_draw_is_kept_as_it_was(draw: Draw) -> None:
+    kept = json.loads(json.dumps(draw.to_dict(), allow_nan=False))
+    assert repr(Draw.from_dict(kept)) == repr(draw)
 
 
 def test_would_pass_is_said_of_nothing_else() -> None:
