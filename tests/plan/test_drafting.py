@@ -556,3 +556,23 @@ def test_gaps_of_an_amount_that_tell_another_are_dropped_with_it(tmp_path: Path)
     assert (
         "wage: where it is missing or a code puts records together that have the same hours: dropped" in said
     )
+
+
+def test_classes_that_tell_an_amount_are_dropped_and_asked(tmp_path: Path) -> None:
+    """Who is a pupil is 6 to 14 years old, whatever noise the age gets; apprentices are few, and asked about."""
+    rng = np.random.default_rng(13)
+    status = rng.choice(["pupil", "apprentice", "other", "more"], 900, p=[0.25, 0.06, 0.35, 0.34])
+    age = rng.uniform(16, 90, 900)
+    age = np.where(status == "pupil", rng.uniform(6, 14, 900), age)
+    age = np.where(status == "apprentice", rng.uniform(16, 18, 900), age)
+    data = {"age": age.round(1), "rent": rng.gamma(5, 200, 900).round(2), "status": status}
+    _, schema, said = drafted(tmp_path, data)
+    assert schema["status"].drop
+    share = np.isin(status, ["pupil", "apprentice"]).mean()
+    assert f"status: its classes and gaps tell age ({share:.1%} of its records) better than noise" in said
+    others = {name: values[status != "pupil"] for name, values in data.items()}
+    (tmp_path / "others").mkdir()
+    _, schema, said = drafted(tmp_path / "others", others)
+    assert not schema["status"].drop
+    share = np.mean(others["status"] == "apprentice")
+    assert f"status: tells age ({share:.1%} of its records) better than noise" in said

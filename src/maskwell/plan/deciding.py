@@ -21,6 +21,7 @@ from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, gro
 from .dependence import MOST_STRAYS, form_of, is_function, is_shared
 from .draft_words import sentences
 from .hidden_columns import Clear
+from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 from .repeated_values import without_functions, without_given, without_lags
@@ -168,7 +169,9 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     answers = without_given(_table(raw, proposal.schema))
     proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
-    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
+    table = _table(raw, proposal.schema)
+    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
+    questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
 
 
@@ -408,14 +411,17 @@ def _function_words(name: str, form: str) -> str:
 def _dependents_and_averages(
     raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
 ) -> list[Answer]:
-    """Drop what others determine, then what averages out; ties are told anew where that took one of their members."""
+    """Drop what others determine, what averages out and what classes tell; then ties are told anew."""
     tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
     rest = _table(raw, _changed(proposal, tied).schema)
-    averaged = without_averages(rest, [name for one in sums for name in members(one)])
-    if not averaged:
+    fixed = [name for one in sums for name in members(one)]
+    answers = without_averages(rest, fixed)
+    rest = _table(raw, rest.schema.changed({answer.column.name: answer.column for answer in answers}))
+    answers += without_narrow(rest, fixed)
+    if not answers:
         return tied
-    fewer = _changed(proposal, averaged)
-    return [*averaged, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
+    fewer = _changed(proposal, answers)
+    return [*answers, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
 
 
 def _without_dependents(
