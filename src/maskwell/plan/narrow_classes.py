@@ -107,9 +107,7 @@ def _answer(table: Table, name: str, told: Mapping[str, Narrow]) -> Answer:
             f"{amount} ({_share_by(one, name):.1%} of its records)" for amount, one in by.items()
         )
         what = "its gaps and codes tell" if table.schema[name].is_number else "its classes and gaps tell"
-        taken = (
-            f"{what} {shown} better than noise would let it be known: dropped, as no noise hides that"
-        )
+        taken = f"{what} {shown} better than noise would let it be known: dropped, as no noise hides that"
         otherwise = (
             f"Wanted in the release? Then put it in coarser classes, or drop {', '.join(by)} in its place"
         )
