@@ -36,6 +36,7 @@ from .scales import law_of, noised, noised_columns
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Cells = npt.NDArray[np.unsignedinteger]
 
 SURE, NORMAL_WIDTH = 0.95, 3.92  # of the readers' intervals, and the width of a normal one in sds
 TOLD = 0.1  # of the squared width by z alone, at most: 90% explained
@@ -46,7 +47,7 @@ MOST_LEVELS, IN_A_PART = 60, 100  # values of a clear number that are classes; e
 MOST_CROSSED = 12  # columns, those of the fewest classes, that are looked at in pairs: 66
 MOST_SINGLE = 300  # columns that are looked at alone
 MOST_PASSES = 4e7  # records x groupings x columns, about five seconds; else fewer records
-LARGEST, LEAST = 200_000, 5_000  # records that are looked at, of many and whatever the passes
+LARGEST, LEAST = 200_000, 2_000  # records that are looked at, of many and whatever the passes
 MOST_TRIED = 4  # columns to drop, of those that promise most
 MOST_NAMED = 4  # columns with gaps: of more it is said that something is missing
 NEARLY_AS_MANY = 0.95  # of the most records: a pair that tells no more than one column is that column
@@ -91,7 +92,7 @@ class Classes:
             {name: codes for name, codes in self.gaps.items() if name not in columns},
         )
 
-    def groupings(self) -> Iterator[tuple[Grouping, Integers]]:
+    def groupings(self) -> Iterator[tuple[Grouping, Cells]]:
         """Return every column's classes, the patterns of gaps, and the cells of pairs of those with fewest classes."""
         single = {Grouping((name,), name): codes for name, codes in self.levels.items() if np.ptp(codes)}
         patterns = {codes.tobytes(): name for name, codes in reversed(self.gaps.items())}
@@ -103,15 +104,10 @@ class Classes:
             single[Grouping(tuple(self.gaps), f"what is missing{named}")] = cells_of(every)
         order = sorted(single, key=lambda one: int(single[one].max()))
         for one in order[:MOST_SINGLE]:
-            yield one, single[one]
+            yield one, _numbered(single[one])
         for first, second in combinations(order[:MOST_CROSSED], 2):
             both = Grouping((*first.columns, *second.columns), f"{first.words} x {second.words}")
-            yield both, cells_of([single[first], single[second]])
-
-    @property
-    def count(self) -> int:
-        """How many groupings there are at most."""
-        return grouping_count(len({*self.levels, *self.gaps}))
+            yield both, _numbered(cells_of([single[first], single[second]]))
 
 
 def grouping_count(columns: int) -> int:
@@ -154,7 +150,12 @@ class Narrow:
         return f"{self.told[self.grouping].mean():.1%} by {self.grouping.words}"
 
 
-def narrow_in(amount: Amount, classes: Classes) -> Narrow | None:
+def _numbered(codes: Integers) -> Cells:
+    """Number classes by the smallest integers that hold them: those of 16 bits are sorted by digits, at once."""
+    return codes.astype(np.uint16 if codes.max(initial=0) < 2**16 else np.uint32)
+
+
+def narrow_in(amount: Amount, groupings: Sequence[tuple[Grouping, Cells]]) -> Narrow | None:
     """Return how many records of an amount their class tells; nothing where few are open or all are the same."""
     known = np.flatnonzero(~(np.isnan(amount.x) | np.isnan(amount.sd)))
     if len(known) < FEWEST or not np.ptp(amount.x[known]) > 0:
@@ -163,8 +164,8 @@ def narrow_in(amount: Amount, classes: Classes) -> Narrow | None:
     x, sd = amount.x[known], amount.sd[known]
     alone = _widths_alone(x, sd)
     width, told = np.full(len(x), np.inf), dict[Grouping, Bools]()
-    for one, cells in classes.groupings():
-        ratio = _width_ratios(x, sd, alone, cells[known], classes.count)
+    for one, cells in groupings:
+        ratio = _width_ratios(x, sd, alone, cells[known], len(groupings))
         inside = ratio**2 <= TOLD
         if inside.any():
             told[one] = inside
@@ -175,7 +176,8 @@ def narrow_in(amount: Amount, classes: Classes) -> Narrow | None:
 
 def narrow_amounts(amounts: Mapping[str, Amount], classes: Classes) -> dict[str, Narrow]:
     """Return what classes tell of each amount that has enough values."""
-    return {name: found for name, one in amounts.items() if (found := narrow_in(one, classes)) is not None}
+    groupings = [*classes.groupings()] if amounts else []
+    return {name: found for name, one in amounts.items() if (found := narrow_in(one, groupings)) is not None}
 
 
 def to_leave_out(amounts: Mapping[str, Amount], classes: Classes, limit: float, most: int) -> tuple[str, ...]:
@@ -231,12 +233,11 @@ def _widths_alone(x: Floats, sd: Floats) -> Floats:
     return np.asarray(widths[np.minimum(np.arange(len(x)) * POINTS // len(x), POINTS - 1)])
 
 
-def _width_ratios(x: Floats, sd: Floats, alone: Floats, cells: Integers, tries: int) -> Floats:
+def _width_ratios(x: Floats, sd: Floats, alone: Floats, cells: Cells, tries: int) -> Floats:
     """Return for each of some sorted values the width by z and its class over that by z alone; 1 where by chance."""
-    codes = np.unique(cells, return_inverse=True)[1].ravel()
-    counts = np.bincount(codes)
-    small = codes.astype(np.uint16) if len(counts) < 2**16 else codes  # sorted by digits, ten times as fast
-    order = np.argsort(small, kind="stable")
+    every = np.bincount(cells)
+    codes = (np.cumsum(every > 0) - 1)[cells]  # without classes that no open record is in
+    counts, order = every[every > 0], np.argsort(cells, kind="stable")
     starts = np.cumsum(counts) - counts
     cut = (counts * (1 - SURE) / 2).astype(np.int64)
     low, high = x[order[starts + cut]], x[order[starts + counts - 1 - cut]]
@@ -302,14 +303,14 @@ def _said(name: str, found: Mapping[str, Narrow]) -> str:
 
 def _advice(name: str, amount: Amount, classes: Classes) -> str:
     """Say what to leave out so that the check would not fail, or not warn."""
-    found = narrow_in(amount, classes)
+    found = narrow_amounts({name: amount}, classes).get(name)
     if found is None or found.share <= FEW:
         return ""
     gone = to_leave_out({name: amount}, classes, FEW if found.share <= MANY else MANY, MOST_DROPPED)
     if not gone:
         return f"; leaving out {MOST_DROPPED} columns in clear is not enough to change that for {name}"
-    left = narrow_in(amount, classes.without(gone))
-    return f"; {name} would be told of {0.0 if left is None else left.share:.1%} without {', '.join(gone)}"
+    left = narrow_amounts({name: amount}, classes.without(gone))[name]
+    return f"; {name} would be told of {left.share:.1%} without {', '.join(gone)}"
 
 
 def records_looked_at(columns: int, groupings: int) -> int:
