@@ -27,6 +27,7 @@ FEWEST_VALUES = (
 FEWEST_ORDERED = 5  # different values: 5 that are one to one are in order by chance in 1 of 60 cases
 MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
 MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
+REFUTING = 200  # records by which most columns are refuted
 SCREENED = 20_000  # records that are looked at before all are: they refute most
 FITS = 3  # of a function's scale: strays are few
 SINGLE = 1e-6  # single precision has six digits
@@ -187,7 +188,7 @@ def is_shared(groups: Ints, values: Floats) -> bool:
     `groups` numbers the group of each record; records below 0 have none.
     """
     known = (groups >= 0) & ~np.isnan(values)
-    if 2 * np.count_nonzero(known) < len(values):
+    if 2 * np.count_nonzero(known) < len(values) or _differ_inside(groups[known], values[known]):
         return False
     codes, values = np.unique(groups[known], return_inverse=True)[1], values[known]
     order = np.argsort(codes, kind="stable")
@@ -198,6 +199,13 @@ def is_shared(groups: Ints, values: Floats) -> bool:
     return bool(
         np.array_equal(lows, highs) and together >= LEAST_SHARING * len(values) and np.ptp(values) > 0
     )
+
+
+def _differ_inside(groups: Ints, values: Floats) -> bool:
+    """Whether two of the first records are of one group and have two values: that refutes most columns at once."""
+    order = np.argsort(groups[:REFUTING], kind="stable")
+    first, x = groups[:REFUTING][order], values[:REFUTING][order]
+    return bool(np.any((first[1:] == first[:-1]) & (x[1:] != x[:-1])))
 
 
 def gives(groups: Ints, values: Floats) -> bool:
