@@ -30,6 +30,7 @@ Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None
 MOST_COMPARED = (
     60  # columns that each is compared with, but for least squares: of more, half by place, half by likeness
 )
+LIKENESS_RECORDS = 500  # by which likeness is told
 FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
 
@@ -81,7 +82,8 @@ class Candidates:
         if len(able) <= MOST_COMPARED:
             return list(able)
         near = sorted(able, key=lambda j: abs(j - place))[: MOST_COMPARED // 2]
-        x, y = (complete[:, columns] - complete[:, columns].mean(axis=0) for columns in (able, [place]))
+        some = complete[:: max(1, len(complete) // LIKENESS_RECORDS)]
+        x, y = (some[:, columns] - some[:, columns].mean(axis=0) for columns in (able, [place]))
         sizes = np.linalg.norm(x, axis=0)
         likeness = np.abs(y[:, 0] @ x) / np.where(sizes > 0, sizes, np.inf)
         rest = [able[i] for i in np.argsort(-likeness, kind="stable").tolist() if able[i] not in near]
