@@ -556,3 +556,71 @@ def test_gaps_of_an_amount_that_tell_another_are_dropped_with_it(tmp_path: Path)
     assert (
         "wage: where it is missing or a code puts records together that have the same hours: dropped" in said
     )
+
+
+def test_classes_that_tell_an_amount_are_dropped_and_asked(tmp_path: Path) -> None:
+    """Who is a pupil is 6 to 14 years old, whatever noise the age gets; apprentices are few, and asked about."""
+    rng = np.random.default_rng(13)
+    status = rng.choice(["pupil", "apprentice", "other", "more"], 900, p=[0.25, 0.06, 0.35, 0.34])
+    age = rng.uniform(16, 90, 900)
+    age = np.where(status == "pupil", rng.uniform(6, 14, 900), age)
+    age = np.where(status == "apprentice", rng.uniform(16, 18, 900), age)
+    data = {"age": age.round(1), "rent": rng.gamma(5, 200, 900).round(2), "status": status}
+    _, schema, said = drafted(tmp_path, data)
+    assert schema["status"].drop
+    share = np.isin(status, ["pupil", "apprentice"]).mean()
+    assert f"status: its classes and gaps tell age ({share:.1%} of its records) better than noise" in said
+    others = {name: values[status != "pupil"] for name, values in data.items()}
+    (tmp_path / "others").mkdir()
+    _, schema, said = drafted(tmp_path / "others", others)
+    assert not schema["status"].drop
+    share = np.mean(others["status"] == "apprentice")
+    assert f"status: tells age ({share:.1%} of its records) better than noise" in said
+
+
+def test_parts_of_a_date_get_no_noise_and_are_asked_about(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    parts = {
+        "hour": rng.integers(0, 24, N),
+        "day": rng.integers(1, 32, N),
+        "birth_month": rng.integers(1, 13, N),
+    }
+    amounts = {
+        "hours": rng.integers(0, 25, N),
+        "days_off": rng.integers(1, 32, N),
+        "minute": rng.integers(0, 300, N),
+    }
+    _, schema, said = drafted(tmp_path, columns(**parts, **amounts))
+    assert {schema[name].kind for name in parts} == {"category"}
+    assert {schema[name].kind for name in amounts} == {"integer"}
+    assert "hour: by its name and values hours of a day: taken for a category" in said
+    assert "days of a month" in said
+    assert set(amounts) <= {*schema.with_role("key")}
+
+
+def test_hours_and_minutes_of_a_time_are_told_as_its_parts(tmp_path: Path) -> None:
+    rng = np.random.default_rng(10)
+    hour, minute = rng.integers(0, 24, N), rng.integers(0, 60, N)
+    data = columns(departure=100 * hour + minute, hour=hour, minute=minute)
+    _, schema, said = drafted(tmp_path, data)
+    assert [one.name for one in schema.columns if one.drop] == ["hour", "minute"]
+    assert "hour: departure divided by 100, rounded down" in said
+    assert "minute: the remainder of departure divided by 100" in said
+    assert "departure: nearly determined" not in said
+
+
+def test_weights_far_from_the_rest_are_no_codes(tmp_path: Path) -> None:
+    """Weights of a household are 100 over its size: most are small, and 100 is far out."""
+    size = np.random.default_rng(11).permutation([1] * 12 + [2 + i % 11 for i in range(N - 12)])
+    drafted(tmp_path, columns(household_weights=100 / size))
+    text = (tmp_path / "my.schema.toml").read_text(encoding="utf-8")
+    assert "no value?" not in text
+
+
+def test_a_text_of_every_record_is_no_amount(tmp_path: Path) -> None:
+    names = [f"Leia {chr(97 + i % 26)}{chr(97 + i // 26 % 26)}{chr(97 + i // 676)} Organa" for i in range(N)]
+    _, schema, said = drafted(tmp_path, columns(name=names))
+    assert schema["name"].drop
+    asked = said.split("- name: ")[1].split(" - ")[0]
+    assert "An amount?" not in asked
+    assert "The id of each record?" in asked

@@ -37,6 +37,7 @@ SYSTEMATIC = 0.1  # of the groups, beyond chance: fewer constant ones are coinci
 FEWEST_MEMBERS = 0.05  # of the records: fewer that share a group are doubles by accident
 MANY_GROUPS = 5  # groups of two and more from which on shares of constant ones are compared with chance
 RARE = 1e-8  # chance that as many of fewer groups are constant: below it none of thousands of groupings is by accident
+MOST_AHEAD = 3 * 10**8  # the same for all amounts of a draft together: the audit looks again
 MOST_SORTED = 10**8  # marks that the search by several columns numbers, in about two seconds; else one column
 NEARLY_ALL = 0.995  # of the members: "all" where it is rounded to 100%
 MARKS = 11  # a stream of their own for the marks of values
@@ -110,7 +111,8 @@ def averages_ahead(
             continue
         numbered = np.unique(x[known], return_inverse=True)[1].astype(np.int64).ravel()
         column = SharedColumn(known, numbered, rng.standard_normal(len(known)))
-        one = _least_left(column, marks) if by is None else _left_by(column, marks, by[name])
+        is_searched = len(known) * len(marks) ** 2 * len(values) <= MOST_AHEAD
+        one = _least_left(column, marks, is_searched) if by is None else _left_by(column, marks, by[name])
         if one is not None:
             found[name] = one
     return found
@@ -184,11 +186,11 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
     return found
 
 
-def _least_left(one: SharedColumn, clear: dict[str, Marks]) -> Averaged | None:
+def _least_left(one: SharedColumn, clear: dict[str, Marks], is_searched: bool = True) -> Averaged | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways: list[tuple[str, ...]] = [(column,) for column in inside]
-    if _is_searched(one, clear):
+    if is_searched and _is_searched(one, clear):
         ways += _elimination(one.values, inside)
     else:
         ways.append(tuple(inside))

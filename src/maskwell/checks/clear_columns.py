@@ -23,7 +23,7 @@ MOST_CROSSED = 12  # columns whose cells are looked at: 66 pairs
 
 def predictable_from_clear(evidence: Evidence) -> Measured:
     """Measure how well columns that leave in clear predict the true values of masked ones, on records held out."""
-    clear, sample = [*_predictors(evidence)], evidence.sample(purpose=(5,))
+    clear, sample = [*predictors(evidence)], evidence.sample(purpose=(5,))
     gaps = [status[sample] for status in evidence.gaps.values()]
     if not (clear or gaps) or not evidence.numbers:
         return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
@@ -36,8 +36,8 @@ def predictable_from_clear(evidence: Evidence) -> Measured:
         designs += [np.hstack([one, missing]) for one in designs]
     levels = _levels(evidence, clear, sample)
     if gaps:
-        levels["what is missing"] = _cells(gaps)
-    cells = {names: _cells([levels[name] for name in names]) for names in _crossings(tuple(levels))}
+        levels["what is missing"] = cells_of(gaps)
+    cells = {names: cells_of([levels[name] for name in names]) for names in _crossings(tuple(levels))}
     found, crossed = dict[str, float](), dict[str, tuple[str, ...]]()
     for name in evidence.numbers:
         x = evidence.true(name)[sample]
@@ -89,7 +89,7 @@ def _levels(evidence: Evidence, clear: list[str], sample: Any) -> dict[str, Inte
     return {name: levels[name] for name in levels if name in fewest}
 
 
-def _cells(levels: list[Integers]) -> Integers:
+def cells_of(levels: list[Integers]) -> Integers:
     """Number the combinations of levels; those that occur alone where there would be many more than records."""
     cells = levels[0]
     for codes in levels[1:]:
@@ -114,7 +114,8 @@ def _left_by_cells(cells: Integers, rest: Floats) -> float:
     return float(left @ left)
 
 
-def _predictors(evidence: Evidence) -> Iterator[str]:
+def predictors(evidence: Evidence) -> Iterator[str]:
+    """Return the columns in clear that may tell of masked ones: no texts, no groups."""
     schema = evidence.masking.masked.schema
     for name in evidence.clear:
         if schema[name].kind != "text" and "group" not in schema[name].roles:

@@ -163,13 +163,13 @@ class Evidence:
         both = (masking.truth.status(name)[rows] == OPEN) & (masking.masked.status(name)[rows] == OPEN)
         return np.asarray(both, dtype=np.bool_)
 
-    def sample(self, of: int | None = None, purpose: Sequence[int] = ()) -> Integers:
-        """Return places among the released records: all of them, or a random `largest` of many."""
-        count = self.records if of is None else of
-        if count <= self.largest:
+    def sample(self, of: int | None = None, purpose: Sequence[int] = (), most: int | None = None) -> Integers:
+        """Return places among the released records: all of them, or a random `most` (else `largest`) of many."""
+        count, most = self.records if of is None else of, self.largest if most is None else most
+        if count <= most:
             return np.arange(count)
         rng = np.random.default_rng([self.seed, *purpose])
-        return np.sort(rng.choice(count, self.largest, replace=False))
+        return np.sort(rng.choice(count, most, replace=False))
 
     def looked_at(self, places: Integers) -> int | None:
         """Return how many records a check looked at, or nothing where it was all of them."""

@@ -6,6 +6,7 @@ from .averages import averages
 from .catalogue import Check
 from .findings import Limits
 from .last_record import last_record
+from .narrow_classes import FEW, MANY, narrow_classes
 from .top_values import top_values
 
 CHECKS = (
@@ -32,6 +33,18 @@ CHECKS = (
         "Drop the column, or the columns that put the members together; or release the value once for a group, in a "
         "file of groups.",
         averages,
+    ),
+    Check(
+        "narrow classes",
+        Limits(
+            FEW,
+            MANY,
+            reason="a value that its class tells is as open as one whose record was found: 15% of these are tolerated "
+            "(Moore), and of one in a hundred a board should know",
+        ),
+        "Drop the clear column or put it in coarser classes (mask Grouping), fill or drop the column whose gaps make "
+        "the class, release such records in a file of their own, or drop the number.",
+        narrow_classes,
     ),
     Check(
         "last record",

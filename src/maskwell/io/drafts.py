@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..schema import Column
+from .names import says_weight
 from .numbers import number_text
 from .profile import Counts, Facts, Floats
 
@@ -76,7 +77,8 @@ def with_literals(draft: Draft) -> Draft:
 def with_spikes(draft: Draft) -> Draft:
     """Ask about values that look like codes: frequent nines, or far from the rest."""
     facts, is_category = draft.facts, draft.column.kind == "category"
-    spikes = _spikes(facts.support, facts.counts)
+    is_weight = says_weight(facts.name, facts.label)  # few weights lie far from the rest, and are no codes
+    spikes = () if is_weight else _spikes(facts.support, facts.counts)
     if not spikes:
         return draft
     counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()

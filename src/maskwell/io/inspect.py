@@ -14,7 +14,7 @@ from ..errors import BadInput
 from ..schema import Column, Schema
 from .drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
-from .names import says_amount, says_code, says_weight, says_years
+from .names import calendar_part, says_amount, says_code, says_weight, says_years
 from .profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .roles import with_roles
 from .texts import booleans_mixed
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+AN_AMOUNT = 'An amount (how many of them)? Then kind = "integer" with roles = ["key"], without categories'
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
@@ -33,8 +34,9 @@ _QUESTIONS = {
     "identity": "recomputed from others?",
     "zeros": "real zeros?",
     "named-id": "an id, a group or a category?",
+    "date-part": "a part of a date, or an amount?",
 }
-_ALWAYS_ASKED = ("identity", "zeros", "named-id")  # without a line of the schema to switch on
+_ALWAYS_ASKED = ("identity", "zeros", "named-id", "date-part")  # without a line of the schema to switch on
 _DROPPED = {
     "all-missing": "no value at all",
     "nested": "lists or records",
@@ -229,6 +231,9 @@ def _describe_number(draft: Draft) -> Draft:
     elif facts.whole and few and not says_weight(facts.name, facts.label):
         text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
+    if part := _calendar_part(facts):
+        text = f"by its name and values {part}: taken for a category, which leaves in clear and gets no noise"
+        return _category(draft).asked("date-part", text, otherwise=AN_AMOUNT)
     if facts.unit == 1.0 and _are_codes(facts):
         text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
@@ -238,6 +243,13 @@ def _describe_number(draft: Draft) -> Draft:
 def are_years(name: str, support: Floats) -> bool:
     """Whether a few whole numbers are years of a life, by name and number: as categories they would leave in clear."""
     return says_years(name) and len(support) >= FEWEST_YEARS and bool(support[0] >= 0)
+
+
+def _calendar_part(facts: Facts) -> str:
+    """Say which part of a date or a time of day whole numbers are; nothing where they are an amount, or have codes."""
+    if not facts.whole or facts.literals or len(facts.support) < 2 or len(facts.texts) != len(facts.support):
+        return ""
+    return calendar_part(facts.name, float(facts.support[0]), float(facts.support[-1]))
 
 
 def _are_codes(facts: Facts) -> bool:

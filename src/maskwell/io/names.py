@@ -98,6 +98,17 @@ _YEARS = re.compile(  # what is counted in years of a life, however few values i
 )
 
 
+_CALENDAR = (  # parts of a date or a time of day, in words, with the whole numbers that they take
+    (re.compile("month(?!s|ly)[a-z]{0,5}|[a-z]{0,6}month|mo?nth[a-z]{0,5}|monat|mois|mes"), "months", 1, 12),
+    (re.compile("quarter|qtr|qrtr|quartal|trimestre"), "quarters", 1, 4),
+    (re.compile("weekday|wday|dow|dayofweek|dayweek|wochentag"), "days of the week", 0, 7),
+    (re.compile("day|dom|mday|dayofmonth|daymonth|tag"), "days of a month", 1, 31),
+    (re.compile("hour|hourofday|hod|stunde|heure|hora"), "hours of a day", 0, 24),
+    (re.compile("minute|minuteofhour"), "minutes of an hour", 0, 59),
+    (re.compile("weekofyear|woy|isoweek|kw"), "weeks of a year", 1, 53),
+)
+
+
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name in lower case: camel case, digits and signs part them."""
     name = re.sub(r"(?<![A-Za-z])ID(?=[a-z])", "ID ", name)
@@ -194,3 +205,15 @@ def says_years(name: str) -> bool:
     """Whether a name is that of years of a life, or their square: an age, years of schooling, of experience."""
     words = words_of(name)
     return len(words) == 1 and _YEARS.fullmatch(words[0]) is not None
+
+
+def calendar_part(name: str, least: float, most: float) -> str:
+    """Say which part of a date or a time of day whole numbers are, by their name and range; nothing where none."""
+    words = words_of(name)
+    forms = {"".join(words), *words[-1:], *words[:1]}
+    if "days" in words or "months" in words or "hours" in words:
+        return ""  # how many, not which
+    for pattern, said, low, high in _CALENDAR:
+        if any(pattern.fullmatch(word) for word in forms) and low <= least < most <= high:
+            return said
+    return ""

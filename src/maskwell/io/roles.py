@@ -48,6 +48,10 @@ THREE_ANSWERS = (
 NO_AMOUNT = THREE_ANSWERS.split(" An amount?")[0] + (
     ' A category? Then kind = "category" with roles = ["block"], without drop'
 )  # of texts
+A_TEXT = (
+    'The id of each record? Then roles = ["id"], without drop. A name, or words of the respondent? Then leave it '
+    "dropped: nothing masks a text"
+)  # of texts of which every record has its own
 AN_AMOUNT = 'An amount? Then roles = ["key"], without drop'
 
 
@@ -203,17 +207,18 @@ def _id_score(draft: Draft) -> int:
 
 def _with_id(draft: Draft, score: int, best: bool) -> Draft:
     facts, bare = draft.facts, replace(draft, findings=())
+    answers = A_TEXT if facts.shape == "text" else THREE_ANSWERS
     if best:
-        otherwise = "" if score >= NAMED else THREE_ANSWERS
+        otherwise = "" if score >= NAMED else answers
         text = "every record has its own value: the id?"
         return bare.as_text("id", text, otherwise=otherwise, roles=frozenset({"id"}))
     if score:
         text = "every record has its own value, as an id has: dropped, as proposed?"
-        return bare.as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
+        return bare.as_text("id", text, otherwise=answers, drop=True)
     if says_id(facts.name, facts.label) and _is_nominal(draft) and draft.column.kind != "category":
         other = facts.records - facts.distinct
         text = f"named like an id, but some records repeat a value or have none ({other:,}): dropped; correct it?"
-        return bare.as_text("id", text, otherwise=THREE_ANSWERS, drop=True)
+        return bare.as_text("id", text, otherwise=answers, drop=True)
     return draft
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..attacks.search import block_codes, joint_codes
 from ..calibration.scaling import has_scale, scale_words, scaled, writable
+from ..checks.findings import FAIL
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
 from ..masks.size_grid import step_from
@@ -35,7 +36,10 @@ SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
 CALIBRATE = "calibrate"
 FLOOR, TOP_VALUES, OUTER_LINKS = "fingerprint floor", "top values", "outer links"  # checks of the audit
-AVERAGING = "averaging"  # another one: no noise helps where a mean takes it away
+AVERAGING, NARROW = (
+    "averaging",
+    "narrow classes",
+)  # others: no noise helps where a mean or a class tells the value
 MOST_CODED = 2  # columns under correlated noise: a third takes minutes, by boxes in three dimensions
 FEWEST_HALVED = 4  # amounts: of fewer none is left out for the noise alone
 RIDGE = 1e-6  # on correlations, so that columns that repeat one another have an inverse
@@ -124,11 +128,15 @@ class Trouble:
 
 
 def averaged(audit: Audit) -> tuple[str, ...]:
-    """Return the columns of whose noise the mean over records alike in clear columns leaves too little."""
-    found = next((one for one in audit.failures if one.check == AVERAGING), None)
-    if found is None or found.limits.fail is None:
-        return ()
-    return tuple(name for name, left in found.figures.items() if left <= found.limits.fail)
+    """Return the columns of whose noise a mean over records alike leaves too little, or that classes in clear tell."""
+    found = {one.check: one for one in audit.failures if one.check in (AVERAGING, NARROW)}
+    names = [
+        name
+        for one in found.values()
+        for name, figure in one.figures.items()
+        if one.limits.verdict(figure) == FAIL
+    ]
+    return tuple(dict.fromkeys(names))
 
 
 def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:

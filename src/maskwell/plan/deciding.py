@@ -21,6 +21,8 @@ from .column_numbers import SHORT, are_numbers, class_numbers, code_numbers, gro
 from .dependence import MOST_STRAYS, form_of, is_function, is_shared
 from .draft_words import sentences
 from .hidden_columns import Clear
+from .integer_parts import integer_parts
+from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
 from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
 from .repeated_values import without_functions, without_given, without_lags
@@ -148,6 +150,7 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         _without_many,
         _without_shared,
         _without_copies,
+        _without_parts,
     )
     questions, copies = [*on_dropped(proposal), *on_names(proposal)], dict[str, str]()
     for step in steps:
@@ -168,7 +171,9 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
     answers = without_given(_table(raw, proposal.schema))
     proposal = _changed(proposal, answers)
     questions += [answer.question for answer in answers]
-    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(_table(raw, proposal.schema))]
+    table = _table(raw, proposal.schema)
+    questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
+    questions += on_narrow(table, [name for one in sums for name in members(one)])
     return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
 
 
@@ -399,6 +404,22 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
     return answers
 
 
+def _without_parts(raw: Raw, proposal: Proposal) -> list[Answer]:
+    """Drop columns that are a part of another's digits: the hour of a time, the first digits of a code."""
+    schema, table = proposal.schema, _table(raw, proposal.schema)
+    numbers = {c.name: table.floats(c.name) for c in schema.columns if c.is_number and not c.drop}
+    wholes = {name: x for name, x in numbers.items() if not schema[name].roles & KEPT_ROLES}
+    coded = [c for c in schema.columns if c.kind == "category" and not c.drop and are_numbers(c.categories)]
+    parts = integer_parts(wholes | {c.name: code_numbers(table, c.name) for c in coded}, wholes)
+    answers = []
+    for name, part in parts.items():
+        taken = f"{part}: dropped, as it tells that part of {part.of} whatever its noise"
+        otherwise = f"Analysts can compute it from {part.of}; to keep it, drop {part.of} in its place"
+        made = replace(schema[name], drop=True, roles=frozenset())
+        answers.append(Answer(made, "near-duplicate", Question(name, taken, otherwise)))
+    return answers
+
+
 def _function_words(name: str, form: str) -> str:
     """Say that a column is a function of another, and which; where none is known, that each gives the other."""
     known = f"one value for each value of {name} and back, in all records but {MOST_STRAYS:.0%} at most"
@@ -408,14 +429,17 @@ def _function_words(name: str, form: str) -> str:
 def _dependents_and_averages(
     raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
 ) -> list[Answer]:
-    """Drop what others determine, then what averages out; ties are told anew where that took one of their members."""
+    """Drop what others determine, what averages out and what classes tell; then ties are told anew."""
     tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
     rest = _table(raw, _changed(proposal, tied).schema)
-    averaged = without_averages(rest, [name for one in sums for name in members(one)])
-    if not averaged:
+    fixed = [name for one in sums for name in members(one)]
+    answers = without_averages(rest, fixed)
+    rest = _table(raw, rest.schema.changed({answer.column.name: answer.column for answer in answers}))
+    answers += without_narrow(rest, fixed)
+    if not answers:
         return tied
-    fewer = _changed(proposal, averaged)
-    return [*averaged, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
+    fewer = _changed(proposal, answers)
+    return [*answers, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
 
 
 def _without_dependents(
@@ -424,9 +448,10 @@ def _without_dependents(
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
     fixed = [name for one in sums for name in members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
-    codes = [c.name for c in proposal.schema.columns if c.kind == "category" and are_numbers(c.categories)]
+    left = [c for c in proposal.schema.columns if c.kind == "category" and not c.drop]
+    codes = [c.name for c in left if are_numbers(c.categories)]
     copies = {name: of for name, of in copies.items() if of in names}
-    classes = [c.name for c in proposal.schema.columns if c.kind == "category" and not c.drop]
+    classes = [c.name for c in left]
     every = (*names, *codes, *copies)
     if not names or not len(table):
         return []

@@ -10,13 +10,13 @@ import numpy as np
 from .deciding import Decided
 from .draft_words import comment, counted, listed, names_of, plain, quoted
 from .hidden_columns import ROOM, RandomChange, coarsest_first, columns_to_drop, is_enough, random_change
+from .narrow_classes import START
 from .sections import FIFTEEN_PERCENT
 
 if TYPE_CHECKING:
     from ..checks.findings import Limits
     from ..table import Floats
 
-START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
 DEFINITE = 0.01  # least eigenvalue of pairwise correlations: repaired from below 0 they leave noise without a density
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative

@@ -202,11 +202,12 @@ def scaled_by_class(
     if np.count_nonzero(tells) < FEWEST or not able:
         return None
     some = slice(None, None, max(1, len(y) // SCREENED))
+    apart = _apart(y[some], values[some][:, able])
     for at in sorted(classes, key=lambda j: int(classes[j].max(initial=0))):
         codes = classes[at]
         if not 1 <= int(codes.max(initial=0)) < min(MOST_CLASSES, len(codes) / FEWEST_IN_CLASS):
             continue
-        for k, is_ratio in _class_screen(y[some], values[some][:, able], codes[some]):
+        for k, is_ratio in _class_screen(apart, float(np.std(y[some])), codes[some]):
             count = _class_count(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
             if count is not None:
                 said = f"{names[able[k]]} {'times' if is_ratio else 'and'} a number for each {names[at]}"
@@ -214,23 +215,27 @@ def scaled_by_class(
     return None
 
 
-def _class_screen(y: Floats, x: Floats, codes: Ints) -> list[tuple[int, bool]]:
+def _apart(y: Floats, x: Floats) -> tuple[Floats, Floats]:
+    """Return what columns are from another: in logarithms, and as they are."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(np.abs(y))[:, None] - np.log(np.abs(x)), y[:, None] - x
+
+
+def _class_screen(apart: tuple[Floats, Floats], sd: float, codes: Ints) -> list[tuple[int, bool]]:
     """Return the columns that some records do not refute: in half the pairs of one class their logarithms go with y's.
 
     Or they themselves do. Pairs are records that follow one another in the order of the classes.
     """
     order = np.argsort(codes, kind="stable")
-    same = np.diff(codes[order]) == 0
+    first = np.flatnonzero(np.diff(codes[order]) == 0)
     found = list[tuple[int, bool]]()
-    if not same.any():
+    if not len(first):
         return found
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pairs = ((np.log(np.abs(y)), np.log(np.abs(x)), True), (y, x, False))
-        for own, others, is_ratio in pairs:
-            moved = np.diff(own[order, None] - others[order], axis=0)[same]
-            allowed = 2 * NEAR * (1.0 if is_ratio else float(np.std(y)))
-            near = np.mean(np.abs(moved) <= allowed, axis=0) >= 0.5
-            found += [(int(k), is_ratio) for k in np.flatnonzero(near)]
+    for one, is_ratio in zip(apart, (True, False), strict=True):
+        with np.errstate(invalid="ignore"):
+            moved = np.abs(one[order[first + 1]] - one[order[first]])
+            near = np.count_nonzero(moved <= 2 * NEAR * (1.0 if is_ratio else sd), axis=0) >= len(first) / 2
+        found += [(int(k), is_ratio) for k in np.flatnonzero(near)]
     return found
 
 

@@ -61,9 +61,11 @@ def on_dropped(proposal: Proposal) -> list[Question]:
 
 
 def on_names(proposal: Proposal) -> list[Question]:
-    """Ask about categories that are named like ids, and about an id that is one by its values alone."""
+    """Ask about categories that are named like ids or parts of a date, and about an id by its values alone."""
     questions = [
-        Question(one.column, one.text, one.otherwise) for one in proposal.findings if one.kind == "named-id"
+        Question(one.column, one.text, one.otherwise)
+        for one in proposal.findings
+        if one.kind in ("named-id", "date-part")
     ]
     for column in (column for column in proposal.schema.columns if "id" in column.roles):
         unsure = [one for one in proposal.of(column.name) if one.kind == "id" and one.otherwise]

@@ -27,6 +27,10 @@ from .near_identities import NearIdentity, near_product, near_ratio, near_sum
 Floats = npt.NDArray[np.float64]
 Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None]
 
+MOST_COMPARED = (
+    60  # columns that each is compared with, but for least squares: of more, half by place, half by likeness
+)
+LIKENESS_RECORDS = 500  # by which likeness is told
 FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
 
@@ -67,11 +71,24 @@ class Candidates:
             return said
         if by := nearly_linear(complete, place, usable):
             return self._linear_words(self._needed(own, place, by))
-        numbers = [j for j in usable if j < self.amounts or j in self.copies]
-        amounts = [j for j in usable if j < self.amounts]
+        numbers = self._likely(complete, place, [j for j in usable if j < self.amounts or j in self.copies])
+        amounts = [j for j in numbers if j < self.amounts]
         looks = (near_sum, numbers), (near_ratio, amounts), (near_product, amounts), (ratio_of_sum, amounts)
         told = (self._told(look, own, complete, place, able) for look, able in looks)
         return next((words for words in told if words), "")
+
+    def _likely(self, complete: Floats, place: int, able: Sequence[int]) -> list[int]:
+        """Return the columns that stand near one in the file or go with it most, where there are many."""
+        if len(able) <= MOST_COMPARED:
+            return list(able)
+        near = sorted(able, key=lambda j: abs(j - place))[: MOST_COMPARED // 2]
+        some = complete[:: max(1, len(complete) // LIKENESS_RECORDS)]
+        x, y = (some[:, columns] - some[:, columns].mean(axis=0) for columns in (able, [place]))
+        sizes = np.linalg.norm(x, axis=0)
+        likeness = np.abs(y[:, 0] @ x) / np.where(sizes > 0, sizes, np.inf)
+        rest = [able[i] for i in np.argsort(-likeness, kind="stable").tolist() if able[i] not in near]
+        chosen = {*near, *rest[: MOST_COMPARED - len(near)]}
+        return [j for j in able if j in chosen]
 
     def _told(self, look: Look, own: Floats, complete: Floats, place: int, able: Sequence[int]) -> str:
         """Say which relation some columns obey, counted wherever its own members are open: fewer are so more often."""
@@ -94,8 +111,9 @@ class Candidates:
 
     def _exact_tie(self, own: Floats, complete: Floats, place: int, usable: list[int]) -> str:
         """Look for a ratio, a product, or a number for each class that gives a column in nearly all records."""
-        amounts = [j for j in usable if j < self.amounts]
-        said = self._told(exact_ratio, own, complete, place, usable)
+        likely = self._likely(complete, place, usable)
+        amounts = [j for j in likely if j < self.amounts]
+        said = self._told(exact_ratio, own, complete, place, likely)
         return said or self._told(self._scaled, own, complete, place, [*amounts, *self.classes])
 
     def _scaled(

@@ -1,0 +1,121 @@
+"""Amounts that a class in clear tells whatever the noise: what the draft leaves out for it, and what it asks.
+
+The audit refuses a release where a class of what leaves in clear, or a gap, confines an amount of many records to a
+small part of what its noise would leave open (`checks.narrow_classes`: who has no income is a child). The draft looks
+ahead with the noise at which its search begins. It leaves out as few columns as are enough, clear ones before amounts,
+and asks about what the audit would warn of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .questions import Answer, Question
+
+if TYPE_CHECKING:
+    from ..checks.narrow_classes import Amount, Classes, Narrow
+    from ..table import Table
+
+START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
+SEED = 12  # of the records that are looked at: any would do
+
+
+def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
+    """Return what to leave out so that no class tells too many records of an amount; `fixed` amounts stay.
+
+    One column after the other: that without which fewest are told, of equals a clear one.
+    """
+    from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts
+
+    amounts, classes = _amounts_and_classes(table, fixed)
+    answers, gone = list[Answer](), list[str]()
+    found = narrow_amounts(amounts, classes)
+    while told := {name: one for name, one in found.items() if one.share > MANY}:
+        left = classes.without(gone)
+        able = [name for name in (*left.levels, *left.gaps, *told) if name not in fixed]
+        best = best_to_drop(told, amounts, left, able)
+        if best is None:
+            break
+        answers.append(_answer(table, best, told))
+        gone.append(best)
+        rest = {name: amounts[name] for name in told if name != best}
+        found = narrow_amounts(rest, classes.without(gone))
+    return answers
+
+
+def on_narrow(table: Table, fixed: Collection[str]) -> list[Question]:
+    """Ask about amounts of which a class tells more records than the audit lets pass without a word."""
+    from ..checks.narrow_classes import FEW, MANY, narrow_amounts
+
+    amounts, classes = _amounts_and_classes(table, fixed)
+    by = dict[str, list[str]]()
+    for name, one in narrow_amounts(amounts, classes).items():
+        if one.share > FEW:
+            share = one.told[one.grouping].mean()
+            by.setdefault(one.grouping.words, []).append(f"{name} ({share:.1%} of its records)")
+    return [
+        Question(
+            None,
+            f"{words}: tells {', '.join(names)} better than noise would let it be known, and leaves in clear; the "
+            f"audit warns from {FEW:.0%} on and refuses from {MANY:.0%} on",
+            "Too much? Then drop it, put it in coarser classes, or drop what it tells",
+        )
+        for words, names in by.items()
+    ]
+
+
+def _amounts_and_classes(table: Table, fixed: Collection[str]) -> tuple[dict[str, Amount], Classes]:
+    """Return the amounts with the noise of a draft, and the classes of what leaves in clear; some of many records."""
+    from ..checks.narrow_classes import Amount, Classes, class_codes, grouping_count, records_looked_at
+
+    leaves = [
+        c for c in table.schema.columns if not c.drop and c.kind != "text" and not c.roles & {"id", "group"}
+    ]
+    noised = [c.name for c in leaves if c.is_number and ("key" in c.roles or c.name in fixed)]
+    clear = [c for c in leaves if c.name not in noised]
+    most = records_looked_at(len(noised), grouping_count(len(leaves)))
+    rows = np.arange(len(table))
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(SEED).choice(len(rows), most, replace=False))
+    levels = {
+        c.name: class_codes(table.floats(c.name)[rows], is_category=c.kind == "category") for c in clear
+    }
+    gaps = {c.name: table.status(c.name)[rows].astype(np.int64) for c in leaves if c.name in table.closed}
+    values = {name: table.floats(name)[rows] for name in noised}
+    amounts = {
+        name: Amount(x, np.full(len(x), START * float(np.nanstd(x)) if (~np.isnan(x)).any() else 0.0))
+        for name, x in values.items()
+    }
+    return amounts, Classes(levels, {name: status for name, status in gaps.items() if np.ptp(status)})
+
+
+def _answer(table: Table, name: str, told: Mapping[str, Narrow]) -> Answer:
+    """Say what was dropped: an amount that classes tell, or a column whose classes or gaps tell amounts."""
+    if name in told:
+        taken = (
+            f"of its records {told[name].share:.1%} are in a class of what leaves in clear that tells it better than "
+            f"noise would let it be known ({told[name]}): dropped, as no noise hides that"
+        )
+        otherwise = "Wanted in the release? Then drop what makes the classes, or leave such records out"
+    else:
+        by = {amount: one for amount, one in told.items() if any(name in g.columns for g in one.told)}
+        shown = ", ".join(
+            f"{amount} ({_share_by(one, name):.1%} of its records)" for amount, one in by.items()
+        )
+        what = "its gaps and codes tell" if table.schema[name].is_number else "its classes and gaps tell"
+        taken = f"{what} {shown} better than noise would let it be known: dropped, as no noise hides that"
+        otherwise = (
+            f"Wanted in the release? Then put it in coarser classes, or drop {', '.join(by)} in its place"
+        )
+    made = replace(table.schema[name], drop=True, roles=frozenset())
+    return Answer(made, "shared", Question(name, taken, otherwise))
+
+
+def _share_by(one: Narrow, name: str) -> float:
+    """Return the share of records told by groupings that a column has part in."""
+    told = [told for grouping, told in one.told.items() if name in grouping.columns]
+    return float(np.logical_or.reduce(told).mean())
