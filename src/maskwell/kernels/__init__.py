@@ -83,7 +83,8 @@ def _compile_class_pairs() -> None:
     from . import class_pairs
 
     keys, where = np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.int64)
-    class_pairs.agreements(keys, where, 2, keys, np.full(1, -1, np.int32), where[0].copy(), where.copy())
+    last = np.full(1, class_pairs.NONE, np.int32)
+    class_pairs.agreements(keys, where, 2, keys, last, where[0].copy(), where[0].copy(), where.copy())
 
 
 def _compile_planes() -> None:
