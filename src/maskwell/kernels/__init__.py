@@ -74,6 +74,16 @@ def compile_all() -> None:
     _compile_randoms()
     _compile_marginal()
     _compile_class_pairs()
+    _compile_twister()
+
+
+def _compile_twister() -> None:
+    """Compile the states of the Mersenne Twister."""
+    import numpy as np
+
+    from . import twister
+
+    twister.init_by_word(*(np.zeros(size, np.uint32) for size in (twister.LENGTH, 1, (twister.LENGTH, 1))))
 
 
 def _compile_class_pairs() -> None:
