@@ -23,6 +23,12 @@ from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
+from .homes import short_audit
+
+__all__ = ["short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
+
 PLAN = """
 [input]
 file = "homes.csv"

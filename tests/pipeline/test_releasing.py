@@ -17,9 +17,11 @@ from maskwell.pipeline import Outcome, release
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .homes import EXCHANGED, INTRUDERS, KEY, LIGHT, NOISE, bytes_of, folder, homes, plan_in
+from .homes import EXCHANGED, INTRUDERS, KEY, LIGHT, NOISE, bytes_of, folder, homes, plan_in, short_audit
 
-__all__ = ["folder"]
+__all__ = ["folder", "short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 
 @pytest.fixture(scope="module")
