@@ -178,4 +178,4 @@ def common_draws() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the examples, which take longest, so that no worker is left with one at the end."""
-    items.sort(key=lambda item: "test_examples" not in item.nodeid)
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_examples.py"))
