@@ -145,11 +145,14 @@ def one_draw(case: Situation, number: int) -> Draw:
 
 
 def first_draw(case: Situation) -> tuple[Risks, Audit]:
-    """Draw, attack and audit once, to know what stands against a plan that was never drawn."""
+    """Draw, attack and audit once, to know what stands against a plan that was never drawn.
+
+    Noise against its own law is no matter of the plan, and is tested when a change to it is rehearsed.
+    """
     own = drawn_anew(case, 0)
     masking = own.drawn(own.mask)
     risks = own.attacked(masking, "advise")
-    return risks, audited(own, masking, risks, OF_KEYS)
+    return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
 
 
 def drawn_anew(case: Situation, number: int) -> Situation:
