@@ -21,22 +21,23 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table
 
 RECORDS = 3_000
+FEW = 300  # for what one cell shows
 AMOUNTS = ("income", "wealth")
 KEY = Key(np.random.default_rng(170).bytes(32))
 
 
-def true_file(seed: int = 1) -> Table:
+def true_file(seed: int = 1, records: int = RECORDS) -> Table:
     """Two correlated amounts, a region, an age, households, ids, and a dropped column."""
     rng = np.random.default_rng([seed, 171])
-    base = rng.standard_normal((RECORDS, 2)) @ np.linalg.cholesky([[1, 0.5], [0.5, 1]]).T
+    base = rng.standard_normal((records, 2)) @ np.linalg.cholesky([[1, 0.5], [0.5, 1]]).T
     data = {
-        "id": [f"u{i:05d}" for i in range(RECORDS)],
-        "region": rng.choice(list("abcdefghij"), RECORDS),
-        "age": rng.integers(18, 90, RECORDS),
-        "household": np.arange(RECORDS) // 3,
+        "id": [f"u{i:05d}" for i in range(records)],
+        "region": rng.choice(list("abcdefghij"), records),
+        "age": rng.integers(18, 90, records),
+        "household": np.arange(records) // 3,
         "income": np.rint(np.exp(10.5 + 0.5 * base[:, 0])).astype(np.int64),
         "wealth": np.rint(150_000 + 30_000 * base[:, 1]).astype(np.int64),
-        "tax": np.rint(9_000 + 2_000 * rng.standard_normal(RECORDS)).astype(np.int64),
+        "tax": np.rint(9_000 + 2_000 * rng.standard_normal(records)).astype(np.int64),
     }
     key = frozenset({"key"})
     columns = (
@@ -622,7 +623,7 @@ def scores(masking: Masking) -> dict[str, Floats]:
 
 def test_values_that_the_law_cannot_give_fail_outright() -> None:
     mask = mw.IndependentNoise(("income",), variance_ratio=0.3, limits=(("income", 0, 90_000),))
-    plant = Plant(sound(mask))
+    plant = Plant(sound(mask, true_file(records=FEW)))
     z = plant.z("income")
     for planted, reason in (
         (np.r_[95_000.0, z[1:]], "probability of 0"),
@@ -634,7 +635,7 @@ def test_values_that_the_law_cannot_give_fail_outright() -> None:
 
 
 def test_a_value_off_the_unit_and_one_closed_by_nobody_are_impossible() -> None:
-    masking = sound()
+    masking = sound(table=true_file(records=FEW))
     masked = masking.masked
     column, status = masked.schema["income"], masked.status("income").copy()
     z = masked.floats("income").copy()
@@ -650,7 +651,7 @@ def test_a_value_off_the_unit_and_one_closed_by_nobody_are_impossible() -> None:
 
 
 def test_a_total_that_is_no_sum_of_its_released_parts_is_impossible() -> None:
-    table = true_file()
+    table = true_file(records=FEW)
     data = table.data.append_column(
         "both", pa.array((table.floats("income") + table.floats("tax")).astype(int))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.kernels.class_pairs import CLOSED, NONE, agreements
+from maskwell.kernels.class_pairs import CLOSED, LARGEST_NUMBER, NONE, agreements
 
 
 def plain(keys, columns, z):
@@ -29,11 +29,18 @@ def test_pairs_and_agreements_are_those_of_a_plain_count(modulus):
     keys[1, ::9] = CLOSED
     z = rng.integers(0, modulus, (400, 2)).astype(np.uint16)
     classes = np.array([[0, NONE, NONE], [1, NONE, NONE], [0, 1, NONE], [0, 1, 2]], np.int64)
-    last = np.full(modulus**3, NONE, np.int32)
-    pairs, same = np.zeros(4, np.int64), np.zeros((4, 2), np.int64)
-    agreements(keys, classes, modulus, z, last, pairs, same)
-    for c, columns in enumerate(classes):
-        expected = plain(keys, columns, z)
-        assert pairs[c] == expected[0]
-        assert same[c].tolist() == expected[1].tolist()
-    assert (last == NONE).all()  # as it was given: it serves the next modulus
+    last, used = np.full(modulus**3, NONE, np.int32), np.zeros(1, np.int64)
+    for start in (
+        None,
+        None,
+        LARGEST_NUMBER - 600,
+    ):  # the table serves the next call, and is cleared when it is full
+        if start is not None:
+            used[0] = start
+        pairs, same = np.zeros(4, np.int64), np.zeros((4, 2), np.int64)
+        agreements(keys, classes, modulus, z, last, used, pairs, same)
+        for c, columns in enumerate(classes):
+            expected = plain(keys, columns, z)
+            assert pairs[c] == expected[0]
+            assert same[c].tolist() == expected[1].tolist()
+    assert used[0] < LARGEST_NUMBER - 600

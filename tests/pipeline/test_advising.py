@@ -18,12 +18,12 @@ from maskwell.datasets import housing
 from maskwell.keystream import Key
 from maskwell.pipeline import Advice, Outcome, release
 from maskwell.pipeline.candidates import Candidate, log_masks, without
-from maskwell.pipeline.rehearsal import DRAWS, ENOUGH, OF_KEYS, Draw, Rehearsal
+from maskwell.pipeline.rehearsal import DRAWS, ENOUGH, OF_KEYS, OF_LAWS, Draw, Rehearsal
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .homes import KEY, LIGHT, folder, homes, plan_in
+from .homes import KEY, LIGHT, bytes_of, folder, homes, plan_in
 
 __all__ = ["folder"]
 
@@ -79,10 +79,14 @@ def test_log_noise_is_advised_where_values_allow_it_and_with_the_shift_that_zero
         assert log_masks(table, (kept,)) == ((kept,), ())
 
 
-def test_draws_are_by_keys_of_calibration_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No mask is drawn by the key of the release while advice is made, and no two draws of a plan share one."""
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path, list[bytes]]:
+    """A plan that is refused, run once: what came out, its folder, and the keys by which masks were drawn."""
     from maskwell.pipeline import advising, meeting
 
+    place = tmp_path_factory.mktemp("refused")
+    mw.write(homes(), place / "homes.csv")
+    (place / "homes.toml").write_text(homes().schema.to_toml())
     drawn: list[bytes] = []
     applied = meeting.apply
 
@@ -91,9 +95,18 @@ def test_draws_are_by_keys_of_calibration_alone(folder: Path, monkeypatch: pytes
         drawn.append(key.secret)
         return applied(mask, table, key=key, **options)
 
-    monkeypatch.setattr(meeting, "apply", noted)
-    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
-    outcome = release(plan_in(folder, LIGHT), key=KEY)
+    before = bytes_of(place)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(meeting, "apply", noted)
+        patched.setattr(advising, "MOST_ADVICE", 1)
+        outcome = release(plan_in(place, LIGHT), key=KEY)
+    assert bytes_of(place) == before
+    return outcome, place, drawn
+
+
+def test_draws_are_by_keys_of_calibration_alone(refused: tuple[Outcome, Path, list[bytes]]) -> None:
+    """No mask is drawn by the key of the release while advice is made, and no two draws of a plan share one."""
+    outcome, _, drawn = refused
     own = [
         KEY.subkey(series="homes", purpose="calibration", stage=f"advice {i}", column="")
         for i in range(DRAWS)
@@ -102,6 +115,26 @@ def test_draws_are_by_keys_of_calibration_alone(folder: Path, monkeypatch: pytes
     assert KEY.secret not in drawn[1:]
     assert set(drawn[1:]) == set(own)
     assert any(one.passes for one in outcome.advice)
+
+
+def test_what_is_refused_is_not_written_and_its_advice_was_tried(
+    refused: tuple[Outcome, Path, list[bytes]], folder: Path
+) -> None:
+    outcome, place, _ = refused
+    assert not outcome.passed
+    assert outcome.release is None
+    assert not (place / "out").exists()
+    assert any(reason.startswith("informed: rate of correct links") for reason in outcome.reasons)
+    noise = next(one for one in outcome.advice if "factor" in one.figures)
+    assert not any(
+        one.passes and "[swap]" in one.change for one in outcome.advice
+    )  # by X and Y alone he finds as many afterwards
+    assert noise.figures["rate"] <= 0.15
+    assert noise.passes
+    assert (noise.draws, noise.passed >= 19) == (20, True)
+    (louder,) = tomllib.loads(noise.plan)["masks"]
+    assert louder["r0"] == float(str(noise.figures["scale"]).removeprefix("r0="))
+    assert release(plan_in(folder, louder), key=KEY).passed
 
 
 def test_a_nested_plan_is_rehearsed_as_such_and_every_draw_is_told(
@@ -294,26 +327,36 @@ def followed(place: Path, advice: Advice) -> tuple[ReleasePlan, Table]:
     return ReleasePlan.from_dict(plan, place), mw.read(place / "data.csv", place / "followed.toml")
 
 
-def passes_by_hand(plan: ReleasePlan, table: Table, key: Key) -> bool:
+def passes_by_hand(plan: ReleasePlan, table: Table, key: Key, left_out: tuple[str, ...] = OF_KEYS) -> bool:
     """Mask, attack and audit by the verbs, without the pipeline."""
     masking = mw.apply(plan.mask(table.schema), table, key=key)
     risks = mw.attack(dict(plan.intruders), masking)
     limit = plan.tolerance.tolerance.max_rate
-    found = mw.audit(masking, risks=risks, limits=plan.audit.limits, left_out=OF_KEYS)
+    found = mw.audit(masking, risks=risks, limits=plan.audit.limits, left_out=left_out)
     return max(risk.rate for risk in risks.values()) <= limit and not found.failures
 
 
 @pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
 @pytest.mark.parametrize("name", ["wage1", "hsb2", "housing"])
-def test_advice_that_is_followed_to_the_letter_passes_as_often_as_promised(name: str, tmp_path: Path) -> None:
-    """Of 20 fresh keys at least 16 pass: 19 of 20 less four standard errors would be 15.1."""
+def test_advice_that_is_followed_to_the_letter_passes_as_often_as_promised(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 20 fresh keys at least 16 pass: 19 of 20 less four standard errors would be 15.1.
+
+    Tests of the noise against its law, which refuse one clean release in 100,000, are made for the first three.
+    """
+    from maskwell.pipeline import advising
+
+    monkeypatch.setattr(advising, "MOST_ADVICE", 1)  # the first that passes is the one that is followed
     (tmp_path / "plan.toml").write_text(real_file(name, tmp_path))
     refused: Outcome = release(tmp_path / "plan.toml", key=Key(bytes([9] * 32)))
     assert not refused.passed
     best = next(one for one in refused.advice if one.passes)
     assert (best.draws, best.passed >= ENOUGH) == (DRAWS, True)
     plan, table = followed(tmp_path, best)
-    passed = [passes_by_hand(plan, table, Key(bytes([i] * 32))) for i in range(20)]
+    fresh = [Key(bytes([i] * 32)) for i in range(20)]
+    passed = [passes_by_hand(plan, table, key) for key in fresh[:3]]
+    passed += [passes_by_hand(plan, table, key, (*OF_KEYS, *OF_LAWS)) for key in fresh[3:]]
     assert sum(passed) >= 16
     before = passes_by_hand(ReleasePlan.read(tmp_path / "plan.toml"), table, Key(bytes([9] * 32)))
     assert not before

@@ -26,9 +26,11 @@ from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.pipeline.search_part import search_part
 from maskwell.plan import ReleasePlan
 
-from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
+from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in, short_audit
 
-__all__ = ["folder"]
+__all__ = ["folder", "short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 ALL = (
     Linkage(),

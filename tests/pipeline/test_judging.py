@@ -22,9 +22,11 @@ from maskwell.report.first_screen import first_screen
 from maskwell.report.summary import release_summary
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
 
-from .homes import KEY, NOISE, folder, homes, plan_in
+from .homes import KEY, NOISE, folder, homes, plan_in, short_audit
 
-__all__ = ["folder"]
+__all__ = ["folder", "short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 RANKS = {"mask": "RankSwap", "columns": ["X", "Y"], "window_ratio": 0.6}
 BOTH = [

@@ -14,9 +14,11 @@ from maskwell.errors import BadInput, BadPlan
 from maskwell.keystream import Key
 from maskwell.pipeline import release
 
-from .homes import EXCHANGED, LIGHT, NOISE, bytes_of, folder, homes, plan_in
+from .homes import EXCHANGED, LIGHT, NOISE, bytes_of, folder, homes, plan_in, short_audit
 
-__all__ = ["folder"]
+__all__ = ["folder", "short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 
 HEAVY = NOISE | {"r0": 0.25}  # passes whatever the key

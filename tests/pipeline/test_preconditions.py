@@ -22,9 +22,11 @@ from maskwell.report.summary import release_summary
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in
+from .homes import INTRUDERS, KEY, NOISE, folder, homes, plan_in, short_audit
 
-__all__ = ["folder"]
+__all__ = ["folder", "short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 
 def test_what_an_intruder_refuses_is_said_before_any_noise(folder: Path) -> None:

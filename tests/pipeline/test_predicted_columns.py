@@ -112,6 +112,10 @@ mask = "IndependentNoise"
 columns = "role: key"
 variance_ratio = 1.0
 
+[[intruders]]
+name = "knows the law"
+attack = "BayesIntruder"
+
 [tolerance]
 max_rate = {tolerated}
 

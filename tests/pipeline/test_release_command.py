@@ -24,6 +24,12 @@ from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
+from .homes import short_audit
+
+__all__ = ["short_audit"]
+
+pytestmark = pytest.mark.usefixtures("short_audit")
+
 PLAN = """
 [input]
 file = "homes.csv"
@@ -106,7 +112,7 @@ def test_what_passes_ends_with_0_and_json_has_all_figures(app: typer.Typer, fold
 
 
 def test_what_is_refused_ends_with_1_unless_a_reason_is_given(app: typer.Typer, folder: Path) -> None:
-    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", "--study"])
+    result = CliRunner().invoke(app, [str(folder / "bad.toml"), "--seed", "1", "--study", "--no-advice"])
     assert result.exit_code == 1, result.output
     assert not (folder / "out").exists()
     despite = ["--despite", "agreed by the board"]

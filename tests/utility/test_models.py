@@ -173,7 +173,7 @@ def test_models_come_as_texts_mappings_and_plans():
 @pytest.mark.filterwarnings("ignore::maskwell.errors.MaskwellWarning")
 def test_a_gap_that_another_record_brought_is_left_out() -> None:
     """Swaps move statuses: a record that carries another's code has no value on the log scale."""
-    survey = mw.datasets.housing(4000)
+    survey = mw.datasets.housing(1500)
     noise = mw.IndependentNoise(("INCOME", "HOME_VAL", "MORTGAGE"), variance_ratio=0.3, transform="log")
     masking = mw.swap(
         mw.apply(noise, survey, seed=1), mw.NearestRecord(match_blocks=("REGION",)), mw.SwapShare(0.1)

@@ -160,18 +160,11 @@ def _python(seeds: npt.NDArray[np.int64], count: int) -> Floats:
 
 def _python_states(seeds: npt.NDArray[np.int64]) -> Words:
     """Return the states that init_by_array makes of one word: words x seeds."""
+    from ..kernels.twister import LENGTH, init_by_word
+
     start: Any = np.random.RandomState(19650218).get_state()  # what init_by_array begins with, for any key
-    state = np.repeat(start[1].astype(np.uint32)[:, None], len(seeds), axis=1)
-    key, place = seeds.astype(np.uint32), 1
-    for step in range(624 + 623):
-        before = state[place - 1]
-        factor = np.uint32(1664525 if step < 624 else 1566083941)
-        mixed = state[place] ^ ((before ^ (before >> np.uint32(30))) * factor)
-        state[place] = mixed + key if step < 624 else mixed - np.uint32(place)
-        place += 1
-        if place == 624:
-            state[0], place = state[623], 1
-    state[0] = 0x80000000
+    state = np.empty((LENGTH, len(seeds)), np.uint32)
+    init_by_word(start[1].astype(np.uint32), seeds.astype(np.uint32), state)
     return state
 
 

@@ -74,6 +74,16 @@ def compile_all() -> None:
     _compile_randoms()
     _compile_marginal()
     _compile_class_pairs()
+    _compile_twister()
+
+
+def _compile_twister() -> None:
+    """Compile the states of the Mersenne Twister."""
+    import numpy as np
+
+    from . import twister
+
+    twister.init_by_word(*(np.zeros(size, np.uint32) for size in (twister.LENGTH, 1, (twister.LENGTH, 1))))
 
 
 def _compile_class_pairs() -> None:
@@ -83,7 +93,8 @@ def _compile_class_pairs() -> None:
     from . import class_pairs
 
     keys, where = np.zeros((1, 1), np.uint16), np.zeros((1, 1), np.int64)
-    class_pairs.agreements(keys, where, 2, keys, np.full(1, -1, np.int32), where[0].copy(), where.copy())
+    last = np.full(1, class_pairs.NONE, np.int32)
+    class_pairs.agreements(keys, where, 2, keys, last, where[0].copy(), where[0].copy(), where.copy())
 
 
 def _compile_planes() -> None:

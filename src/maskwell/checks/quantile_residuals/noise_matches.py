@@ -26,12 +26,11 @@ from .residue_matches import (
     MODULI,
     MOST_COLUMNS,
     MOST_RECORDS,
-    NONE,
     TOO_MANY,
     Classes,
     Key,
+    LastSeen,
     Part,
-    Places,
     Residues,
     counts,
     enough,
@@ -56,14 +55,14 @@ def noise_matches(ledger: Ledger, scores: Sequence[Score], columns: Sequence[Tru
     for score in scores:
         known = ~np.isnan(score.values[chosen])
         patterns.setdefault(known.tobytes(), (known, []))[1].append(score)
-    table = np.full(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1, NONE, np.int32)
+    seen = LastSeen.of(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1)
     for known, some in patterns.values():
         if int(known.sum()) >= FEWEST and keys:
             own = tuple(Key(key.name, key.steps[known], key.is_whole) for key in keys)
             noises = _noise_parts([score.values[chosen][known] for score in some])
             labels = [score.label for score in some for _ in PARTS]
-            _ranks(ledger, [(name, one[known]) for name, one in ranked], noises, labels, table)
-            _residues(ledger, Part((), np.empty((0, 0), np.int64), own), noises, labels, table)
+            _ranks(ledger, [(name, one[known]) for name, one in ranked], noises, labels, seen)
+            _residues(ledger, Part((), np.empty((0, 0), np.int64), own), noises, labels, seen)
 
 
 def _noise_parts(scores: Sequence[Floats]) -> Residues:
@@ -94,7 +93,7 @@ def _ranks(
     ranked: Sequence[tuple[str, Floats]],
     noises: Residues,
     labels: Sequence[str],
-    table: Places,
+    seen: LastSeen,
 ) -> None:
     """Test noises inside crossed classes by rank."""
     for width, parts in ((2, FINE), (3, COARSE)):
@@ -103,31 +102,36 @@ def _ranks(
             shares = np.array([one for _, one in ranked])
             codes = np.minimum(np.nan_to_num(shares) * parts, parts - 1)
             keys = np.where(np.isnan(shares), TOO_MANY, codes).astype(np.uint16)
-            found = counts(keys, classes, parts, noises, table)
-            _enter(ledger, labels, found, [f"1/{parts} of {name}" for name in classes.names])
+            found = counts(keys, classes, parts, noises, seen)
+            _enter(ledger, labels, found, classes, f"1/{parts} of ")
 
 
-def _residues(ledger: Ledger, part: Part, noises: Residues, labels: Sequence[str], table: Places) -> None:
+def _residues(ledger: Ledger, part: Part, noises: Residues, labels: Sequence[str], seen: LastSeen) -> None:
     """Test noises inside classes of whole values, and of residues of one, two and three columns."""
     few = noises[:FEW_RECORDS]
     values, whole = part.whole
     if len(values):
-        _enter(ledger, labels, counts(values, whole, 0, few, table), whole.names)
+        _enter(ledger, labels, counts(values, whole, 0, few, seen), whole)
     every, some = [key.name for key in part.keys], [part.keys[i].name for i in part.together]
     singles, twos, threes = Classes.of(every, 1), Classes.of(some, 2), Classes.of(some, 3)
     for modulus in MODULI:
-        found = counts(part.residues(modulus, FEW_RECORDS), singles, 0, few, table)
-        _enter(ledger, labels, found, [f"{name} modulo {modulus}" for name in singles.names])
+        found = counts(part.residues(modulus, FEW_RECORDS), singles, 0, few, seen)
+        _enter(ledger, labels, found, singles, after=f" modulo {modulus}")
         for width, classes, largest in ((2, twos, LARGEST_OF_TWO), (3, threes, LARGEST_OF_THREE)):
             if modulus <= largest and len(classes.places):
                 count = enough(modulus, width)
                 keys = part.residues(modulus, count, part.together)
-                found = counts(keys, classes, modulus, noises[:count], table)
-                _enter(ledger, labels, found, [f"{name} modulo {modulus}" for name in classes.names])
+                found = counts(keys, classes, modulus, noises[:count], seen)
+                _enter(ledger, labels, found, classes, after=f" modulo {modulus}")
 
 
 def _enter(
-    ledger: Ledger, labels: Sequence[str], found: tuple[Integers, Integers], names: Sequence[str]
+    ledger: Ledger,
+    labels: Sequence[str],
+    found: tuple[Integers, Integers],
+    classes: Classes,
+    before: str = "",
+    after: str = "",
 ) -> None:
     """Enter the least probable count of agreements: classes x parts of noises."""
     from scipy.special import bdtrc
@@ -136,11 +140,12 @@ def _enter(
     if not pairs.any():
         return
     chance = 1 / np.array(PARTS * (same.shape[1] // len(PARTS)))
-    p = np.where(same > 0, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], chance), 1.0)
+    p, some = np.ones(same.shape), np.nonzero(same)
+    p[some] = bdtrc(same[some] - 1, pairs[some[0]], chance[some[1]])
     at, row = map(int, np.unravel_index(int(p.argmin()), p.shape))
     excess = (same[at, row] / max(int(pairs[at]), 1) - chance[row]) / (1 - chance[row])
     what = ("its sign", "its size", "its eighth")[row % len(PARTS)]
-    where = f"{what} in {pairs[at]:,} pairs that agree in {names[at]}"
+    where = f"{what} in {pairs[at]:,} pairs that agree in {before}{classes.names[at]}{after}"
     least = min(1.0, np.count_nonzero(pairs) * same.shape[1] * float(p[at, row]))
     share = float(max(excess, 0.0)) ** 0.5
     ledger.add("noise matches", labels[row], STEPS, least, share, int(pairs[at]), where)

@@ -20,13 +20,14 @@ values that do not repeat (a keyed hash), and of residues modulo other numbers t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 
+from ...table import Floats
 from .cells import Bools, Cells, Integers
 from .congruences import CLOSED, Released, released_steps
 from .congruences import MODULI as PRIMES_AND_POWERS
@@ -107,6 +108,32 @@ class Classes:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Classes, and what they are asked of: classes x released columns, and the modulus up to which each column is."""
+
+    classes: Classes
+    is_asked: Bools
+    limits: Floats
+
+    def hidden(self, modulus: int) -> Bools:
+        """Return of which released columns the classes tell nothing by design, at a modulus."""
+        return np.asarray(self.is_asked & (modulus <= self.limits))
+
+
+@dataclass(frozen=True)
+class LastSeen:
+    """Which record had a code last, and how many numbers of records are used: see `kernels.class_pairs`."""
+
+    places: Places
+    used: Integers
+
+    @classmethod
+    def of(cls, codes: int) -> LastSeen:
+        """Make room for so many codes."""
+        return cls(np.full(codes, NONE, np.int32), np.zeros(1, np.int64))
+
+
+@dataclass(frozen=True)
 class Part:
     """Released columns that are open in the same records, with the true columns at those."""
 
@@ -140,18 +167,56 @@ class Part:
         chosen = np.array(own).reshape(len(own), -1)[repeated]
         return chosen, Classes.of([names[i] for i in repeated], 1)
 
+    @cached_property
+    def digits(self) -> Residues:
+        """The last digits of released values, of few records."""
+        return self.released_residues(DECIMAL, FEW_RECORDS)
+
+    @cached_property
+    def of_values(self) -> Asked:
+        """The classes of `whole`."""
+        return _asked(self.released, self.whole[1])
+
+    @cached_property
+    def singles(self) -> Asked:
+        """Classes of residues of one column."""
+        return _asked(self.released, Classes.of([key.name for key in self.keys], 1))
+
+    @cached_property
+    def several(self) -> tuple[tuple[int, int, Asked], ...]:
+        """Classes of residues of two columns, and of three: the number, the largest modulus and the classes."""
+        names = [self.keys[i].name for i in self.together]
+        return tuple(
+            (width, largest, _asked(self.released, Classes.of(names, width)))
+            for width, largest in ((2, LARGEST_OF_TWO), (3, LARGEST_OF_THREE))
+        )
+
+    @cached_property
+    def with_released(self) -> Asked:
+        """Classes by a true column and another released one."""
+        own, others = self.together, self.released[:MOST_RELEASED]
+        places = [(k, len(own) + j) for j in range(len(others)) for k in range(len(own))]
+        names = tuple(f"{self.keys[i].name} and released {one.name}" for one in others for i in own)
+        of_released = tuple(j - len(own) for _, j in places)
+        return _asked(self.released, Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released))
+
     def residues(self, modulus: int, count: int, chosen: list[int] | None = None) -> Residues:
         """Return true values modulo a number, of the first so many records."""
         steps, closed = self.steps
         rows = slice(None) if chosen is None else chosen
-        found = (steps[rows, :count] % modulus).astype(np.uint16)
+        found = _remainders(steps[rows, :count], modulus)
         if closed is not None:
             found[closed[rows, :count]] = TOO_MANY
         return found
 
     def released_residues(self, modulus: int, count: int) -> Residues:
         """Return released values modulo a number: records x columns."""
-        return np.ascontiguousarray((self.z[:, :count] % modulus).astype(np.uint16).T)
+        return np.ascontiguousarray(_remainders(self.z[:, :count], modulus).T)
+
+
+def _remainders(steps: Integers, modulus: int) -> Residues:
+    """Return whole numbers modulo another: by a division, which is several times faster than `%`."""
+    return (steps - steps // modulus * modulus).astype(np.uint16)
 
 
 def _numbered(values: Integers) -> Residues:
@@ -178,14 +243,14 @@ def residue_matches(
     if released:
         released += [_place(one, chosen) for one in columns if one.name == RELEASED]
     parts = _parts(released, keys_of(columns, tuple(cells), chosen))
-    table = np.full(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1, NONE, np.int32)
+    seen = LastSeen.of(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1)
     for part in parts:
         widest = max(one.widest for one in part.released)
         for modulus in (one for one in MODULI if one <= widest):
-            _singles(ledger, part, modulus, table)
-            _several(ledger, part, modulus, table)
+            _singles(ledger, part, modulus, seen)
+            _several(ledger, part, modulus, seen)
             if modulus <= LARGEST_WITH_RELEASED:
-                _with_released(ledger, part, modulus, table)
+                _with_released(ledger, part, modulus, seen)
     return len(chosen) if parts else 0
 
 
@@ -260,90 +325,87 @@ def enough(modulus: int, columns: int) -> int:
     return int(np.clip((2 * PAIRS * float(modulus) ** columns) ** 0.5, FEW_RECORDS, MOST_RECORDS))
 
 
-def _singles(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+def _singles(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes of whole values, and of residues of one column; there last digits too."""
     z = part.released_residues(modulus, FEW_RECORDS)
     values, whole = part.whole
     if len(values):
-        _enter(ledger, part, modulus, counts(values, whole, 0, z, table), whole)
-    residues = part.residues(modulus, FEW_RECORDS)
-    classes = Classes.of([f"{key.name} modulo {modulus}" for key in part.keys], 1)
-    width, digits = z.shape[1], part.released_residues(DECIMAL, FEW_RECORDS)
-    pairs, same = counts(residues, classes, 0, np.hstack([z, digits]), table)
-    _enter(ledger, part, modulus, (pairs, same[:, :width]), classes)
+        _enter(ledger, part, modulus, counts(values, whole, 0, z, seen), part.of_values)
+    residues, asked = part.residues(modulus, FEW_RECORDS), part.singles
+    width, further = z.shape[1], f" modulo {modulus}"
+    pairs, same = counts(residues, asked.classes, 0, np.hstack([z, part.digits]), seen)
+    _enter(ledger, part, modulus, (pairs, same[:, :width]), asked, further)
     if modulus != DECIMAL:
-        _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), classes)
+        _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), asked, further)
 
 
-def _several(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+def _several(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes of residues of two columns, and of three."""
-    names = [part.keys[i].name for i in part.together]
-    for width, largest in ((2, LARGEST_OF_TWO), (3, LARGEST_OF_THREE)):
-        classes = Classes.of(names, width)
-        if modulus > largest or not len(classes.places):
+    for width, largest, asked in part.several:
+        if modulus > largest or not len(asked.classes.places):
             continue
         count = enough(modulus, width)
         residues, z = part.residues(modulus, count, part.together), part.released_residues(modulus, count)
-        named = replace(classes, names=tuple(f"{name} modulo {modulus}" for name in classes.names))
-        _enter(ledger, part, modulus, counts(residues, classes, modulus, z, table), named)
+        found = counts(residues, asked.classes, modulus, z, seen)
+        _enter(ledger, part, modulus, found, asked, f" modulo {modulus}")
 
 
-def _with_released(ledger: Ledger, part: Part, modulus: int, table: Places) -> None:
+def _with_released(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes by a true column and another released one."""
-    own, count = part.together, enough(modulus, 2)
-    z = part.released_residues(modulus, count)
-    others = range(min(len(part.released), MOST_RELEASED))
-    places = [(k, len(own) + j) for j in others for k in range(len(own))]
-    names = tuple(
-        f"{part.keys[own[k]].name} and released {part.released[j - len(own)].name} modulo {modulus}"
-        for k, j in places
-    )
-    of_released = tuple(j - len(own) for _, j in places)
-    classes = Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released)
-    keys = np.vstack([part.residues(modulus, count, own), z.T[: len(others)]])
-    if len(part.released) > 1 and places:
-        _enter(ledger, part, modulus, counts(keys, classes, modulus, z, table), classes)
+    asked, count = part.with_released, enough(modulus, 2)
+    if len(part.released) > 1 and asked.classes.names:
+        z = part.released_residues(modulus, count)
+        keys = np.vstack([part.residues(modulus, count, part.together), z.T[:MOST_RELEASED]])
+        found = counts(keys, asked.classes, modulus, z, seen)
+        _enter(ledger, part, modulus, found, asked, f" modulo {modulus}")
 
 
 def counts(
-    keys: Residues, classes: Classes, base: int, z: Residues, table: Places
+    keys: Residues, classes: Classes, base: int, z: Residues, seen: LastSeen
 ) -> tuple[Integers, Integers]:
     """Return how many pairs each class has, and in how many of them each released column agrees."""
     from ...kernels.class_pairs import agreements
 
     pairs = np.zeros(len(classes.places), np.int64)
     same = np.zeros((len(pairs), z.shape[1]), np.int64)
-    agreements(keys, classes.places, base, z, table, pairs, same)
+    agreements(keys, classes.places, base, z, seen.places, seen.used, pairs, same)
     return pairs, same
 
 
 def _enter(
-    ledger: Ledger, part: Part, modulus: int, counts: tuple[Integers, Integers], classes: Classes
+    ledger: Ledger,
+    part: Part,
+    modulus: int,
+    counts: tuple[Integers, Integers],
+    asked: Asked,
+    further: str = "",
 ) -> None:
     """Enter the least probable count of agreements for one modulus: classes x released columns."""
     from scipy.special import bdtrc
 
     pairs, same = counts
-    hidden = _hidden(part, modulus, classes)
+    hidden = asked.hidden(modulus)
     if not hidden.any() or not pairs.any():
         return
-    usable = (same > 0) & hidden
-    p = np.where(usable, bdtrc(np.maximum(same - 1, 0), np.maximum(pairs, 1)[:, None], 1 / modulus), 1.0)
+    p = np.ones(same.shape)
+    usable = np.nonzero((same > 0) & hidden)
+    p[usable] = bdtrc(same[usable] - 1, pairs[usable[0]], 1 / modulus)
     at, row = map(int, np.unravel_index(int(p.argmin()), p.shape))
     excess = (same[at, row] / max(int(pairs[at]), 1) - 1 / modulus) / (1 - 1 / modulus)
-    where = f"its residue modulo {modulus} in {pairs[at]:,} pairs that agree in {classes.names[at]}"
+    said = f"pairs that agree in {asked.classes.names[at]}{further}"
+    where = f"its residue modulo {modulus} in {pairs[at]:,} {said}"
     tests = np.count_nonzero(hidden & (pairs > 0)[:, None])
     chance, share = min(1.0, tests * float(p[at, row])), float(max(excess, 0.0)) ** 0.5
     ledger.add("matches", part.released[row].name, STEPS, chance, share, int(pairs[at]), where, True)
 
 
-def _hidden(part: Part, modulus: int, classes: Classes) -> Bools:
-    """Return of which released columns classes tell nothing by design: classes x released columns."""
-    limits = [one.together if classes.of_released else one.widest for one in part.released]
-    hidden = np.tile(modulus <= np.array(limits), (len(classes.names), 1))
+def _asked(released: Sequence[Released], classes: Classes) -> Asked:
+    """Say of which released columns classes tell nothing by design, up to which modulus."""
+    limits = np.array([one.together if classes.of_released else one.widest for one in released])
+    is_asked = np.ones((len(classes.names), len(released)), bool)
     for at, own in enumerate(classes.of_released):
-        hidden[at, own] = False
-    for row, one in enumerate(part.released):
+        is_asked[at, own] = False
+    for row, one in enumerate(released):
         if one.name == RELEASED:  # a place is no news of itself
-            hidden[:, row] &= np.array([RELEASED not in name for name in classes.names])
-    return hidden
+            is_asked[:, row] &= np.array([RELEASED not in name for name in classes.names], bool)
+    return Asked(classes, is_asked, limits)
