@@ -176,6 +176,9 @@ def common_draws() -> Iterator[None]:
     GENERATORS.update(plain)
 
 
+LONGEST = ("tests/golden/test_golden.py::test_figures_are_as_they_were[calibrate]", "tests/test_examples.py")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the examples, which take longest, so that no worker is left with one at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/test_examples.py"))
+    """Begin with what takes longest, a search for noise and the examples: no worker is left with one at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))

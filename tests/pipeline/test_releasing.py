@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.keystream import Key
 from maskwell.pipeline import Outcome, release
+from maskwell.pipeline.candidates import Candidate
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -254,16 +256,20 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
     from maskwell.pipeline import advising
 
     rng = np.random.default_rng(1)
-    columns = {"X": np.exp(rng.normal(0, 1.3, 300)).round(2), "Y": rng.normal(50, 9, 300).round(1)}
+    columns = {"X": np.exp(rng.normal(0, 1.3, 600)).round(2), "Y": rng.normal(50, 9, 600).round(1)}
     schema = Schema(tuple(Column(name, "continuous", frozenset({"key"}), unit=0.01) for name in columns))
     mw.write(Table.from_frame(pa.table(columns), schema), tmp_path / "homes.csv")
     (tmp_path / "homes.toml").write_text(schema.to_toml())
     noise = {"mask": "IndependentNoise", "columns": ["X", "Y"], "variance_ratio": 0.03}
-    advice = release(plan_in(tmp_path, noise), seed=1, study=True).advice
-    assert any('noise on the log scale for X (transform = "log")' in one.change for one in advice)
-    monkeypatch.setattr(
-        advising, "every_tried", lambda *_: []
-    )  # what the audit itself says comes without draws
+    options: list[str] = []  # changes that would be rehearsed, in words
+
+    def noted(case: Any, changes: list[Candidate], *_: Any) -> list[Any]:
+        options.extend(word for change in changes for word in change.said)
+        return []
+
+    monkeypatch.setattr(advising, "every_tried", noted)
+    release(plan_in(tmp_path, noise), seed=1, study=True)
+    assert any('noise on the log scale for X (transform = "log")' in one for one in options)
     light, against = noise | {"variance_ratio": 0.008}, {"max_rate": 0.9, "intruders": ["nearest"]}
     found = release(plan_in(tmp_path, light, tolerance=against), seed=1, study=True)
     assert any(
