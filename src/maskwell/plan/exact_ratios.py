@@ -49,6 +49,7 @@ MOST_COUNTS = 30  # columns of a ratio of a sum
 REFUTING = 200  # records by which least squares on all of them is tried first
 RELATIVE = 1e-6  # single precision has six digits
 MOST_CLASSES, FEWEST_IN_CLASS = 30, 10  # of a column that gives a number for each class
+MOST_GROUPINGS = 30  # columns of classes that are tried, of many those with most classes: years, states
 MEANT = 0.005  # a constant so near one of three digits was meant to be that
 
 
@@ -203,10 +204,10 @@ def scaled_by_class(
         return None
     some = slice(None, None, max(1, len(y) // SCREENED))
     apart = _apart(y[some], values[some][:, able])
-    for at in sorted(classes, key=lambda j: int(classes[j].max(initial=0))):
+    sizes = {j: int(codes.max(initial=0)) for j, codes in classes.items()}
+    fit = [j for j in classes if 1 <= sizes[j] < min(MOST_CLASSES, len(y) / FEWEST_IN_CLASS)]
+    for at in sorted(fit, key=sizes.__getitem__)[-MOST_GROUPINGS:]:
         codes = classes[at]
-        if not 1 <= int(codes.max(initial=0)) < min(MOST_CLASSES, len(codes) / FEWEST_IN_CLASS):
-            continue
         for k, is_ratio in _class_screen(apart, float(np.std(y[some])), codes[some]):
             count = _class_count(y, values[:, able[k]], codes, tells, is_ratio=is_ratio)
             if count is not None:

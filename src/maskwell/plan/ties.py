@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from .dependence import FEWEST_VALUES, UNEXPLAINED, nearly_linear
 from .exact_ratios import exact_ratio, ratio_of_sum, scaled_by_class
-from .near_identities import NearIdentity, near_product, near_ratio, near_sum
+from .near_identities import NearIdentity, mode, near_product, near_ratio, near_sum
 
 Floats = npt.NDArray[np.float64]
 Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None]
@@ -30,6 +30,10 @@ Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None
 MOST_COMPARED = (
     60  # columns that each is compared with, but for least squares: of more, half by place, half by likeness
 )
+REFUTING, FEWEST_TELLING = (
+    1_200,
+    150,
+)  # records that refute a tie of many columns, and those that tell among them
 LIKENESS_RECORDS = 500  # by which likeness is told
 FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part
@@ -53,6 +57,14 @@ class Candidates:
         """Say by which of the columns that leave an amount is determined; nothing where it is not."""
         own = self.values[~np.isnan(self.values[:, place])]
         others = self._others(place, kept)
+        step = len(own) // REFUTING
+        is_long = len(others) > MOST_COMPARED and step > 1 and _varies(own[::step, place])
+        if is_long and not self._first_tie(own[::step], place, others):
+            return ""
+        return self._first_tie(own, place, others)
+
+    def _first_tie(self, own: Floats, place: int, others: Sequence[int]) -> str:
+        """Say by which of the columns that are open almost always, else often, an amount is determined."""
         shares = np.mean(~np.isnan(own[:, others]), axis=0) if len(own) else np.zeros(len(others))
         tried = list[int]()
         for least in OPEN_TOGETHER:
@@ -133,6 +145,11 @@ class Candidates:
         """Name a column that leaves; of a copy what gives it, as which."""
         name = self.names[place]
         return f"{self.names[self.copies[place]]} (as {name})" if place in self.copies else name
+
+
+def _varies(y: Floats) -> bool:
+    """Whether so many values differ from the most frequent one that a relation shows in these records."""
+    return np.count_nonzero(y != mode(y)) >= FEWEST_TELLING
 
 
 def _complete(values: Floats, columns: Sequence[int]) -> Floats:
