@@ -149,7 +149,7 @@ class Candidates:
 
 def _varies(y: Floats) -> bool:
     """Whether so many values differ from the most frequent one that a relation shows in these records."""
-    return np.count_nonzero(y != mode(y)) >= FEWEST_TELLING
+    return int(np.count_nonzero(y != mode(y))) >= FEWEST_TELLING
 
 
 def _complete(values: Floats, columns: Sequence[int]) -> Floats:
