@@ -39,7 +39,8 @@ JOBS = {
     "fingerprint": f"maskwell fingerprint {SURVEY} --json",
     "compare": f"maskwell compare {FILES} --model {MODEL} --json",
     "audit": f"maskwell audit {FILES} --json",
-    "calibrate": f"maskwell calibrate {SURVEY} {SMALL_BLOCKS} --max-rate 0.15 --ignore-floor --seed 1 --json",
+    "calibrate": f"maskwell calibrate {SURVEY} {SMALL_BLOCKS} --max-rate 0.88 --intruder nearest --ignore-floor"
+    " --replicates 6 --confirmations 20 --seed 1 --json",
     "fit": f"maskwell fit masked-study {MODEL} --chains 2 --draws 400 --seed 1 --json",
     "release_refused": "maskwell release demo/plan.refused.toml --seed 1 --study --no-advice --json",
     "release": "maskwell release demo/plan.toml --seed 1 --study --no-advice --json",
