@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..laws import Additive, SkewedBias
 from ..laws.chained import combined_of
@@ -136,18 +137,33 @@ def errors(evidence: Evidence, names: tuple[str, ...], part: Any = slice(None)) 
     return x, e
 
 
-def covariance(values: Floats) -> Floats:
-    """Return the covariance of records x columns, each pair over the records where both are open.
+def pair_correlations(centred: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+    """Return correlations, each over the records where both columns are open; `centred` is 0 where one is not.
 
-    Correlations of pairs that do not fit together are drawn towards the nearest that do.
+    0 for a column that does not vary there; its own variance, 0 or 1, on the diagonal.
+    """
+    is_open = known.astype(np.float64)
+    n = np.maximum(is_open.T @ is_open, 1.0)
+    means = centred.T @ is_open / n  # of the row's column over the records of both
+    variances = np.maximum((centred**2).T @ is_open / n - means**2, 0.0)
+    products = centred.T @ centred / n - means * means.T
+    size = np.sqrt(variances * variances.T)
+    varies = size > 1e-12  # of values in sds: rounding
+    return np.asarray(np.where(varies, products / np.where(varies, size, 1.0), 0.0))
+
+
+def covariance(values: Floats) -> Floats:
+    """Return the covariance of records x columns: their own sds, and correlations over the records where both are open.
+
+    Means and sds of a correlation are those of the same records: of two columns whose top codes fall on different
+    records both would be off. Correlations of pairs that do not fit together are drawn towards the nearest that do.
     """
     known = ~np.isnan(values)
     counts = np.maximum(known.sum(axis=0), 1)
     centred = np.where(known, values - np.where(known, values, 0.0).sum(axis=0) / counts, 0.0)
-    pairs = known.T.astype(np.float64) @ known.astype(np.float64)
-    raw = centred.T @ centred / np.maximum(pairs - 1, 1)
-    sds = np.sqrt(np.diag(raw))
-    scale = np.where(sds > 0, sds, 1.0)
+    scale = np.sqrt((centred**2).sum(axis=0) / np.maximum(counts - 1, 1))
+    scale = np.where(scale > 0, scale, 1.0)
+    raw = pair_correlations(centred / scale, known) * np.outer(scale, scale)
     eigenvalues, vectors = np.linalg.eigh(raw / np.outer(scale, scale))
     if eigenvalues[0] >= -1e-9:
         return np.asarray(raw)

@@ -77,8 +77,9 @@ def with_literals(draft: Draft) -> Draft:
 def with_spikes(draft: Draft) -> Draft:
     """Ask about values that look like codes: frequent nines, or far from the rest."""
     facts, is_category = draft.facts, draft.column.kind == "category"
-    is_weight = says_weight(facts.name, facts.label)  # few weights lie far from the rest, and are no codes
-    spikes = () if is_weight else _spikes(facts.support, facts.counts)
+    spikes = _spikes(facts.support, facts.counts)
+    if says_weight(facts.name, facts.label):  # a weight may lie far from the rest and be no code
+        spikes = tuple(one for one in spikes if _is_code(one))
     if not spikes:
         return draft
     counts = facts.counts[np.searchsorted(facts.support, spikes)].tolist()

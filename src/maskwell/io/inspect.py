@@ -232,7 +232,7 @@ def _describe_number(draft: Draft) -> Draft:
         text = f"only {len(facts.support)} different whole numbers: a category; a count? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
     if part := _calendar_part(facts):
-        text = f"by its name and values {part}: taken for a category, which leaves in clear and gets no noise"
+        text = f"by its name and values {part}: taken for a category, to which no noise is added"
         return _category(draft).asked("date-part", text, otherwise=AN_AMOUNT)
     if facts.unit == 1.0 and _are_codes(facts):
         text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"

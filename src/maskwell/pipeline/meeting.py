@@ -215,7 +215,16 @@ def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
             with case.stages.stage("swap"):
                 swapped = swap_to(case, found.masking, against, limit)
         except HopelessSwap as refusal:
-            return best if turn else replace(found, hopeless=f"no exchange helps: {refusal.problems[0]}")
+            if (
+                not turn and limit != case.judge.tolerance
+            ):  # out of reach is our own limit, not yet the plan's
+                limit = case.judge.tolerance
+                continue
+            return (
+                best
+                if best is not found
+                else replace(found, hopeless=f"no exchange helps: {refusal.problems[0]}")
+            )
         if swapped is None:
             return best
         done = swapped.swapping is None or not swapped.swapping.met or turn == MOST_ROUNDS - 1
@@ -244,16 +253,17 @@ def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *
 def _limit(case: Situation, risks: Risks, against: str) -> Any:
     """Return the tolerance for whom is swapped against: tighter, where another finds too much as well.
 
-    By as much as the other finds more, and by what a swap against the one leaves the other: who weighs all records
-    still finds up to half more of those that are left than the nearest record does (measured on the survey).
+    By as much as the other finds more, and by what a swap against a nearest record leaves the other: who weighs all
+    records still finds up to half more of those that are left than the nearest record does (measured on the survey).
     """
     tolerance, worst = case.judge.tolerance, case.judge.worst(risks)
     if not isinstance(tolerance, MaxRate) or worst is None or not worst.figure:
         return tolerance
     others = [one for one in case.judge.standings(risks) if one.name != against and not one.met]
-    left = (
-        LEFT_TO_OTHERS if any(isinstance(case.intruders[one.name], BayesIntruder) for one in others) else 1.0
-    )
+    weighs = [
+        isinstance(case.intruders[name], BayesIntruder) for name in (against, *(one.name for one in others))
+    ]
+    left = LEFT_TO_OTHERS if any(weighs[1:]) and not weighs[0] else 1.0
     return MaxRate(tolerance.max_rate * left * min(risks[against].rate / worst.figure, 1.0))
 
 

@@ -48,7 +48,10 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..masking import Masking
 
-AIMED = "the noise was searched so that one record at a time finds at most {:.1%}: who knows whole groups finds more"
+AIMED = (
+    "the noise was searched so that one record at a time finds at most {:.1%}: with the noise where the search began "
+    "who knows whole groups would find more than one record at a time does"
+)
 Texts = Mapping[
     str, str | Callable[[Path], str]
 ]  # by name; some are made of the files already in their folder

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 STAY = 0.8  # the chance that PRAM leaves a category as it is, where it is offered
 DEFINITE = 0.01  # least eigenvalue of pairwise correlations: repaired from below 0 they leave noise without a density
+FULL, OF_FULL = 0.9, 1e-4  # of the records have all values, and that eigenvalue then: few gaps move it little
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
@@ -53,8 +54,8 @@ def _noise(decided: Decided) -> list[str]:
     )
     if len(sets) > 1:
         lines += comment(
-            f"In {len(sets)} masks: too few records have all of them for one covariance. Between two masks noise is "
-            "independent, so that correlations between their amounts shrink."
+            f"In {len(sets)} masks: by the records that have them together they have no covariance that noise could be "
+            "drawn from. Between two masks noise is independent, so that correlations between their amounts shrink."
         )
     for i, columns in enumerate(sets):
         shown = '"role: key"  # every number with the role key in the schema' if by_role else listed(columns)
@@ -80,7 +81,9 @@ def _sets(decided: Decided) -> list[tuple[str, ...]]:
     correlations = np.nan_to_num(pairwise_correlations(values))
     np.fill_diagonal(correlations, 1.0)
     everything = list(range(len(decided.amounts)))
-    sets = [everything] if _least_eigenvalue(correlations, everything) > DEFINITE else list[list[int]]()
+    is_full = is_long and bool((~np.isnan(values).any(axis=1)).mean() >= FULL)
+    definite = OF_FULL if is_full else DEFINITE
+    sets = [everything] if _least_eigenvalue(correlations, everything) > definite else list[list[int]]()
     order = np.argsort(np.isnan(values).sum(axis=0), kind="stable").tolist()
     for i in order if not sets else []:
         fits = (one for one in sets if _least_eigenvalue(correlations, [*one, i]) > DEFINITE)

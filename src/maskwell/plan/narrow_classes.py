@@ -27,7 +27,7 @@ SEED = 12  # of the records that are looked at: any would do
 def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
     """Return what to leave out so that no class tells too many records of an amount; `fixed` amounts stay.
 
-    One column after the other: that without which fewest are told, of equals a clear one.
+    One column after the other: a clear one that is enough by itself, else that without which fewest are told.
     """
     from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts
 
@@ -36,15 +36,27 @@ def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
     found = narrow_amounts(amounts, classes)
     while told := {name: one for name, one in found.items() if one.share > MANY}:
         left = classes.without(gone)
-        able = [name for name in (*left.levels, *left.gaps, *told) if name not in fixed]
-        best = best_to_drop(told, amounts, left, able)
+        clear = [name for name in (*left.levels, *left.gaps) if name not in fixed and name not in amounts]
+        best = best_to_drop(told, amounts, left, clear)
+        if best is None or any(one.share > MANY for one in _found(told, best, amounts, left).values()):
+            able = [name for name in (*left.levels, *left.gaps, *told) if name not in fixed]
+            best = best_to_drop(told, amounts, left, able)
         if best is None:
             break
         answers.append(_answer(table, best, told))
         gone.append(best)
-        rest = {name: amounts[name] for name in told if name != best}
-        found = narrow_amounts(rest, classes.without(gone))
+        found = _found(told, best, amounts, left)
     return answers
+
+
+def _found(
+    told: Collection[str], gone: str, amounts: Mapping[str, Amount], classes: Classes
+) -> dict[str, Narrow]:
+    """Return what is told of some amounts where a column is dropped."""
+    from ..checks.narrow_classes import narrow_amounts
+
+    rest = {name: amounts[name] for name in told if name != gone}
+    return narrow_amounts(rest, classes.without((gone,)))
 
 
 def on_narrow(table: Table, fixed: Collection[str]) -> list[Question]:
