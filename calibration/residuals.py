@@ -25,7 +25,7 @@ import pyarrow as pa
 
 import maskwell as mw
 from maskwell.checks.evidence import Evidence
-from maskwell.checks.quantile_residuals import turns
+from maskwell.checks.quantile_residuals import joint_turns, turns
 from maskwell.checks.quantile_residuals.battery import Ground, ScoredColumns, battery
 from maskwell.checks.quantile_residuals.findings import CHECKS, FAIL_P, WARN_P
 from maskwell.checks.quantile_residuals.ledger import Ledger
@@ -161,7 +161,9 @@ def least_of_turns(name: str, seed: int, records: int) -> tuple[float, list[str]
     evidence, ledger = evidence_of(name, seed, records), Ledger()
     ground = Ground.of(evidence)
     columns = (*ground.columns, *ground.places)
-    turns.turns(ledger, ScoredColumns.of(evidence).independent, columns, ground.places, evidence.seed)
+    scores = ScoredColumns.of(evidence).independent
+    turns.turns(ledger, scores, columns, ground.places, evidence.seed)
+    joint_turns.joint_turns(ledger, scores, columns, evidence.seed)
     p = {f"{line.column}, {line.where}": ledger.adjusted(line) for line in ledger.lines}
     sure = {f"{line.column}, {line.where}" for line in ledger.lines if line.fails}
     fails = [where for where, one in p.items() if one < FAIL_P and where in sure]

@@ -15,6 +15,7 @@ from . import (
     digit_families,
     families,
     fine_phases,
+    joint_turns,
     noise_matches,
     own_values,
     products,
@@ -214,6 +215,7 @@ def _joint_tests(ledger: Ledger, ground: Ground, of: ScoredColumns) -> tuple[con
     fine_phases.fine_phases(ledger, of.scores, columns, ground.bits, seed)
     fine_phases.phases_of_two(ledger, of.independent, columns, seed)
     turns.turns(ledger, of.independent, columns, ground.places, seed)
+    joint_turns.joint_turns(ledger, of.independent, columns, seed)
     drawn = congruences.congruences(ledger, of.cells, columns, left, seed)
     return drawn, residue_matches.residue_matches(ledger, of.cells, columns, left, seed)
 

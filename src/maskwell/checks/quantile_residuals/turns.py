@@ -83,8 +83,10 @@ def turns(
             continue
         some = [score, *(one for one in scores if one is not score)][: MOST_NOISES + 1]
         noises = [Axis(f"the noise of {one.label}", np.asarray(ndtr(one.values[known]))) for one in some[1:]]
-        axes = _open((*noises, *_true_axes(columns, score, scores, known)))
-        alone = _open((*_normal_products(some[1:], known), *_noises_beside(some, positions, known)))
+        able = _true_columns(columns, score, scores)
+        axes = _open((*noises, *_true_axes(able, known)))
+        beside = (*_noises_beside(some, (*positions, *able), known), *_truths_beside(able, known))
+        alone = _open((*_normal_products(some[1:], known), *beside))
         if axes or alone:
             _tests(ledger, score, np.asarray(ndtr(score.values[known])), axes, alone, rng)
 
@@ -109,8 +111,7 @@ def _noises_beside(
     from scipy.special import ndtr
 
     for position in positions:
-        order = position.order
-        for word, own, beside in (("before", order[1:], order[:-1]), ("after", order[:-1], order[1:])):
+        for word, own, beside in _beside(position):
             for score in scores:
                 values = np.full(len(score.values), np.nan)
                 values[own] = score.values[beside]
@@ -118,14 +119,36 @@ def _noises_beside(
                 yield Axis(name, np.asarray(ndtr(values[chosen])))
 
 
-def _true_axes(
-    columns: Sequence[TrueColumn], score: Score, scores: Sequence[Score], chosen: Integers
-) -> Iterator[Axis]:
-    """Return ranks and values of true columns: the score's own first, then others that are released with noise."""
+def _truths_beside(columns: Sequence[TrueColumn], chosen: Integers) -> Iterator[Axis]:
+    """Return the true ranks of the records before and after in the order of each other column."""
+    for order in columns:
+        for word, own, beside in _beside(order):
+            for column in (one for one in columns if one is not order):
+                values = np.full(len(column.shares), np.nan)
+                values[own] = column.shares[beside]
+                yield Axis(f"the rank of {column.name} in the record {word} by {order.name}", values[chosen])
+
+
+def _beside(order: TrueColumn) -> Iterator[tuple[str, Integers, Integers]]:
+    """Return records and those before them, and after."""
+    yield "before", order.order[1:], order.order[:-1]
+    yield "after", order.order[:-1], order.order[1:]
+
+
+def _true_columns(
+    columns: Sequence[TrueColumn], score: Score, scores: Sequence[Score]
+) -> tuple[TrueColumn, ...]:
+    """Return true columns of many values: the score's own first, then others that are released with noise."""
     released = {one.column for one in scores}
     able = [one for one in columns if one.numbers is not None and one.distinct > MANY_VALUES]
-    able.sort(key=lambda one: (one.name != score.column, one.name not in released))
-    for column in able[:MOST_TRUE]:
+    return tuple(
+        sorted(able, key=lambda one: (one.name != score.column, one.name not in released))[:MOST_TRUE]
+    )
+
+
+def _true_axes(columns: Sequence[TrueColumn], chosen: Integers) -> Iterator[Axis]:
+    """Return ranks and values of true columns."""
+    for column in columns:
         assert column.numbers is not None
         yield Axis(f"the rank of {column.name}", column.shares[chosen])
         yield Axis(f"the value of {column.name}", on_range(column.numbers[chosen]), is_share=False)
