@@ -5,7 +5,7 @@ column on its range,
 
     S = sum of exp(2 pi i (s_1 u_1 + .. + s_p u_p - k a)),      |S|^2 / n ~ Exp(1),
 
-for signs s = -1, 0, 1 of which four and more are not 0; and the squares of all y regressed on the cosine and the sine of
+for signs s = -1, 0, 1 of which four and more are not 0. The squares of all y regressed on the cosine and the sine of
 2 pi k a add up to a chi^2 of 2 p degrees of freedom, exactly, for every k. A sum of uniforms hides what it tells from
 every smaller set of columns. A direction w'y of seven columns leaves a seventh of its square in each, and all of it in
 their sum.
@@ -24,7 +24,7 @@ from .families import TREND, Score
 from .ledger import Ledger
 from .spectra import IN_STEP
 from .truths import FEWEST, TrueColumn
-from .turns import FAMILY, MANY_VALUES, MOST_RECORDS, MOST_TRUE, ONE, on_range
+from .turns import FAMILY, MANY_VALUES, MOST_BESIDE, MOST_RECORDS, ONE, on_range
 
 FEWEST_TOGETHER, MOST_TOGETHER = 4, 8  # columns of a sum: three are looked at in `turns`; 2,894 sums of eight
 MOST_TURNS = 10  # of a true rank in a sum
@@ -43,11 +43,11 @@ def joint_turns(ledger: Ledger, scores: Sequence[Score], columns: Sequence[TrueC
         return
     released = {score.column for score in scores}
     able = [one for one in columns if one.numbers is not None and one.distinct > MANY_VALUES]
-    able = sorted(able, key=lambda one: one.name not in released)[: max(MOST_TRUE, len(released))]
+    able = sorted(able, key=lambda one: one.name not in released)[:MOST_BESIDE]
     label = " and ".join(score.label for score in scores[:2]) + (" and others" if len(scores) > 2 else "")
     _directions(ledger, label, values[known], able, chosen[known])
     if len(scores) >= FEWEST_TOGETHER:
-        _sums(ledger, label, values[known, :MOST_TOGETHER], able[:MOST_TRUE], chosen[known])
+        _sums(ledger, label, values[known, :MOST_TOGETHER], able, chosen[known])
 
 
 def _signs(columns: int) -> Floats:

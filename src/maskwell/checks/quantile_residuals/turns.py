@@ -38,6 +38,7 @@ Phases = npt.NDArray[np.complex64]
 FAMILY = "turns"
 MOST_RECORDS = 3_000  # drawn at random: more would show faster turns between neighbours
 MOST_NOISES, MOST_TRUE = 5, 4  # other columns' noises and true columns, those that are released first
+MOST_BESIDE = 8  # true columns by which records are neighbours, and whose values these have
 MANY_VALUES = 40  # of a true column: what follows fewer of them shows in classes
 # Bins and the largest number of turns that is looked at: along one axis (of records or from one to the next), a
 # product and an axis, two axes, three.
@@ -84,7 +85,7 @@ def turns(
         some = [score, *(one for one in scores if one is not score)][: MOST_NOISES + 1]
         noises = [Axis(f"the noise of {one.label}", np.asarray(ndtr(one.values[known]))) for one in some[1:]]
         able = _true_columns(columns, score, scores)
-        axes = _open((*noises, *_true_axes(able, known)))
+        axes = _open((*noises, *_true_axes(able[:MOST_TRUE], known)))
         beside = (*_noises_beside(some, (*positions, *able), known), *_truths_beside(able, known))
         alone = _open((*_normal_products(some[1:], known), *beside))
         if axes or alone:
@@ -142,7 +143,7 @@ def _true_columns(
     released = {one.column for one in scores}
     able = [one for one in columns if one.numbers is not None and one.distinct > MANY_VALUES]
     return tuple(
-        sorted(able, key=lambda one: (one.name != score.column, one.name not in released))[:MOST_TRUE]
+        sorted(able, key=lambda one: (one.name != score.column, one.name not in released))[:MOST_BESIDE]
     )
 
 
