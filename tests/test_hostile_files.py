@@ -488,3 +488,11 @@ def test_a_plan_as_long_as_a_data_file_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("a = [" + "0.0, " * 1_000_000 + "]")
     with pytest.raises(BadPlan, match="more than the 4,194,304 that are read"):
         ReleasePlan.read(tmp_path / "plan.toml")
+
+
+def test_a_message_of_many_problems_stays_short() -> None:
+    """`problems` has every one; what is printed has the first of them, each once, and says how many more there are."""
+    error = BadPlan([f"column c{i}: {'x' * 5_000}" for i in range(1_000)] + ["column c0: " + "x" * 5_000])
+    assert len(error.problems) == 1_000
+    assert "and 980 more" in str(error)
+    assert len(str(error)) < 15_000

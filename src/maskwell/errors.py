@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-MOST_SHOWN, LONGEST = (
-    100,
-    2_000,
-)  # problems in a message, letters of one: what a file says may be of any length
+MOST_SHOWN = 20  # problems in a message, more than anybody mends at once; `problems` has all of them
+LONGEST = 600  # letters of one problem: what a file says may be of any length
 LONGEST_NAME, MOST_NAMES = 200, 2_000  # that are compared letter by letter: the time grows with both
 
 
@@ -19,7 +17,7 @@ class MaskwellError(Exception):
 
     def __init__(self, problems: str | Iterable[str]) -> None:
         given = (problems,) if isinstance(problems, str) else tuple(problems)
-        self.problems: tuple[str, ...] = tuple(map(_shortened, given))
+        self.problems: tuple[str, ...] = tuple(dict.fromkeys(map(_shortened, given)))
         super().__init__(self._text())
 
     def _text(self) -> str:

@@ -111,6 +111,15 @@ def test_more_of_them_or_few_records_make_no_category(values, records):
     assert column([i % values for i in range(records)]).kind == "integer"
 
 
+def test_a_few_fractions_are_asked_about(rng):
+    """0, 0.5 and 1 may stand for none, some and much, as in the column edema of the PBC trial."""
+    few = proposed(x=rng.choice([0, 0.5, 1], RECORDS))
+    assert few.schema["x"].kind == "continuous"
+    assert 'kind = "category"' in finding(few, "few-values").otherwise
+    for other in (rng.choice([0.0, 1.0], RECORDS), rng.choice(np.arange(6) / 2, RECORDS)):
+        assert "few-values" not in kinds(proposed(x=other))
+
+
 def test_category_labels_are_spelled_as_in_the_file():
     assert column([" 2", " 1", " 3", " 1"] * 100).categories == (" 1", " 2", " 3")
     assert column(["02", "01", "10", "01"] * 100).categories == ("01", "02", "10")

@@ -317,11 +317,14 @@ def test_the_fewest_swaps_are_found_from_any_hint(most, hint):
             self.swaps, self.met = swaps, swaps >= limit
 
     for limit in {1, 2, most // 2 + 1, most}:
-        tried: list[int] = []
-        found = fewest(lambda k, limit=limit, tried=tried: tried.append(k) or Trial(k, limit), most, hint)
+        tried, left = list[int](), list[int]()
+        found = fewest(
+            lambda k, limit=limit, tried=tried: tried.append(k) or Trial(k, limit), most, hint, left.append
+        )
         assert (found.swaps, found.met) == (min(limit, most), limit <= most)
         assert len(set(tried)) == len(tried)
         assert all(1 <= k <= most for k in tried)
+        assert all(len(tried) - made <= said for made, said in enumerate(left))
     assert fewest(lambda k: Trial(k, most + 1), most, hint).swaps == most
 
 

@@ -14,10 +14,8 @@ from .results.words import listed
 from .system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, POISSON, Floats, System
 
 FIRST, MORE, ROUNDS = 5_000, 2_000, 20  # records in the programme at first, added each time, and how often
-NAMED, WIDE = (
-    30,
-    200,
-)  # columns beyond which those that separate are not named one by one; nothing is looked for
+# Columns beyond which those that separate are not named one by one; nothing is looked for
+NAMED, WIDE = 30, 200
 SMALL, SLIGHT = 1e-5, 1e-6  # gains on average, losses of a record, that rounding may explain
 
 

@@ -25,10 +25,8 @@ from .search import block_codes
 
 PAIRS_AT_ONCE = 200_000
 MANY_KINDS = 64  # of released records, by what of them is a point: above, pairs are computed one by one
-MOST_BOXES, MOST_ENDLESS = (
-    6,
-    4,
-)  # of a record: up to here an integral takes microseconds, or some hundred of them
+# Of a record: up to here an integral takes microseconds, or some hundred of them
+MOST_BOXES, MOST_ENDLESS = 6, 4
 LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 
 

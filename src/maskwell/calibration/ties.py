@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 MOST_PAIRS = 200_000  # some seconds for each size of the noise
 PAIRS_AT_ONCE = 200_000
 NODES, PANELS = 8, 16
-POINTS_IN_ALL, FEWEST_POINTS = (
-    2**14,
-    4,
-)  # a chance of ties enters the sums multiplied by that of the true record
+# A chance of ties enters the sums multiplied by that of the true record
+POINTS_IN_ALL, FEWEST_POINTS = 2**14, 4
 NEGLIGIBLE = 1e-7  # pairs that cannot have a larger chance are left out
 
 

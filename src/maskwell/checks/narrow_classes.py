@@ -51,10 +51,8 @@ LARGEST, LEAST = 200_000, 2_000  # records that are looked at, of many and whate
 MOST_TRIED = 4  # columns to drop, of those that promise most
 MOST_NAMED = 4  # columns with gaps: of more it is said that something is missing
 NEARLY_AS_MANY = 0.95  # of the most records: a pair that tells no more than one column is that column
-MOST_DROPPED, MOST_ADVISED = (
-    3,
-    3,
-)  # clear columns that are named to be dropped, and numbers for which they are
+# Clear columns that are named to be dropped, and numbers for which they are
+MOST_DROPPED, MOST_ADVISED = 3, 3
 FEW, MANY = 0.01, 0.15  # of the records: what the check warns of, and what it fails
 
 

@@ -16,10 +16,8 @@ from ..io.identities import Identity, decimal_unit
 from ..table import Floats
 
 LEAST_SHARE = 0.9  # of the records: a sum that fewer obey is no rule
-TRIES, MORE = (
-    60,
-    12,
-)  # sets of records, each of so many more than there are columns: a fifth is clean at worst
+# Sets of records, each of so many more than there are columns: a fifth is clean at worst
+TRIES, MORE = 60, 12
 FEWEST = 100  # records in which all columns are open
 MOST_COLUMNS = 24
 WIDE = 20.0  # units of sd: narrower columns agree within a unit by accident

@@ -34,10 +34,8 @@ PROMISING = 20
 BY_RECORDS = (
     120  # records on which seeds of each record are tried: chance gives .4 among a few thousand tries
 )
-MOST_SEEDING, MOST_NUMBERS = (
-    12,
-    4,
-)  # columns that may be seeds of their record, and numbers drawn from each seed
+# Columns that may be seeds of their record, and numbers drawn from each seed
+MOST_SEEDING, MOST_NUMBERS = 12, 4
 SEEDED_BY_HASH = tuple(GENERATORS)[:5:2]  # normals of numpy and of Python
 WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 
 AN_AMOUNT = 'An amount (how many of them)? Then kind = "integer" with roles = ["key"], without categories'
+CLASSES = (
+    'Classes? Then kind = "category", with categories = [...] as the file writes them, without unit and roles'
+)
+MOST_FRACTIONS = (
+    5  # different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
+)
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}
@@ -35,8 +41,15 @@ _QUESTIONS = {
     "zeros": "real zeros?",
     "named-id": "an id, a group or a category?",
     "date-part": "a part of a date, or an amount?",
+    "few-values": "an amount, or classes?",
 }
-_ALWAYS_ASKED = ("identity", "zeros", "named-id", "date-part")  # without a line of the schema to switch on
+_ALWAYS_ASKED = (
+    "identity",
+    "zeros",
+    "named-id",
+    "date-part",
+    "few-values",
+)  # without a line of the schema to switch on
 _DROPPED = {
     "all-missing": "no value at all",
     "nested": "lists or records",
@@ -237,6 +250,10 @@ def _describe_number(draft: Draft) -> Draft:
     if facts.unit == 1.0 and _are_codes(facts):
         text = f"{facts.distinct} different codes, by its name: a category; an amount? Then kind integer"
         return with_spikes(_with_absent_labels(_category(draft).asked("category", text)))
+    has_fractions = bool(np.any(facts.support % 1))
+    if has_fractions and len(facts.support) <= MOST_FRACTIONS <= LARGEST_CATEGORY_SHARE * facts.records:
+        text = f"only {len(facts.support)} different numbers: taken for an amount, to which noise is added"
+        draft = draft.asked("few-values", text, otherwise=CLASSES)
     return with_unit(with_pile_ups(with_spikes(with_literals(draft))))
 
 

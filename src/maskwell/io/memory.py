@@ -12,10 +12,8 @@ _CGROUPS = (
     ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
 )
 
-_CELL_BYTES, _SLACK_BYTES = (
-    1_000,
-    10_000_000,
-)  # a text of a page in every cell, and room for heads and paddings
+# A text of a page in every cell, and room for heads and paddings
+_CELL_BYTES, _SLACK_BYTES = 1_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,10 +28,8 @@ from .profile import MOST_NUMBER_CATEGORIES, Facts
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
-FEWEST_RUNS, LEAST_RUN = (
-    10,
-    1.25,
-)  # different values, and records to each: one person in a household is no run
+# Different values, and records to each: one person in a household is no run
+FEWEST_RUNS, LEAST_RUN = 10, 1.25
 LONGEST_RUN = 0.35  # share of records: a longer one is a frequent amount in a sorted file
 MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by design
 BALANCED = 0.95  # share of values that occur as often as most do

@@ -26,10 +26,8 @@ Bools = NDArray[np.bool_]
 LOG_2_PI = math.log(2.0 * math.pi)
 NODES = ((1.6, 3), (3.2, 5))  # widths in sds given the other coordinates, up to which so many nodes do
 WEIGHT_NODES = ((0.2, 2), (1.6, 3), (2.4, 4), (3.2, 5))  # the same for weights, right to a hundredth
-MOST_POINTS, MOST_WEIGHT_POINTS = (
-    1_000,
-    10_000,
-)  # in a cell, of 14 ns each: beyond these a lattice is nearly as quick
+# In a cell, of 14 ns each: beyond these a lattice is nearly as quick
+MOST_POINTS, MOST_WEIGHT_POINTS = 1_000, 10_000
 CROSSING = 1e-3  # of P: two rules may agree by chance where their errors cross
 HUNDREDTH = 0.01  # of P: what a weight is right to, or a lattice has to do
 SINGULAR = 1e-9  # the least eigenvalue of correlations

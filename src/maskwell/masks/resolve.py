@@ -25,10 +25,8 @@ from .size_grid import FINEST_STEP, correlation_step, sizes_on_grid, step_from
 Limit = tuple[str, float | None, float | None]
 
 LARGEST = 1e150  # beyond it the variance overflows
-MOST_RATIO, LEAST_RATIO = (
-    1e30,
-    1e-30,
-)  # of noise to data: beyond them floating point has one and not the other
+# Of noise to data: beyond them floating point has one and not the other
+MOST_RATIO, LEAST_RATIO = 1e30, 1e-30
 LOST = 4  # a unit of this many sds leaves 95% of the values as they are
 HIDDEN = 10  # sds of the noise: what the offset on a card leaves open about the last record
 MOVED = 0.01  # sds of the noise: from here on a note says that a mean may move

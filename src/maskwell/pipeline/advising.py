@@ -53,11 +53,8 @@ MOST_SCREENED = 12  # draws of one change's screens that are told: seven scales,
 MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
 MOST_COLUMNS = 4
-NEAR, FAR, AUDIT = (
-    1.12,
-    1.35,
-    1.25,
-)  # what noise grows by: nearly enough, far too little, refused by the audit
+# What noise grows by: nearly enough, far too little, refused by the audit
+NEAR, FAR, AUDIT = 1.12, 1.35, 1.25
 SPARE = 1.06  # beyond the weakest noise that two draws of a screen let pass: other draws scatter about it
 AS_IT_IS = "the plan as it is"
 STOPPED = f"stopped before its {DRAWS} draws were made"

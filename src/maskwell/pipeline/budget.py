@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     from .classes import Coded
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
-ONE_DRAW = (
-    1 / 18
-)  # of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
+# Of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
+ONE_DRAW = 1 / 18
 WANTED_REHEARSALS = (
     60  # two plans whole, the search for their noise, and some that are given up after two draws
 )
@@ -49,10 +48,8 @@ HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
 MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
 SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
-SCALES, CONFIRMED = (
-    14,
-    1.5,
-)  # how many scales a search tries, and how often one is put to confirmation, on average
+# How many scales a search tries, and how often one is put to confirmation, on average
+SCALES, CONFIRMED = 14, 1.5
 LEAST_REPLICATES, LEAST_CONFIRMATIONS = 3, 5
 SWAP_ATTACKS = 12  # that a swap makes on its way, on average
 EM_SHARE = 0.5  # of an intruder's share, for the steps of EM

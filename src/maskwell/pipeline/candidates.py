@@ -36,10 +36,8 @@ SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
 CALIBRATE = "calibrate"
 FLOOR, TOP_VALUES, OUTER_LINKS = "fingerprint floor", "top values", "outer links"  # checks of the audit
-AVERAGING, NARROW = (
-    "averaging",
-    "narrow classes",
-)  # others: no noise helps where a mean or a class tells the value
+# Others: no noise helps where a mean or a class tells the value
+AVERAGING, NARROW = "averaging", "narrow classes"
 MOST_CODED = 2  # columns under correlated noise: a third takes minutes, by boxes in three dimensions
 FEWEST_HALVED = 4  # amounts: of fewer none is left out for the noise alone
 RIDGE = 1e-6  # on correlations, so that columns that repeat one another have an inverse

@@ -23,10 +23,8 @@ from ..table import Floats
 LINKED, NEAREST = 1e-8, 2.5e-8  # two passes over the pairs for record linkage
 WEIGHED, CROSSED = 3e-8, 4.5e-9  # the density of a law: a field, and a field with another (correlated noise)
 BY_TREES = 1.5e-8  # normal noise, on pairs enough for trees
-UNTOLD, UNTOLD_MIXED = (
-    1.5e-7,
-    3e-6,
-)  # without the card: over the nodes of a quadrature; for laws with more unknowns
+# Without the card: over the nodes of a quadrature; for laws with more unknowns
+UNTOLD, UNTOLD_MIXED = 1.5e-7, 3e-6
 UNTOLD_CELLS = (
     1e-5  # where strong noise on the log scale brings values of three columns and more near their units
 )
@@ -36,10 +34,8 @@ UNTOLD_UNITS = (
 CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8
-ASSIGNED_PAIR, WEIGHED_AGAIN = (
-    1.3e-7,
-    4e-7,
-)  # one-to-one in a block: by trees or a matrix, or weighed in each round
+# One-to-one in a block: by trees or a matrix, or weighed in each round
+ASSIGNED_PAIR, WEIGHED_AGAIN = 1.3e-7, 4e-7
 ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
 RECTANGLE = (
     3e-4  # a pair with three or more values at codes or limits of correlated noise: an integral by itself

@@ -21,7 +21,7 @@ from .classes import Coded
 from .intruders import attacked, named_intruders
 from .judging import Judge, Standing
 from .outcome import Attempt
-from .stages import Stages
+from .stages import Stages, Step
 
 if TYPE_CHECKING:
     from ..calibration.kept import KeptTrials
@@ -212,8 +212,8 @@ def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
     worst = next((one for one in case.judge.standings(found.before) if one.name != against), None)
     for turn in range(MOST_ROUNDS):
         try:
-            with case.stages.stage("swap"):
-                swapped = swap_to(case, found.masking, against, limit)
+            with case.stages.stage("swap") as step:
+                swapped = swap_to(case, found.masking, against, limit, step)
         except HopelessSwap as refusal:
             if (
                 not turn and limit != case.judge.tolerance
@@ -293,7 +293,9 @@ def most_dangerous(case: Situation, risks: Risks) -> str | None:
     return next(iter(near or told or able), None)
 
 
-def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Masking | None:
+def swap_to(
+    case: Situation, masking: Masking, name: str, tolerance: Any, step: Step | None = None
+) -> Masking | None:
     """Swap against an intruder; advice that cannot be tried is nothing."""
     from ..protect import swap
 
@@ -308,7 +310,7 @@ def swap_to(case: Situation, masking: Masking, name: str, tolerance: Any) -> Mas
             # clear is what they part the amounts from.
             blocks = named_intruders(case.plan)[name].match_blocks
             attack = replace(case.intruders[name], targets=None, match_blocks=blocks)
-            return swap(masking, attack, tolerance, **options)
+            return swap(masking, attack, tolerance, **options, progress=step)
         except BadPlan:
             if case.plan.swap is not None:
                 raise

@@ -38,7 +38,6 @@ from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
 from ..keystream import Key
 from ..masking import apply
-from ..tolerances import MaxRate
 from .budget import ONE_DRAW, budgeted, rehearsing
 from .classes import Coded
 from .intruders import intruders_of
@@ -46,7 +45,7 @@ from .judging import Judge
 from .meeting import Met, Situation, attempt, exchanged
 from .search_part import search_part
 from .stages import Stages
-from .verdict import audited, compared, group_aim, is_plain_law, judged
+from .verdict import audited, compared, is_plain_law, judged
 
 if TYPE_CHECKING:
     from ..checks import Audit
@@ -211,15 +210,9 @@ def first_draw(case: Situation) -> tuple[Risks, Audit]:
     return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
 
 
-def searched_aim(case: Situation) -> float | None:
-    """Return what noise is to be searched for where a group is dropped: see `group_aim`; by a draw of calibration's."""
-    groups = [column for column in case.table.schema.columns if "group" in column.roles and column.drop]
-    if not groups or not isinstance(case.judge.tolerance, MaxRate):
-        return None
-    own = drawn_anew(case, 0)
-    masking = own.drawn(own.mask)
-    risks = quick_risks(own, masking) or _cheapest_risks(own, masking)
-    return group_aim(own, masking, risks)
+def quick_or_cheapest_risks(case: Situation, masking: Masking) -> Risks:
+    """Attack by the quick ones of the tolerance, or by the cheapest one: what is compared is known then."""
+    return quick_risks(case, masking) or _cheapest_risks(case, masking)
 
 
 def _cheapest_risks(case: Situation, masking: Masking) -> Risks:

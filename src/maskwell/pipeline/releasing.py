@@ -18,6 +18,7 @@ from ..plan import ReleasePlan
 from .attack_counts import costs_alike
 from .budget import budgeted
 from .classes import Coded
+from .group_search import searched_for_groups
 from .intruders import card_risk, intruders_of, named_intruders
 from .judging import Judge
 from .keys import (
@@ -32,12 +33,10 @@ from .keys import (
 )
 from .known_columns import sensitive_words
 from .meeting import Situation, meet
-from .noise_search import searched_noise
 from .outcome import Advice, Outcome
 from .preconditions import check_models, check_swap, is_refused_anyway, not_possible, refused_at_once
 from .reading import check_folders, earlier_of, read_input, unrelated_releases
 from .reassembly import coverage_words
-from .rehearsal import searched_aim
 from .search_part import search_part
 from .stages import Progress, Refusal, Stages, Tried
 from .study import check_study, study_plan
@@ -48,10 +47,6 @@ if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..masking import Masking
 
-AIMED = (
-    "the noise was searched so that one record at a time finds at most {:.1%}: with the noise where the search began "
-    "who knows whole groups would find more than one record at a time does"
-)
 Texts = Mapping[
     str, str | Callable[[Path], str]
 ]  # by name; some are made of the files already in their folder
@@ -214,8 +209,7 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
             return refused
         _tell_refusal(case, refused)
         return replace(refused, advice=_advice_at_once(case, refused))
-    case = case if case.plan.calibrate is None else replace(case, aim=searched_aim(case))
-    calibration, notes = _calibrated(case, floor)
+    case, calibration, notes = _calibrated(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     case = _with_found_noise(case, mask)
     found = meet(replace(case, judge=case.aimed), mask)
@@ -293,16 +287,13 @@ def _unmet(calibration: Calibration) -> str:
     return "; ".join(["no noise was found that meets the tolerance and the bounds", *calibration.notes[:1]])
 
 
-def _calibrated(case: Situation, floor: Risk) -> tuple[Calibration | None, list[str]]:
+def _calibrated(case: Situation, floor: Risk) -> tuple[Situation, Calibration | None, list[str]]:
     """Search the weakest noise where the plan asks for it and the floor leaves any hope."""
     if case.plan.calibrate is None:
-        return None, []
+        return case, None, []
     if case.plan.swap is None and case.judge.hopeless(case.intruders, floor.rate):
-        return None, [f"not calibrated: {floor.rate:.1%} of the targets are found whatever the noise"]
-    found, notes = searched_noise(case)
-    if case.aim is not None:
-        notes = [*notes, AIMED.format(case.aim)]
-    return found, notes
+        return case, None, [f"not calibrated: {floor.rate:.1%} of the targets are found whatever the noise"]
+    return searched_for_groups(case)
 
 
 def _written(

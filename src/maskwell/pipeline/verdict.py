@@ -66,7 +66,7 @@ def judged(
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
     unfit = [said for model in case.plan.models if (said := unfitted(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
-    groups, most = _companions(case, masking, risks), _max_rate(case)
+    groups, most = _companions(case, masking, risks), tolerated_rate(case)
     not_judged = (
         *case.judge.not_judged(risks),
         *group_reasons(masking),
@@ -84,17 +84,20 @@ def judged(
     return Verdict(reasons, found, not_judged, (*notes, *expects.notes), _aim(groups, most), companions)
 
 
-def group_aim(case: Situation, masking: Masking, risks: Risks) -> float | None:
-    """Return the rate of one record at a time at which who knows whole groups is within the tolerance.
+def group_rate(case: Situation, masking: Masking, risks: Risks) -> float:
+    """Return the largest rate of one record at a time at which who knows whole groups is within the tolerance.
 
-    Nothing where that is the tolerance itself, or where this is not about the rate of all targets.
+    That is the tolerance itself where groups tell no more, and 0 where no rate is small enough.
     """
-    most = _max_rate(case)
-    return _aim(_companions(case, masking, risks), most) if most else None
+    return _group_rate(_companions(case, masking, risks), tolerated_rate(case))
+
+
+def _group_rate(groups: Sequence[CompanionInformation], max_rate: float) -> float:
+    return min((one.tolerated(max_rate) for one in groups), default=max_rate)
 
 
 def _aim(groups: Sequence[CompanionInformation], max_rate: float) -> float | None:
-    aim = min((one.tolerated(max_rate) for one in groups), default=max_rate)
+    aim = _group_rate(groups, max_rate)
     return aim if 0 < aim < max_rate else None
 
 
@@ -148,7 +151,7 @@ def is_plain_law(plan: object) -> bool:
     return not plan.helpers and plan.assignment == "best"
 
 
-def _max_rate(case: Situation) -> float:
+def tolerated_rate(case: Situation) -> float:
     """Return the rate of all targets that is tolerated, 0 where the tolerance is about something else."""
     tolerance = case.judge.tolerance
     return tolerance.max_rate if isinstance(tolerance, MaxRate) and case.judge.over == ALL else 0.0

@@ -33,10 +33,8 @@ ROOM = (
     0.75  # of what is tolerated: found by guessing alone; as much as is left is for what noise does not hide
 )
 STAYS = (0.8, 0.65, 0.5)  # chances to stay that are offered, the largest that is enough
-DRAWS, TARGETS = (
-    4,
-    500,
-)  # of the changes, and records that are looked for: an error of 0.6% at most near the limit
+# Of the changes, and records that are looked for: an error of 0.6% at most near the limit
+DRAWS, TARGETS = 4, 500
 SEED = 20_240_611  # any would do: these draws are no release
 
 

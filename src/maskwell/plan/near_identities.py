@@ -34,10 +34,8 @@ LEAST_SHARE = 0.8  # of the records that tell something
 FEWEST = 30  # such records
 KEPT = 0.8  # share of records on which coefficients are fitted: up to a fifth may be faults
 STEPS = 12  # of concentration: they come to rest after a few
-FIRST_STEPS, IN_SIGHT = (
-    3,
-    5.0,
-)  # of them, after which what is left must be within so many times of what is near
+# Of them, after which what is left must be within so many times of what is near
+FIRST_STEPS, IN_SIGHT = 3, 5.0
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
 FINEST = 3e-7  # of the largest term: columns without a unit are equal to so much in single precision
 SCREENED = 1_000  # records that are looked at before all are

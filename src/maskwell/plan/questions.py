@@ -65,7 +65,7 @@ def on_names(proposal: Proposal) -> list[Question]:
     questions = [
         Question(one.column, one.text, one.otherwise)
         for one in proposal.findings
-        if one.kind in ("named-id", "date-part")
+        if one.kind in ("named-id", "date-part", "few-values")
     ]
     for column in (column for column in proposal.schema.columns if "id" in column.roles):
         unsure = [one for one in proposal.of(column.name) if one.kind == "id" and one.otherwise]

@@ -30,10 +30,8 @@ Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None
 MOST_COMPARED = (
     60  # columns that each is compared with, but for least squares: of more, half by place, half by likeness
 )
-REFUTING, FEWEST_TELLING = (
-    1_200,
-    150,
-)  # records that refute a tie of many columns, and those that tell among them
+# Records that refute a tie of many columns, and those that tell among them
+REFUTING, FEWEST_TELLING = 1_200, 150
 LIKENESS_RECORDS = 500  # by which likeness is told
 FEWEST_RECORDS = 2 * FEWEST_VALUES  # in which all columns of a tie are open: ten for each of four columns
 OPEN_TOGETHER = (0.95, 0.5)  # share of the records of a column in which others must be open to take part

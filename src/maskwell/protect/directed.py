@@ -41,6 +41,7 @@ def swap(
     exempt_values: str | None = None,
     domains: Sequence[Domain] | str | None = None,
     key: Key | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Masking:
     """Exchange records that an intruder links correctly until he links no more than tolerated.
 
@@ -63,7 +64,8 @@ def swap(
     any function of columns whose values repeat, simple ones of others), move together. Means and covariances among the
     columns that move are exactly kept. Covariances with others and means of sub-domains are not: `swapping` has both,
     the latter for `domains` (columns, or tuples of columns to be crossed; the schema's block columns that are not
-    matched on). A masking made elsewhere has no key: give one to order the swaps.
+    matched on). A masking made elsewhere has no key: give one to order the swaps. `progress` hears after each attack
+    how many are done, and how many there will be at most.
     """
     _check(masking, tolerance)
     if getattr(attack, "targets", None) is not None:
@@ -80,7 +82,7 @@ def swap(
     walk = walk_along(masking, guess, marks, reach.blocks, order_key, rest=reach.rest, at_random=some)
     job = _Job(masking, attack, tolerance, risk, reach, walk, order_key, exempt_values)
     _check_hope(job)
-    trial, trace = _found(job)
+    trial, trace = _found(job, progress)
     swapping = _recorded(job, trial, trace, wanted)
     if not swapping.met:
         warnings.warn(_unmet(swapping), MaskwellWarning, stacklevel=2)
@@ -264,9 +266,13 @@ def _standing(risk: Risk) -> Standing:
     return Standing(risk.targets, risk.claims, risk.correct, risk.expected_correct)
 
 
-def _found(job: _Job) -> tuple[_Trial, tuple[Tried, ...]]:
+def _found(job: _Job, progress: Callable[[int, int], None] | None = None) -> tuple[_Trial, tuple[Tried, ...]]:
     """Return the trial to end with, and the trace of all that were made."""
     most, trace = len(job.walk.pairs), list[Tried]()
+
+    def told(left: int) -> None:
+        if progress is not None:
+            progress(len(trace), len(trace) + left)
 
     def noted(trial: _Trial) -> _Trial:
         now = trial.standing
@@ -278,22 +284,28 @@ def _found(job: _Job) -> tuple[_Trial, tuple[Tried, ...]]:
         if isinstance(job.tolerance, SwapShare):
             trial = noted(job.tried(min(job.needed, most)))
         else:
-            trial = fewest(lambda swaps: noted(job.tried(swaps)), most, job.likely)
+            trial = fewest(lambda swaps: noted(job.tried(swaps)), most, job.likely, told)
     return trial, tuple(trace)
 
 
-def fewest(tried: Callable[[int], Any], most: int, hint: int) -> Any:
+def fewest(
+    tried: Callable[[int], Any], most: int, hint: int, told: Callable[[int], None] = lambda left: None
+) -> Any:
     """Return a trial that is met where one swap less is not; the trial of `most` swaps where none is.
 
     No swap at all is known not to be enough. From the hint on, the search goes in steps that double, then by halves.
+    Before each trial `told` hears how many are left at most, that one included.
     """
     low, high, step = 0, min(max(hint, 1), most), 1
+    told(_steps(most - high) + _steps(max(high, most - high)))
     best = tried(high)
     while not best.met and high < most:
         low, high, step = high, min(high + step, most), 2 * step
+        told(_steps((most - high) // step) + _steps(max(high - low, most - high)))
         best = tried(high)
     step = 1
     while best.met and high - low > 1:
+        told(_steps(high - low))
         middle = max((low + high) // 2, high - step)
         trial, step = tried(middle), 2 * step
         if trial.met:
@@ -301,6 +313,11 @@ def fewest(tried: Callable[[int], Any], most: int, hint: int) -> Any:
         else:
             low = middle
     return best
+
+
+def _steps(width: int) -> int:
+    """Return how many trials search such a width at most: by doubling and by halves, after one at its end."""
+    return 1 + 2 * width.bit_length()
 
 
 def _recorded(

@@ -33,10 +33,8 @@ from ..table import Floats
 from .moments import Moments
 from .sides import Sides
 
-RECORDS, CELLS = (
-    50_000,
-    200_000,
-)  # records that are drawn from at most; draws for each state, over all repeats
+# Records that are drawn from at most; draws for each state, over all repeats
+RECORDS, CELLS = 50_000, 200_000
 MOST_REPEATS = 40
 FALLING = 0.7  # terms that fall more slowly tell nothing of the rest of the series
 SETTLED = 0.02  # a third term beyond this share of the sds of both columns: the series has not settled

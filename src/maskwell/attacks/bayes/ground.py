@@ -19,9 +19,8 @@ from .pairing import swapped_columns
 from .reading import BACKWARD
 
 STATUSES = 257  # more than there are statuses
-FOLD = (
-    2**53 - 111
-)  # a prime by which codes of many columns are folded: two that fold alike only stay in one block
+# A prime by which codes of many columns are folded: two that fold alike only stay in one block
+FOLD = 2**53 - 111
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,8 @@ LARGEST_TABLE = 101  # modulus up to which any function of a residue is looked f
 # Records that are drawn at random: 14% of them in step would fail among a million tests.
 MOST_RECORDS = 1_500
 MOST_TOGETHER = 6  # released columns that are put together by twos and threes: 15 pairs, 20 triples
-SMALL, FEW_VALUES = (
-    31,
-    10,
-)  # beyond this modulus a column of few values leaves so few residues that z alone shows it
+# Beyond this modulus a column of few values leaves so few residues that z alone shows it
+SMALL, FEW_VALUES = 31, 10
 LEAST_QUANTILE = 0.05  # of the local sds: cells with less noise are left out
 MOST_STEPS = 2**40  # units in a value: sums of three in a common unit are exact as doubles
 MOST_UNITS = 1_000  # of the finest column in one of another: beyond, they have no sum to speak of

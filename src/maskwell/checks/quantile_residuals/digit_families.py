@@ -36,10 +36,8 @@ TIMES = 1.5
 REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
 FEW_RESIDUES = 10
 DECIMAL = 10  # the modulus for which digits of several true columns are looked at together
-MOST_IN_TWOS, MOST_IN_THREES = (
-    120,
-    120,
-)  # tables of the digits of two and of three columns: all of 16, and of 10
+# Tables of the digits of two and of three columns: all of 16, and of 10
+MOST_IN_TWOS, MOST_IN_THREES = 120, 120
 LEAST_EXPECTED = 10
 CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
 LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit

@@ -41,10 +41,8 @@ from ..reading import Reading
 from .matchings import Sampling, marginals
 
 CELLS = 40  # neighbourhoods that are drawn: the bound is then known to a point or two
-CORE, TOLD = (
-    4,
-    192,
-)  # units of a cell (few: all of them lie amid what is told), and all whose records are told
+# Units of a cell (few: all of them lie amid what is told), and all whose records are told
+CORE, TOLD = 4, 192
 CLOSED = 1e4  # a coordinate of values that are missing or coded, times the status: far from all others
 CHANCE, NORMAL = 0.975, 1.959964  # of Student's quantile and the normal one, for an interval of 95%
 

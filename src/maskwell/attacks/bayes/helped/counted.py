@@ -36,11 +36,8 @@ NODES = {1: 60, 2: 350, 3: 1_700, 4: 7_000}  # usually asked for, by the number 
 MOST_NODES = 4  # times as many are asked for before it is given up
 PAIR, LISTED = 15.0, 150.0  # nanoseconds for a pair's kernel, in compiled loops and not
 SWEEPS = 12_000  # that chains make for one group, if all goes well
-SWEEP, SWEPT, STEP = (
-    60_000.0,
-    100.0,
-    4.0,
-)  # nanoseconds for a sweep, for each of its pairs, for a unit of a subset
+# Nanoseconds for a sweep, for each of its pairs, for a unit of a subset
+SWEEP, SWEPT, STEP = 60_000.0, 100.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)

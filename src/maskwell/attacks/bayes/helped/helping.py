@@ -30,10 +30,8 @@ from .sides import Pairs, Side
 from .spanned import Spanned, spanned
 
 SURE = 1e-3  # a share of draws too small to judge chains by
-WORST, BATCHES = (
-    40,
-    20,
-)  # units whose R-hat, and as many whose ESS, is computed in full; parts of a chain to find them
+# Units whose R-hat, and as many whose ESS, is computed in full; parts of a chain to find them
+WORST, BATCHES = 40, 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,8 @@ FIRST_LOOPS = 20  # walked from the start, before loops are probed
 PROBES = 3  # from every record, the first of them not counted
 PROBE_STEPS = 100
 WORK = 2.0  # steps of each unit between draws
-SCALINGS, EVEN = (
-    20,
-    0.05,
-)  # most rounds of bringing columns to equal sums, and what is equal enough on the log scale
+# Most rounds of bringing columns to equal sums, and what is equal enough on the log scale
+SCALINGS, EVEN = 20, 0.05
 SMALL = 1e-200
 WORST = 15  # units whose R-hat, and as many whose ESS, is computed in full
 BATCHES = 20

@@ -23,10 +23,8 @@ __all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dic
 
 MOST_CELLS = 10_000_000
 MATCHED_CELLS = 4_000_000  # pairs of all blocks beyond which the ceiling is bounded: chains take a minute
-ENOUGH_MORE, MUCH_MORE = (
-    1.3,
-    16.0,
-)  # draws beyond what seems to be needed, and at most so many times as before
+# Draws beyond what seems to be needed, and at most so many times as before
+ENOUGH_MORE, MUCH_MORE = 1.3, 16.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,8 @@ EVEN = 0.01  # share of proposals spread over all records of the block
 OFTEN, RARELY = 0.3, 0.002  # share of moves that are loops, where most can close and where not
 SCALINGS = 3  # of columns to equal sums, where every record is a known unit's
 GRID = 65_537  # points of a prior's log density
-REACH, FARTHEST = (
-    8.0,
-    6.0,
-)  # how far chains may go from the prior's centre: so many of its sds, or so far in log psi
+# How far chains may go from the prior's centre: so many of its sds, or so far in log psi
+REACH, FARTHEST = 8.0, 6.0
 FINE = 4_000.0  # but no more sds than this, so that the points are close enough
 FINEST = 0.02  # step of the grid of log f(z) in log psi: all 1,000 records together are then off by 1e-4,
 COARSEST = 0.06  # and by 2e-3 with this one

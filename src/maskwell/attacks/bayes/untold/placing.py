@@ -26,11 +26,8 @@ LogLike = Callable[[Floats], Floats]  # values of an unknown to log densities, p
 EXACT = 1e-8  # to which panels are halved, against the whole integral
 NEGLIGIBLE = 1e-3  # of the tolerance: nodes that no integral needs more than that are left out
 WIDEST = 2.0  # a panel of log psi: normal densities change on a scale of 1 there
-FARTHER, FARTHEST, LARGEST = (
-    24,
-    4.0,
-    300.0,
-)  # steps beyond a prior where data pull there, their length, log psi
+# Steps beyond a prior where data pull there, their length, log psi
+FARTHER, FARTHEST, LARGEST = 24, 4.0, 300.0
 ROUNDS, MOST = 12, 60  # of halving, and panels from which on none is halved
 FEW = (5, 9, 17, 33, 49)  # nodes of the rules that are tried before panels
 IN_PANELS = (7, 10)  # nodes in each panel that are tried before those that were halved for
