@@ -199,20 +199,29 @@ def best_to_drop(
 ) -> str | None:
     """Return the one of some columns without which least is told of some amounts, of equals the first.
 
-    An amount that is dropped is told no more. By what other groupings tell first; the most promising are tried.
+    By what other groupings tell first (`promising`); the most promising are tried.
+    """
+
+    def left(name: str) -> float:
+        others = {amount: amounts[amount] for amount in told if amount != name}
+        return sum(one.share for one in narrow_amounts(others, classes.without((name,))).values())
+
+    return min(promising(told, able)[:MOST_TRIED], key=left, default=None)
+
+
+def promising(told: Mapping[str, Narrow], able: Iterable[str]) -> list[str]:
+    """Return those of some columns that tell an amount, or are told, that first without which others tell least.
+
+    An amount that is dropped is told no more.
     """
 
     def left_by_others(name: str) -> tuple[float, float]:
         each = [one.without(name) for amount, one in told.items() if amount != name]
         return sum(share for share, _ in each), sum(total for _, total in each)
 
-    def left(name: str) -> float:
-        others = {amount: amounts[amount] for amount in told if amount != name}
-        return sum(one.share for one in narrow_amounts(others, classes.without((name,))).values())
-
     tell = {name for one in told.values() for grouping in one.told for name in grouping.columns}
     named = [name for name in dict.fromkeys(able) if name in tell or name in told]
-    return min(sorted(named, key=left_by_others)[:MOST_TRIED], key=left, default=None)
+    return sorted(named, key=left_by_others)
 
 
 def _widths_alone(x: Floats, sd: Floats) -> Floats:

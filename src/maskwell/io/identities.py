@@ -23,6 +23,8 @@ LEAST_EQUAL_SHARE = 0.5
 CHUNK = 65_536
 POOL = 20_000
 LARGEST = 1e150
+# Columns of a wide file: one is searched with the columns most like it, and not again where another set has them all
+MANY, MOST_ALIKE = 60, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,17 +249,21 @@ def _subsets(data: _Data) -> list[tuple[int, ...]]:
         return [tuple(range(columns))]
     thinned = _thinned(data.x, POOL)
     seen, likeness = ~np.isnan(thinned), np.nan_to_num(np.abs(pairwise_correlations(thinned)))
-    found = {
-        _open_together(seen, j, likeness[j], max(data.enough, int(share * np.count_nonzero(seen[:, j]))))
-        for j in range(columns)
-        for share in (0.0, 0.1, 0.5, 0.9)
-    }
+    found: set[tuple[int, ...]] = set()
+    for share in (0.0, 0.1, 0.5, 0.9):
+        searched = list[frozenset[int]]()
+        for j in range(columns):
+            enough = max(data.enough, int(share * np.count_nonzero(seen[:, j])))
+            chosen = _open_together(seen, j, likeness[j], enough)
+            nearest = set(chosen[: 1 + MOST_ALIKE])
+            if columns > MANY and any(nearest <= one for one in searched):
+                continue
+            searched.append(frozenset(chosen))
+            found.add(tuple(sorted(chosen)))
     return sorted(found)
 
 
-def _open_together(
-    seen: npt.NDArray[np.bool_], column: int, likeness: Floats, enough: int
-) -> tuple[int, ...]:
+def _open_together(seen: npt.NDArray[np.bool_], column: int, likeness: Floats, enough: int) -> list[int]:
     """A column and, the most alike first, others, as long as enough records have all of them open."""
     chosen, together = [column], seen[:, column]
     for j in np.argsort(-likeness, kind="stable"):
@@ -265,7 +271,7 @@ def _open_together(
         if j != column and np.count_nonzero(both) >= enough:
             chosen.append(int(j))
             together = both
-    return tuple(sorted(chosen))
+    return chosen
 
 
 def _search(data: _Data, columns: tuple[int, ...]) -> list[Relation]:
@@ -367,7 +373,7 @@ def _reduced(coefficients: Sequence[int]) -> Relation | None:
 
 def _cost(relation: Relation) -> tuple[int, int, Relation]:
     """Fewer members are simpler, then smaller coefficients; the last makes the order definite."""
-    return sum(c != 0 for c in relation), sum(map(abs, relation)), relation
+    return len(relation) - relation.count(0), sum(map(abs, relation)), relation
 
 
 def _simplest(relations: list[Relation]) -> list[Relation]:

@@ -21,42 +21,57 @@ if TYPE_CHECKING:
     from ..table import Table
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
+WIDE, AT_ONCE = (
+    40,
+    10,
+)  # columns that tell: of more a tenth is dropped at once, as each look at all takes seconds
 SEED = 12  # of the records that are looked at: any would do
 
 
 def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
     """Return what to leave out so that no class tells too many records of an amount; `fixed` amounts stay.
 
-    One column after the other: a clear one that is enough by itself, else that without which fewest are told.
+    One column after the other: a clear one that is enough by itself, else that without which fewest are told. Where
+    very many tell, several at once.
     """
-    from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts
+    from ..checks.narrow_classes import MANY, narrow_amounts
 
     amounts, classes = _amounts_and_classes(table, fixed)
-    answers, gone = list[Answer](), list[str]()
-    found = narrow_amounts(amounts, classes)
+    noised, answers, found = frozenset(amounts), list[Answer](), narrow_amounts(amounts, classes)
     while told := {name: one for name, one in found.items() if one.share > MANY}:
-        left = classes.without(gone)
-        clear = [name for name in (*left.levels, *left.gaps) if name not in fixed and name not in amounts]
-        best = best_to_drop(told, amounts, left, clear)
-        if best is None or any(one.share > MANY for one in _found(told, best, amounts, left).values()):
-            able = [name for name in (*left.levels, *left.gaps, *told) if name not in fixed]
-            best = best_to_drop(told, amounts, left, able)
-        if best is None:
+        gone = _next_to_drop(told, amounts, classes, fixed, noised)
+        if not gone:
             break
-        answers.append(_answer(table, best, told))
-        gone.append(best)
-        found = _found(told, best, amounts, left)
+        answers += [_answer(table, name, told) for name in gone]
+        amounts = {name: amounts[name] for name in told if name not in gone}
+        classes = classes.without(gone)
+        found = narrow_amounts(amounts, classes)
     return answers
 
 
-def _found(
-    told: Collection[str], gone: str, amounts: Mapping[str, Amount], classes: Classes
-) -> dict[str, Narrow]:
-    """Return what is told of some amounts where a column is dropped."""
-    from ..checks.narrow_classes import narrow_amounts
+def _next_to_drop(
+    told: Mapping[str, Narrow],
+    amounts: Mapping[str, Amount],
+    classes: Classes,
+    fixed: Collection[str],
+    noised: Collection[str],
+) -> list[str]:
+    """Return the best column to leave out, a clear one if it is enough, or some of very many that tell."""
+    from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts, promising
 
-    rest = {name: amounts[name] for name in told if name != gone}
-    return narrow_amounts(rest, classes.without((gone,)))
+    able = [name for name in (*classes.levels, *classes.gaps, *told) if name not in fixed]
+    named = promising(told, able)
+    if len(named) > WIDE:
+        return named[: len(named) // AT_ONCE]
+    clear = [name for name in able if name not in noised]
+    best = best_to_drop(told, amounts, classes, clear)
+    if best is not None:
+        rest = {name: amounts[name] for name in told}
+        left = narrow_amounts(rest, classes.without((best,)))
+        if all(one.share <= MANY for one in left.values()):
+            return [best]
+    best = best_to_drop(told, amounts, classes, able)
+    return [] if best is None else [best]
 
 
 def on_narrow(table: Table, fixed: Collection[str]) -> list[Question]:
