@@ -14,13 +14,11 @@ from .results.draws import Draws
 from .results.words import listed
 from .system import System
 
-NEARLY = (
-    5e-7  # of the largest singular value: below it normal equations lose the digits that tell columns apart
-)
+# Of the largest singular value: below it normal equations lose the digits that tell columns apart
+NEARLY = 5e-7
 NEARLY_PRIOR = 0.5  # of the sd of a prior: draws that spread as widely have learned little
-IMPOSSIBLE = (
-    1e-9  # the probability of a column with so little variance, had it been measured with such an error
-)
+# The probability of a column with so little variance, had it been measured with such an error
+IMPOSSIBLE = 1e-9
 
 
 def check_apart(system: System) -> None:

@@ -25,9 +25,8 @@ from .one_to_one import (
     turned,
 )
 
-MOST_CELLS = (
-    36_000_000  # scores of a block that are held at once (288 MB); beyond, they are computed in each round
-)
+# Scores of a block that are held at once (288 MB); beyond, they are computed in each round
+MOST_CELLS = 36_000_000
 CHUNK_CELLS = 4_000_000  # of those that are not
 
 

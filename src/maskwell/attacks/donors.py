@@ -48,9 +48,8 @@ FROM_DONORS = "both, from where the exchanged columns stand"
 SURELY = 0.99  # of a larger share nothing would be left that stayed
 DIRECTED = "both, as if most had been exchanged"
 DIRECTED_FROM_DONORS = "both, as if most had been, from where the exchanged columns stand"
-MOST = (
-    0.9  # the share of those whom an intruder would find that were exchanged: about what directed swaps leave
-)
+# The share of those whom an intruder would find that were exchanged: about what directed swaps leave
+MOST = 0.9
 MOSTLY = "both, as if nine in ten had been exchanged"
 MOSTLY_FROM_DONORS = "both, as if nine in ten had been, from where the exchanged columns stand"
 APART = 0.05  # shares that differ by less lead to the same links

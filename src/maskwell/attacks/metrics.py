@@ -25,9 +25,8 @@ Chosen = tuple[int, ...]
 
 TINY = 1e-10  # the share of a field's variance that stands for noise where the card has none
 NULL = 1e-9  # directions with less than this share of the largest variance are taken to have none
-FINE = (
-    0.01  # a unit whose rounding has less than this share of a field's variance is a matter of rounding alone
-)
+# A unit whose rounding has less than this share of a field's variance is a matter of rounding alone
+FINE = 0.01
 MOST_NAMES = 1000
 
 # A direction of the release with less than so many times the variance of rounding holds rounding alone.

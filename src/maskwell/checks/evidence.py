@@ -19,9 +19,8 @@ from ..table import Floats, Table
 
 Kept = TypeVar("Kept")
 
-KEPT_VALUES = (
-    12_000_000  # numbers of columns that are kept between checks, about 100 MB: a large file's are read again
-)
+# Numbers of columns that are kept between checks, about 100 MB: a large file's are read again
+KEPT_VALUES = 12_000_000
 LARGEST = 20_000  # records that a check looks at which cannot look at all of a large file
 
 

@@ -27,9 +27,8 @@ AN_AMOUNT = 'An amount (how many of them)? Then kind = "integer" with roles = ["
 CLASSES = (
     'Classes? Then kind = "category", with categories = [...] as the file writes them, without unit and roles'
 )
-MOST_FRACTIONS = (
-    5  # different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
-)
+# Different numbers, not all whole, that may be classes: 0, 0.5 and 1 for none, some and much
+MOST_FRACTIONS = 5
 FEWEST_YEARS = 8  # different values: fewer are classes (of ages, of schooling)
 _BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"0", "1"}, {"t", "f"}, {"y", "n"})
 _NO_VALUE = {"na", "n/a", "nan", "null", "none", ".", "..", "?", "-", "missing", "unknown", "refused"}

@@ -221,9 +221,8 @@ def _mend(
 
 # --- tables of functions of squares ------------------------------------------------------------------------
 
-PANEL_BITS = (
-    50  # of a double behind its sign, its exponent and two bits of its fraction: four panels in a doubling
-)
+# Of a double behind its sign, its exponent and two bits of its fraction: four panels in a doubling
+PANEL_BITS = 50
 WITHIN = (1 << PANEL_BITS) - 1
 PER_PANEL = 2.0 / (1 << PANEL_BITS)
 

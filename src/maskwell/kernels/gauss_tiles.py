@@ -22,9 +22,8 @@ WIDE = 64  # points of a tile
 ACROSS = 4  # coordinates at a time
 FLUSHED = 8  # tiles that are added up in single precision
 UNIT = 2.0**-24
-EXPONENTIAL = (
-    1e-6  # relative error of exponentials and sums of FLUSHED in single precision, more than there is
-)
+# Relative error of exponentials and sums of FLUSHED in single precision, more than there is
+EXPONENTIAL = 1e-6
 SURE = 1e-9  # the least that is left when a share is taken away from 1
 
 SHIFT_64, SHIFT_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)

@@ -23,9 +23,8 @@ import numpy as np
 
 from ..table import Floats
 
-TWO_DIGITS_FROM = (
-    5_000  # records: 7 sds of the noise are left of a typical record, .2 of any that there may be
-)
+# Records: 7 sds of the noise are left of a typical record, .2 of any that there may be
+TWO_DIGITS_FROM = 5_000
 THIRTY_FIVE = (  # steps of 4% to 10%, so that no size is changed by more than two digits would change it
     *(one / 10 for one in range(10, 20)),
     *(one / 10 for one in range(20, 50, 2)),

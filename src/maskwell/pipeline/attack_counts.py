@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..table import Floats, Table
 
-RECTANGLES = (
-    3  # values of a record at limits from which on a pair of correlated noise is an integral by itself
-)
+# Values of a record at limits from which on a pair of correlated noise is an integral by itself
+RECTANGLES = 3
 LEAST_SIZE = 0.5  # of the noise: smaller ones have next to no weight for who has seen many records
 SAME_SHARE = 0.002  # of the records: more of them as integrals cost as much as all other pairs do
 

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
 # Of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
 ONE_DRAW = 1 / 18
-WANTED_REHEARSALS = (
-    60  # two plans whole, the search for their noise, and some that are given up after two draws
-)
+# Two plans whole, the search for their noise, and some that are given up after two draws
+WANTED_REHEARSALS = 60
 LEAST_REHEARSALS = 30  # twenty draws and a search for their noise: fewer could tell nothing
 SIDES = 2  # after a swap each intruder is after the record and after the values
 LEAST_SAMPLE = 200  # targets: a rate of 10% then has an interval of 6.6% to 14.9%

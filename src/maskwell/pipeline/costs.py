@@ -25,25 +25,23 @@ WEIGHED, CROSSED = 3e-8, 4.5e-9  # the density of a law: a field, and a field wi
 BY_TREES = 1.5e-8  # normal noise, on pairs enough for trees
 # Without the card: over the nodes of a quadrature; for laws with more unknowns
 UNTOLD, UNTOLD_MIXED = 1.5e-7, 3e-6
-UNTOLD_CELLS = (
-    1e-5  # where strong noise on the log scale brings values of three columns and more near their units
-)
-UNTOLD_UNITS = (
-    1.5e-6  # where three units and more are coarse beside small sizes of the noise: boxes at every node
-)
+# Where strong noise on the log scale brings values of three columns and more near their units
+UNTOLD_CELLS = 1e-5
+# Where three units and more are coarse beside small sizes of the noise: boxes at every node
+UNTOLD_UNITS = 3e-6
+UNTOLD_COLUMN = 5e-7  # the columns of a record, read once
 CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8
 # One-to-one in a block: by trees or a matrix, or weighed in each round
 ASSIGNED_PAIR, WEIGHED_AGAIN = 1.3e-7, 4e-7
 ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
-RECTANGLE = (
-    3e-4  # a pair with three or more values at codes or limits of correlated noise: an integral by itself
-)
+# A pair with three or more values at codes or limits of correlated noise: an integral by itself
+RECTANGLE = 3e-4
 COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
 BOUNDED = 30.0  # the ceiling of blocks too large for that, in all: so many neighbourhoods, a second each
 EM_CELL = 2e-9  # a pattern and a field in one step of EM
-RECORD_COLUMN = 2.5e-7  # masking, shuffling and new ids
+RECORD_COLUMN = 3.5e-7  # masking, shuffling and new ids
 START = 0.05  # an attack on anything
 RECORD = 1.5e-6  # an attack on a file: codes of its blocks, ties by the key
 MASK_START = 0.01
@@ -131,7 +129,8 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     if not isinstance(plan, BayesIntruder):
         return read
     if plan.prior is not None:
-        return read + cells * _untold_seconds(counts)
+        columns = float(counts.records.sum()) * counts.fields
+        return read + columns * UNTOLD_COLUMN + cells * _untold_seconds(counts)
     return read + _weighed_seconds(plan, counts, sample)
 
 

@@ -36,9 +36,8 @@ Bools = npt.NDArray[np.bool_]
 
 SHARED = 0.5  # share of groups within which a column is the same, from which on it may be one of the group
 NEARLY = 0.9  # share of a group's members: one pupil with a missing value does not hide a school
-MOST_OTHERS = (
-    2  # groups beside it, or records of others for each of its own: one guess of three is still right
-)
+# Groups beside it, or records of others for each of its own: one guess of three is still right
+MOST_OTHERS = 2
 MOST_TOGETHER = 0.01  # share of records: what so few add to a rate is within its own error
 MOST_NAMED = 4  # columns
 

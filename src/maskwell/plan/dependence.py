@@ -21,9 +21,8 @@ from ..io.identities import decimal_unit
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-FEWEST_VALUES = (
-    20  # different values: fewer are in order by chance too often, unless one to one without a stray
-)
+# Different values: fewer are in order by chance too often, unless one to one without a stray
+FEWEST_VALUES = 20
 FEWEST_ORDERED = 5  # different values: 5 that are one to one are in order by chance in 1 of 60 cases
 MOST_STRAYS = 0.01  # share of records beside the rule: rounding, a corrected value
 MOST_EXPLAINING, UNEXPLAINED = 4, 0.001
@@ -32,9 +31,8 @@ LOOKED_AT = 800  # records by which least squares is tried first: their variance
 SCREENED = 20_000  # records that are looked at before all are: they refute most
 FITS = 3  # of a function's scale: strays are few
 SINGLE = 1e-6  # single precision has six digits
-ROUNDED = (
-    2e-3  # sds of y: what nearly all records may be off by, to be said to be a function but for rounding
-)
+# Sds of y: what nearly all records may be off by, to be said to be a function but for rounding
+ROUNDED = 2e-3
 LINEAR = "on the same scale or another"
 FORMS: dict[str, Callable[[Floats], Floats]] = {
     LINEAR: lambda x: x,
@@ -48,9 +46,8 @@ FORMS: dict[str, Callable[[Floats], Floats]] = {
     "the square of its logarithm": lambda x: np.log(x) ** 2,
 }
 MOST_AT_ONE = 0.5  # share of records at the most frequent value of a column that another is said to give
-LEAST_SHARING = (
-    0.5  # share of records in groups of two and more, for these to say that a column is the group's
-)
+# Share of records in groups of two and more, for these to say that a column is the group's
+LEAST_SHARING = 0.5
 
 BY_CHANCE = np.log(1e-9)  # of a column that is the same inside the classes of another, of thousands of pairs
 

@@ -38,9 +38,8 @@ Ints = npt.NDArray[np.int64]
 
 NEARLY_ALL = 0.99  # share of records that obey, of all and of those that tell something
 FEWEST = 30  # records that tell something: not the most frequent value of y, no 0
-SCREENED = (
-    64  # records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
-)
+# Records that refute pairs of columns; a relation that holds leaves the median of their spread near 0
+SCREENED = 64
 REFUTED_BY = 15  # of them, by which all pairs are tried at once
 NEAR = 0.02  # spread of logarithms in the screen: what rounding of y may come to
 MOST_TRIED = 12  # pairs that a screen leaves, those with the least spread first

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     from ..attacks.contract import Ints
     from ..table import Table
 
-ROOM = (
-    0.75  # of what is tolerated: found by guessing alone; as much as is left is for what noise does not hide
-)
+# Of what is tolerated: found by guessing alone; as much as is left is for what noise does not hide
+ROOM = 0.75
 STAYS = (0.8, 0.65, 0.5)  # chances to stay that are offered, the largest that is enough
 # Of the changes, and records that are looked for: an error of 0.6% at most near the limit
 DRAWS, TARGETS = 4, 500

@@ -39,9 +39,8 @@ FIRST_STEPS, IN_SIGHT = 3, 5.0
 LEAST_SPREAD = 20.0  # sds of y in units of what rounding allows: else a relation holds by chance
 FINEST = 3e-7  # of the largest term: columns without a unit are equal to so much in single precision
 SCREENED = 1_000  # records that are looked at before all are
-RIDGE = (
-    1e-10  # of the variance, so that copies among the columns do no harm; one refinement takes its bias away
-)
+# Of the variance, so that copies among the columns do no harm; one refinement takes its bias away
+RIDGE = 1e-10
 HOPELESS = 0.02  # sds of y, by which half the records are off with all columns at once: a few do no better
 NEAR = 0.05  # of logarithms: what a ratio may be off in half the records, to be looked at closely
 REFUTING = 41  # records by which pairs of columns are refuted first

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from ..checks.averages import Averaged, Integers
     from ..table import Floats, Table
 
-BY_ITSELF = (
-    0.9  # of the records that a set of columns puts together with one value: who does so many needs no other
-)
+# Of the records that a set of columns puts together with one value: who does so many needs no other
+BY_ITSELF = 0.9
 GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 

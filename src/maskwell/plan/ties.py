@@ -27,9 +27,8 @@ from .near_identities import NearIdentity, mode, near_product, near_ratio, near_
 Floats = npt.NDArray[np.float64]
 Look = Callable[[Floats, int, Sequence[int], Sequence[str]], NearIdentity | None]
 
-MOST_COMPARED = (
-    60  # columns that each is compared with, but for least squares: of more, half by place, half by likeness
-)
+# Columns that each is compared with, but for least squares: of more, half by place, half by likeness
+MOST_COMPARED = 60
 # Records that refute a tie of many columns, and those that tell among them
 REFUTING, FEWEST_TELLING = 1_200, 150
 LIKENESS_RECORDS = 500  # by which likeness is told

@@ -32,9 +32,8 @@ MOST_SAID = 2
 TOO_NARROW = -0.05  # noise adds no knowledge, and chains of draws err by less
 NARROWER = "narrower than the original's, which noise cannot make it: the model does not fit these values"
 _NTH = {"1": "first", "2": "second", "3": "third"}
-FAR_ABOVE = (
-    2.0  # times the tolerance: from there on a class of targets is told of though the whole is within it
-)
+# Times the tolerance: from there on a class of targets is told of though the whole is within it
+FAR_ABOVE = 2.0
 RUN_AGAIN = "Its noise comes from a small seed, which can be guessed: run again without a seed to release."
 
 

@@ -18,9 +18,8 @@ from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smir
 from .results import ColumnUtility
 from .sides import Sides
 
-SINGULAR = (
-    1e-3  # a table of changes with a smaller singular value undoes them with errors a thousand times as large
-)
+# A table of changes with a smaller singular value undoes them with errors a thousand times as large
+SINGULAR = 1e-3
 MANY = 0.05  # share of values at a limit beyond which a correction is told with a reservation
 
 

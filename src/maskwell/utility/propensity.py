@@ -24,9 +24,8 @@ from ..table import Floats
 from .results import Propensity
 from .sides import Sides
 
-LARGEST = (
-    20_000  # records of each file: the ratio grows with the records, so that large files are made comparable
-)
+# Records of each file: the ratio grows with the records, so that large files are made comparable
+LARGEST = 20_000
 MOST_PRODUCTS, MOST_LEVELS = 60, 30
 STEPS, SETTLED, RIDGE = 30, 1e-8, 1e-8
 FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parameter

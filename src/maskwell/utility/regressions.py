@@ -41,9 +41,8 @@ SIGMA = "sigma"  # no coefficient: its error depends on the tails
 LOST = 1.2  # R-hat from which on chains of a fit tell nothing
 UNEQUAL = 1.25  # times the error that trusts the model: beyond it records scatter unequally
 MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignored
-SLIGHT = (
-    0.01  # share at a limit times the noise's share of the variance: the attenuation is off by less than this
-)
+# Share at a limit times the noise's share of the variance: the attenuation is off by less than this
+SLIGHT = 0.01
 REFUSALS = (BadPlan, BadInput, NoLaw)
 CHAINS, DRAWS, WARMUP = 2, 400, 200
 LONGER = 5  # times as many draws where chains did not agree: what then does not is said not to be fitted

@@ -23,9 +23,8 @@ CODINGS = ("C", "T", "S")
 FUNCTIONS = (*MATHS, *FROZEN, *CODINGS, "I", "poly", "offset", "binary", "B")
 SPLINES = ("bs", "cr", "cc", "tp", "hsgp", "ns", "te", "s")
 MOST_POWER, MOST_DEGREE = 5, 8
-MOST_SPELLED = (
-    500  # terms: to spell them out takes the square of their number, a third of a second for so many
-)
+# Terms: to spell them out takes the square of their number, a third of a second for so many
+MOST_SPELLED = 500
 MOST_TERMS = 2_000  # of a formula once it is spelled out; as many coefficients are fitted
 COMPARISONS = ("EQUAL_EQUAL", "BANG_EQUAL", "LESS_EQUAL", "LESS", "GREATER_EQUAL", "GREATER")
 _SYNONYMS = {"ln": "log(x)", "factor": "C(x)", "as_factor": "C(x)", "pow": "I(x**2)", "square": "I(x**2)"}

@@ -28,9 +28,8 @@ from ...table import Table
 from ..system import Floats
 from .reading import check_spread, is_noisy
 
-DIRECT = (
-    0.3  # noise below this share of the bias: the bias is integrated out, since drawing it would hardly move
-)
+# Noise below this share of the bias: the bias is integrated out, since drawing it would hardly move
+DIRECT = 0.3
 
 
 @dataclass(frozen=True, slots=True)

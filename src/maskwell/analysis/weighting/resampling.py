@@ -40,9 +40,8 @@ SCALES = (
     3.0,
     4.0,
 )  # mean counts to choose from: the larger, the better small weights are carried
-ROUNDED = (
-    3.0  # times the mean counts are rounded for the weighted sample itself: the larger, the less by chance
-)
+# Times the mean counts are rounded for the weighted sample itself: the larger, the less by chance
+ROUNDED = 3.0
 MOST_EXCESS = 0.03  # of the variance, by counts below 1/2 that cannot have so small an sd as they should
 
 

@@ -21,9 +21,8 @@ from .ground import Ground
 from .pairing import Pairing, Read
 
 SURE = 1e-9  # a record from which alone a released one can have come is not weighed higher than this allows
-MATRIX_PAIRS = (
-    20_000  # of a block from which on its pairs are a matrix: below, several blocks at once are quicker
-)
+# Of a block from which on its pairs are a matrix: below, several blocks at once are quicker
+MATRIX_PAIRS = 20_000
 KEPT_PAIRS = 4_000_000  # scores that are kept for a second look
 
 

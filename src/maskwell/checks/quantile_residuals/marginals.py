@@ -25,13 +25,11 @@ from ...laws.mixtures import MOST_COMPONENTS
 Floats = npt.NDArray[np.float64]
 Tails = tuple[Floats, Floats]
 
-MANY = (
-    64  # components: from here on scores are read off a spline, which costs the same for any number of them
-)
+# Components: from here on scores are read off a spline, which costs the same for any number of them
+MANY = 64
 NODES = 4_001  # of that spline over the whole range: its scores are then off by less than 1e-8
-CLOSE_MEANS = (
-    0.01  # sds of the narrowest component: means that are put together where there are too many of them
-)
+# Sds of the narrowest component: means that are put together where there are too many of them
+CLOSE_MEANS = 0.01
 FARTHEST = 37.0  # normal score whose tail probability is about the smallest double
 
 

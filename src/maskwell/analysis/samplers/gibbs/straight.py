@@ -27,9 +27,8 @@ FEW_PATTERNS = 0.25  # of the records: more patterns of known columns than this 
 REPEATS, REPEATS_OF_SUMS = 2, 4
 MOST_AHEAD, VALUES_AHEAD = 16, 100_000  # sweeps at once, and records that these pass over
 NO_SPREAD = 1e-12  # of a column's size: less than this within groups is rounding
-SMALLEST_SHARE = (
-    1e-9  # of the sum of squares that residuals must keep, so that sums of products keep their digits
-)
+# Of the sum of squares that residuals must keep, so that sums of products keep their digits
+SMALLEST_SHARE = 1e-9
 
 
 def applies(plan: Plan) -> bool:

@@ -12,9 +12,8 @@ from ...contract import Bools, Ints
 ROUNDS, ENOUGH = 60, 1e-5  # of messages, and the change of a chance that ends them
 SURE = 2.0  # standard errors between the first and the second that decide a link
 LUCK = 3.0  # standard deviations of the squared distance of draws from the approximation that may be luck
-FLAT = (
-    5.0  # records between which a unit chooses: where there are fewer, messages are too sure, and draws stand
-)
+# Records between which a unit chooses: where there are fewer, messages are too sure, and draws stand
+FLAT = 5.0
 
 
 def message_chances(

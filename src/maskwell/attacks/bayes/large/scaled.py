@@ -30,13 +30,11 @@ from .pruned import Pruning, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
-LEAST_CELLS = (
-    200_000  # the same where several columns are coarse: a pair is then a sum over hundreds of points
-)
+# The same where several columns are coarse: a pair is then a sum over hundreds of points
+LEAST_CELLS = 200_000
 SEVERAL = 3  # coarse columns
-COARSE = (
-    2.0  # of the noise's sd: up to there rates differ by less than 0.001 from those by exact cells (tests)
-)
+# Of the noise's sd: up to there rates differ by less than 0.001 from those by exact cells (tests)
+COARSE = 2.0
 AT_TWO_SDS = 5 / 2880  # what a share is off by there and nearer, in fourth powers of unit by sd
 FAR = 4.0  # sds
 RANKS = 10  # the place of the right record is counted up to here

@@ -32,9 +32,8 @@ from .smeared import Classed, Codes, Panels, Rule, Smeared
 Shares = tuple[tuple[str, float], ...]
 PARTS = ("sds", "wrong", "population")
 
-MOST_VALUES = (
-    1000  # so many values of a column stand for all of them where one only asks how common a value is
-)
+# So many values of a column stand for all of them where one only asks how common a value is
+MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
