@@ -97,6 +97,20 @@ def test_the_card_of_another_release_is_refused(table, masking):
         mw.attack(mw.BayesIntruder(), other_card(masking, laws=far.card.laws))
 
 
+@pytest.mark.parametrize(("columns", "scale"), [(20, 1e12), (200, 1e-6)])
+def test_units_and_many_fields_change_nothing(columns, scale):
+    """Log densities of thousands are neither taken for a foreign card nor for ties of records that differ."""
+    values = np.random.default_rng(0).standard_normal((60, columns))
+    names = tuple(f"c{i}" for i in range(columns))
+    options: list[dict[str, str]] = [{}, {"assignment": "one-to-one"}, {"helpers": "all"}]
+    rates = []
+    for factor in (1.0, scale):
+        found = masked(mw.IndependentNoise(names, variance_ratio=1.0), table_of(factor * values, names))
+        rates.append([mw.attack(mw.BayesIntruder(**one), found).rate for one in options])
+    assert rates[0] == pytest.approx(rates[1], abs=0.01)
+    assert min(rates[0]) > 0.8
+
+
 @pytest.mark.parametrize("ratio", [0.05, 1.2])
 def test_a_card_of_the_same_records_with_other_noise_is_refused(table, masking, ratio):
     """Only the links tell: as many records, the same columns, half or four times the noise."""

@@ -16,7 +16,9 @@ from .contract import NOBODY, Bools, Guess, Ints
 from .one_to_one import Assignment, Chunk, Digests, Rounded, Scored, best_of_matrix, in_chunks
 
 KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
-SAME_SCORE = 1e-12  # scores closer than this, relative to their size or 1, differ by rounding alone
+# Scores closer than this, relative to their size or 1, differ by rounding alone: they are differences of log densities,
+# which are thousands where there are hundreds of fields
+SAME_SCORE = 1e-10
 ASSIGNMENTS = ("best", "one-to-one")
 PAIRS_AT_ONCE = 200_000
 PAIRS_STREAMED = 1_000_000  # of a block too large to be held
@@ -333,7 +335,7 @@ def search(
         tied = np.zeros(len(rows), bool)
         scores = scorer.pairs(known[inside], released[inside])
         tied[inside] = scores >= lowest(best.score[rows[inside]])
-        return tied
+        return tied | (found == best.place[rows])
 
     return best, is_tied, None
 

@@ -40,7 +40,8 @@ NODES = (9, 17)  # for each unknown parameter, where their number is fixed
 TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
 SETTLED = 1e-4
 SAME = 1e-9  # probabilities that differ by a smaller share differ by rounding alone
-HARDLY = -300.0  # the log density of what lies more than 20 sds from everything
+HARDLY = -300.0  # the log of a density, beside that without noise: what lies more than 20 sds from everything
+MOST_LOOKED_AT = 1_000  # released records by which a card is judged: a median needs no more
 KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 
 
@@ -66,7 +67,7 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     ground = Ground.of(known, release, columns, clear, order_of, laws)
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
-    check_possible(answer.odds)
+    check_possible(answer.odds, release, fields)
     odds, best = answer.odds, answer.best
     guess = answered(
         plan,
@@ -223,13 +224,23 @@ def log_absent(
     return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))
 
 
-def check_possible(odds: Odds | Scaled) -> None:
-    """Refuse a card under which most released records can hardly have come from any true one."""
+def check_possible(odds: Odds | Scaled, release: Release, fields: Sequence[str]) -> None:
+    """Refuse a card under which most released records can hardly have come from any true one.
+
+    Densities are held against those of records to which no noise was added, so that units and the number of fields do
+    not matter: of k fields the law itself takes k / 2 from the log, or some more.
+    """
     if not isinstance(odds, Odds) or odds.truth is None:
         return
-    blocks = odds.ground.blocks
-    looked_at = np.isin(blocks.released, blocks.known)
-    if looked_at.any() and np.median(np.maximum(odds.log_f[looked_at], -1e300)) < HARDLY:
+    looked_at = np.flatnonzero(np.isin(odds.ground.blocks.released, odds.ground.blocks.known))
+    looked_at = looked_at[:: max(1, len(looked_at) // MOST_LOOKED_AT)]
+    if not len(looked_at):
+        return
+    part, numbers = release.table.take(looked_at), np.arange(len(looked_at))
+    amounts = [name for name in fields if part.schema[name].is_number]
+    without = Pairing.of(release.card, amounts, part, part).logs(numbers, numbers, odds.log_moved[looked_at])
+    usual = np.where(np.isfinite(without), without, 0.0) - len(fields)
+    if np.median(np.maximum(odds.log_f[looked_at], -1e300) - usual) < HARDLY:
         raise BadInput(
             "under this card most released records cannot have come from a true one: is it the card of another release?"
         )

@@ -204,7 +204,7 @@ def _told(
     wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
     seed = _seed(ground.blocks.orders[1])
     parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
-    check_possible(odds)
+    check_possible(odds, release, fields)
     said = on_matchings([part.marginals for part in parts])
     return parts, [*said, *([TOO_SURE] if swapped_columns(release.card) else [])]
 
