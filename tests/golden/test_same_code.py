@@ -61,3 +61,11 @@ def test_code_that_does_something_else_is_not(tool, old, new):
 def test_names_that_change_places_are_seen(tool):
     changed = OLD.replace("away(one, LIMIT)", "away(total, LIMIT)")
     assert sorted(line[0] for line in lines(tool, changed)) == ["+", "-"]
+
+
+def test_where_code_is_imported_from_is_not_looked_at(tool):
+    old = "def pick(a):\n    if a:\n        return 1\n    else:\n        from .far import best\n\n        return best('maskwell.far')\n"
+    new = old.replace(".far", ".near.by").replace("best", "nearest")
+    assert tool.differences(tool.code([("a.py", old)]), tool.code([("a.py", new)])) == []
+    other = old.replace("'maskwell.far'", "'far'")
+    assert tool.differences(tool.code([("a.py", old)]), tool.code([("a.py", other)])) != []
