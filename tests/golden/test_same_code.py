@@ -63,8 +63,17 @@ def test_names_that_change_places_are_seen(tool):
     assert sorted(line[0] for line in lines(tool, changed)) == ["+", "-"]
 
 
+WITH_ELSE = """    if a:
+        return 1
+    else:
+        from .far import best
+
+        return best('maskwell.far')
+"""
+
+
 def test_where_code_is_imported_from_is_not_looked_at(tool):
-    old = "def pick(a):\n    if a:\n        return 1\n    else:\n        from .far import best\n\n        return best('maskwell.far')\n"
+    old = f"def pick(a):\n{WITH_ELSE}"
     new = old.replace(".far", ".near.by").replace("best", "nearest")
     assert tool.differences(tool.code([("a.py", old)]), tool.code([("a.py", new)])) == []
     other = old.replace("'maskwell.far'", "'far'")
