@@ -335,7 +335,8 @@ def search(
         tied = np.zeros(len(rows), bool)
         scores = scorer.pairs(known[inside], released[inside])
         tied[inside] = scores >= lowest(best.score[rows[inside]])
-        return tied | (found == best.place[rows])
+        is_first: Bools = found == best.place[rows]
+        return tied | is_first
 
     return best, is_tied, None
 

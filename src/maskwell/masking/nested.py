@@ -1,10 +1,11 @@
 """Releasing the same records again: new noise is the earlier noise plus an independent increment.
 
 Fresh noise at each release would average out, and the same noise at two scales would cancel. With z2 = z1 + extra the
-second release tells nothing that the first did not. That holds for every column that any earlier release in line
-masked, whether or not the last one had it: its last law is remembered, and a plan that leaves it in clear, takes noise
-away or breaks up the groups in which columns were masked is refused. A column whose values were exchanged over the
-whole file (a rank swap) cannot return once it was left out.
+second release tells nothing of the columns of the first that this did not. Columns that the second adds are further
+knowledge of the same person (`pipeline/joined_releases` attacks both together). That holds for every column that any
+earlier release in line masked, whether or not the last one had it: its last law is remembered, and a plan that leaves
+it in clear, takes noise away or breaks up the groups in which columns were masked is refused. A column whose values
+were exchanged over the whole file (a rank swap) cannot return once it was left out.
 
 It holds for values that stay. A value that changes gets noise of its own, and with it all values of its record whose
 noise is drawn together with it, so those are seen with two draws. A value that returns gets the noise it had (see

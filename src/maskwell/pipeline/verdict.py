@@ -16,6 +16,7 @@ from ..errors import MaskwellError, MaskwellWarning
 from ..masking.withheld import is_withheld
 from ..tolerances import MaxRate
 from .companion_information import MATERIAL, CompanionInformation
+from .joined_releases import joined_releases, joined_risk
 from .known_columns import unrelied_reasons
 from .predicted_columns import predicting_risk, unknown_columns
 from .reassembly import group_reasons, unknown_companions
@@ -77,11 +78,12 @@ def judged(
         ),
     )
     notes = tuple(one.note for one in groups if one.is_judged(most) and one.gain > MATERIAL)
-    expects = _expects(case, masking, risks)
-    reasons = (*case.judge.reasons(risks), *expects.reasons, *unfit, *wider, *failed)
+    expects, joins = _expects(case, masking, risks), _joins(case, masking, risks)
+    reasons = (*case.judge.reasons(risks), *expects.reasons, *joins.reasons, *unfit, *wider, *failed)
     told = (name for one in groups if not one.is_judged(most) for name in one.columns)
     companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
-    return Verdict(reasons, found, not_judged, (*notes, *expects.notes), _aim(groups, most), companions)
+    notes = (*notes, *expects.notes, *joins.notes)
+    return Verdict(reasons, found, (*not_judged, *joins.not_judged), notes, _aim(groups, most), companions)
 
 
 def group_rate(case: Situation, masking: Masking, risks: Risks) -> float:
@@ -113,35 +115,63 @@ def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[Compan
 
 
 @dataclass(frozen=True)
-class _Expects:
-    """What stands against a release by columns that no intruder compares, or is to be known of them."""
+class _Further:
+    """What stands against a release by columns beyond those that intruders compare in it, or is to be known of them."""
 
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
 
 
-def _expects(case: Situation, masking: Masking, risks: Risks) -> _Expects:
+def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
+    """Let who knows the law attack this release and the earlier ones together, where these tell more."""
+    if case.earlier is None or not case.judge.met(risks):
+        return _Further()
+    joined = joined_releases(masking, case.earlier, case.plan.targets.not_known)
+    untried = tuple(f"joined with the earlier release, not tried: {one}" for one in joined.untried)
+    if not joined.added():
+        return _Further(not_judged=untried)
+    columns = ", ".join(joined.added())
+    name = next((one for one in case.judge.held if one in risks and is_plain_law(case.intruders[one])), None)
+    if name is None:
+        nobody = (
+            f"the earlier release tells {columns} beside, and nobody who weighs records by the law is held"
+        )
+        return _Further(not_judged=(f"{nobody}: leave [[intruders]] out of the plan", *untried))
+    risk = joined_risk(case.intruders[name], joined, risks[name])
+    whom = f"{name}, and has the earlier release with {columns}"
+    said = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    if said:
+        advice = "leave these columns as they were in it, or take out what this release adds"
+        return _Further(tuple(f"{one}: {advice}" for one in said), not_judged=untried)
+    return _Further(
+        notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}",),
+        not_judged=untried,
+    )
+
+
+def _expects(case: Situation, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
     name = next((one for one in case.judge.held if one in risks and is_plain_law(case.intruders[one])), None)
     if name is None or not case.judge.met(risks) or is_withheld(masking.card):
-        return _Expects()
+        return _Further()
     plan, base = case.intruders[name], risks[name]
     compared = sorted({*base.fields, *plan.match_columns(masking.release.table.schema)})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         risk = predicting_risk(plan, masking, tuple(base.fields), compared)
     if risk is None or risk.rate <= base.rate:
-        return _Expects()
+        return _Further()
     columns = ", ".join(unknown_columns(masking, compared))
     whom = f"{name}, and how {columns} go with what he knows"
     said = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
     if said:
-        return _Expects(
+        return _Further(
             tuple(f"{one}: drop or coarsen some of these columns, or give more noise" for one in said)
         )
     if risk.rate <= base.rate * (1 + MATERIAL):
-        return _Expects()
-    return _Expects(notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {base.rate:.1%}",))
+        return _Further()
+    return _Further(notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {base.rate:.1%}",))
 
 
 def is_plain_law(plan: object) -> bool:

@@ -1,0 +1,339 @@
+"""Who holds an earlier release of the same records too: the rows of both joined, and attacked as one.
+
+Noise is nested, so a column that both releases have tells no more twice than once. But a release with other columns, or
+with values that changed since, adds to the row of the first: rows are paired by what both show alike (a value whose
+noise was not drawn anew leaves twice), and a pair of rows is weighed by
+
+    f(z1, z2 | x) / f(z1, z2),      f(z1, z2 | x) = f(z2 | x) f(those cells of z1 that z2 does not repeat | x),
+
+over the blocks of all columns that are in clear in either. So the earlier columns are put beside the present ones, with
+their laws, and the intruder who knows the law attacks by the same code. Left out are earlier cells that stand in this
+release as they were; present cells whose earlier ones had less noise (z2 = z1 + extra) count by the earlier ones; of
+values that changed both count, as their noises have nothing in common.
+
+Rows are paired by the cells that both releases show alike: one of k such rows is the right one with 1/k, and a record
+that is not paired is found as in this release alone. Where noise was added to a record's value between the releases
+nothing agrees to the digit, and its rows are taken to be paired: then the rate is an upper bound. It is one too where
+records were exchanged, as the rows are joined as they were before. Releases before the earlier one: their noise on
+columns that it left out is drawn again by its key, columns that they showed in clear count as such.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arrays import from_numpy
+from ..attacks.risk import Risk
+from ..attacks.running import attack_by
+from ..card import NoiseCard
+from ..errors import MaskwellError, MaskwellWarning
+from ..masking import apply
+from ..masking.history import Pairing
+from ..masking.results import Masking, Release, labels_of
+from ..schema import MISSING, Column
+from ..table import Table, to_arrow
+
+if TYPE_CHECKING:
+    from ..attacks import BayesIntruder
+
+Bools = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+EARLIER = "{} (earlier)"  # a column of the earlier release beside those of this one
+MOST_PATTERNS = 64  # of columns that agree: the rows of records with a rarer one are taken to be paired
+
+
+@dataclass(frozen=True)
+class Joined:
+    """The rows of two releases as one masking, the columns that the earlier one adds, and what could not be joined.
+
+    `paired` is the chance that a record's two rows are known to be one, `records` are their numbers in the truth.
+    """
+
+    masking: Masking
+    fields: tuple[str, ...]
+    clear: tuple[str, ...]
+    paired: Floats
+    records: Integers
+    untried: tuple[str, ...] = ()
+
+    def added(self) -> tuple[str, ...]:
+        """Return the names of the earlier columns that tell more."""
+        return tuple(name.removesuffix(EARLIER.format("")) for name in (*self.fields, *self.clear))
+
+
+def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[str] = ()) -> Joined:
+    """Put what an earlier release tells beyond this one beside it, for the records that both have."""
+    rows, where = _both_released(masking, earlier)
+    truth, shown = masking.truth.take(rows), _released_rows(masking, rows)
+    releases, untried = _releases(masking, earlier)
+    card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
+    paired = np.full(len(rows), np.nan)
+    sides, fields, clear = (truth, shown), list[str](), list[str]()
+    for number, past in enumerate(releases):
+        for group in _groups(past, not_known, masking.card):
+            cells = [_Cell.of(name, masking, past, rows, where) for name in group]
+            names = [_free_name(name, sides[0]) for name in group]
+            if not any(cell.tells.any() for cell in cells):
+                continue
+            law = past.card.law_of(group[0])
+            if law is not None and not law.has_density:
+                untried += (f"{', '.join(group)}: {law.form} has no density",)
+                continue
+            for cell, name in zip(cells, names, strict=True):
+                sides = _with_cells(sides, cell, name)
+                sides = _without_repeats(sides, cell, masking.card)
+                (fields if cell.name in past.card.masked else clear).append(name)
+            if law is not None:
+                card = replace(card, laws=(*card.laws, _renamed(law, dict(zip(group, names, strict=True)))))
+        if number == 0:
+            paired = _paired(masking, past, rows, where)
+    order = np.arange(len(rows))
+    release = Release(sides[1], card)
+    whole = Masking(sides[0], sides[1], card, key=masking.key, given=(release, order))
+    return Joined(whole, tuple(fields), tuple(clear), paired, rows, tuple(untried))
+
+
+def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
+    """Let who knows the law attack the joined rows; a record that is not paired is found as in this release alone."""
+    import pyarrow.compute as pc
+
+    masking = joined.masking
+    blocks = (*plan.match_columns(masking.release.table.schema), *joined.clear)
+    known = tuple(name for name in dict.fromkeys(blocks) if name in masking.release.table.schema)
+    own = replace(plan, fields=(*base.fields, *joined.fields), match_blocks=known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        risk = attack_by(own, masking)[0]
+    labels = labels_of(masking.truth, np.arange(len(masking.truth)))
+    number = np.asarray(pc.index_in(risk.table["target_id"].combine_chunks(), value_set=labels))
+    paired = joined.paired[number]
+    share = paired * np.asarray(risk.table["expected_correct"]) + (1 - paired) * base.rate
+    at = risk.table.schema.get_field_index("expected_correct")
+    table = risk.table.set_column(at, "expected_correct", from_numpy(share))
+    return replace(risk, table=table, expected_correct=float(share.sum()), correct=round(float(share.sum())))
+
+
+def _both_released(masking: Masking, earlier: Masking) -> tuple[Integers, Integers]:
+    """Return the records of this truth that both releases have, and where they stand in the earlier truth."""
+    pairing = Pairing.of(earlier.truth, masking.truth)
+    before = np.zeros(len(earlier.truth), bool)
+    before[earlier.order] = True
+    now = np.zeros(len(masking.truth), bool)
+    now[masking.order] = True
+    rows = np.flatnonzero(pairing.known & now & before[pairing.where])
+    return rows, pairing.where[rows]
+
+
+def _released_rows(masking: Masking, rows: Integers) -> Table:
+    """Return what leaves of some records, in their order, as it was before any exchange."""
+    released = masking.release.table
+    if masking.exchange is not None:
+        names = [name for name in released.names if name in masking.unswapped.schema]
+        return masking.unswapped.select(names).take(rows)
+    place = np.full(len(masking.truth), -1, np.int64)
+    place[masking.order] = np.arange(len(masking.order))
+    return released.take(place[rows])
+
+
+def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[str, ...]]:
+    """Return the earlier release, and what those before it showed and it did not, drawn again by its key."""
+    from ..calibration.trials import Resolved
+
+    past, untried = earlier.past, tuple[str, ...]()
+    found = [earlier]
+    gone = [law for law in past.card.laws if not {*law.columns} & {*earlier.card.columns}]
+    here = [law for law in gone if all(name in earlier.truth.schema for name in law.columns)]
+    untried += tuple(
+        f"{', '.join(law.columns)}: left by an earlier release, and not in the file any more"
+        for law in gone
+        if law not in here
+    )
+    clear = [
+        name for name in past.clear if name not in earlier.masked.schema or earlier.masked.schema[name].drop
+    ]
+    clear = [name for name in clear if name not in masking.release.table.schema]
+    untried += tuple(
+        f"{name}: left in clear before, and not in the file any more"
+        for name in clear
+        if name not in earlier.truth.schema
+    )
+    if here and earlier.key is not None:
+        card = NoiseCard(laws=tuple(here), records=len(earlier.truth))
+        try:
+            found.append(apply(Resolved(card), _undropped(earlier.truth, card.columns), key=earlier.key))
+        except MaskwellError:
+            untried += (f"{', '.join(card.columns)}: left before, and cannot be drawn again",)
+    shown = [name for name in clear if name in earlier.truth.schema]
+    if shown:
+        open_table = _undropped(earlier.truth, shown)
+        bare = NoiseCard(records=len(open_table))
+        everybody = np.arange(len(open_table))
+        only = Release(open_table.select(shown), bare)
+        found.append(Masking(earlier.truth, open_table, bare, given=(only, everybody)))
+    return found, untried
+
+
+def _undropped(table: Table, names: Collection[str]) -> Table:
+    """Return a table in which some columns leave and all others but the id stay inside."""
+    id_column = table.schema.id_column
+    columns = {
+        one.name: replace(one, drop=one.name not in names and one.name != id_column)
+        for one in table.schema.columns
+    }
+    return replace(table, schema=table.schema.changed(columns))
+
+
+def _groups(past: Masking, not_known: Collection[str], card: NoiseCard) -> Iterator[tuple[str, ...]]:
+    """Return the released columns that somebody outside may know, those under one law together."""
+    schema = past.release.table.schema
+    totals = {total for total, _ in past.card.recomputed}
+
+    def counts(column: Column) -> bool:
+        known = column.may_be_known and column.name not in not_known and column.name not in totals
+        return known and not column.drop and column.kind != "text"
+
+    left = [one.name for one in schema.columns if counts(one)]
+    for law in past.card.laws:
+        group = tuple(name for name in law.columns if name in left)
+        if group == tuple(law.columns):
+            yield group
+        elif group and len(law.columns) > 1:  # of noise that is shared with unknown columns no law is at hand
+            continue
+    spoken = {name for law in past.card.laws for name in law.columns}
+    yield from ((name,) for name in left if name not in spoken)
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One column of an earlier release: its cells, and where they tell what this release does not.
+
+    `repeats` are cells of this release that tell nothing beside the earlier ones: the same value with more noise.
+    """
+
+    name: str
+    columns: tuple[Column, Column]
+    values: tuple[Floats, Floats]
+    status: tuple[Any, Any]
+    tells: Bools
+    repeats: Bools
+
+    @classmethod
+    def of(cls, name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> _Cell:
+        before = (past.truth, past.unswapped)
+        values = tuple(table.floats(name)[where] for table in before)
+        status = tuple(table.status(name)[where] for table in before)
+        tells, repeats = np.ones(len(rows), bool), np.zeros(len(rows), bool)
+        if name in masking.release.table.schema:
+            same = [
+                _same(table.floats(name)[rows], table.status(name)[rows], value, closed)
+                for table, value, closed in zip(
+                    (masking.truth, masking.unswapped), values, status, strict=True
+                )
+            ]
+            is_masked = name in masking.card.masked
+            tells = ~same[1] if is_masked else ~same[0]
+            repeats = same[0] & ~same[1] & is_masked
+        columns = (past.truth.schema[name], past.masked.schema[name])
+        return cls(name, columns, (values[0], values[1]), (status[0], status[1]), tells, repeats)
+
+
+def _same(values: Floats, status: Any, other: Floats, closed: Any) -> Bools:
+    return np.asarray((status == closed) & ((values == other) | (np.isnan(values) & np.isnan(other))))
+
+
+def _with_cells(sides: tuple[Table, Table], cell: _Cell, name: str) -> tuple[Table, Table]:
+    """Put a column of the earlier release beside the present ones, missing where it tells nothing more."""
+    roles = frozenset({"key"})
+    out = []
+    for table, column, values, status in zip(sides, cell.columns, cell.values, cell.status, strict=True):
+        closed = np.where(cell.tells, status, MISSING).astype(np.uint8)
+        out.append(_appended(table, replace(column, name=name, roles=roles, drop=False), values, closed))
+    return out[0], out[1]
+
+
+def _appended(table: Table, column: Column, values: Floats, status: npt.NDArray[np.uint8]) -> Table:
+    data = table.data.append_column(
+        column.name, to_arrow(column, np.where(status > 0, np.nan, values), status)
+    )
+    closed = {**table.closed, column.name: status} if status.any() else table.closed
+    schema = replace(table.schema, columns=(*table.schema.columns, column))
+    return replace(table, schema=schema, data=data, closed=closed)
+
+
+def _without_repeats(sides: tuple[Table, Table], cell: _Cell, card: NoiseCard) -> tuple[Table, Table]:
+    """Close the present cells of a column where the earlier ones have less noise on the same value."""
+    if not cell.repeats.any() or card.law_of(cell.name) is None:
+        return sides
+    out = []
+    for table in sides:
+        column, values = table.schema[cell.name], table.floats(cell.name)
+        closed = np.where(cell.repeats, MISSING, table.status(cell.name)).astype(np.uint8)
+        out.append(table.with_columns({cell.name: (column, np.where(closed > 0, np.nan, values), closed)}))
+    return out[0], out[1]
+
+
+def _free_name(name: str, table: Table) -> str:
+    found = EARLIER.format(name)
+    while found in table.schema:
+        found = EARLIER.format(found)
+    return found
+
+
+def _renamed(law: Any, names: dict[str, str]) -> Any:
+    """Return a law that speaks of columns by other names."""
+    from ..laws import law_from_dict
+
+    def changed(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: changed(inner, name) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [names.get(one, one) if key == "columns" else changed(one) for one in value]
+        return value
+
+    return law_from_dict(changed(law.to_dict()))
+
+
+def _paired(masking: Masking, earlier: Masking, rows: Integers, where: Integers) -> Floats:
+    """Return for each record the chance that its two rows are taken for one: 1 over how many look alike."""
+    now, before = masking.release.table, earlier.release.table
+    both = [
+        name
+        for name in now.names
+        if name in before.schema and now.schema[name].may_be_known and now.schema[name].kind != "text"
+    ]
+    alike, is_nested = np.zeros((len(rows), len(both)), bool), np.zeros(len(rows), bool)
+    for j, name in enumerate(both):
+        cell = _Cell.of(name, masking, earlier, rows, where)
+        alike[:, j] = _same(
+            masking.unswapped.floats(name)[rows],
+            masking.unswapped.status(name)[rows],
+            cell.values[1],
+            cell.status[1],
+        )
+        is_nested |= cell.repeats & (name in earlier.card.masked)
+    paired = np.ones(len(rows))
+    patterns, which, count = np.unique(alike, axis=0, return_inverse=True, return_counts=True)
+    for k in np.argsort(-count, kind="stable")[:MOST_PATTERNS]:
+        here = which.ravel() == k
+        names = [name for name, agrees in zip(both, patterns[k], strict=True) if agrees]
+        paired[here] = 1 / _rows_alike(earlier, names)[where[here]]
+    return np.where(is_nested, 1.0, paired)
+
+
+def _rows_alike(earlier: Masking, names: Sequence[str]) -> Floats:
+    """Return for each earlier record how many released rows show the same in some columns."""
+    shown = [np.zeros(len(earlier.order))]
+    shown += [np.nan_to_num(earlier.unswapped.floats(name)[earlier.order], nan=0.0) for name in names]
+    shown += [earlier.unswapped.status(name)[earlier.order].astype(np.float64) for name in names]
+    _, code, count = np.unique(np.column_stack(shown), axis=0, return_inverse=True, return_counts=True)
+    many = np.ones(len(earlier.truth))
+    many[earlier.order] = count[code.ravel()]
+    return many
