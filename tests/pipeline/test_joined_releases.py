@@ -47,9 +47,9 @@ def masked(table: mw.Table, keys: str, earlier=None, sd: float = SD):
     return mw.apply(mw.Chain(noises), table, seed=7, earlier=earlier)
 
 
-def log_density(table: mw.Table, masking, name: str) -> np.ndarray:
+def log_density(table: mw.Table, masking, name: str, sd: float = SD) -> np.ndarray:
     """Return log p(z | x) of all records (rows) and all released ones in the order of the truth (columns)."""
-    return norm.logpdf(masking.masked.floats(name)[None, :], table.floats(name)[:, None], SD)
+    return norm.logpdf(masking.masked.floats(name)[None, :], table.floats(name)[:, None], sd)
 
 
 def found_by_brute_force(logs: np.ndarray, tables, flags: str) -> float:
@@ -85,13 +85,21 @@ def test_the_same_columns_again_tell_nothing_more():
     assert joined_releases(masked(table, "ab", before), before).added() == ()
 
 
-def test_more_noise_on_the_same_value_counts_by_the_earlier_cell():
+def test_a_release_that_only_adds_noise_tells_nothing_beside_the_earlier_one():
     table = people("ab", "f")
     before = masked(table, "ab")
-    now = masked(table, "ab", before, sd=2 * SD)
+    assert joined_releases(masked(table, "ab", before, sd=2 * SD), before).added() == ()
+
+
+def test_more_noise_on_the_same_value_counts_by_the_earlier_cell():
+    before, table = masked(people("ab", "f"), "ab"), people("abc", "f")
+    now = masked(table, "abc", before, sd=2 * SD)
     joined = joined_releases(now, before)
-    risk = joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now))
-    assert risk.rate == pytest.approx(mw.attack(INTRUDER, before).rate)
+    assert joined.added() == ("a", "b")
+    logs = sum(log_density(table, before, name) for name in "ab")
+    logs = logs + log_density(table, now, "c", sd=2 * SD)
+    own = found_by_brute_force(logs, table, "f")
+    assert joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now)).rate == pytest.approx(own)
 
 
 def test_values_that_changed_pair_no_rows():
@@ -115,12 +123,11 @@ def test_a_column_that_the_earlier_release_left_out_is_drawn_again():
 
 
 def test_what_was_in_clear_before_counts_as_such():
-    table = people("ab", "f")
-    before = masked(table, "a")  # b leaves as it is
-    joined = joined_releases(masked(people("a", "f"), "a", before), before)
+    before = masked(people("ab", "f"), "a")  # b leaves as it is
+    now = masked(people("ac", "f"), "ac", before)
+    joined = joined_releases(now, before)
     assert joined.clear == ("b (earlier)",)
-    base = mw.attack(INTRUDER, masked(people("a", "f"), "a", before))
-    assert joined_risk(INTRUDER, joined, base).rate > 0.9
+    assert joined_risk(INTRUDER, joined, mw.attack(INTRUDER, now)).rate > 0.99
 
 
 def test_sensitive_columns_and_those_nobody_knows_are_left_out(two):

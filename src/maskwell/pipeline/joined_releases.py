@@ -1,6 +1,7 @@
 """Who holds an earlier release of the same records too: the rows of both joined, and attacked as one.
 
-Noise is nested, so a column that both releases have tells no more twice than once. But a release with other columns, or
+Noise is nested, so a column that both releases have tells no more twice than once, and a release that only adds noise
+tells nothing beside the earlier one. But a release with other columns, or
 with values that changed since, adds to the row of the first: rows are paired by what both show alike (a value whose
 noise was not drawn anew leaves twice), and a pair of rows is weighed by
 
@@ -74,6 +75,8 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     rows, where = _both_released(masking, earlier)
     truth, shown = masking.truth.take(rows), _released_rows(masking, rows)
     releases, untried = _releases(masking, earlier)
+    if not _tells_more(masking, earlier, rows, where, not_known):
+        releases, untried = [], ()
     card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
     paired = np.full(len(rows), np.nan)
     sides, fields, clear = (truth, shown), list[str](), list[str]()
@@ -141,6 +144,24 @@ def _released_rows(masking: Masking, rows: Integers) -> Table:
     place = np.full(len(masking.truth), -1, np.int64)
     place[masking.order] = np.arange(len(masking.order))
     return released.take(place[rows])
+
+
+def _tells_more(
+    masking: Masking, earlier: Masking, rows: Integers, where: Integers, not_known: Collection[str]
+) -> bool:
+    """Whether this release shows what the earlier one does not: further columns, or values that changed.
+
+    One that only adds noise tells nothing beside it, however much more the earlier one told.
+    """
+    for column in masking.release.table.schema.columns:
+        if not column.may_be_known or column.name in not_known or column.kind == "text":
+            continue
+        if column.name not in earlier.release.table.schema:
+            return True
+        cell = _Cell.of(column.name, masking, earlier, rows, where)
+        if bool((cell.tells & ~cell.repeats).any()):
+            return True
+    return False
 
 
 def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[str, ...]]:

@@ -132,28 +132,37 @@ def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
     if not joined.added():
         return _Further(not_judged=untried)
     columns = ", ".join(joined.added())
-    name = next((one for one in case.judge.held if one in risks and is_plain_law(case.intruders[one])), None)
+    name = _plain_law(case, risks)
     if name is None:
         nobody = (
-            f"the earlier release tells {columns} beside, and nobody who weighs records by the law is held"
+            f"the earlier release tells {columns} beside, and nobody who weighs records by the law was tried"
         )
         return _Further(not_judged=(f"{nobody}: leave [[intruders]] out of the plan", *untried))
     risk = joined_risk(case.intruders[name], joined, risks[name])
     whom = f"{name}, and has the earlier release with {columns}"
-    said = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
-    if said:
+    beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    if beyond and name in case.judge.held:
         advice = "leave these columns as they were in it, or take out what this release adds"
-        return _Further(tuple(f"{one}: {advice}" for one in said), not_judged=untried)
-    return _Further(
-        notes=(f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}",),
-        not_judged=untried,
-    )
+        return _Further(reasons=tuple(f"{one}: {advice}" for one in beyond), not_judged=untried)
+    if beyond and name not in case.plan.tolerance.not_held:
+        excuse = (
+            f"he is not held to it: say why under [tolerance.not_held], or leave out what {columns} add to"
+        )
+        return _Further(not_judged=(*(f"{one}; {excuse}" for one in beyond), *untried))
+    note = f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}"
+    return _Further(notes=(note,), not_judged=untried)
+
+
+def _plain_law(case: Situation, risks: Risks) -> str | None:
+    """Return who weighs single records by the law, one who is held to the tolerance before others."""
+    names = [name for name in (*case.judge.held, *risks) if name in risks and name in case.intruders]
+    return next((name for name in names if is_plain_law(case.intruders[name])), None)
 
 
 def _expects(case: Situation, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
-    name = next((one for one in case.judge.held if one in risks and is_plain_law(case.intruders[one])), None)
-    if name is None or not case.judge.met(risks) or is_withheld(masking.card):
+    name = _plain_law(case, risks)
+    if name not in case.judge.held or not case.judge.met(risks) or is_withheld(masking.card):
         return _Further()
     plan, base = case.intruders[name], risks[name]
     compared = sorted({*base.fields, *plan.match_columns(masking.release.table.schema)})
