@@ -365,3 +365,17 @@ def test_a_reason_why_nobody_knows_a_column_is_asked_for(folder: Path) -> None:
         plan_in(folder, targets={"not_known": ["KIND"]})
     with pytest.raises(BadPlan, match=r"\[targets\] not_known: .*'KIN'"):
         release(plan_in(folder, targets={"not_known": {"KIN": "why"}}), key=KEY, advise=False)
+
+
+def test_categories_alone_are_attacked_where_no_column_is_a_key(folder: Path) -> None:
+    """Who measures distances has nothing to compare; all others compare what is masked."""
+    columns = homes().schema
+    roles = {name: replace(columns[name], roles=frozenset()) for name in ("REGION", "KIND")}
+    left_out = {name: replace(columns[name], drop=True) for name in ("X", "Y", "SAID")}
+    (folder / "homes.toml").write_text(columns.changed(roles | left_out).to_toml())
+    outcome = release(
+        plan_in(folder, {"mask": "Pram", "columns": ["REGION", "KIND"], "stay": 0.7}, intruders=[])
+    )
+    assert outcome.passed
+    assert "nearest record" not in outcome.after
+    assert outcome.after["knows the law"].fields == ("REGION", "KIND")

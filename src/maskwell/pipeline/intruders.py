@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,35 @@ def named_intruders(plan: ReleasePlan) -> dict[str, Any]:
 
 
 def intruders_of(plan: ReleasePlan, table: Table, card: NoiseCard) -> dict[str, Any]:
-    """Return the intruders by name, each with the columns in clear on which he relies (see `known_columns`)."""
-    return on_known_columns(named_intruders(plan), plan, table, card)
+    """Return the intruders by name, each with the columns in clear on which he relies (see `known_columns`).
+
+    Where the plan names nobody and no column has the role key, they compare what is masked.
+    """
+    named = named_intruders(plan)
+    if (
+        not plan.intruders
+        and "fields" not in plan.targets.shared
+        and not _leaving(table, table.schema.with_role("key"))
+    ):
+        named = _on_masked(named, _leaving(table, card.masked), table)
+    return on_known_columns(named, plan, table, card)
+
+
+def _leaving(table: Table, names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if not table.schema[name].drop)
+
+
+def _on_masked(named: Mapping[str, Any], masked: tuple[str, ...], table: Table) -> dict[str, Any]:
+    """Let intruders compare what is masked; who measures distances compares numbers, and is left out without any."""
+    numbers = tuple(name for name in masked if table.schema[name].is_number)
+    out: dict[str, Any] = {}
+    for name, plan in named.items():
+        fields = numbers if isinstance(plan, NearestRecord) else masked
+        if isinstance(plan, Fingerprint) or not masked:
+            out[name] = plan
+        elif fields:
+            out[name] = replace(plan, fields=fields)
+    return out
 
 
 def intruders_beside(plan: Linkage) -> dict[str, Any]:
