@@ -189,7 +189,7 @@ def with_pile_ups(draft: Draft) -> Draft:
         if _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
             share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
-            if _is_code(support[i]):
+            if what == "top" and _is_code(support[i]):
                 text += f"; a code for no value? Then add missing = [{value}]"
             draft = draft.asked("pile-up", text, f"{what} = {value}")
     return draft
