@@ -279,6 +279,36 @@ def test_frequent_nines_among_the_values(rng):
     assert finding(proposed(x=values), "spike").suggestion == "missing = [99999]"
 
 
+HOURS = {63: 1, 65: 1, 68: 1, 70: 21, 72: 6, 75: 3, 78: 2, 80: 36, 84: 6, 90: 6, 96: 3}  # the tail of labsup
+
+
+def hours(more: dict[int, int]) -> np.ndarray:
+    tail = HOURS | more
+    low = np.repeat(np.arange(1, 61), np.arange(1, 61) % 7 * 50 + 100)
+    return np.random.default_rng(9).permutation(np.r_[low, np.repeat([*tail], [*tail.values()])])
+
+
+def test_nines_that_others_lead_up_to_are_a_top_code():
+    proposal = proposed(x=hours({98: 1, 99: 60}))
+    assert "spike" not in kinds(proposal)
+    assert proposal.schema["x"].roles == {"key"}
+    found = finding(proposal, "pile-up")
+    assert found.suggestion == "top = 99"
+    assert "a code for no value? Then add missing = [99]" in found.text
+
+
+def test_nines_farther_out_than_the_values_from_one_another_are_codes(rng):
+    proposal = proposed(x=hours({999: 60}))
+    assert finding(proposal, "spike").suggestion == "missing = [999]"
+    ages = np.r_[spread(rng, 18, 96, 1500), [98] * 90, [99] * 80]
+    assert finding(proposed(x=ages), "spike").suggestion == "missing = [98, 99]"
+
+
+def test_a_largest_value_of_all_nines_in_a_dense_range_is_a_top_code(rng):
+    values = np.r_[np.arange(99_000, 99_999), [99_999] * 60, spread(rng, 60_000, 99_999, 2000)]
+    assert kinds(proposed(x=values)) == ["pile-up"]
+
+
 def test_codes_of_categories(rng):
     proposal = proposed(x=planted(spread(rng, 1, 5), 9))
     assert proposal.schema["x"].categories == ("1", "2", "3", "4", "9")
@@ -569,6 +599,23 @@ def test_the_weight_of_bodies_is_an_amount(rng):
     weight = (height - 100 + rng.normal(0, 8, RECORDS)).round()
     assert proposed(height=height, weight=weight).schema["weight"].roles == {"key"}
     assert proposed(height=height, weight=rng.permutation(weight)).schema["weight"].roles == {"weight"}
+
+
+def test_the_weight_at_birth_beside_heights_is_an_amount_and_asked(rng):
+    ht = rng.normal(64, 2.5, 1200).round()
+    wt = (120 + 1.5 * (ht - 64) + rng.normal(0, 18, 1200)).round()  # a correlation of 0.2
+    proposal = proposed(wt=wt, ht=ht)
+    assert proposal.schema["wt"].roles == {"key"}
+    assert finding(proposal, "body").otherwise == 'A survey weight? Then roles = ["weight"]'
+    assert proposed(pspwght=wt, ht=ht).schema["pspwght"].roles == {"weight"}
+
+
+def test_a_share_of_a_budget_is_no_weight(rng):
+    shares = rng.dirichlet([3, 2, 2, 2], 800).round(4).T
+    named = dict(zip(("wfood", "wfuel", "wtrans", "wother"), shares, strict=True))
+    assert proposed(**named, age=spread(rng, 18, 90, 800)).schema["wtrans"].roles == {"key"}
+    alone = proposed(wfood=shares[0], wtrans=shares[2], wage=spread(rng, 9, 900, 800))
+    assert alone.schema["wtrans"].roles == {"weight"}
 
 
 def test_a_respondent_is_no_weight(rng):

@@ -122,6 +122,38 @@ def test_a_weight_that_identifies_is_dropped_and_asked(tmp_path: Path) -> None:
     assert "WEIGHT: named like a survey weight, alone tells 100% of the records apart: dropped" in said
 
 
+def test_a_weight_by_which_a_few_records_are_alone_is_dropped(tmp_path: Path) -> None:
+    weights = np.arange(N) % 4 + 1.5
+    weights[7] = 9.5
+    _, schema, said = drafted(tmp_path, columns(WEIGHT=weights))
+    assert schema["WEIGHT"].drop
+    assert "WEIGHT: named like a survey weight, alone tells under 1% of the records apart: dropped" in said
+
+
+def test_what_a_household_shares_is_dropped_and_asked_once(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    of = np.sort(rng.integers(0, 150, N))
+    shared = {"lnexp": rng.normal(10, 1, 150)[of].round(4), "premium": rng.gamma(2, 50, 150)[of].round(2)}
+    plan, schema, said = drafted(tmp_path, columns(**shared))
+    assert plan.masked(schema) == {"INCOME", "TAXES"}
+    share = np.mean(of[1:] == of[:-1])
+    assert f"- lnexp ({share:.1%}, by chance" in said
+    assert f", premium ({share:.1%}, by chance" in said
+    assert said.count("equal to the record above") == 1
+    assert 'roles = ["group"] and drop = true' in said
+
+
+def test_a_class_that_tells_an_amount_beside_more_noise_is_asked(tmp_path: Path) -> None:
+    """Children are of 0 to 17 years: 40% of the file, and with much noise it is that which tells their age."""
+    rng = np.random.default_rng(8)
+    n = 2_000
+    child = rng.random(n) < 0.4
+    age = np.where(child, rng.uniform(0, 17.9, n), rng.uniform(18, 64, n)).round(2)
+    _, schema, said = drafted(tmp_path, {"age": age, "child": np.where(child, "yes", "no")})
+    assert schema.with_role("key") == ("age",)
+    assert f"child: tells age ({child.mean():.1%} of its records) better than noise of 3 sds" in said
+
+
 def test_a_weight_of_few_values_stays_one_and_is_asked(tmp_path: Path) -> None:
     plan, schema, said = drafted(tmp_path, columns(WEIGHT=np.arange(N) % 4 + 1.5))
     assert schema.with_role("weight") == ("WEIGHT",)

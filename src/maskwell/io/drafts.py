@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,10 @@ SURE_REPEATS = 14.0  # expected among amounts: none, or one, is then a chance of
 MOST_UNNUMBERED = 0.05  # share of records without a number: a file put together of parts
 MOST_PARTS = 3  # places where row numbers begin anew: a file put together of parts
 CROWDED = 0.05  # share of records at the largest value, from which on classes of amounts end in "and more"
+# A code is at least so many times as far from the values below it as ten of these are from one another at most: of
+# eleven gaps by one exponential law the outermost is so in 2 / (11 x 12) = 1.5% of cases
+FAR = 2.0
+NEAR = 10  # values on a side that an end is compared with
 UNEVEN = 1.63  # Kolmogorov's distance times sqrt(n), which 1 of 100 samples of an even law exceeds
 _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, -9, -97
 
@@ -115,12 +120,31 @@ def _is_apart(support: Floats, counts: Counts, negative: int) -> bool:
 
 
 def _frequent_nines(support: Floats, counts: Counts) -> set[float]:
-    """Codes such as 99 near the upper end, or 99999 anywhere, that are too frequent for their place."""
+    """Codes such as 99 near the upper end, or 99999 anywhere, that are too frequent for their place.
+
+    Those near the end, of which each is compared with what is no such code, must be apart from the others too: hours of
+    90, 96, 98 and 99 and more go on to their end, and a pile-up there is a top code.
+    """
     near_end = [
         i for i in range(max(5, len(support) - 5), len(support)) if support[i] > 9 and _is_code(support[i])
     ]
-    anywhere = np.flatnonzero(np.isin(support, [10.0**k - 1 for k in range(4, 10)])).tolist()
-    return {float(support[i]) for i in {*near_end, *anywhere} if i and _in_excess(counts, i, 3)}
+    inside = np.flatnonzero(np.isin(support, [10.0**k - 1 for k in range(4, 10)])).tolist()
+    last = len(support) - 1
+    piled = [i for i in {*near_end, *inside} if i and _in_excess(*_without(counts, near_end, i), 3)]
+    apart = [i for i in piled if (i in inside and i < last) or _is_beyond(support, i, piled)]
+    return {float(support[i]) for i in apart}
+
+
+def _without(counts: Counts, others: Sequence[int], i: int) -> tuple[Counts, int]:
+    """Return counts without those of other codes, and the place of a value among them."""
+    gone = [other for other in others if other != i]
+    return np.delete(counts, gone), i - sum(other < i for other in gone)
+
+
+def _is_beyond(support: Floats, i: int, codes: Sequence[int]) -> bool:
+    """Whether a value lies farther from the values below it that may be no codes than these from one another."""
+    below = np.delete(support[:i], [code for code in codes if code < i])[-NEAR - 1 :]
+    return len(below) < 2 or bool(support[i] - below[-1] >= FAR * np.diff(below).max())
 
 
 def _is_code(value: float) -> bool:
@@ -142,7 +166,7 @@ def _far_out(support: Floats, counts: Counts, sign: int) -> list[float]:
 
 def _in_excess(counts: Counts, i: int, times: float = 5) -> bool:
     """Whether a value is so many times as frequent as its ten neighbours on either side."""
-    near = np.r_[counts[max(0, i - 10) : i], counts[i + 1 : i + 11]]
+    near = np.r_[counts[max(0, i - NEAR) : i], counts[i + 1 : i + 1 + NEAR]]
     return bool(counts[i] >= max(5, 0.001 * counts.sum(), times * near.mean()) and counts[i] > near.max())
 
 
@@ -165,6 +189,8 @@ def with_pile_ups(draft: Draft) -> Draft:
         if _in_excess(counts, i % len(counts)) or (what == "top" and _is_crowded_top(counts)):
             share, value = share_of(int(counts[i]), draft.facts), number_text(float(support[i]))
             text = f"{share} of the values are {value}, the {end}: a {what} code? Then switch on {what}"
+            if what == "top" and _is_code(support[i]):
+                text += f"; a code for no value? Then add missing = [{value}]"
             draft = draft.asked("pile-up", text, f"{what} = {value}")
     return draft
 

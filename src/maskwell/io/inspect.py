@@ -41,6 +41,7 @@ _QUESTIONS = {
     "named-id": "an id, a group or a category?",
     "date-part": "a part of a date, or an amount?",
     "few-values": "an amount, or classes?",
+    "body": "the weight of a body, or a survey weight?",
 }
 _ALWAYS_ASKED = (
     "identity",
@@ -48,6 +49,7 @@ _ALWAYS_ASKED = (
     "named-id",
     "date-part",
     "few-values",
+    "body",
 )  # without a line of the schema to switch on
 _DROPPED = {
     "all-missing": "no value at all",
@@ -56,6 +58,7 @@ _DROPPED = {
     "boolean": "yes and no in several spellings",
     "id": "an identifier?",
     "group": "the id of a group?",
+    "repeats": "an id, a group or an amount?",
     "weight": "a weight?",
     "text": "text that cannot be masked",
     "thousands": "numbers with thousands separators",

@@ -173,6 +173,11 @@ def says_weight(name: str, label: str = "") -> bool:
     return labelled or alone or any(_WEIGHT.fullmatch(word) for word in (*words, *joined))
 
 
+def is_bare_weight(name: str) -> bool:
+    """Whether a name says that something is a weight, and not of what: wt, weight, wt.1."""
+    return words_of(name) in (("wt",), ("weight",), ("wgt",), ("wght",))
+
+
 def says_size(name: str) -> bool:
     """Whether a name is that of a measure of the body beside which a weight is a body's: height, bmi."""
     return any(_SIZE.fullmatch(word) for word in words_of(name))

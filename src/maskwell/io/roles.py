@@ -7,13 +7,15 @@ is never proposed for one, nor for a weight: what stays in doubt is dropped, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 
 from .drafts import Draft, are_row_numbers, has_label_digits, is_labelled
 from .names import (
+    is_bare_weight,
     says_amount,
     says_code,
     says_group,
@@ -24,7 +26,8 @@ from .names import (
     says_unit,
     says_weight,
 )
-from .profile import MOST_NUMBER_CATEGORIES, Facts
+from .profile import MOST_NUMBER_CATEGORIES, Facts, Floats
+from .row_repeats import row_repeats, standing_together
 
 MOST_BLOCK_VALUES = 60
 NAMED = 7  # more than all else that speaks for an id
@@ -34,10 +37,14 @@ LONGEST_RUN = 0.35  # share of records: a longer one is a frequent amount in a s
 MOST_WAVES = 40  # of a panel: an amount of few values can occur as often by design
 BALANCED = 0.95  # share of values that occur as often as most do
 BROKEN_RUNS = 0.01  # share of values that may come in a second run: a file put together of parts
+TOGETHER = 0.5  # of records that stand with their like: two to a run, of codes in a file that is sorted but for a part
 FEWEST_UNITS = 6  # different values: a "firm" of two or three is a kind of firm
 FINE = 1e-3  # weights that were scaled have many decimals; a mean of 1 of coarser amounts is chance
 FEW_REPEATS = 0.05  # share of records: an id that so few repeat is an id with faults, not a group
 BODY_CORRELATION = 0.3  # of ranks with those of a height, from which on a weight is that of a body
+# The same times sqrt(n - 1), for a bare name (wt, weight): 1 in 16,000 without any tie; weights at birth have about 0.2
+BODY_SCORE = 4.0
+SHARES, ROUNDED_SHARES = 3, 0.01  # columns that add up to one total, but for this part of it: a budget
 THREE_ANSWERS = (
     "Records that belong together (a household, an employer, a school, a person over time)? Then "
     'roles = ["group"] with drop = true. The id of each record? Then roles = ["id"]. An amount? Then '
@@ -51,6 +58,12 @@ A_TEXT = (
     "dropped: nothing masks a text"
 )  # of texts of which every record has its own
 AN_AMOUNT = 'An amount? Then roles = ["key"], without drop'
+OF_NUMBERS = (
+    "Records that belong together (a household, an employer, a school, a person over time) by it? Then "
+    'kind = "text" with roles = ["group"] and drop = true, without unit. The id of each record? Then kind = "text" '
+    'with roles = ["id"], without unit and drop. An amount of each record by itself, that noise on each hides? Then '
+    'roles = ["key"], without drop'
+)
 
 
 def with_roles(drafts: list[Draft]) -> list[Draft]:
@@ -61,7 +74,9 @@ def with_roles(drafts: list[Draft]) -> list[Draft]:
     best = int(np.argmax(scores)) if any(scores) else None
     drafts = [_with_id(draft, scores[i], i == best) for i, draft in enumerate(drafts)]
     drafts = [_with_label(draft, best is not None) for draft in drafts]
-    return [_with_use(draft) for draft in _with_weights(drafts)]
+    drafts = _with_weights(drafts)
+    groups = [draft.facts for draft in drafts if "group" in draft.column.roles]
+    return [_with_use(_with_repeats(draft, groups)) for draft in drafts]
 
 
 def _is_nominal(draft: Draft) -> bool:
@@ -123,6 +138,18 @@ def _with_times(draft: Draft, drafts: Sequence[Draft]) -> Draft:
     return bare.as_text("group", text, otherwise=THREE_ANSWERS, roles=frozenset(), drop=True)
 
 
+def _with_repeats(draft: Draft, groups: Sequence[Facts]) -> Draft:
+    """Drop numbers that repeat the record above as what a household shares does: noise on each would average out."""
+    column = draft.column
+    if column.drop or column.roles or not column.is_number or any(one.kind == "id" for one in draft.findings):
+        return draft
+    found = row_repeats(draft.facts, groups)
+    if found is None:
+        return draft
+    text = f"{found}, as it is with what records that belong together share: dropped"
+    return replace(draft, findings=()).asked("repeats", text, otherwise=OF_NUMBERS, drop=True)
+
+
 def _gives(time: Facts, facts: Facts) -> bool:
     """Whether a column named as a time or an amount, with values that repeat, gives another."""
     if time is facts or time.shape != "number" or not says_amount(time.name) or time.missing:
@@ -146,6 +173,8 @@ def _group_reason(facts: Facts, named: bool) -> str:
         return ""
     if in_runs(facts):
         return "equal values stand in runs"
+    if together := _together(facts):
+        return together
     if is_balanced(facts):
         return "each value as often as any other"
     if (
@@ -170,6 +199,13 @@ def in_runs(facts: Facts) -> bool:
     runs = 1 + int(np.count_nonzero(np.diff(codes)))
     is_long = int(np.bincount(codes).max()) > LONGEST_RUN * len(codes)
     return runs <= (1 + BROKEN_RUNS) * facts.distinct and not is_long
+
+
+def _together(facts: Facts) -> str:
+    """Say that equal values of too many categories to leave in clear stand together, in more runs than one each."""
+    is_code = facts.shape == "text" or says_code(facts.name, facts.label)
+    found = standing_together(facts) if is_code and facts.distinct > MOST_BLOCK_VALUES else None
+    return str(found) if found is not None and found.beyond >= TOGETHER else ""
 
 
 def is_balanced(facts: Facts) -> bool:
@@ -246,6 +282,10 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
     found, out = "", list[Draft]()
     for draft in drafts:
         why = _weight_reason(draft, drafts)
+        if why == OF_A_BODY:
+            text = f"{why}: taken for an amount, and masked"
+            out.append(draft.asked("body", text, otherwise=A_SURVEY_WEIGHT))
+            continue
         if not why or draft.facts.distinct < 2:
             out.append(draft)
         elif not _is_fit(draft.facts):
@@ -262,6 +302,8 @@ def _with_weights(drafts: Sequence[Draft]) -> list[Draft]:
     return out
 
 
+OF_A_BODY = "named like a weight, and goes with a height beside it"
+A_SURVEY_WEIGHT = 'A survey weight? Then roles = ["weight"]'
 _A_WEIGHT = 'A weight? Then give every record a positive one in the file, and it roles = ["weight"]'
 
 
@@ -271,7 +313,9 @@ def _weight_reason(draft: Draft, drafts: Sequence[Draft]) -> str:
     if not column.is_number or column.drop or column.roles:
         return ""
     if says_weight(facts.name, facts.label):
-        return "" if _is_of_bodies(draft, drafts) else "named like a survey weight"
+        if _is_of_bodies(draft, drafts) or _is_share(draft, drafts):
+            return ""
+        return OF_A_BODY if _may_be_of_bodies(draft, drafts) else "named like a survey weight"
     return "with a mean of exactly 1, as weights are scaled" if _is_scaled(facts) else ""
 
 
@@ -297,17 +341,48 @@ def _is_scaled(facts: Facts) -> bool:
 
 def _is_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
     """Whether a weight goes with a height beside it."""
+    return any(one > BODY_CORRELATION for one, _ in _rank_correlations(draft, drafts))
+
+
+def _may_be_of_bodies(draft: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether a weight of a bare name, which may be any, goes with a height beyond chance, as those at birth do."""
+    if not is_bare_weight(draft.facts.name):
+        return False
+    return any(one * np.sqrt(count - 1) > BODY_SCORE for one, count in _rank_correlations(draft, drafts))
+
+
+def _rank_correlations(draft: Draft, drafts: Sequence[Draft]) -> Iterator[tuple[float, int]]:
+    """Return the correlation of ranks with every height in the file, and the number of records that have both."""
     own = draft.facts.numbers
     for other in drafts:
         if own is None or other.facts.numbers is None or not says_size(other.facts.name):
             continue
         both = ~(np.isnan(own) | np.isnan(other.facts.numbers))
-        first, second = (
-            np.argsort(np.argsort(values[both])).astype(float) for values in (own, other.facts.numbers)
-        )
-        if np.count_nonzero(both) > 2 and np.corrcoef(first, second)[0, 1] > BODY_CORRELATION:
-            return True
-    return False
+        first, second = (_mean_ranks(values[both]) for values in (own, other.facts.numbers))
+        if np.count_nonzero(both) > 2 and np.ptp(first) > 0 and np.ptp(second) > 0:
+            yield float(np.corrcoef(first, second)[0, 1]), int(np.count_nonzero(both))
+
+
+def _mean_ranks(values: Floats) -> Floats:
+    """Return ranks, of equal values their mean: the order of the file must not make any tie."""
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((np.cumsum(counts) - counts / 2)[codes.ravel()])
+
+
+def _is_share(draft: Draft, drafts: Sequence[Draft]) -> bool:
+    """Whether columns side by side that begin with one letter add up to one total, as the shares of a budget do."""
+    first = draft.facts.name[:1].casefold()
+    parts = [
+        [*run] for key, run in groupby(drafts, lambda one: one.facts.name[:1].casefold()) if key == first
+    ]
+    alike = [one.facts.numbers for one in next(run for run in parts if draft in run)]
+    if len(alike) < SHARES or any(numbers is None for numbers in alike):
+        return False
+    total = np.sum([numbers for numbers in alike if numbers is not None], axis=0)
+    known = total[~np.isnan(total)]
+    if not len(known) or not np.median(known) > 0:
+        return False
+    return bool(np.all(np.abs(known / np.median(known) - 1) <= ROUNDED_SHARES))
 
 
 # Amounts and categories.

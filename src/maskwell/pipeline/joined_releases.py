@@ -81,7 +81,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     paired = np.full(len(rows), np.nan)
     sides, fields, clear = (truth, shown), list[str](), list[str]()
     for number, past in enumerate(releases):
-        for group in _groups(past, not_known, masking.card):
+        for group in _groups(past, not_known):
             cells = [_Cell.of(name, masking, past, rows, where) for name in group]
             names = [_free_name(name, sides[0]) for name in group]
             if not any(cell.tells.any() for cell in cells):
@@ -122,6 +122,16 @@ def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
     at = risk.table.schema.get_field_index("expected_correct")
     table = risk.table.set_column(at, "expected_correct", from_numpy(share))
     return replace(risk, table=table, expected_correct=float(share.sum()), correct=round(float(share.sum())))
+
+
+def earlier_rate(plan: BayesIntruder, earlier: Masking, not_known: Collection[str] = ()) -> float:
+    """Return what the intruder finds in the earlier release alone, by all columns that somebody may know."""
+    names = [name for group in _groups(earlier, not_known) for name in group]
+    masked = tuple(name for name in names if name in earlier.card.masked)
+    own = replace(plan, fields=masked, match_blocks=tuple(name for name in names if name not in masked))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MaskwellWarning)
+        return attack_by(own, earlier)[0].rate
 
 
 def _both_released(masking: Masking, earlier: Masking) -> tuple[Integers, Integers]:
@@ -212,7 +222,7 @@ def _undropped(table: Table, names: Collection[str]) -> Table:
     return replace(table, schema=table.schema.changed(columns))
 
 
-def _groups(past: Masking, not_known: Collection[str], card: NoiseCard) -> Iterator[tuple[str, ...]]:
+def _groups(past: Masking, not_known: Collection[str]) -> Iterator[tuple[str, ...]]:
     """Return the released columns that somebody outside may know, those under one law together."""
     schema = past.release.table.schema
     totals = {total for total, _ in past.card.recomputed}

@@ -16,7 +16,7 @@ from ..errors import MaskwellError, MaskwellWarning
 from ..masking.withheld import is_withheld
 from ..tolerances import MaxRate
 from .companion_information import MATERIAL, CompanionInformation
-from .joined_releases import joined_releases, joined_risk
+from .joined_releases import earlier_rate, joined_releases, joined_risk
 from .known_columns import unrelied_reasons
 from .predicted_columns import predicting_risk, unknown_columns
 from .reassembly import group_reasons, unknown_companions
@@ -141,6 +141,11 @@ def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
     risk = joined_risk(case.intruders[name], joined, risks[name])
     whom = f"{name}, and has the earlier release with {columns}"
     beyond = replace(case.judge, held=(whom,)).reasons(Risks({whom: risk}, {}))
+    note = f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}"
+    if beyond:
+        alone = earlier_rate(case.intruders[name], case.earlier, case.plan.targets.not_known)
+        if risk.rate <= alone * (1 + MATERIAL):  # what is out already is not undone by keeping this one back
+            beyond, note = [], f"{note}; the earlier release alone gives {alone:.1%}, and it has left"
     if beyond and name in case.judge.held:
         advice = "leave these columns as they were in it, or take out what this release adds"
         return _Further(reasons=tuple(f"{one}: {advice}" for one in beyond), not_judged=untried)
@@ -149,7 +154,6 @@ def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
             f"he is not held to it: say why under [tolerance.not_held], or leave out what {columns} add to"
         )
         return _Further(not_judged=(*(f"{one}; {excuse}" for one in beyond), *untried))
-    note = f"{whom}, finds {risk.rate:.1%}, where {name} finds {risks[name].rate:.1%}"
     return _Further(notes=(note,), not_judged=untried)
 
 

@@ -24,7 +24,7 @@ from .hidden_columns import Clear
 from .integer_parts import integer_parts
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
-from .questions import Answer, Question, on_dropped, on_names, on_top_codes, on_zeros, still_open
+from .questions import Answer, Question, on_dropped, on_names, on_repeats, on_top_codes, on_zeros, still_open
 from .repeated_values import without_functions, without_given, without_lags
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from ..table import Table
 
 MOST_CATEGORIES, LARGEST_CATEGORY_SHARE = 20, 0.05  # as inspect has them
-TELLING_WEIGHT = 0.05  # the share of records that a weight alone may tell apart and still leave in clear
 MOST_COMPARED = 60  # columns: beyond that only neighbours in the file are compared
 NEIGHBOURS = 5
 RARE = 5  # records
@@ -152,7 +151,8 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
         _without_copies,
         _without_parts,
     )
-    questions, copies = [*on_dropped(proposal), *on_names(proposal)], dict[str, str]()
+    asked = [*on_dropped(proposal), *on_repeats(proposal), *on_names(proposal)]
+    questions, copies = asked, dict[str, str]()
     for step in steps:
         answers = step(raw, proposal)
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
@@ -302,7 +302,7 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
 
 
 def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
-    """Drop a weight that would tell the records apart: weights are never masked by noise."""
+    """Drop a weight by which any record is alone: weights are never masked by noise, and this one is only supposed."""
     from ..attacks import Fingerprint, attack
 
     name = next(iter(proposal.schema.with_role("weight")), None)
@@ -310,11 +310,12 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
         return []
     share = attack(Fingerprint(columns=(name,), masked=()), _table(raw, proposal.schema)).rate
     why = next(one.text for one in proposal.of(name) if one.kind == "weight").split(", and positive")[0]
-    if share <= TELLING_WEIGHT:
+    if share == 0:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
         return [Answer(proposal.schema[name], "weight", question)]
-    taken = f"{why}, alone tells {share:.0%} of the records apart: dropped, as no weight gets noise"
+    told = f"{share:.0%}" if share >= 0.01 else "under 1%"
+    taken = f"{why}, alone tells {told} of the records apart: dropped, as no weight gets noise"
     otherwise = (
         "Needed as a weight? Then round it in the file to few values and take drop out. "
         'An amount? Then roles = ["key"], without drop'

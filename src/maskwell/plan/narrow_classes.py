@@ -3,7 +3,9 @@
 The audit refuses a release where a class of what leaves in clear, or a gap, confines an amount of many records to a
 small part of what its noise would leave open (`checks.narrow_classes`: who has no income is a child). The draft looks
 ahead with the noise at which its search begins. It leaves out as few columns as are enough, clear ones before amounts,
-and asks about what the audit would warn of.
+and asks about what the audit would warn of. Where the search ends nobody knows yet: of two and four times that noise it
+asks about what the audit would refuse (in `MedExp`, which ends there, children's ages: the more noise, the more a class
+tells beside it).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ..table import Table
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
+LARGER = (2, 4)  # times START: a search that needs more than that finds few releases that pass
 WIDE, AT_ONCE = (
     40,
     10,
@@ -75,20 +78,43 @@ def _next_to_drop(
 
 
 def on_narrow(table: Table, fixed: Collection[str]) -> list[Question]:
-    """Ask about amounts of which a class tells more records than the audit lets pass without a word."""
-    from ..checks.narrow_classes import FEW, MANY, narrow_amounts
+    """Ask about amounts of which a class tells more records than the audit lets pass without a word.
+
+    So much at the noise of the draft, or so much that the audit would refuse it, at more noise.
+    """
+    from ..checks.narrow_classes import FEW, MANY, Amount, narrow_amounts
 
     amounts, classes = _amounts_and_classes(table, fixed)
+    questions, asked = list[Question](), set[str]()
+    for times in (1, *LARGER):
+        noised = {name: Amount(one.x, times * one.sd) for name, one in amounts.items() if name not in asked}
+        limit = FEW if times == 1 else MANY
+        told = {name: one for name, one in narrow_amounts(noised, classes).items() if one.share > limit}
+        asked |= told.keys()
+        questions += _questions(told, times)
+    return questions
+
+
+def _questions(told: Mapping[str, Narrow], times: int) -> list[Question]:
+    """Ask about amounts that classes tell at some noise, those that the same class tells together."""
+    from ..checks.narrow_classes import FEW, MANY
+
     by = dict[str, list[str]]()
-    for name, one in narrow_amounts(amounts, classes).items():
-        if one.share > FEW:
-            share = one.told[one.grouping].mean()
-            by.setdefault(one.grouping.words, []).append(f"{name} ({share:.1%} of its records)")
+    for name, one in told.items():
+        share = one.told[one.grouping].mean()
+        by.setdefault(one.grouping.words, []).append(f"{name} ({share:.1%} of its records)")
+    if times == 1:
+        than, audit = (
+            "than noise would let it be known",
+            f"warns from {FEW:.0%} on and refuses from {MANY:.0%} on",
+        )
+    else:
+        than = f"than noise of {times * START:g} sds would let it be known, if the search for the weakest ends there"
+        audit = f"then refuses from {MANY:.0%} on"
     return [
         Question(
             None,
-            f"{words}: tells {', '.join(names)} better than noise would let it be known, and leaves in clear; the "
-            f"audit warns from {FEW:.0%} on and refuses from {MANY:.0%} on",
+            f"{words}: tells {', '.join(names)} better {than}, and leaves in clear; the audit {audit}",
             "Too much? Then drop it, put it in coarser classes, or drop what it tells",
         )
         for words, names in by.items()

@@ -49,7 +49,7 @@ def on_dropped(proposal: Proposal) -> list[Question]:
     questions = []
     for column in proposal.schema.columns:
         found = proposal.of(column.name)
-        if not column.drop or any(finding.kind == "all-missing" for finding in found):
+        if not column.drop or any(finding.kind in ("all-missing", "repeats") for finding in found):
             continue
         asked = [one for one in found if one.otherwise] or list(found)
         otherwise = asked[0].otherwise if asked else ""
@@ -60,12 +60,31 @@ def on_dropped(proposal: Proposal) -> list[Question]:
     return questions
 
 
+def on_repeats(proposal: Proposal) -> list[Question]:
+    """Ask, once for all columns, about numbers that repeat the record above as what a household shares does."""
+    found = [
+        one for one in proposal.findings if one.kind == "repeats" and proposal.schema[one.column or ""].drop
+    ]
+    if not found:
+        return []
+    shares = [re.findall(r"(?:in|gives) ((?:under )?[\d.]+%)", one.text)[:2] for one in found]
+    named = [
+        f"{one.column} ({share}, by chance {chance})"
+        for one, (share, chance) in zip(found, shares, strict=True)
+    ]
+    taken = (
+        f"{', '.join(named)}: equal to the record above in so many of the records, as it is with what records that "
+        "belong together share: dropped, as the mean over them would undo noise on each"
+    )
+    return [Question(None, taken, found[0].otherwise)]
+
+
 def on_names(proposal: Proposal) -> list[Question]:
-    """Ask about categories that are named like ids or parts of a date, and about an id by its values alone."""
+    """Ask about categories named like ids or parts of a date, weights beside heights, and an id by its values alone."""
     questions = [
         Question(one.column, one.text, one.otherwise)
         for one in proposal.findings
-        if one.kind in ("named-id", "date-part", "few-values")
+        if one.kind in ("named-id", "date-part", "few-values", "body")
     ]
     for column in (column for column in proposal.schema.columns if "id" in column.roles):
         unsure = [one for one in proposal.of(column.name) if one.kind == "id" and one.otherwise]
@@ -93,9 +112,13 @@ def on_top_codes(proposal: Proposal) -> list[Question]:
     if not names:
         return []
     taken = f"{', '.join(names)}: many records have the largest value, which is masked like any other"
-    return [
-        Question(None, taken, "A top code? Then switch on top in the schema, so that it leaves as a code")
-    ]
+    otherwise = "A top code? Then switch on top in the schema, so that it leaves as a code"
+    coded = [str(one.column) for one in found if "a code for no value" in one.text]
+    if coded:
+        otherwise += (
+            f". Does it say of {', '.join(coded)} that nothing is known? Then add it to missing instead"
+        )
+    return [Question(None, taken, otherwise)]
 
 
 def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
