@@ -48,7 +48,7 @@ def normal(records: int = RECORDS, seed: int = 1) -> Table:
 
 def foreign(truth: Table, released: Table, card: NoiseCard | None = None) -> Masking:
     """Tie a release made elsewhere to its truth, in another order."""
-    order = np.random.default_rng(7).permutation(len(truth))
+    order = np.random.default_rng([7, 2**40]).permutation(len(truth))
     places = [str(place + 1) for place in order]
     links = pa.table({"truth_id": places, "released_id": [str(i + 1) for i in range(len(truth))]})
     return Masking.from_files(truth, released.take(order), links, card=card)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import taken
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
@@ -14,15 +15,20 @@ from .findings import PASS
 from .near_identities import NearIdentity, near_identities
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import covariance, errors, noised_columns
+from .seeds import common_seeds
+from .shuffles import KnownOrder, hash_keys, least_hits, seeded_order
 
 # Of the sd of a noise, as the check "averaging" warns and fails: where two columns leave more nothing averages out.
 # Of the larger noise the other column alone leaves less, which is no averaging where sizes are much alike.
 LEFT, LEFT_OF_LARGER = 0.95, 0.8
+MOST_SORTED = 20_000  # records of which hashes are made
+SURE_OF_MANY = 6.0  # standard errors of a rank correlation, one of a dozen that are tried: 2e-8 by chance
+LEAST_STEPS = 0.1  # of the records, from which on a common step from each to the next counts
 TOLD = 0.5  # correlations between columns from which on they are listed
 
 
 def order_of_truth(evidence: Evidence) -> Measured:
-    """Measure how far the released order follows the original one: by rank, and by neighbours that stay together.
+    """Measure how far the released order follows the original one: by rank, by neighbours, by a common seed or a hash.
 
     A file that leaves in its own order has sound residuals.
     """
@@ -34,15 +40,46 @@ def order_of_truth(evidence: Evidence) -> Measured:
     figures = {"rank correlation": rank, "neighbours still together": max(together, 0.0)}
     error = SURE / np.sqrt(len(places))
     figure = max(abs(rank), together)
-    sure = figure > error
+    if figure > error:
+        said = (
+            f"the released order has a rank correlation of {rank:.2f} with the original one, and "
+            f"{max(together, 0):.0%} of neighbours are still together: the order tells who is who"
+        )
+        return Measured(figure, said, "", figures)
+    known = seeded_order(places) or _sorted_by(evidence) or _in_steps(places)
+    if known is not None:
+        said = (
+            f"the released order is that of {known.how} ({known.share:.0%}): who guesses that has the order"
+        )
+        return Measured(known.share, said, "", figures | {known.how: known.share})
     said = (
-        f"the released order has a rank correlation of {rank:.2f} with the original one, and {max(together, 0):.0%} of "
-        "neighbours are still together: the order tells who is who"
-        if sure
-        else f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} "
-        f"that chance allows for {len(places):,} records)"
+        f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} that chance "
+        f"allows for {len(places):,} records), and none of {len(common_seeds()):,} common seeds gives it"
     )
-    return Measured(figure, said, "", figures, verdict=None if sure else PASS)
+    return Measured(figure, said, "", figures, verdict=PASS)
+
+
+def _sorted_by(evidence: Evidence) -> KnownOrder | None:
+    """Return what of the true ids the order follows: themselves, or a hash; a rank correlation beyond chance."""
+    truth, picked = evidence.masking.truth, evidence.sample(purpose=(8,), most=MOST_SORTED)
+    if truth.ids is None:
+        return None
+    texts = taken(truth.ids, evidence.masking.order[picked]).to_pylist()
+    found = []
+    for how, ranks in hash_keys([str(text) for text in texts]):
+        size = abs(_correlation(np.arange(len(texts), dtype=np.float64), ranks.astype(np.float64)))
+        found.append(KnownOrder(f"a sort by {how}", size))
+    best = max(found, key=lambda one: one.share)
+    return best if best.share > max(0.1, SURE_OF_MANY / np.sqrt(len(texts) - 1)) else None
+
+
+def _in_steps(places: Any) -> KnownOrder | None:
+    """Return the step from each record to the next, modulo the file, where it is one and the same beyond chance."""
+    steps, counts = np.unique(np.diff(places) % len(places), return_counts=True)
+    hits = int(counts.max())
+    if hits < max(least_hits(len(places)), LEAST_STEPS * len(places)):
+        return None
+    return KnownOrder(f"every {int(steps[counts.argmax()]):,}th record of the original", hits / len(places))
 
 
 def order_of_columns(evidence: Evidence) -> Measured:
