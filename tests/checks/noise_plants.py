@@ -38,7 +38,7 @@ def released(
     truth: Table, values: dict[str, Any], order: Any = None, columns: dict[str, Column] | None = None
 ) -> Masking:
     """Release other values of some columns, shuffled or in a given order, as a file masked elsewhere."""
-    order = np.random.default_rng(99).permutation(len(truth)) if order is None else np.asarray(order)
+    order = np.random.default_rng([99, 2**40]).permutation(len(truth)) if order is None else np.asarray(order)
     changes = {
         name: ((columns or {}).get(name, truth.schema[name]), np.asarray(z, np.float64), truth.status(name))
         for name, z in values.items()

@@ -137,8 +137,13 @@ def test_limits_of_the_plan_overrule_the_defaults() -> None:
     masking = continuous()
     strict = audit(masking, limits={"informed links": {"warn": 0.0, "fail": 0.0}}, left_out=OF_LAWS)
     assert [finding.check for finding in strict.failures] == ["informed links"]
+    assert strict.laxer == ()
     loose = audit(masking, limits={"informed links": Limits()}, left_out=OF_LAWS)
     assert loose["informed links"].verdict == "pass"
+    (lifted,) = loose.laxer
+    assert lifted.usually == audit(masking, left_out=OF_LAWS)["informed links"].verdict
+    assert "laxer by the plan: informed links (for information; by the audit's own limits" in repr(loose)
+    assert loose.to_dict()["findings"][list(loose).index("informed links")]["usual"]["fail"] == 0.15
     with pytest.raises(BadPlan, match="informed links"):
         audit(masking, limits={"informed link": {"warn": 0.1}})
 

@@ -15,6 +15,7 @@ from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
 from maskwell.checks.linked import distances_from_centre, is_informed
+from maskwell.checks.rank_windows import with_windows
 from maskwell.keystream import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, Pram, RankSwap
@@ -47,7 +48,7 @@ def normal(records: int = RECORDS, seed: int = 1) -> Table:
 
 def foreign(truth: Table, released: Table, card: NoiseCard | None = None) -> Masking:
     """Tie a release made elsewhere to its truth, in another order."""
-    order = np.random.default_rng(7).permutation(len(truth))
+    order = np.random.default_rng([7, 2**40]).permutation(len(truth))
     places = [str(place + 1) for place in order]
     links = pa.table({"truth_id": places, "released_id": [str(i + 1) for i in range(len(truth))]})
     return Masking.from_files(truth, released.take(order), links, card=card)
@@ -202,7 +203,69 @@ def test_a_mask_without_a_law_is_attacked_by_distance_too() -> None:
     masking = apply(RankSwap(AMOUNTS, window_ratio=0.02), normal(), key=KEY)
     found = made("informed links", masking)
     assert found.verdict == "fail"
-    assert "no law" in found.said
+    assert found.figure >= found.figures["nearest"] > 0.15
+
+
+def window_intruder(
+    masking: Masking, noised: str, swapped: tuple[str, ...], sd: float, window: float
+) -> float:
+    """Link by the normal density of one column and uniform windows on the ranks of others, f(z) over the truth."""
+    truth, released = masking.truth, masking.release.table
+    logs = -(((released.floats(noised)[None, :] - truth.floats(noised)[:, None]) / sd) ** 2) / 2
+    for name in swapped:
+        ranks = (np.argsort(np.argsort(table.floats(name))) for table in (truth, released))
+        ours, theirs = ranks
+        far = np.abs(ours[:, None] - theirs[None, :]) > window * len(truth) + 1
+        logs = np.where(far, -1e3, logs)
+    best = (logs - np.logaddexp.reduce(logs, axis=0)).argmax(axis=1)
+    return float((masking.order[best] == np.arange(len(truth))).mean())
+
+
+def test_rank_swaps_are_windows_to_who_knows_the_law() -> None:
+    """He is at least as strong as one who takes exchanges for uniform; the noise of one column alone tells little."""
+    masks = Chain((IndependentNoise("A", variance=0.2), RankSwap(AMOUNTS[1:], window_ratio=0.1)))
+    masking = apply(masks, normal(500), key=KEY)
+    found, outer = made("informed links", masking), made("outer links", masking)
+    uniform = window_intruder(masking, "A", AMOUNTS[1:], 0.2**0.5, 0.1)
+    alone = attack(BayesIntruder(fields=("A",)), masking)
+    assert found.where == "knows the law"
+    assert found.figure >= uniform > 5 * alone.rate
+    assert found.verdict == "fail"
+    assert outer.figure > found.figure
+
+
+def test_wide_windows_tell_little_and_pass() -> None:
+    masks = Chain((IndependentNoise("A", variance=2.0), RankSwap(AMOUNTS[1:], window_ratio=0.6)))
+    assert made("informed links", apply(masks, normal(500), key=KEY)).verdict == "pass"
+
+
+def test_classes_of_rank_follow_the_exchanges_of_a_file_with_ties() -> None:
+    """The law of classes gives the shares of moves between classes that exchanges really make."""
+    rng = np.random.default_rng(6)
+    truth = amounts(np.round(rng.standard_exponential((4_000, 1)) * 3))
+    law = with_windows(apply(RankSwap("A", window_ratio=0.1), truth, key=KEY)).card.laws[0]
+    expected = np.array(law.matrix)
+    counts = np.zeros_like(expected)
+    for seed in range(20):
+        twin = with_windows(apply(RankSwap("A", window_ratio=0.1), truth, seed=seed))
+        np.add.at(counts, (twin.truth.floats("A").astype(int), twin.masked.floats("A").astype(int)), 1)
+    each = counts.sum(axis=1, keepdims=True)
+    error = np.sqrt(expected * (1 - expected) / each) + 1 / each
+    inner = slice(3, 8)  # away from the ends, where an exchange has fewer partners
+    assert (np.abs(counts / each - expected)[inner] < 8 * error[inner] + 0.02).all()
+
+
+def test_records_far_out_on_the_scale_of_the_noise_are_looked_for() -> None:
+    """Amounts that go together as logs: who is unlike others in a ratio is far out by logs alone."""
+    rng = np.random.default_rng(21)
+    common = 1.5 * rng.standard_normal((RECORDS, 1))
+    values = np.exp(9 + common + 0.3 * rng.standard_normal((RECORDS, 4)))
+    masking = apply(IndependentNoise(AMOUNTS, variance=0.05, transform="log"), amounts(values), key=KEY)
+    found = made("outer links", masking)
+    others = [figure for name, figure in found.figures.items() if "on the scale" not in name]
+    (logs,) = (figure for name, figure in found.figures.items() if name.endswith("on the scale of the noise"))
+    assert len(others) == 3
+    assert found.figure == logs > max(others) + 0.05
 
 
 def test_keys_that_left_in_clear_are_relied_on() -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import random
+from itertools import product
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import maskwell as mw
+from maskwell.checks import shuffles
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS, WARN
 from maskwell.masking import apply
 from maskwell.schema import Column, Schema
@@ -259,6 +264,84 @@ def test_one_noise_for_both_columns_is_no_leak():
     e = 4_000 * noise(len(truth), 1)[:, 0]
     values = {name: np.rint(truth.floats(name) + e) for name in truth.names}
     assert finding(released(truth, values), "near-duplicate columns").verdict == PASS
+
+
+ORDERS = {
+    "numpy's default_rng, permutation from the seed 42": lambda n: np.random.default_rng(42).permutation(n),
+    "numpy's RandomState or pandas' sample from the seed 7": lambda n: np.argsort(
+        np.random.RandomState(7).permutation(n)
+    ),
+    "Python's random.shuffle from the seed 2024": lambda n: random.Random(2024).sample(range(n), n),
+    "every 307th record of the original": lambda n: np.arange(n) * 307 % n,
+}
+
+
+@pytest.mark.parametrize("how", ORDERS)
+def test_an_order_by_a_common_seed_is_seen(how):
+    truth = true_file(1_000)
+    one = finding(
+        released(truth, with_noise(truth), np.asarray(ORDERS[how](1_000))), "order against the original"
+    )
+    assert one.verdict == FAIL
+    assert how in one.said
+
+
+def test_first_places_of_a_shuffle_are_those_of_the_programs():
+    """R's own: set.seed(123); sample(10) is 3 10 2 8 6 9 1 7 5 4, and 42 gives 1 5 10 8 2 4 6 9 7 3."""
+    for seed, own in ((123, (3, 10, 2, 8, 6, 9, 1, 7, 5, 4)), (42, (1, 5, 10, 8, 2, 4, 6, 9, 7, 3))):
+        draw = shuffles.SHUFFLES["R's sample"]
+        assert tuple(shuffles.whole_order(draw, seed, 10)[::-1] + 1) == own
+    seeds = np.array([0, 42, 20260101, 2**32 - 1])
+    for count, (how, draw) in product((20, 257, 3_001, 70_000), shuffles.SHUFFLES.items()):
+        last = shuffles.last_places(draw(seeds, count), count)
+        for seed, some in zip(seeds.tolist(), last, strict=True):
+            order = shuffles.whole_order(draw, seed, count)
+            assert (order[::-1][: shuffles.LAST] == some).all(), (how, count, seed)
+
+
+def test_orders_that_no_common_seed_gives_pass():
+    rng = np.random.default_rng([11, 2**50])
+    assert shuffles.seeded_order(rng.permutation(2_000_000)) is None
+    for count in (20, 25, 60, 300):
+        assert shuffles.seeded_order(rng.permutation(count)) is None
+
+
+def test_a_file_sorted_by_a_hash_of_its_ids_is_seen():
+    """The order of the digests of ids, and that of the ids read backwards."""
+    ids = [str(90_001 + 17 * i) for i in range(600)]
+    columns = Column("rec", "text", frozenset({"id"})), Column("x", "continuous", frozenset({"key"}), unit=1)
+    values = np.random.default_rng(3).normal(0, 100, 600).round()
+    truth = Table.from_frame(pa.table({"rec": ids, "x": values}), Schema(columns))
+    keys = [hashlib.sha256(one.encode()).hexdigest() for one in ids], [one[::-1] for one in ids]
+    for key, how in zip(keys, ("a sort by sha256 of the id", "a sort by the id read backwards"), strict=True):
+        order = np.argsort(np.array(key))
+        fresh = [f"n{i}" for i in range(600)]
+        data = pa.table({"rec": fresh, "x": (values + noise(600, 1)[:, 0] * 100).round()[order]})
+        links = pa.table({"truth_id": [ids[i] for i in order], "released_id": fresh})
+        masking = mw.Masking.from_files(truth, Table.from_frame(data, Schema(columns)), links)
+        one = finding(masking, "order against the original")
+        assert one.verdict == FAIL
+        assert how in one.said
+
+
+def test_noises_that_go_together_nearly_as_the_columns_do_leave_nothing_to_average():
+    """A correlation of 0.9 leaves 97.5% of the noise in the mean; at 0.5, 87% are left, and that is said."""
+    truth = _twice()
+    for shared, verdict in ((0.9, PASS), (0.5, FAIL)):
+        e = noise(len(truth), 3)
+        e = 4_000 * (np.sqrt(shared) * e[:, [2]] + np.sqrt(1 - shared) * e[:, :2])
+        values = {name: np.rint(truth.floats(name) + e[:, j]) for j, name in enumerate(truth.names)}
+        one = finding(released(truth, values), "near-duplicate columns")
+        assert one.verdict == verdict
+    assert "both together leave 87% of the noise" in one.said
+
+
+def test_of_two_noises_on_one_quantity_the_smaller_counts():
+    """Noises that go together entirely, one of them half as large: the difference tells what the noise was."""
+    truth = _twice()
+    e = 4_000 * noise(len(truth), 1)[:, 0]
+    values = {"pay": np.rint(truth.floats("pay") + e), "wage": np.rint(truth.floats("wage") + e / 2)}
+    assert finding(released(truth, values), "near-duplicate columns").verdict == FAIL
 
 
 def test_what_cannot_be_checked_says_so():

@@ -175,7 +175,22 @@ def test_who_exceeds_the_tolerance_and_is_not_held_without_a_word_leaves_it_not_
     assert said.endswith("say why he does not count under [tolerance.not_held]")
     excused = {"max_rate": between, "not_held": {"informed": "the card stays inside"}}
     plan = plan_in(folder, tolerance=excused, audit=limits, output={"release": "out2", "private": "inside2"})
-    assert release(plan, key=KEY).passed
+    outcome = release(plan, key=KEY)
+    assert outcome.passed
+    found = outcome.audit["informed links"].said
+    said = (
+        f"by the audit {found}: more than the {100 * between:.4g}% tolerated, which is not held against him"
+    )
+    assert outcome.to_dict()["beyond_tolerance"] == said
+    assert "but by the audit an intruder" in release_summary(outcome)
+    assert "tolerated, which is not held against him" in str(first_screen(outcome))
+    given = outcome.to_dict()["laxer_limits"]
+    assert [one.split(" (")[0] for one in given] == ["informed links", "outer links"]
+    assert "fails above 0.95; by the audit's own limits warns above 0.1, fails above 0.15" in given[0]
+    for shown in (release_summary(outcome), repr(outcome), str(first_screen(outcome))):
+        assert "informed links (warns above 0.9" in " ".join(shown.split())
+    public = b"".join(path.read_bytes() for path in (folder / "out2").iterdir())
+    assert b"laxer" not in public
 
 
 def test_who_knows_the_law_and_does_not_use_it_well_is_no_strong_one(folder: Path) -> None:

@@ -25,20 +25,19 @@ class Check:
         """Make the check and judge its figure."""
         own = self.limits if limits is None else limits
         found = self.measure(evidence)
-        judged = found.figure if found.judged is None else found.judged
-        verdict = own.verdict(judged) if found.verdict is None else found.verdict
-        if found.surely is not None and verdict == FAIL and own.verdict(found.surely) != FAIL:
-            verdict = WARN
+        is_laxer = own.is_laxer(self.limits)
         return Finding(
             self.name,
             found.figure,
-            verdict,
+            found.verdict_by(own),
             own,
             found.where,
             found.said,
             self.remedy,
             found.figures,
             found.sampled,
+            self.limits if is_laxer else None,
+            found.verdict_by(self.limits) if is_laxer else "",
         )
 
 
@@ -59,6 +58,14 @@ class Measured:
     verdict: str | None = None
     surely: float | None = None
     judged: float | None = None
+
+    def verdict_by(self, limits: Limits) -> str:
+        """Return what the figure comes to by some limits."""
+        judged = self.figure if self.judged is None else self.judged
+        verdict = limits.verdict(judged) if self.verdict is None else self.verdict
+        if self.surely is not None and verdict == FAIL and limits.verdict(self.surely) != FAIL:
+            return WARN
+        return verdict
 
 
 def checks() -> tuple[Check, ...]:

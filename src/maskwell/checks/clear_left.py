@@ -13,6 +13,7 @@ from ..errors import MaskwellError
 from ..schema import Column
 from ..table import Table
 from .catalogue import Measured
+from .computed_ids import computed_columns
 from .evidence import Evidence
 
 NEARLY = 0.9  # of the values that are there: a column with more different ones is an id in disguise
@@ -57,7 +58,7 @@ def _fingerprints(evidence: Evidence) -> tuple[Risk | None, str]:
 
 
 def id_like_columns(evidence: Evidence) -> Measured:
-    """Count the columns in clear that are ids in disguise, and released ids that are the old ones."""
+    """Count the columns in clear that are ids in disguise, released ids that are the old ones or computed from them."""
     table, masking = evidence.masking.release.table, evidence.masking
     shares = {
         column.name: share
@@ -66,14 +67,25 @@ def id_like_columns(evidence: Evidence) -> Measured:
     }
     if (same := _same_ids(evidence)) > SAME_IDS:
         shares[str(masking.truth.schema.id_column)] = same
+    computed = {name: one for name, one in computed_columns(evidence).items() if name not in shares}
     listed = ", ".join(shares)
-    said = (
-        f"{listed} left unmasked and {'tells' if len(shares) == 1 else 'tell'} nearly every record from all others, "
-        "as an id does: one join undoes the masking"
-        if shares
-        else "no column in clear has a value of its own for nearly every record, and no old id is left"
+    said = []
+    if shares:
+        tells = "tells" if len(shares) == 1 else "tell"
+        said.append(
+            f"{listed} left unmasked and {tells} nearly every record from all others, as an id does: one join undoes "
+            "the masking"
+        )
+    said += [
+        f"{name} is computed: {one.how} ({one.share:.1%}), so that who has the true file has the links"
+        for name, one in computed.items()
+    ]
+    shares |= {name: one.share for name, one in computed.items()}
+    none = (
+        "no column in clear has a value of its own for nearly every record, and no old id is left, nor one computed "
+        "from it"
     )
-    return Measured(float(len(shares)), said, listed, shares)
+    return Measured(float(len(shares)), "; ".join(said) or none, ", ".join(shares), shares)
 
 
 def _distinct_share(column: Column, table: Table) -> float:

@@ -59,7 +59,7 @@ CHECKS = (
     Check(
         "id-like columns",
         Limits(fail=0.0, reason="a column that tells every record apart is an id, whatever it is called"),
-        "Drop the column, declare it the id (new random ones are drawn), or mask it.",
+        "Drop the column, declare it the id (new random ones are drawn by the key), or mask it.",
         id_like_columns,
     ),
     Check(

@@ -56,6 +56,14 @@ class Limits:
             raise BadPlan(f"the limits of a check are warn and fail, not {unknown[0]!r}")
         return replace(self, **given, reason="as the plan says")
 
+    def is_laxer(self, other: Limits) -> bool:
+        """Whether some figure warns or fails by other limits and does so later, or never, by these."""
+        sign = -1 if self.below else 1
+        pairs = ((self.warn, other.warn), (self.fail, other.fail))
+        return any(
+            theirs is not None and (ours is None or sign * ours > sign * theirs) for ours, theirs in pairs
+        )
+
     def __str__(self) -> str:
         side = "below" if self.below else "above"
         said = [
@@ -71,7 +79,8 @@ class Finding:
     """One check: its figure, what it comes to, where the worst of it lies, what it means and what helps.
 
     `figures` has the figure of each column (or pair of columns, or group) that was looked at, `sampled` how many
-    records were, where not all. A check that could not be made says why in `said`.
+    records were, where not all. A check that could not be made says why in `said`. Where a plan has laxer limits than
+    the audit's own, these are the `usual` ones, and `usually` is what it comes to by them.
     """
 
     check: str
@@ -83,6 +92,16 @@ class Finding:
     remedy: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
     sampled: int | None = None
+    usual: Limits | None = None
+    usually: str = ""
+
+    @property
+    def laxer(self) -> str:
+        """By which limits a plan judges it more leniently than the audit does, in words; nothing where it does not."""
+        if self.usual is None:
+            return ""
+        other = f", by which it {self.usually}s" if self.usually in (WARN, FAIL) else ""
+        return f"{self.check} ({self.limits}; by the audit's own limits {self.usual}{other})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain data."""
@@ -120,6 +139,12 @@ class Audit(Mapping[str, Finding]):
     def failures(self) -> tuple[Finding, ...]:
         """The checks that fail."""
         return self.having(FAIL)
+
+    @property
+    def laxer(self) -> tuple[Finding, ...]:
+        """The checks that a plan judges by laxer limits than the audit's own; first those that fail by its own."""
+        changed = [finding for finding in self.findings if finding.usual is not None]
+        return tuple(sorted(changed, key=lambda finding: VERDICTS.index(finding.usually)))
 
     @property
     def warnings(self) -> tuple[Finding, ...]:
@@ -174,7 +199,13 @@ class Audit(Mapping[str, Finding]):
             for note in self.notes
             for line in wrap(note, 100, initial_indent="- ", subsequent_indent="  ")
         ]
-        return lines
+        return lines + [
+            line
+            for finding in self.laxer
+            for line in wrap(
+                f"laxer by the plan: {finding.laxer}", 100, initial_indent="- ", subsequent_indent="  "
+            )
+        ]
 
 
 def _lines_of(finding: Finding, width: int) -> list[str]:

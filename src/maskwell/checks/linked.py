@@ -16,13 +16,15 @@ from ..attacks.running import attack_by
 from ..attacks.targets import Records, standardised
 from ..card import block_numbers
 from ..errors import MaskwellError
+from ..laws import RankSwapped
 from ..laws.chained import combined_of
-from ..masking.results import labels_of
+from ..masking.results import Masking, labels_of
 from ..masking.withheld import is_withheld
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
-from .scales import covariance, errors, noised_columns
+from .rank_windows import with_windows
+from .scales import covariance, errors, noised, noised_columns
 
 TARGETS = 1_000  # records that are looked for: a rate of 15% is then known to 1.1 points
 ALL_UP_TO = 1_250  # records: of so few all are looked for
@@ -132,6 +134,7 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
 
     Mahalanobis' distance by the data's covariance sees who is unlike others in a combination of columns, by the
     noise's who stands out farther than the noise reaches; noise that is small in some direction finds them there.
+    Where noise is on the log scale the first is taken of logs too.
     A record with gaps is measured by the columns that it has, as a mean over as many directions.
     """
     truth = evidence.masking.truth
@@ -145,6 +148,10 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
             whole = np.full((len(truth), len(names)), np.nan)
             whole[evidence.rows] = x - np.nanmean(x, axis=0)
             found["by the noise's covariance"] = _mahalanobis(whole, covariance(e))
+            if any(noised(evidence, name).is_log for name in names):
+                found["by the data's covariance on the scale of the noise"] = _mahalanobis(
+                    whole, covariance(x)
+                )
     return {name: far for name, far in found.items() if not np.isnan(far).all()}
 
 
@@ -281,10 +288,24 @@ def _tried(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk
     found, refused = dict[str, Risk](), list[str]()
     for name, plan in plans.items():
         try:
-            found[name] = attack(replace(plan, targets=chosen, response_knowledge=aware), evidence.masking)
+            found[name] = attack(
+                replace(plan, targets=chosen, response_knowledge=aware), _seen(evidence, plan)
+            )
         except MaskwellError as error:
             refused.append(error.problems[0])
     return found, refused
+
+
+def _seen(evidence: Evidence, plan: Any) -> Masking:
+    """Return the masking as an intruder weighs it: by the law, rank swaps are windows of ranks."""
+    if not weighs_windows(plan):
+        return evidence.masking
+    return evidence.once("rank windows", lambda: with_windows(evidence.masking))
+
+
+def weighs_windows(plan: Any) -> bool:
+    """Whether an intruder weighs exchanges of ranks too: all who weigh by the law and name no fields do."""
+    return isinstance(plan, BayesIntruder) and plan.fields is None
 
 
 def _informed_plans(evidence: Evidence) -> dict[str, Any]:
@@ -294,7 +315,9 @@ def _informed_plans(evidence: Evidence) -> dict[str, Any]:
     if not laws:
         return {}
     plans: dict[str, Any] = {}
-    if _fields(evidence):
+    if _has_swaps(evidence):  # no distance knows of exchanges
+        plans = _uninformed_plans(evidence)
+    elif _fields(evidence):
         plans = {f"nearest by {distance}": _nearest(evidence, distance) for distance in INFORMED}
     likeliest = _on_clear(BayesIntruder(kernel="forward"), evidence)
     if _is_quick(evidence, given=evidence.risks is not None):
@@ -355,13 +378,17 @@ def _same_for_sure(evidence: Evidence) -> tuple[str, ...]:
 
 def _is_quick(evidence: Evidence, *, given: bool) -> bool:
     """Whether the Bayes intruder takes about a second, or some where given attacks are to be held against him."""
-    most = MANY_PAIRS if given else FEW_PAIRS
+    most = MANY_PAIRS if given or _has_swaps(evidence) else FEW_PAIRS
     if _law_has_rectangles(evidence):
         most = FEW_RECTANGLES if given else 0
     table = evidence.masking.release.table
     blocks = [name for name in table.schema.with_role("block") if name in evidence.clear]
     sizes = np.bincount(block_numbers(table, blocks)) if blocks else np.array([len(table)])
     return float((sizes.astype(np.float64) ** 2).sum()) <= most
+
+
+def _has_swaps(evidence: Evidence) -> bool:
+    return any(isinstance(law, RankSwapped) for law in evidence.masking.release.card.laws)
 
 
 def _law_has_rectangles(evidence: Evidence) -> bool:
@@ -409,7 +436,8 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         return None
     at = 1 - OUTER_SHARE * (np.arange(count) + 0.5) / count
     chosen = ranked[np.ceil(at * len(ranked) - 1e-9).astype(np.int64) - 1]
-    if isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False) and _fields(evidence):
+    slow = isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False)
+    if slow and _fields(evidence) and not _has_swaps(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
     changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}
@@ -419,7 +447,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
         shared = evidence.once(
             "densities of outer records", dict[Any, Any]
         )  # they are the same at every distance
-        risk = attack_by(replace(plan, **changes), evidence.masking, None, shared)[0]
+        risk = attack_by(replace(plan, **changes), _seen(evidence, plan), None, shared)[0]
     except MaskwellError:
         return None
     return Outer(risk.rate, risk.targets, count < every)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import taken
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence
@@ -14,12 +15,20 @@ from .findings import PASS
 from .near_identities import NearIdentity, near_identities
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import covariance, errors, noised_columns
+from .seeds import common_seeds
+from .shuffles import KnownOrder, hash_keys, least_hits, seeded_order
 
+# Of the sd of a noise, as the check "averaging" warns and fails: where two columns leave more nothing averages out.
+# Of the larger noise the other column alone leaves less, which is no averaging where sizes are much alike.
+LEFT, LEFT_OF_LARGER = 0.95, 0.8
+MOST_SORTED = 20_000  # records of which hashes are made
+SURE_OF_MANY = 6.0  # standard errors of a rank correlation, one of a dozen that are tried: 2e-8 by chance
+LEAST_STEPS = 0.1  # of the records, from which on a common step from each to the next counts
 TOLD = 0.5  # correlations between columns from which on they are listed
 
 
 def order_of_truth(evidence: Evidence) -> Measured:
-    """Measure how far the released order follows the original one: by rank, and by neighbours that stay together.
+    """Measure how far the released order follows the original one: by rank, by neighbours, by a common seed or a hash.
 
     A file that leaves in its own order has sound residuals.
     """
@@ -31,15 +40,46 @@ def order_of_truth(evidence: Evidence) -> Measured:
     figures = {"rank correlation": rank, "neighbours still together": max(together, 0.0)}
     error = SURE / np.sqrt(len(places))
     figure = max(abs(rank), together)
-    sure = figure > error
+    if figure > error:
+        said = (
+            f"the released order has a rank correlation of {rank:.2f} with the original one, and "
+            f"{max(together, 0):.0%} of neighbours are still together: the order tells who is who"
+        )
+        return Measured(figure, said, "", figures)
+    known = seeded_order(places) or _sorted_by(evidence) or _in_steps(places)
+    if known is not None:
+        said = (
+            f"the released order is that of {known.how} ({known.share:.0%}): who guesses that has the order"
+        )
+        return Measured(known.share, said, "", figures | {known.how: known.share})
     said = (
-        f"the released order has a rank correlation of {rank:.2f} with the original one, and {max(together, 0):.0%} of "
-        "neighbours are still together: the order tells who is who"
-        if sure
-        else f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} "
-        f"that chance allows for {len(places):,} records)"
+        f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} that chance "
+        f"allows for {len(places):,} records), and none of {len(common_seeds()):,} common seeds gives it"
     )
-    return Measured(figure, said, "", figures, verdict=None if sure else PASS)
+    return Measured(figure, said, "", figures, verdict=PASS)
+
+
+def _sorted_by(evidence: Evidence) -> KnownOrder | None:
+    """Return what of the true ids the order follows: themselves, or a hash; a rank correlation beyond chance."""
+    truth, picked = evidence.masking.truth, evidence.sample(purpose=(8,), most=MOST_SORTED)
+    if truth.ids is None:
+        return None
+    texts = taken(truth.ids, evidence.masking.order[picked]).to_pylist()
+    found = []
+    for how, ranks in hash_keys([str(text) for text in texts]):
+        size = abs(_correlation(np.arange(len(texts), dtype=np.float64), ranks.astype(np.float64)))
+        found.append(KnownOrder(f"a sort by {how}", size))
+    best = max(found, key=lambda one: one.share)
+    return best if best.share > max(0.1, SURE_OF_MANY / np.sqrt(len(texts) - 1)) else None
+
+
+def _in_steps(places: Any) -> KnownOrder | None:
+    """Return the step from each record to the next, modulo the file, where it is one and the same beyond chance."""
+    steps, counts = np.unique(np.diff(places) % len(places), return_counts=True)
+    hits = int(counts.max())
+    if hits < max(least_hits(len(places)), LEAST_STEPS * len(places)):
+        return None
+    return KnownOrder(f"every {int(steps[counts.argmax()]):,}th record of the original", hits / len(places))
 
 
 def order_of_columns(evidence: Evidence) -> Measured:
@@ -189,7 +229,7 @@ def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[st
 
 
 def near_duplicates(evidence: Evidence) -> Measured:
-    """Measure the largest correlation between masked numbers whose noises do not go together.
+    """Measure the largest correlation between masked numbers whose noises average out.
 
     Such noises are sound draws of a law that averages out: residuals do not tell.
     """
@@ -201,25 +241,58 @@ def near_duplicates(evidence: Evidence) -> Measured:
     x, e = errors(evidence, names, sample)
     if len(x) < FEWEST:
         return Measured(NOTHING, f"fewer than {FEWEST} records")
-    data, noise = _correlations(x), _correlations(e)
-    pairs = {
-        f"{names[i]}, {names[j]}": abs(float(data[i, j]))
-        for i in range(len(names))
-        for j in range(i)
-        if data[i, j] * noise[i, j] < 0.9 * data[i, j] ** 2
-    }
+    pairs = _averaged_pairs(_correlations(x), _noise_in_sds(x, e), names)
     if not pairs:
         return Measured(
-            0.0, "the noises of masked numbers go together as their values do: no pair averages out"
+            0.0,
+            f"no two masked numbers together leave less than {LEFT:.0%} of the noise of one: none averages out",
         )
-    worst = max(pairs, key=lambda pair: pairs[pair])
-    said = f"{worst} have a correlation of {pairs[worst]:.3f} and noises of their own" + (
-        ": two looks at one quantity, whose noises average out"
-        if pairs[worst] > 0.9
-        else ", which is far from one quantity"
+    worst = max(pairs, key=lambda pair: pairs[pair][0])
+    size, left, whose = pairs[worst]
+    said = (
+        f"{worst} have a correlation of {size:.3f}, and both together leave {left:.0%} of the noise of {whose}"
+        + (": two looks at one quantity" if size > 0.9 else ", though they are far from one quantity")
     )
-    told = {pair: size for pair, size in pairs.items() if size > TOLD or pair == worst}
-    return Measured(pairs[worst], said, worst, told, evidence.looked_at(sample))
+    told = {pair: one[0] for pair, one in pairs.items() if one[0] > TOLD or pair == worst}
+    return Measured(size, said, worst, told, evidence.looked_at(sample))
+
+
+def _averaged_pairs(
+    data: Floats, noise: Floats, names: tuple[str, ...]
+) -> dict[str, tuple[float, float, str]]:
+    """Return the pairs of which one noise averages out: their correlation, what is left of that noise, and whose.
+
+    In sds of the columns, and with z1 = x + e1 and z2 = x + d + e2, where the columns differ by d of variance 1 - r^2,
+    the best unbiased combination of both leaves the variance 1 / (1' V^-1 1), V the covariance of e1 and d + e2.
+    Of the smaller noise less must be left than of a value that is released twice, of the larger less than fails there.
+    """
+    found = dict[str, tuple[float, float, str]]()
+    for i in range(len(names)):
+        for j in range(i):
+            r = float(data[i, j])
+            small, large = ([i, j], [j, i]) if noise[i, i] <= noise[j, j] else ([j, i], [i, j])
+            for pair, most in ((small, LEFT), (large, LEFT_OF_LARGER)):
+                left = _left(noise[np.ix_(pair, pair)], r)
+                if left < most:
+                    found[f"{names[i]}, {names[j]}"] = (abs(r), left, names[pair[0]])
+                    break
+    return found
+
+
+def _left(noise: Floats, r: float) -> float:
+    """Return the share of the first column's noise, by its sd, that is left with the second."""
+    own, cross = noise[0, 0], float(np.sign(r)) * noise[0, 1]
+    other = noise[1, 1] + 1 - r**2
+    size = own + other - 2 * cross
+    if own <= 0 or size <= 0:
+        return 1.0
+    return float(np.sqrt(max(own * other - cross**2, 0.0) / (size * own)))
+
+
+def _noise_in_sds(x: Floats, e: Floats) -> Floats:
+    """Return the covariance of the noises, each column in sds of its values."""
+    sds = np.sqrt(np.diag(covariance(x)))
+    return covariance(e / np.where(sds > 0, sds, 1.0))
 
 
 def _correlations(values: Floats) -> Floats:

@@ -37,7 +37,7 @@ def common_seeds() -> npt.NDArray[np.int64]:
 def numpy_normals(seeds: npt.NDArray[np.int64], count: int) -> Floats:
     """Return default_rng(seed).standard_normal(count)."""
     out = np.empty((len(seeds), count))
-    for row, generator in zip(out, _generators(seeds), strict=True):
+    for row, generator in zip(out, generators(seeds), strict=True):
         generator.standard_normal(out=row)
     return out
 
@@ -45,7 +45,7 @@ def numpy_normals(seeds: npt.NDArray[np.int64], count: int) -> Floats:
 def numpy_uniforms(seeds: npt.NDArray[np.int64], count: int) -> Floats:
     """Return default_rng(seed).random(count), centred."""
     out = np.empty((len(seeds), count))
-    for row, generator in zip(out, _generators(seeds), strict=True):
+    for row, generator in zip(out, generators(seeds), strict=True):
         generator.random(out=row)
     return out - 0.5
 
@@ -110,7 +110,7 @@ GENERATORS: dict[str, Callable[[npt.NDArray[np.int64], int], Floats]] = {
 BY_RECORD = dict.fromkeys(tuple(GENERATORS)[:4], 16) | dict.fromkeys(tuple(GENERATORS)[4:6], 8)
 
 
-def _generators(seeds: npt.NDArray[np.int64]) -> Iterator[np.random.Generator]:
+def generators(seeds: npt.NDArray[np.int64]) -> Iterator[np.random.Generator]:
     """Set one PCG64 to the state that each seed gives; making a new one for each takes four times as long."""
     bits = np.random.PCG64(0)
     generator, whole = np.random.Generator(bits), (1 << 128) - 1
@@ -156,6 +156,11 @@ def _python(seeds: npt.NDArray[np.int64], count: int) -> Floats:
     """Return random.random() of each seed: 53 bits of two words."""
     words = _words(_python_states(seeds), 2 * count)
     return np.asarray(((words[::2] >> 5) * 67108864.0 + (words[1::2] >> 6)).T / 9007199254740992.0)
+
+
+def python_words(seeds: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+    """Return the first words of 32 bits of random.seed(seed): seeds x count."""
+    return np.ascontiguousarray(_words(_python_states(seeds), count).T.astype(np.int64))
 
 
 def _python_states(seeds: npt.NDArray[np.int64]) -> Words:

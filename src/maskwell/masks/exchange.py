@@ -17,7 +17,7 @@ class RankSwap(Plan):
     """Exchange each value with one whose rank is at most `window_ratio` of the records away.
 
     A whole-file step. Marginals stay exactly; there is no law p(z | x), so neither the Bayesian intruder nor
-    the measurement-error models can be run on such columns.
+    the measurement-error models can be run on such columns. The audit's own intruder takes the window for a law.
     """
 
     columns: tuple[str, ...]

@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from ..calibration.judging import ALL
 from .information_loss import drowned_words, noise_ratios
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .budget import Budget
 
 PASSED, NOT_JUDGED, REFUSED = "passed", "not judged", "refused"
+INFORMED_LINKS = "informed links"  # the check of the audit
 MOST_ITEMS = 8  # of a list; reasons are shown all
 WIDTH = 100
 
@@ -152,6 +154,24 @@ class Outcome:
         return drowned_words(noise_ratios((self.masking.mask,), self.masking.truth))
 
     @property
+    def laxer_limits(self) -> tuple[str, ...]:
+        """The checks that the plan judges by laxer limits than the audit's own, in words."""
+        return () if self.audit is None else tuple(finding.laxer for finding in self.audit.laxer)
+
+    @property
+    def beyond_tolerance(self) -> str:
+        """That the audit's own intruder finds more than is tolerated, in words; nothing where he does not."""
+        tolerance = self.plan.tolerance
+        most = getattr(tolerance.tolerance, "max_rate", None)
+        if self.audit is None or most is None or tolerance.over != ALL or INFORMED_LINKS not in self.audit:
+            return ""
+        found = self.audit[INFORMED_LINKS]
+        is_told = any(found.said in one for one in self.not_judged)
+        if is_told or not found.figure > most:  # not a number where nobody could compare anything
+            return ""
+        return f"by the audit {found.said}: more than the {100 * most:.4g}% tolerated, which is not held against him"
+
+    @property
     def seeded(self) -> bool:
         """Whether the noise comes from a small seed: then this is for studies, whatever its figures."""
         return self.masking is not None and self.masking.card.seeded
@@ -167,6 +187,8 @@ class Outcome:
             "plan": self.plan.to_dict(),
             "held": list(self.held),
             "not_held": dict(self.plan.tolerance.not_held),
+            "laxer_limits": list(self.laxer_limits),
+            "beyond_tolerance": self.beyond_tolerance or None,
             "not_known": dict(self.plan.targets.not_known),
             "presence_not_known": self.plan.targets.presence_not_known,
             "budget": None if self.budget is None else self.budget.to_dict(),
@@ -195,6 +217,10 @@ class Outcome:
             lines += _wrapped(f"not held: {name} ({reason})", "              ")
         for name, reason in self.plan.targets.not_known.items():
             lines += _wrapped(f"taken as not known: {name} ({reason})", "              ")
+        for said in self.laxer_limits:
+            lines += _wrapped(f"laxer limits: {said}", "              ")
+        if self.beyond_tolerance:
+            lines += _wrapped(f"but {self.beyond_tolerance}", "              ")
         if (unaware := self.plan.targets.presence_not_known) is not None:
             said = f"rates over all records, released or not: who was released is not known ({unaware})"
             lines += _wrapped(said, "              ")

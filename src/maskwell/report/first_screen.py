@@ -15,6 +15,7 @@ from .wording import (
     is_not_judged,
     is_seeded,
     knows,
+    laxer_words,
     leaves_words,
     limit_rate,
     not_held_words,
@@ -54,18 +55,23 @@ def first_screen(outcome: Any) -> Html:
 def _verdict(outcome: Any) -> Html:
     """Say the answer in one line, with the reasons against it, and the steward's own where it left all the same."""
     seeded = paragraph(tag("strong", RUN_AGAIN)) if is_seeded(outcome) else None
+    laxer = listed(sentence(one) for one in laxer_words(outcome)) if laxer_words(outcome) else None
     if outcome.passed:
         held = "The tolerance holds and no check of the audit fails."
         written = "" if outcome.release is not None else " Nothing has been written yet."
         if seeded:
             answer = "This would pass, but is for studies only."
-            return _box("fair", "!", answer, joined(seeded, paragraph(held + written)))
+            return _box("fair", "!", answer, joined(seeded, paragraph(held + written), laxer))
+        if laxer is not None:
+            answer = "This may be released, by what the plan makes laxer."
+            return _box("fair", "!", answer, joined(paragraph(held + written), laxer))
         return _box("good", "✓", "This may be released.", paragraph(held + written))
     reasons = listed(sentence(reason) for reason in every_reason(outcome))
     if outcome.despite:
         why = paragraph(tag("strong", "The reason given: "), outcome.despite)
         answer = "For studies only, and written" if seeded else "Released"
-        return _box("bad", "!", f"{answer} despite the findings below.", joined(seeded, why, reasons))
+        more = joined(seeded, why, reasons, laxer)
+        return _box("bad", "!", f"{answer} despite the findings below.", more)
     if is_not_judged(outcome):
         return _box("bad", "?", "Not judged: the tolerance is not known to hold.", reasons)
     return _box("bad", "✕", "This may not be released as it is.", reasons)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
-from .wording import advice_of, counted, not_held_words, sentence, trimmed
+from .wording import advice_of, counted, laxer_words, not_held_words, sentence, trimmed
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
@@ -121,7 +121,7 @@ def limits_section(outcome: Any) -> Html:
             unchecked.append(
                 f"“{name}” sought a sample of the targets: among all his rate is {low:.1%} to {high:.1%} (95%)."
             )
-    unchecked += [sentence(one) for one in not_held_words(outcome)]
+    unchecked += [sentence(one) for one in (*not_held_words(outcome), *laxer_words(outcome))]
     unchecked += [sentence(" ".join(outcome.after.on_limits()))] if outcome.after.on_limits() else []
     unchecked += [sentence(note) for note in (*outcome.audit.notes, *outcome.utility.notes)]
     unchecked += [

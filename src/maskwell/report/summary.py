@@ -13,6 +13,7 @@ from .wording import (
     held_names,
     is_not_judged,
     is_seeded,
+    laxer_words,
     noise_is_no_help,
     not_held_words,
     percent,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 100, 45
 MOST_ADVICE_LINES = 6  # a change is to be followed, so that it is shown whole
+MOST_BUT_LINES = 5  # of limits that a plan made laxer: three of them
 MOST_REASONS, MOST_ADVICE, MOST_FINDINGS, MOST_VERDICTS, MOST_INTRUDERS = 4, 3, 4, 3, 9
 
 PASSED = "MAY BE RELEASED: the tolerance holds and no check of the audit fails"
@@ -61,13 +63,15 @@ def _fitting(lines: list[str]) -> list[str]:
 
 
 def _answer(outcome: Any) -> list[str]:
+    but = [line for said in laxer_words(outcome) for line in _wrapped(f"but {said}", most=MOST_BUT_LINES)]
     if outcome.passed:
         loud = _wrapped(f"but {outcome.too_loud}", most=3) if outcome.too_loud else []
-        return [FOR_STUDIES if is_seeded(outcome) else PASSED, *loud]
+        return [FOR_STUDIES if is_seeded(outcome) else PASSED, *but, *loud]
     head = NOT_JUDGED if is_not_judged(outcome) else "MAY NOT BE RELEASED"
     if outcome.despite:
         head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
     lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
+    lines += but if outcome.despite else []
     every = outcome.not_judged if is_not_judged(outcome) else every_reason(outcome)
     if outcome.release is None:  # no report was written that has the rest
         return [*lines, *(line for reason in every for line in _wrapped(f"- {reason}", most=None))]

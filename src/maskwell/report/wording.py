@@ -177,6 +177,16 @@ def not_held_words(outcome: Any) -> list[str]:
     return said
 
 
+def laxer_words(outcome: Any) -> list[str]:
+    """Say what of a green light is the plan's own doing: limits it made laxer, and who finds more than it tolerates."""
+    given = outcome.laxer_limits
+    said = []
+    if given:
+        head = f"the plan judges {counted(len(given), 'check')} by laxer limits than the audit does"
+        said.append(f"{head}: {'; '.join(given)}")
+    return [*said, *([outcome.beyond_tolerance] if outcome.beyond_tolerance else [])]
+
+
 def released_words(risk: Risk) -> str:
     """Say the rate among the targets that were released and that among all; nothing where all were."""
     if risk.released_share is None:
