@@ -71,7 +71,8 @@ class Finding:
     """One check: its figure, what it comes to, where the worst of it lies, what it means and what helps.
 
     `figures` has the figure of each column (or pair of columns, or group) that was looked at, `sampled` how many
-    records were, where not all. A check that could not be made says why in `said`.
+    records were, where not all. A check that could not be made says why in `said`. `without` names the columns in clear
+    without which it would not fail, as far as it has measured that.
     """
 
     check: str
@@ -83,6 +84,7 @@ class Finding:
     remedy: str = ""
     figures: Mapping[str, float] = field(default_factory=dict)
     sampled: int | None = None
+    without: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the finding as plain data."""
