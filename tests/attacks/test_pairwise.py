@@ -183,3 +183,22 @@ def test_records_with_many_values_at_limits_are_weighed_nearly_and_it_is_said():
     mine, theirs = (one.table["probability"].to_numpy(zero_copy_only=False) for one in (near, exact))
     assert np.abs(mine - theirs).max() < 0.02
     assert near.expected_correct == pytest.approx(exact.expected_correct, abs=1)
+
+
+def test_zero_on_the_log_scale_lies_in_its_own_cell_and_in_no_other() -> None:
+    """A record released as 0 is held against itself where a card is judged: log 0 from log 0 is no number."""
+    names = ("A", "B")
+    schema = mw.Schema(tuple(mw.Column(n, "continuous", frozenset({"key"}), unit=0.01) for n in names))
+    rng = np.random.default_rng(4)
+    values = {name: np.exp(rng.normal(0, 1.5, 60)).round(2) + 0.01 for name in names}
+    truth = mw.Table.from_frame(pa.table(values), schema)
+    card = mw.CorrelatedNoise(names, sd_ratio=0.5, transform="log").card(truth)
+    zeros = mw.Table.from_frame(
+        pa.table({**values, "A": np.where(np.arange(60) < 5, 0.0, values["A"])}), schema
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        logs = pair_logs(card, zeros, zeros, np.arange(60), np.arange(60))
+        apart = pair_logs(card, zeros, zeros, np.arange(10, 15), np.arange(5))
+    assert np.isfinite(logs).all()
+    assert np.isneginf(apart).all()

@@ -135,3 +135,13 @@ def test_scales_that_the_plan_refuses_are_not_tried():
     scales = scales_of(KnownRisk(lambda c: 1 / (1 + c), most=5.0))
     assert find_weakest(scales, 0.02).trial is None
     assert 4.5 <= scales.trials[-1].mask.sd_ratio <= 5.0  # it went as far as the plan allows
+
+
+def test_scales_whose_draws_are_above_the_budget_are_not_tried_and_that_is_said() -> None:
+    known = KnownRisk(lambda sd_ratio: 0.02 / sd_ratio)
+    scales = scales_of(known, allows=lambda mask: mask.sd_ratio >= 0.4)
+    found = find_weakest(scales, 0.02)
+    assert found.trial is not None
+    assert found.trial.factor == pytest.approx(0.4, rel=0.03)
+    assert min(known.ran) >= 0.4
+    assert any("within the budget" in note for note in found.notes)

@@ -313,3 +313,24 @@ def test_a_ceiling_stands_only_for_who_knows_no_more_than_it_does() -> None:
     ):
         assert not _knows_as_much(BayesIntruder(helpers="all", **other), own)
     assert not _knows_as_much(BayesIntruder(helpers="all"), NearestRecord())
+
+
+def test_coarse_units_cost_what_their_cells_do_at_the_scale_that_is_tried() -> None:
+    from maskwell.pipeline.attack_counts import counts_of
+    from maskwell.pipeline.costs import attack_seconds
+
+    rng, names = np.random.default_rng(3), ("A", "B", "C", "D")
+    common = rng.normal(size=2_000)
+    values = {n: np.round(2 * (0.6 * common + 0.8 * rng.normal(size=2_000))) for n in names}
+    schema = mw.Schema(tuple(mw.Column(n, "integer", frozenset({"key"})) for n in names))
+    table = mw.Table.from_frame(pa.table(values), schema)
+    plain = {n: mw.CorrelatedNoise(names, sd_ratio=n).card(table) for n in (0.8, 0.22)}
+    limits = tuple((n, -9.0, None) for n in names)
+    limited = {n: mw.CorrelatedNoise(names, sd_ratio=n, limits=limits).card(table) for n in (0.8, 0.22)}
+    parts = {n: counts_of(mw.BayesIntruder(), table, card).parts for n, card in plain.items()}
+    assert parts == {0.8: 0, 0.22: 16}, "two parts in each of four columns"
+    counts = {n: counts_of(mw.BayesIntruder(), table, card) for n, card in limited.items()}
+    assert counts[0.8].parts == counts[0.22].parts == 0
+    assert counts[0.22].nodes > 3 * counts[0.8].nodes > 0
+    seconds = [attack_seconds(mw.BayesIntruder(), counts[n], 200) for n in (0.8, 0.22)]
+    assert seconds[1] > 3 * seconds[0]

@@ -356,3 +356,16 @@ def test_a_search_for_what_would_pass_that_is_stopped_says_what_it_tried_and_goe
     assert code == 1
     sections = [text[text.index("what would pass") :] for text in (first, second)]
     assert sections[0].split("\nmind")[0] == sections[1].split("\nmind")[0], "all draws were kept"
+
+
+def test_a_step_far_longer_than_those_before_it_is_no_measure_of_those_that_follow() -> None:
+    told = Told()
+    told("calibrate", 0, 15)
+    told.started["calibrate"] -= 60
+    told("calibrate", 1, 15)
+    assert told.line().startswith("calibrate, 1 of 15, about 840 s left")
+    told.started["calibrate"] -= 30
+    assert told.line().startswith("calibrate, 1 of 15, about 810 s left")
+    told.started["calibrate"] -= 270
+    expected = "calibrate, 1 of 15, this one for 300 s so far (those before took 60 s each)"
+    assert told.line().startswith(expected)

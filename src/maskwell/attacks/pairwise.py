@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -35,6 +35,14 @@ class Term(Protocol):
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the log of the factor for pairs of record numbers."""
+
+
+@runtime_checkable
+class MatrixTerm(Term, Protocol):
+    """One factor that knows a quicker way for all pairs of some records."""
+
+    def matrix(self, z: Ints, x: Ints) -> Floats:
+        """Return the log of the factor for all pairs (x records x z records)."""
 
 
 def pair_logs(card: NoiseCard, z: Table, x: Table, z_records: Ints, x_records: Ints) -> Floats:
@@ -196,7 +204,7 @@ def all_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
     """Return the sums of terms of all pairs (x records x z records)."""
     total = np.zeros((len(x), len(z)))
     for term in terms:
-        if isinstance(term, Lowered):
+        if isinstance(term, MatrixTerm):
             total += term.matrix(z, x)
         else:
             listed = term.logs(np.tile(z, len(x)), np.repeat(x, len(z)))
@@ -298,8 +306,10 @@ class Lowered:
             run = slice(begin, begin + PAIRS_AT_ONCE)
             ours, centre = z[run], self.centre[x[run]]
             is_open = self.fits.is_open[self.fits.x[x[run]]]
-            ends = self.lower[ours] - centre, self.upper[ours] - centre
-            out[run] = box_nearly(self.law.noise, *ends, self.is_point[ours], is_open)
+            lower, upper = _apart(self.lower[ours], centre), _apart(self.upper[ours], centre)
+            never = _without_density(lower, self.is_point[ours] & is_open)
+            out[run] = box_nearly(self.law.noise, lower, upper, self.is_point[ours], is_open)
+            out[run][never] = -np.inf
             out[run] += np.where(is_open, self.factor[ours], 0.0).sum(axis=1)
         return out
 
@@ -312,10 +322,29 @@ class Lowered:
         factor = np.zeros(len(z))
         for i, j in enumerate(chosen):
             centre = self.centre[:, j][x]
-            lower[:, i] = self.lower[:, j][z] - centre
-            upper[:, i] = lower[:, i] if points[i] else self.upper[:, j][z] - centre
+            lower[:, i] = _apart(self.lower[:, j][z], centre)
+            upper[:, i] = lower[:, i] if points[i] else _apart(self.upper[:, j][z], centre)
             factor += self.factor[:, j][z]
-        return np.asarray(factor + weight_box(self.law.noise.only(chosen), lower, upper, points)[0])
+        never = _without_density(lower, np.array(points))
+        upper[never] = lower[never]
+        logs = weight_box(self.law.noise.only(chosen), lower, upper, points)[0]
+        return np.where(never, -np.inf, factor + logs)
+
+
+def _apart(ends: Floats, centre: Floats) -> Floats:
+    """Return how far the ends of cells lie from the centres of the noise.
+
+    On the log scale 0 lies at minus infinity, where noise leaves it: so a cell without an end below holds it.
+    """
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isneginf(ends), -np.inf, ends - centre)
+
+
+def _without_density(lower: Floats, is_point: Bools) -> Bools:
+    """Tell pairs of a point and a centre at infinity, which noise never brings together, and put them at 0."""
+    never = np.asarray((is_point & np.isinf(lower)).any(axis=1))
+    lower[never] = 0.0
+    return never
 
 
 def _has_large_boxes(lower: Floats, upper: Floats, is_point: Bools) -> bool:

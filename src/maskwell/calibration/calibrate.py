@@ -24,6 +24,7 @@ from .losses import TOTAL_VARIANCE, loss_of
 from .scaling import check_scale, largest_factor, scaled, writable
 from .search import Found, Scales, find_weakest
 from .trials import (
+    Allows,
     Bench,
     Progress,
     Trial,
@@ -69,6 +70,7 @@ def calibrate(
     exact: bool = False,
     progress: Progress | None = None,
     kept: KeptTrials | None = None,
+    allows: Allows | None = None,
 ) -> Calibration:
     """Search the weakest scale of a mask at which the expected risk meets a tolerance.
 
@@ -99,6 +101,7 @@ def calibrate(
         exact=exact,
         progress=_logged(trace, progress),
         kept=kept,
+        allows=allows,
     )
     share = _floor(bench, mask, tolerance, floor)
     within = Bounds.of(bounds, bench, mask)
@@ -240,7 +243,7 @@ def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds
         return writable(scaled(mask, factor, bench.table)) if pieces is None else pieces.at(factor)
 
     largest = largest_factor(mask, bench.table)
-    scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest)
+    scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest, allows=bench.is_allowed)
     found = find_weakest(scales, terms.precision)
     common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor, bench.table)), largest)
     if bounds and found.trial is not None:

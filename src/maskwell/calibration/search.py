@@ -24,6 +24,11 @@ STRIDE = 2.0
 BEYOND = 3  # scales tried beyond the one found, a stride apart
 HARDLY = 1 / 3  # of what is tolerated: a rise from there has far to go
 CERTAINTY = 0.01  # the chance that some rise is seen where there is none
+TOO_DEAR = (
+    "the least scale that is within the budget is enough; from {} of the given scale on down, attacks on a draw take "
+    "longer by the table of costs than the budget has (units that are coarse beside the noise), and it is not known "
+    "whether less noise would do: more minutes in [budget] would tell"
+)
 NEGLIGIBLE = 1e-12  # rounding
 MOST_IN_GRID = 24
 FINEST_IN_GRID = 2.0**0.25
@@ -32,6 +37,8 @@ FINEST_IN_GRID = 2.0**0.25
 @dataclass
 class Scales:
     """Scales that were tried on the draws of the search. Scales that the plan refuses have no trial.
+
+    Neither have those whose draws would take more than may be computed, which `allows` tells: they are `too_dear`.
 
     `known` are all trials on these draws: plans that are rounded to the same figures are tried once.
     """
@@ -44,6 +51,8 @@ class Scales:
     largest: float = inf
     tried: dict[float, Trial | None] = field(default_factory=dict)
     known: list[Trial] = field(default_factory=list)
+    allows: Callable[[Any], bool] | None = None
+    too_dear: list[float] = field(default_factory=list)
 
     def at(self, factor: float) -> Trial | None:
         """Return the trial of a scale, or nothing where the plan refuses it (lost in a unit, or too large)."""
@@ -56,6 +65,9 @@ class Scales:
             mask = self.mask_at(factor)
             self.bench.resolved(mask)
         except BadPlan:
+            return None
+        if self.allows is not None and not self.allows(mask):
+            self.too_dear.append(factor)
             return None
         same = next((trial for trial in self.known if trial.mask == mask), None)
         if same is not None:
@@ -206,6 +218,8 @@ def _least_notes(scales: Scales, fails: float | None, meets: float) -> tuple[str
             f"the least that was tried, {meets:.3g} of the given scale, is enough: hardly any noise is needed",
         )
     weakest = min(scales.trials, key=lambda trial: trial.factor)
+    if scales.is_met(weakest) and any(factor < meets for factor in scales.too_dear):
+        return (TOO_DEAR.format(f"{max(f for f in scales.too_dear if f < meets):.3g}"),)
     if scales.is_met(weakest):
         return ("the least scale that the plan allows is enough: less would be refused (lost in a unit)",)
     return ()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .kept import KeptTrials
 
 Progress = Callable[["Trial"], None]
+Allows = Callable[[NoiseCard], bool]  # tells by counts whether draws of a law may be attacked
 Plans = list[Any] | dict[str, Any]
 
 
@@ -208,6 +209,11 @@ class Bench:
     exact: bool = False
     progress: Progress | None = None
     kept: KeptTrials | None = field(default=None, repr=False)
+    allows: Allows | None = field(default=None, repr=False)
+
+    def is_allowed(self, mask: Any) -> bool:
+        """Whether draws of a mask are within what may be computed."""
+        return self.allows is None or self.allows(self.resolved(mask).resolved)
 
     def run(
         self, mask: Any, factor: float, round: str, replicates: int, *, keys_of: str | None = None

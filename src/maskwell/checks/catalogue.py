@@ -38,6 +38,7 @@ class Check:
             found.sampled,
             self.limits if is_laxer else None,
             found.verdict_by(self.limits) if is_laxer else "",
+            found.without,
         )
 
 
@@ -47,7 +48,8 @@ class Measured:
 
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.
     Where a part was looked at, `judged` is what is held against the limits: the upper end of its interval. `surely`
-    is what a p-value is among tests with an effect: it fails where that does, and else warns at most.
+    is what a p-value is among tests with an effect: it fails where that does, and else warns at most. `without` names
+    columns in clear without which the figure would be below the limits.
     """
 
     figure: float
@@ -58,6 +60,7 @@ class Measured:
     verdict: str | None = None
     surely: float | None = None
     judged: float | None = None
+    without: tuple[str, ...] = ()
 
     def verdict_by(self, limits: Limits) -> str:
         """Return what the figure comes to by some limits."""

@@ -80,7 +80,8 @@ class Finding:
 
     `figures` has the figure of each column (or pair of columns, or group) that was looked at, `sampled` how many
     records were, where not all. A check that could not be made says why in `said`. Where a plan has laxer limits than
-    the audit's own, these are the `usual` ones, and `usually` is what it comes to by them.
+    the audit's own, these are the `usual` ones, and `usually` is what it comes to by them. `without` names the columns
+    in clear without which it would not fail, as far as it has measured that.
     """
 
     check: str
@@ -94,6 +95,7 @@ class Finding:
     sampled: int | None = None
     usual: Limits | None = None
     usually: str = ""
+    without: tuple[str, ...] = ()
 
     @property
     def laxer(self) -> str:

@@ -293,7 +293,8 @@ def narrow_classes(evidence: Evidence) -> Measured:
         else "no class of what leaves in clear tells a noised number better than its noise lets it be known"
     )
     where = f"{worst} by {found[worst].grouping.words}" if shares[worst] > 0 else ""
-    return Measured(shares[worst], said, where, shares, evidence.looked_at(places))
+    gone = to_leave_out(amounts, classes, MANY, MOST_DROPPED)
+    return Measured(shares[worst], said, where, shares, evidence.looked_at(places), without=gone)
 
 
 def _said(name: str, found: Mapping[str, Narrow]) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NO = 1  # exit code: the answer is no
 STOPPED_EXIT_CODE = 130
+UNLIKE = 3  # times as long as the steps before it: a step from which nothing is concluded
 LONG = 5.0  # seconds from which on the time left is told
 SHORT, A_MINUTE = 1.0, 60.0  # seconds between looks at the clock, and between lines
 WRITE = "write"
@@ -163,6 +164,7 @@ class Told:
         self.at_most = at_most
         self.private = private
         self.started: dict[str, float] = {}
+        self.stepped: dict[str, float] = {}  # the seconds after which the last step of a stage was done
         self.running: str = ""
         self.known: tuple[int, int] = (0, 0)
         self.refused = ""
@@ -213,6 +215,7 @@ class Told:
             self.started[stage] = perf_counter()
         self.running, self.known = stage, (done, total)
         spent = perf_counter() - self.started.get(stage, perf_counter())
+        self.stepped[stage] = spent if done else 0.0
         if total and done >= total and stage in self.started:
             self._ended(stage, spent)
         else:
@@ -239,7 +242,7 @@ class Told:
         coming = [name for name in LAST if name in follows]
         then = f"; then {', '.join(coming)}" if coming else ""
         part = " for this part" if stage.startswith(f"{ADVISE},") else ""  # other candidates come after it
-        return f"{stage}{_left(*self.known, spent, part)}{then}"
+        return f"{stage}{_left(*self.known, spent, self.stepped.get(stage, 0.0), part)}{then}"
 
     def _update(self) -> None:
         if self.status is not None:
@@ -271,11 +274,19 @@ class Told:
             said(line)
 
 
-def _left(done: int, total: int, spent: float, part: str = "") -> str:
-    """Say how far a stage is, and how long it will take if it goes on so."""
+def _left(done: int, total: int, spent: float, stepped: float, part: str = "") -> str:
+    """Say how far a stage is, and how long it will take if it goes on as the steps that are done.
+
+    `stepped` are the seconds that these took. A step that takes far longer than they did tells nothing of those that
+    follow: then it is only said how long it has been running.
+    """
     if not total:
         return f", {spent:.0f} s" if spent >= LONG else ""
-    share = f", {done:,} of {total:,}"
+    stepped = stepped or spent
+    share, now = f", {done:,} of {total:,}", spent - stepped
     if not done or spent < LONG:
-        return share
-    return f"{share}, about {spent * (total - done) / done:.0f} s left{part}"
+        return f"{share}, this one for {spent:.0f} s" if spent >= LONG else share
+    each = stepped / done
+    if now > UNLIKE * each:
+        return f"{share}, this one for {now:.0f} s so far (those before took {each:.0f} s each)"
+    return f"{share}, about {max(each * (total - done) - now, 0.0):.0f} s left{part}"

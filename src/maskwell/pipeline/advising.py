@@ -19,7 +19,7 @@ from ..attacks.floor import HIDDEN, remedy
 from ..attacks.surviving import PATTERN
 from ..calibration.judging import measure_of
 from ..errors import MaskwellError, MaskwellWarning
-from .candidates import Candidate, Trouble, averaged, candidates, leaner, masks_of, without
+from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
 from .information_loss import drowned, drowned_words, loss, noise_ratios
 from .keys import keep_key
 from .meeting import Met, Situation
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 INFORMED, OUTER = "informed links", "outer links"  # checks of the audit
 PATTERN_ALONE = ("fingerprint alone",)
 LEAST_FACTOR = 0.25  # of the scale at which a search for the noise was to start
+FEWER_START = 0.5  # of the scale that was found, for changes that leave columns out: they may need less noise
 MOST_SCREENED = 12  # draws of one change's screens that are told: seven scales, and two of them twice or more
 MOST_ROUNDS = 4  # in which one change is made louder after a rehearsal that failed
 MOST_ADVICE = 2  # changes that pass, after which no other is tried
@@ -64,14 +65,14 @@ CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple[Advice, ...]:
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
-    first = without(Candidate((), masks_of(case, found)), (*groups, *averaged(verdict.audit)))
+    first, instead = bases(Candidate((), masks_of(case, found)), groups, verdict.audit)
     case = on_part(replace(_with_kept(case), aim=verdict.aim))
     with case.stages.stage("advise"), warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)
         trouble = Trouble(found.after, verdict.audit, floor, verdict.companions)
         advice = _hopeless(case, floor)
         least = NEAR if not first.said else 1.0  # the same plan draws the same noise again
-        advice += every_tried(case, candidates(case, first, trouble), trouble.failed, least)
+        advice += every_tried(case, candidates(case, first, trouble, instead), trouble.failed, least)
         advice += fingerprints(case, found, floor)
         advice += [_remedied(case, found, one) for one in verdict.audit.failures]
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
@@ -96,9 +97,9 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
             risks, audit = first_draw(own)
         except MaskwellError:
             return refused.advice
-        first = without(Candidate((), case.plan.masks), (*columns, *averaged(audit)))
+        first, instead = bases(Candidate((), case.plan.masks), columns, audit)
         trouble = Trouble(risks, audit, None)
-        tried = every_tried(case, candidates(own, first, trouble), trouble.failed, least)
+        tried = every_tried(case, candidates(own, first, trouble, instead), trouble.failed, least)
     return (*sorted(tried, key=lambda one: one.passes is not True), *refused.advice)
 
 
@@ -163,7 +164,7 @@ def _screen_all(
     ) as step:
         for number, candidate in enumerate(options):
             tell = partial(_tell_draw, step, number * each)
-            screened.append(screen(case, candidate, suspects, _start(candidate, least), purse, tell))
+            screened.append(screen(case, candidate, suspects, _start(case, candidate, least), purse, tell))
             step((number + 1) * each)
 
 
@@ -190,8 +191,11 @@ def _merit(case: Situation, one: Screened) -> tuple[bool, bool, float]:
     return one.factor is None, one.candidate.swap is not None, lost
 
 
-def _start(candidate: Candidate, least: float) -> float:
-    return least if not candidate.said or least < 1 else 1.0
+def _start(case: Situation, candidate: Candidate, least: float) -> float:
+    """Return the scale at which looks at a change begin: less where fewer columns leave and a search found it."""
+    if not candidate.said or least < 1:
+        return least
+    return FEWER_START if candidate.dropped and case.plan.calibrate is not None else 1.0
 
 
 def _not_tried(case: Situation, candidate: Candidate) -> Advice:

@@ -9,13 +9,14 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..attacks import Linkage
+from ..attacks.bayes.large.cell_mixture import least_split_pairs, parts_of
 from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees, least_pairs
 from ..attacks.coding import sure_columns
 from ..attacks.search import block_codes
 from ..laws import Additive
 from ..laws.outlet import FINE
 from .classes import AS_IT_WAS
-from .costs import Counts
+from .costs import NODE, RECTANGLE, Counts
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -24,13 +25,15 @@ if TYPE_CHECKING:
 # Values of a record at limits from which on a pair of correlated noise is an integral by itself
 RECTANGLES = 3
 LEAST_SIZE = 0.5  # of the noise: smaller ones have next to no weight for who has seen many records
+WIDE = 3  # so much longer takes a node where one column is wide: an interval in a closed form
 SAME_SHARE = 0.002  # of the records: more of them as integrals cost as much as all other pairs do
 
 
 def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
     """Whether attacks cost the same by two cards of the same columns: by the same means of search."""
     kinds = [
-        [(is_plain(law), is_searched_by_trees(law, table)) for law in card.laws] for card in (one, other)
+        [(is_plain(law), is_searched_by_trees(law, table), _parts(law), _nodes(law)) for law in card.laws]
+        for card in (one, other)
     ]
     integrals = [float(at_several_limits(table, card.laws).mean()) for card in (one, other)]
     return kinds[0] == kinds[1] and abs(integrals[1] - integrals[0]) <= SAME_SHARE
@@ -54,6 +57,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     laws = [law for law in card.laws if not set(law.columns) <= sure]
     normal, by_trees = all(map(is_plain, laws)), all(is_searched_by_trees(law, table) for law in laws)
     held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
+    parts = 0 if by_trees else parts_of(laws)
     near = any(_is_near_units(law) for law in laws)
     return Counts(
         *every,
@@ -62,9 +66,10 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
         by_trees,
         at_limits=held,
         near_units=near,
-        has_cells=any(_has_cells(law) for law in laws),
+        nodes=max(map(_nodes, laws), default=0.0),
+        parts=parts,
         has_units=any(_has_cells(law, LEAST_SIZE) for law in laws),
-        least_pairs=least_pairs(laws),
+        least_pairs=least_split_pairs(laws) if parts else least_pairs(laws),
     )
 
 
@@ -109,12 +114,38 @@ def _is_near_units(law: Any) -> bool:
 
 def _has_cells(law: Any, part: float = 1.0) -> bool:
     """Whether three units and more are coarse beside correlated noise, or a part of it."""
+    return len(_cell_widths(law, part)) >= RECTANGLES
+
+
+def _cell_widths(law: Any, part: float = 1.0) -> Floats:
+    """Return the units, in sds of correlated noise given the other columns or a part of it, that are cells."""
     if not isinstance(law, Additive) or not np.any(_off_diagonal(law)):
-        return False
-    finest = FINE * part * law.noise.resolution
+        return np.empty(0)
     units = [0.0 if outlet.unit is None else float(outlet.unit) for outlet in law.outlets]
     plain = np.array([outlet.log_shift is None for outlet in law.outlets])
-    return int((plain & (np.array(units) > finest)).sum()) >= RECTANGLES
+    widths = np.array(units) / (part * law.noise.resolution)
+    return np.asarray(widths[plain & (widths > FINE)])
+
+
+def _nodes(law: Any) -> float:
+    """Return how many nodes the rules for a pair of cells have: more, the coarser the units are beside the noise.
+
+    Where cells are wide along several columns a pair is an integral by a lattice, as at limits.
+    """
+    from ..kernels.cells import MOST_WEIGHT_POINTS, WEIGHT_NODES
+
+    widths = np.sort(_cell_widths(law))
+    if len(widths) < RECTANGLES:
+        return 0.0
+    for shorter, size in ((0, len(widths)), (1, len(widths) - 1)):
+        count = next((count for most, count in WEIGHT_NODES if widths[-1 - shorter] <= most), 0)
+        if count and count**size <= MOST_WEIGHT_POINTS:
+            return float(count**size + (count - 1) ** size) * (1 + WIDE * shorter)
+    return RECTANGLE / NODE
+
+
+def _parts(law: Any) -> int:
+    return parts_of([law])
 
 
 def _off_diagonal(law: Additive) -> Floats:

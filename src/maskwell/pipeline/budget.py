@@ -45,7 +45,8 @@ LEAST_BLOCKS = 20  # drawn: the interval is then 7% wider than with the variance
 LARGE_BLOCKS, IN_LARGE_BLOCKS = 3.0, 0.02  # times the mean size; the share of the targets they may have
 HARDLY_MORE = 1.05  # times the cost of the least sample
 MOST_TARGETS = 100_000  # more would tell a rate of 15% no nearer than to 0.22%, and take memory
-MOST_OVER = 3.0  # times the share of one attack: who needs more even for the least sample is not tried
+# Times the share of one attack: who needs more even for the least sample is not tried, nor noise whose draws do
+MOST_OVER = 3.0
 SEARCH_SAMPLE = 2_000  # targets in each draw of the search: draws scatter more than targets beyond that
 # How many scales a search tries, and how often one is put to confirmation, on average
 SCALES, CONFIRMED = 14, 1.5
@@ -384,6 +385,12 @@ def _searched(
             left -= cost * draws
     parts = tuple(replace(part, searched=searched.get(part.name)) for part in budget.parts)
     return replace(budget, parts=parts, replicates=replicates, confirmations=confirmations)
+
+
+def share_of_draw(budget: Budget) -> float:
+    """Return the seconds that a draw of the search has."""
+    draws = SCALES * budget.replicates + CONFIRMED * budget.confirmations
+    return CALIBRATION * 60.0 * budget.minutes / max(draws, 1.0)
 
 
 def _draws(

@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from ..attacks import Risk, Risks
     from ..attacks.contract import Ints
     from ..checks import Audit
+    from ..checks.findings import Finding
     from ..table import Floats, Table
 
 SKEWED = 2.0  # skewness: an exponential column has it
 SHIFT_RATIO = 0.01  # of the median above 0: what is added before the logarithm where there are zeros
 CALIBRATE = "calibrate"
 FLOOR, TOP_VALUES, OUTER_LINKS = "fingerprint floor", "top values", "outer links"  # checks of the audit
-# Others: no noise helps where a mean or a class tells the value
-AVERAGING, NARROW = "averaging", "narrow classes"
+# Others: no noise helps where a mean, a class or the size of the noise tells the value
+AVERAGING, NARROW, LAST = "averaging", "narrow classes", "last record"
 MOST_CODED = 2  # columns under correlated noise: a third takes minutes, by boxes in three dimensions
 FEWEST_HALVED = 4  # amounts: of fewer none is left out for the noise alone
 RIDGE = 1e-6  # on correlations, so that columns that repeat one another have an inverse
@@ -125,16 +126,36 @@ class Trouble:
         return frozenset(failure.check for failure in self.audit.failures)
 
 
-def averaged(audit: Audit) -> tuple[str, ...]:
-    """Return the columns of whose noise a mean over records alike leaves too little, or that classes in clear tell."""
-    found = {one.check: one for one in audit.failures if one.check in (AVERAGING, NARROW)}
-    names = [
-        name
-        for one in found.values()
-        for name, figure in one.figures.items()
-        if one.limits.verdict(figure) == FAIL
-    ]
-    return tuple(dict.fromkeys(names))
+def told_whatever_the_noise(
+    audit: Audit, checks: Sequence[str] = (AVERAGING, NARROW, LAST)
+) -> tuple[str, ...]:
+    """Return the columns of whose noise a mean over records alike, a class in clear or the card leaves too little."""
+    found = [one for one in audit.failures if one.check in checks]
+    return tuple(dict.fromkeys(name for one in found for name in _failed(one)))
+
+
+def _failed(finding: Finding) -> list[str]:
+    """Return the columns whose own figures fail a check."""
+    return [name for name, figure in finding.figures.items() if finding.limits.verdict(figure) == FAIL]
+
+
+def bases(candidate: Candidate, columns: Sequence[str], audit: Audit) -> tuple[Candidate, Candidate | None]:
+    """Return a plan without some columns and those that the noise does not hide, and one that keeps more of these.
+
+    That leaves out the columns in clear whose classes tell them in their place, and of those whose sizes on the card
+    tell of the last record the worst alone: another scale rounds the others' otherwise.
+    """
+    first = without(candidate, tuple(dict.fromkeys((*columns, *told_whatever_the_noise(audit)))))
+    found = {one.check: one for one in audit.failures}
+    clear = found[NARROW].without if NARROW in found else ()
+    if not clear and LAST not in found:
+        return first, None
+    worst = (found[LAST].where,) if LAST in found else ()
+    amounts = told_whatever_the_noise(
+        audit, (AVERAGING,) if clear or NARROW not in found else (AVERAGING, NARROW)
+    )
+    instead = without(candidate, tuple(dict.fromkeys((*columns, *clear, *worst, *amounts))))
+    return first, None if instead == first else instead
 
 
 def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:
@@ -142,23 +163,42 @@ def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:
     return case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
 
 
-def candidates(case: Situation, first: Candidate, trouble: Trouble) -> list[Candidate]:
-    """Return what may help on this file, beginning with more of the same; what cannot be done on it is left out."""
+def candidates(
+    case: Situation, first: Candidate, trouble: Trouble, instead: Candidate | None = None
+) -> list[Candidate]:
+    """Return what may help on this file, beginning with more of the same; what cannot be done on it is left out.
+
+    `instead` leaves other columns out than the first does.
+    """
     out: list[Candidate] = []
     floor, met = trouble.floor, case.judge.met(trouble.risks)
     if floor is None or not case.judge.hopeless(case.intruders, floor.rate):
-        out.append(first)
+        out += _settling(case, first, trouble, instead)
         if trouble.companions:
             out.append(replace(without(first, trouble.companions), settles_groups=True))
-        logs, named = log_masks(case.table, first.masks)
-        if named:
-            words = f'noise on the log scale for {", ".join(named)} (transform = "log")'
-            out.append(replace(first, masks=logs, words=(*first.words, words)))
-        out += _with_top_codes(case, first, trouble)
     if floor is not None and (FLOOR in trouble.failed or not out or not met):
         columns = _telling(case, trouble.audit, floor)
         out += [without(first, columns)] if columns else []
     return out + ([] if met else _with_swaps(case, first, trouble.risks))
+
+
+def _settling(
+    case: Situation, first: Candidate, trouble: Trouble, instead: Candidate | None
+) -> list[Candidate]:
+    """Return what settles what failed, the likeliest to pass first.
+
+    More of the same, unless largest values are read off: it seldom helps there, and comes last.
+    """
+    others = [] if instead is None else [instead]
+    lean, out = _without_tops(case, instead or first, trouble), list[Candidate]()
+    logs, named = log_masks(case.table, first.masks)
+    if named:
+        words = f'noise on the log scale for {", ".join(named)} (transform = "log")'
+        out.append(replace(first, masks=logs, words=(*first.words, words)))
+    out += _with_top_codes(case, first, trouble)
+    if not lean:
+        return [first, *others, *out]
+    return [*lean, *out, first, *others]
 
 
 def _with_top_codes(case: Situation, first: Candidate, trouble: Trouble) -> list[Candidate]:
@@ -184,6 +224,16 @@ def _with_top_codes(case: Situation, first: Candidate, trouble: Trouble) -> list
     rest = tuple(one for one in first.masks if not isinstance(one, Recompute))
     words = (*first.words, f"top codes on {said} on (mask Coding)")
     return [replace(first, masks=(*rest, coded, *sums), words=words)]
+
+
+def _without_tops(case: Situation, candidate: Candidate, trouble: Trouble) -> list[Candidate]:
+    """Leave the amounts out whose largest values are read off, where others are left: what else stands against the
+    plan is in the candidate already, so that this is all of it in one change.
+    """
+    amounts = told_whatever_the_noise(trouble.audit, (TOP_VALUES,))
+    gone = tuple(name for name in amounts if name not in candidate.dropped)
+    leaner = without(candidate, gone)
+    return [leaner] if gone and _noised_by(leaner.table(case.table), leaner) else []
 
 
 def _noised(case: Situation, first: Candidate) -> list[str]:

@@ -30,7 +30,9 @@ UNTOLD_CELLS = 1e-5
 # Where three units and more are coarse beside small sizes of the noise: boxes at every node
 UNTOLD_UNITS = 3e-6
 UNTOLD_COLUMN = 5e-7  # the columns of a record, read once
-CELLS = 2e-6  # a pair of which three values and more are cells of coarse units under correlated noise
+# A pair of which three values and more are cells of coarse units under correlated noise, and each of its nodes
+CELLS, NODE = 3e-6, 2.4e-8
+PART = 4e-8  # a pair and one of the parts into which such cells are split where units are coarser than trees take
 PRUNED = 0.05  # of the pairs that trees weigh in large blocks with few fields: the others weigh nothing (see `eps`)
 LARGE_BLOCK, FEW_FIELDS = 1_000, 8
 # One-to-one in a block: by trees or a matrix, or weighed in each round
@@ -56,9 +58,9 @@ class Counts:
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Samples may be of
     `whole_blocks`. `at_limits` counts the records of each block that three or more codes or
     limits of correlated noise hold; `near_units` says that such noise on the log scale may bring three values near
-    their units, where each pair is an integral; `has_cells` that three units are coarse beside it, `has_units` that
-    they are beside a small part of it, as who does not know its size has to weigh. Trees are taken from `least_pairs`
-    on.
+    their units, where each pair is an integral; `nodes` how many a pair takes where three units are coarse beside it,
+    `parts` into how many their cells can be split (0: they cannot). `has_units` says that they are coarse beside a
+    small part of it, as who does not know its size has to weigh. Trees are taken from `least_pairs` on.
     """
 
     targets: Ints
@@ -69,7 +71,8 @@ class Counts:
     whole_blocks: bool = False
     at_limits: Ints | None = None
     near_units: bool = False
-    has_cells: bool = False
+    nodes: float = 0.0
+    parts: int = 0
     has_units: bool = False
     least_pairs: int = LEAST_PAIRS
 
@@ -95,7 +98,7 @@ class Counts:
     def squares(self, sample: int | None) -> float:
         """Return how many pairs of records there are in the blocks of the targets, but for those that are pruned."""
         squares = self.records.astype(np.float64) ** 2
-        if self.by_trees and self.fields <= FEW_FIELDS:
+        if (self.by_trees or self.parts) and self.fields <= FEW_FIELDS:
             all_weighed = np.minimum(squares, float(LARGE_BLOCK) ** 2)
             squares = all_weighed + PRUNED * (squares - all_weighed)
         return float((self.seen(sample) * squares).sum())
@@ -148,12 +151,25 @@ def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) ->
     competing = bool(plan.helpers) or plan.assignment == "one-to-one"  # then whole blocks are looked at
     squares = counts.squares(sample)
     sought = squares if competing else counts.pairs(sample)
-    by_trees = counts.by_trees and counts.whole_squares(sample) >= counts.least_pairs
+    is_large = counts.whole_squares(sample) >= counts.least_pairs
+    if is_large and counts.parts and not plan.helpers:
+        return _split_seconds(counts, sample, competing)
+    by_trees = is_large and counts.by_trees
+    if not by_trees:
+        squares = counts.whole_squares(sample)
+        sought = squares if competing else sought
     each = counts.fields * (BY_TREES if by_trees else WEIGHED + CROSSED * counts.fields)
-    each += CELLS if counts.has_cells and not by_trees else 0.0
+    each += CELLS + NODE * counts.nodes if counts.nodes and not by_trees else 0.0
     weighed = (squares + sought) * each + counts.rectangle_seconds(sample)
     if plan.helpers:
         return weighed + _company_seconds(counts, sample)
+    return weighed + (counts.assignment_seconds(sample) if competing else 0.0)
+
+
+def _split_seconds(counts: Counts, sample: int | None, competing: bool) -> float:
+    """Return what cells in parts cost: f(z) by trees, and the pairs that are looked at one by one."""
+    sought = counts.whole_squares(sample) if competing else counts.pairs(sample)
+    weighed = counts.parts * (counts.squares(sample) * counts.fields * BY_TREES + sought * PART)
     return weighed + (counts.assignment_seconds(sample) if competing else 0.0)
 
 

@@ -49,6 +49,11 @@ class Purse:
         return self.left >= DRAWS
 
     @property
+    def has_two(self) -> bool:
+        """Whether two whole rehearsals are within it."""
+        return self.left >= 2 * DRAWS
+
+    @property
     def has_another(self) -> bool:
         """Whether enough is left to look for a second change once one passes: a half of all."""
         return self.left >= max(self.all / 2, DRAWS)
@@ -108,7 +113,10 @@ def screen(
             found.is_cut = high <= LARGEST_FACTOR
             return found
         found.factor = high
-        for _ in range(HALVINGS if low else 0):
+        is_worth_it = (
+            low >= 1.0 or purse.has_two
+        )  # below the scale that was found noise may fail a whole rehearsal
+        for _ in range(HALVINGS if low and is_worth_it else 0):
             middle = (low * found.factor) ** 0.5
             if is_enough(middle):
                 found.factor = middle

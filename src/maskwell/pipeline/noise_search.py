@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import Fingerprint
-from .budget import SCALES, on_targets
+from .attack_counts import counts_of
+from .budget import MOST_OVER, SCALES, on_targets, share_of_draw
+from .costs import attack_seconds
 from .keys import keep_key
 
 if TYPE_CHECKING:
     from ..calibration import Calibration
     from ..calibration.kept import KeptTrials
     from ..calibration.trials import Trial
+    from ..card import NoiseCard
     from ..plan import ReleasePlan
     from .meeting import Situation
     from .stages import Step
@@ -50,6 +53,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
             progress=_counted(step),
             bounds=_bounds(case.plan),
             kept=kept,
+            allows=within_budget(case),
         )
     found = replace(found, sampled=found.sampled or case.part is not None)  # a part of the file: some targets
     return found, [] if kept is None or not kept.used else [USED.format(kept.used)]
@@ -85,6 +89,24 @@ def searchers(case: Situation) -> dict[str, Any]:
         if part.searched is not None:
             found[name] = plan if part.searched >= part.sample else on_targets(plan, part.searched, part)
     return found
+
+
+def within_budget(case: Situation) -> Callable[[NoiseCard], bool] | None:
+    """Return what tells whether a law is one whose draws are within the budget: weaker noise may cost far more.
+
+    What the plan's own noise costs a draw, at the sizes that were decided by it, is allowed some times over.
+    """
+    if case.budget is None:
+        return None
+    plans, table = searchers(case), case.coded.table if case.part is None else case.part
+    samples = {name: case.budget.part(name).searched for name in plans}
+
+    def seconds(card: NoiseCard) -> float:
+        own = [attack_seconds(one, counts_of(one, table, card), samples[name]) for name, one in plans.items()]
+        return sum(own)
+
+    most = MOST_OVER * max(seconds(case.coded.mask.card(table)), share_of_draw(case.budget))
+    return lambda card: seconds(card) <= most
 
 
 def _bounds(plan: ReleasePlan) -> list[Any]:

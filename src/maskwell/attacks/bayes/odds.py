@@ -44,7 +44,7 @@ class Odds:
     the intruder has them; `numbers` are then theirs, where known, and no pair is weighed twice. `log_absent` has the
     log weight, for each known record, of not being released. `shared` has densities of true records that were
     computed before. `is_f_moved` says that what swapped records carry has the law f(z) itself, so that `log_moved` is
-    filled in with it.
+    filled in with it; `is_f_known` that `log_f` was filled in before.
     """
 
     ground: Ground
@@ -55,6 +55,7 @@ class Odds:
     log_absent: Floats
     is_averaged: bool = True
     is_f_moved: bool = False
+    is_f_known: bool = False
     numbers: Ints | None = None
     shared: dict[Any, Floats] = field(default_factory=dict)
     kept: list[Batch] = field(default_factory=list)
@@ -108,6 +109,11 @@ class Odds:
         return cls(ground, targets, None, logs[0], moved, logs[1])
 
     @property
+    def _sums_f(self) -> bool:
+        """Whether f(z) is summed over the true records as blocks are scored."""
+        return self.truth is not None and not self.is_f_known
+
+    @property
     def pairs_in_blocks(self) -> int:
         """How many pairs of a known and a released record there are."""
         blocks = self.ground.blocks
@@ -135,7 +141,7 @@ class Odds:
 
     def _units(self) -> Iterator[Unit]:
         nobody = np.empty(0, np.int64)
-        true = {} if self.truth is None else self.ground.true_members()
+        true = self.ground.true_members() if self._sums_f else {}
         for block, known, released in self.ground.blocks:
             theirs = true.get(block, nobody)
             for run in in_runs(released, max(len(theirs), len(known))):
@@ -144,14 +150,16 @@ class Odds:
     def _scored(self, units: list[Unit]) -> Iterator[Batch]:
         """Score the pairs of several blocks at once: the laws are asked once for all of them."""
         logs: list[Floats] = []
-        if self.truth is not None:
+        if self.truth is not None and self._sums_f:
             logs = self._true_logs(self.truth, units)
             for unit, block in zip(units, logs, strict=True):
                 self.log_f[unit.released] = _log_mean(block, self.ground.units[unit.released])
                 if self.is_f_moved:
                     self.log_moved[unit.released] = self.log_f[unit.released]
-        if self.numbers is None:
-            logs = self._logs(self.targets, [(unit.known, unit.released) for unit in units])
+        if self.numbers is None or not self._sums_f:
+            own = [unit.known if self.numbers is None else self.numbers[unit.known] for unit in units]
+            sides = [(one, unit.released) for one, unit in zip(own, units, strict=True)]
+            logs = self._logs(self.targets, sides)
         else:
             logs = [
                 block[_places(unit.true, self.numbers[unit.known])]

@@ -105,7 +105,7 @@ def _settled(
         best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
         return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
 
-    if (quick := _quick(plan, known, release, fields, ground)) is not None:
+    if (quick := _quick(plan, known, release, fields, ground, blocks)) is not None:
         return quick
     if plan.prior is None:
         return answer(reading), []
@@ -127,7 +127,7 @@ def _settled(
 
 
 def _quick(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
 ) -> tuple[Answer, list[str]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
@@ -143,7 +143,7 @@ def _quick(
         plan, known, release, fields, ground, (logs, log_absent(known, release, fields, ground, reading))
     )
     if odds is None:
-        return None
+        return _by_parts(plan, known, release, fields, ground, blocks) if by_truth else None
     best, log_weights, neglected = odds.best()
     said = [f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"]
     if odds.rounding:
@@ -157,6 +157,21 @@ def _quick(
         ), said
     tied = partial(odds.is_tied, best)
     return Answer(odds, best, tied, odds.probability(best, log_weights)), said
+
+
+def _by_parts(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
+) -> tuple[Answer, list[str]] | None:
+    """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
+    from .large.cell_mixture import least_split_pairs, parts_of, split_odds
+    from .large.scaled import pairs_of
+
+    laws = laws_on(release.card, fields)
+    if not parts_of(laws) or pairs_of(ground) < least_split_pairs(laws):
+        return None
+    odds, said = split_odds(known, release, fields, ground, laws, plan.eps)
+    best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
+    return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap), said
 
 
 def _change(before: Floats, now: Floats) -> float:

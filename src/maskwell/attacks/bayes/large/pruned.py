@@ -231,10 +231,14 @@ class Pruning:
 
 def log_sums(true: Points, released: Points, eps: float) -> tuple[Floats, float]:
     """Return log sums of exp(-|z - x|^2 / 2) over the true records of each block, and the share they may lack."""
+    return log_sums_by(Trees.of(true, np.zeros(len(true.values))), released, eps)
+
+
+def log_sums_by(trees: Trees, released: Points, eps: float) -> tuple[Floats, float]:
+    """Return the same by trees that are grown already, over true records without an offset."""
     from ....kernels.gauss_leaves import Rules
 
     _check(eps)
-    trees = Trees.of(true, np.zeros(len(true.values)))
     sums = trees.weigh(released, Rules(_half(eps), False, False, False, 0.0))
     return sums.log_sum, float(sums.lacking.max(initial=0.0))
 

@@ -156,7 +156,7 @@ def scaled(
     `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
     """
     laws = laws_on(release.card, fields)
-    if not laws or not all(is_plain(law) for law in laws) or _pairs(ground) < least_pairs(laws):
+    if not laws or not all(is_plain(law) for law in laws) or pairs_of(ground) < least_pairs(laws):
         return None
     rounding = sum(rounding_error(law) for law in laws)
     laws = [without_units(law) for law in laws]
@@ -176,7 +176,7 @@ def least_pairs(laws: Sequence[Any]) -> int:
     return LEAST_CELLS if max(coarse, default=0) >= SEVERAL else LEAST_PAIRS
 
 
-def _pairs(ground: Ground) -> int:
+def pairs_of(ground: Ground) -> int:
     """Return how many pairs of a true and a released record share a block with a known one."""
     count = (
         int(max(codes.max(initial=0) for codes in (ground.blocks.known, ground.blocks.released, ground.true)))
