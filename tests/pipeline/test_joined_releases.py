@@ -137,9 +137,9 @@ def test_sensitive_columns_and_those_nobody_knows_are_left_out(two):
 
 @pytest.mark.usefixtures("short_audit")
 def test_a_release_that_the_earlier_one_opens_is_refused(folder):
-    """X and Y leave in blocks of KIND, then X alone in blocks of REGION: who has both files knows all four."""
+    """X leaves in blocks of KIND, then with Y in blocks of REGION: who has both files knows all four."""
     columns = mw.read(folder / "homes.csv", folder / "homes.toml").schema
-    for name, left_out in (("first", ("REGION",)), ("second", ("KIND", "Y"))):
+    for name, left_out in (("first", ("REGION", "Y")), ("second", ("KIND",))):
         changed = {one: replace(columns[one], drop=True) for one in left_out}
         (folder / f"{name}.toml").write_text(columns.changed(changed).to_toml())
     noise = [{"mask": "IndependentNoise", "columns": name, "variance_ratio": 0.04} for name in "XY"]
@@ -152,8 +152,8 @@ def test_a_release_that_the_earlier_one_opens_is_refused(folder):
         plan = plan_in(folder, *masks, **files, **target, **law, **limits)
         return mw.release(plan, seed=11, study=True, advise=False, despite="a test" if out == "out" else None)
 
-    released("first", noise, "out")
-    found = released("second", noise[:1], "later", earlier="out")
+    released("first", noise[:1], "out")
+    found = released("second", noise, "later", earlier="out")
     assert not found.passed
-    assert "has the earlier release with Y, KIND" in found.reasons[0]
-    assert found.after["law"].rate < 0.1
+    assert "has the earlier release with KIND" in found.reasons[0]
+    assert found.after["law"].rate < 0.3

@@ -1,16 +1,18 @@
 """Who holds an earlier release of the same records too: the rows of both joined, and attacked as one.
 
 Noise is nested, so a column that both releases have tells no more twice than once, and a release that only adds noise
-tells nothing beside the earlier one. But a release with other columns, or
-with values that changed since, adds to the row of the first: rows are paired by what both show alike (a value whose
-noise was not drawn anew leaves twice), and a pair of rows is weighed by
+tells nothing beside the earlier one. But a release with other columns, or with values that changed since, adds to the
+row of the first: rows are paired by what both show alike (a value whose noise was not drawn anew leaves twice), and a
+pair of rows is weighed by
 
     f(z1, z2 | x) / f(z1, z2),      f(z1, z2 | x) = f(z2 | x) f(those cells of z1 that z2 does not repeat | x),
 
 over the blocks of all columns that are in clear in either. So the earlier columns are put beside the present ones, with
 their laws, and the intruder who knows the law attacks by the same code. Left out are earlier cells that stand in this
-release as they were; present cells whose earlier ones had less noise (z2 = z1 + extra) count by the earlier ones; of
-values that changed both count, as their noises have nothing in common.
+release as they were; present cells whose earlier ones had less noise (z2 = z1 + extra) count by the earlier ones; where
+noise was drawn anew (a value changed, or one whose noise is drawn with it) both count, as these draws have nothing in
+common. Where a column has cells of both kinds, who has one draw is counted by an attack in which all have one, who has
+two by one in which all have two: each knows of his target which it is, as he knows both true values.
 
 Rows are paired by the cells that both releases show alike: one of k such rows is the right one with 1/k, and a record
 that is not paired is found as in this release alone. Where noise was added to a record's value between the releases
@@ -56,6 +58,8 @@ class Joined:
     """The rows of two releases as one masking, the columns that the earlier one adds, and what could not be joined.
 
     `paired` is the chance that a record's two rows are known to be one, `records` are their numbers in the truth.
+    Where noise was added to some columns, `one_draw` is a masking in which these have the earlier draw alone, and
+    `redrawn` marks the records that have two.
     """
 
     masking: Masking
@@ -64,6 +68,8 @@ class Joined:
     paired: Floats
     records: Integers
     untried: tuple[str, ...] = ()
+    one_draw: Masking | None = None
+    redrawn: Bools | None = None
 
     def added(self) -> tuple[str, ...]:
         """Return the names of the earlier columns that tell more."""
@@ -80,6 +86,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     card: NoiseCard = replace(masking.card, swapped=None, subsampled=None, records=len(rows))
     paired = np.full(len(rows), np.nan)
     sides, fields, clear = (truth, shown), list[str](), list[str]()
+    nested, redrawn = list[str](), np.zeros(len(rows), bool)
     for number, past in enumerate(releases):
         for group in _groups(past, not_known):
             cells = [_Cell.of(name, masking, past, rows, where) for name in group]
@@ -92,7 +99,9 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
                 continue
             for cell, name in zip(cells, names, strict=True):
                 sides = _with_cells(sides, cell, name)
-                sides = _without_repeats(sides, cell, masking.card)
+                if cell.repeats.any() and card.law_of(cell.name) is not None:
+                    nested.append(cell.name)
+                    redrawn |= cell.tells & ~cell.repeats
                 (fields if cell.name in past.card.masked else clear).append(name)
             if law is not None:
                 card = replace(card, laws=(*card.laws, _renamed(law, dict(zip(group, names, strict=True)))))
@@ -101,14 +110,48 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     order = np.arange(len(rows))
     release = Release(sides[1], card)
     whole = Masking(sides[0], sides[1], card, key=masking.key, given=(release, order))
-    return Joined(whole, tuple(fields), tuple(clear), paired, rows, tuple(untried))
+    joined = Joined(whole, tuple(fields), tuple(clear), paired, rows, tuple(untried))
+    if not nested:
+        return joined
+    for name in nested:
+        sides = _closed(sides, name)
+    single = replace(whole, truth=sides[0], masked=sides[1], given=(Release(sides[1], card), order))
+    if not redrawn.any():
+        return replace(joined, masking=single)
+    return replace(joined, one_draw=single, redrawn=redrawn)
 
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
     """Let who knows the law attack the joined rows; a record that is not paired is found as in this release alone."""
+    risk, number = _attacked(plan, joined, joined.masking, base)
+    found = np.asarray(risk.table["expected_correct"]).copy()
+    if joined.one_draw is not None and joined.redrawn is not None:
+        single, other = _attacked(plan, joined, joined.one_draw, base)
+        shares = np.full(len(joined.records), np.nan)
+        shares[other] = np.asarray(single.table["expected_correct"])
+        found = np.where(joined.redrawn[number], found, shares[number])
+    paired = joined.paired[number]
+    share = paired * found + (1 - paired) * _own_shares(risk, base)
+    at = risk.table.schema.get_field_index("expected_correct")
+    table = risk.table.set_column(at, "expected_correct", from_numpy(share))
+    return replace(risk, table=table, expected_correct=float(share.sum()), correct=round(float(share.sum())))
+
+
+def _own_shares(risk: Risk, base: Risk) -> Floats:
+    """Return what each target was found with in this release alone; who was no target there counts as the mean one."""
     import pyarrow.compute as pc
 
-    masking = joined.masking
+    place: Any = pc.index_in(
+        risk.table["target_id"].combine_chunks(), value_set=base.table["target_id"].combine_chunks()
+    )
+    at = np.asarray(place.fill_null(-1), dtype=np.int64)
+    return np.where(at < 0, base.rate, np.asarray(base.table["expected_correct"])[at])
+
+
+def _attacked(plan: BayesIntruder, joined: Joined, masking: Masking, base: Risk) -> tuple[Risk, Integers]:
+    """Attack joined rows by all columns of both releases; return also the numbers of the targets."""
+    import pyarrow.compute as pc
+
     blocks = (*plan.match_columns(masking.release.table.schema), *joined.clear)
     known = tuple(name for name in dict.fromkeys(blocks) if name in masking.release.table.schema)
     own = replace(plan, fields=(*base.fields, *joined.fields), match_blocks=known)
@@ -116,12 +159,8 @@ def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
         warnings.simplefilter("ignore", MaskwellWarning)
         risk = attack_by(own, masking)[0]
     labels = labels_of(masking.truth, np.arange(len(masking.truth)))
-    number = np.asarray(pc.index_in(risk.table["target_id"].combine_chunks(), value_set=labels))
-    paired = joined.paired[number]
-    share = paired * np.asarray(risk.table["expected_correct"]) + (1 - paired) * base.rate
-    at = risk.table.schema.get_field_index("expected_correct")
-    table = risk.table.set_column(at, "expected_correct", from_numpy(share))
-    return replace(risk, table=table, expected_correct=float(share.sum()), correct=round(float(share.sum())))
+    number = pc.index_in(risk.table["target_id"].combine_chunks(), value_set=labels)
+    return risk, np.asarray(number, dtype=np.int64)
 
 
 def earlier_rate(plan: BayesIntruder, earlier: Masking, not_known: Collection[str] = ()) -> float:
@@ -271,9 +310,21 @@ class _Cell:
             ]
             is_masked = name in masking.card.masked
             tells = ~same[1] if is_masked else ~same[0]
-            repeats = same[0] & ~same[1] & is_masked
+            repeats = same[0] & ~same[1] & is_masked & _same_draws(name, masking, past, rows, where)
         columns = (past.truth.schema[name], past.masked.schema[name])
         return cls(name, columns, (values[0], values[1]), (status[0], status[1]), tells, repeats)
+
+
+def _same_draws(name: str, masking: Masking, past: Masking, rows: Integers, where: Integers) -> Bools:
+    """Return where the noise of a cell goes on from the earlier one: other draws have nothing in common with it."""
+    now, before = (
+        revisions.get(name, np.zeros((len(table), 2), np.uint64))[at]
+        for revisions, table, at in (
+            (masking.revisions, masking.truth, rows),
+            (past.revisions, past.truth, where),
+        )
+    )
+    return np.asarray((now == before).all(axis=1))
 
 
 def _same(values: Floats, status: Any, other: Floats, closed: Any) -> Bools:
@@ -299,16 +350,12 @@ def _appended(table: Table, column: Column, values: Floats, status: npt.NDArray[
     return replace(table, schema=schema, data=data, closed=closed)
 
 
-def _without_repeats(sides: tuple[Table, Table], cell: _Cell, card: NoiseCard) -> tuple[Table, Table]:
-    """Close the present cells of a column where the earlier ones have less noise on the same value."""
-    if not cell.repeats.any() or card.law_of(cell.name) is None:
-        return sides
-    out = []
-    for table in sides:
-        column, values = table.schema[cell.name], table.floats(cell.name)
-        closed = np.where(cell.repeats, MISSING, table.status(cell.name)).astype(np.uint8)
-        out.append(table.with_columns({cell.name: (column, np.where(closed > 0, np.nan, values), closed)}))
-    return out[0], out[1]
+def _closed(sides: tuple[Table, Table], name: str) -> tuple[Table, Table]:
+    """Close a column on both sides: it tells nothing beside the earlier one."""
+    status = np.full(len(sides[0]), MISSING, np.uint8)
+    empty = np.full(len(sides[0]), np.nan)
+    known, shown = (table.with_columns({name: (table.schema[name], empty, status)}) for table in sides)
+    return known, shown
 
 
 def _free_name(name: str, table: Table) -> str:
