@@ -72,10 +72,10 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
     """What the rivals do: the intruder's part alone, from his file and the release; nobody marks his answer."""
     import pyarrow as pa
 
-    from maskwell.arrays import from_numpy
+    from maskwell.arrow_buffers import from_numpy
     from maskwell.attacks import Linkage
-    from maskwell.attacks.contract import Known
-    from maskwell.attacks.running import order_of
+    from maskwell.attacks.attack_run import order_of
+    from maskwell.attacks.protocol import Known
     from maskwell.card import NoiseCard
     from maskwell.io import read
     from maskwell.masking import Masking, Release

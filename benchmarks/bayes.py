@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from _harness import arguments, peak_mb, report
 
-from maskwell.attacks.bayes.large.pruned import Pruning
-from maskwell.attacks.bayes.large.trees import Points
+from maskwell.attacks.bayes.pruned_sums.posterior_sums import Pruning
+from maskwell.attacks.bayes.pruned_sums.trees import Points
 
 HERE = Path(__file__).parent
 MASKINGS = {"light": 0.01**2, "sd 1/10": 0.1**2, "medium": 1 / 36, "heavy": 1.0}  # variances
@@ -159,8 +159,8 @@ def normal_log_f(file: File, variance: float) -> Any:
 
 def sampled(count: int, fields: int, kind: str, eps: float, our_some: int, some: int) -> dict[str, Any]:
     """Time both steps for some of the records."""
-    from maskwell.attacks.bayes.large.trees import Trees
-    from maskwell.kernels.gauss_leaves import Rules
+    from maskwell.attacks.bayes.pruned_sums.trees import Trees
+    from maskwell.kernels.gaussian_leaves import Rules
 
     file, nobody = file_of(count, fields, MASKINGS[kind]), np.zeros(count, np.int64)
     ours(file_of(100, fields, MASKINGS[kind]), eps)

@@ -16,10 +16,10 @@ import pyarrow as pa
 from _harness import arguments, best, report
 
 from maskwell.attacks import Linkage, Sample
-from maskwell.attacks.latent import EM
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.linkage.em import EM
 from maskwell.errors import MaskwellError, MaskwellWarning
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise, MixtureNoise
 from maskwell.pipeline.attack_counts import counts_of

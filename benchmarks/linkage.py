@@ -32,10 +32,10 @@ from _contestants import FIELDS
 from _harness import arguments, peak_mb, report
 
 from maskwell.attacks import Linkage, attack
-from maskwell.attacks.arranging import Arranged, arrange, best_of, count_pairs
+from maskwell.attacks.linkage.sorted_pairs import Arranged, arrange, best_of, count_pairs
 from maskwell.datasets import housing
 from maskwell.errors import MaskwellWarning
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import CorrelatedNoise
 from maskwell.schema import Column, Schema

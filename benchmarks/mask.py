@@ -22,7 +22,7 @@ from _harness import alternated, arguments, peak_mb, report
 
 from maskwell.datasets import housing
 from maskwell.errors import MaskwellWarning
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws.noise import symmetric_root
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise

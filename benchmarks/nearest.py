@@ -28,7 +28,7 @@ from _harness import arguments, peak_mb, report
 from numba import njit
 from scipy.spatial import cKDTree
 
-from maskwell.attacks.neighbours import closer, nearest
+from maskwell.attacks.nearest.search import closer, nearest
 
 HERE = Path(__file__).parent
 CORRELATION, NOISE_VARIANCE, BELOW = 0.25, 0.1, 3

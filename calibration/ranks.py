@@ -38,7 +38,7 @@ def ranks_of(
     Draws that go together would rank the truth too far out, so that each file has as many sweeps between them as its
     own chain needs.
     """
-    from maskwell.analysis.samplers.gibbs.recording import names_of, values_of
+    from maskwell.analysis.samplers.gibbs.chain_record import names_of, values_of
 
     world = World(setting_of(family, law), seed)
     part, chain = world.plan.laid_out.parts[-1], world.chain

@@ -29,7 +29,7 @@ from maskwell.checks.quantile_residuals import joint_turns, turns
 from maskwell.checks.quantile_residuals.battery import Ground, ScoredColumns, battery
 from maskwell.checks.quantile_residuals.findings import CHECKS, FAIL_P, WARN_P
 from maskwell.checks.quantile_residuals.ledger import Ledger
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.laws import Power, Step
 from maskwell.masking import Masking, apply
 from maskwell.schema import Column, Schema

@@ -84,9 +84,9 @@ def _times(job: tuple[str, str, str], size: dict[str, int]) -> int:
 
 def _do(job: tuple[str, str, str], size: dict[str, int]) -> tuple[dict[str, Any], float]:
     """Run one product; return what it gave, and the processor seconds it took."""
-    from maskwell.analysis.samplers.gibbs import ordered
+    from maskwell.analysis.samplers.gibbs import ordered_probit
 
-    ordered.CUT_SD = 1.0  # a size that few records speak of
+    ordered_probit.CUT_SD = 1.0  # a size that few records speak of
     part, first, law = job
     # each product has files of its own, so that their verdicts can be counted together
     first_number = [*(KERNELS if part == "geweke" else FAMILIES)].index(first)

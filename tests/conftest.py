@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from maskwell import cli
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 

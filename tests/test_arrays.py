@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.arrays import codes_of, from_numpy, is_null, letters_of, of_one_length, taken, to_numpy
+from maskwell.arrow_buffers import codes_of, from_numpy, is_null, letters_of, of_one_length, taken, to_numpy
 
 VALUES = [
     np.array([1.5, -0.0, np.inf]),

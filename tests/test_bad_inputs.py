@@ -768,7 +768,7 @@ def test_row_29_running_out_of_memory_all_the_same_is_no_crash(
     def exhausted(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("maskwell.pipeline.reading.apply", exhausted)
+    monkeypatch.setattr("maskwell.pipeline.plan_files.apply", exhausted)
     file, schema = desk.put("survey.csv", LINES), desk.put("schema.toml", SCHEMA)
     before = states(desk.folder)
     desk.assert_refused(desk.mask(file, "--schema", schema), before, "there is not enough memory")
@@ -812,7 +812,7 @@ def unread(*_: object, **__: object) -> None:
 def test_row_31_missing_folders_are_refused_before_any_work(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("maskwell.pipeline.reading.load", unread)
+    monkeypatch.setattr("maskwell.pipeline.plan_files.load", unread)
     file = desk.put("survey.csv", LINES)
     before = states(desk.folder)
     for release, private in (("no/out", "inside"), ("new", "no/inside")):
@@ -825,7 +825,7 @@ def test_row_31_missing_folders_are_refused_before_any_work(
 def test_row_31_read_only_folders_are_refused_before_any_work(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("maskwell.pipeline.reading.load", unread)
+    monkeypatch.setattr("maskwell.pipeline.plan_files.load", unread)
     file = desk.put("survey.csv", LINES)
     before = states(desk.folder)
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)  # root may write anywhere

@@ -397,9 +397,9 @@ def test_ctrl_c_while_masking_leaves_nothing(run: Run, folder: Path, monkeypatch
 
     before = left_in(folder)
     for where in (
-        "maskwell.pipeline.reading.apply",
-        "maskwell.masking.stored.codebook",
-        "maskwell.masking.stored._write_links",
+        "maskwell.pipeline.plan_files.apply",
+        "maskwell.masking.release_files.codebook",
+        "maskwell.masking.release_files._write_links",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(where, interrupted)
@@ -461,7 +461,7 @@ def test_a_fault_of_our_own_quotes_no_value(run: Run, folder: Path, monkeypatch:
     def broken(*_: object, **__: object) -> None:
         raise ValueError("could not convert 731640259")
 
-    monkeypatch.setattr("maskwell.pipeline.reading.inspect_file", broken)
+    monkeypatch.setattr("maskwell.pipeline.plan_files.inspect_file", broken)
     ran = run("inspect", "people.csv")
     assert (ran.code, ran.out) == (cli.FAULT_EXIT_CODE, "")
     assert re.fullmatch(

@@ -238,9 +238,9 @@ def test_a_cheap_correction_stands_below(
     words: tuple[str, ...],
     options: dict[str, Any],
 ) -> None:
-    from maskwell.cli.fitting import CHECKS
+    from maskwell.cli.fit import CHECKS
 
-    monkeypatch.setattr(f"maskwell.analysis.corrections.correcting.{CHECKS[words[0]]}", Corrected)
+    monkeypatch.setattr(f"maskwell.analysis.corrections.cross_checks.{CHECKS[words[0]]}", Corrected)
     ran = run("fit", "out", FORMULA, "--check", *words)
     assert ran.out.endswith(f"\n\n{FORMULA}: {options}\n")
     said = json.loads(run("fit", "out", FORMULA, "--check", *words, "--json").out)
@@ -261,7 +261,7 @@ def test_what_a_correction_refuses_is_said_before_the_fit(
     def refuse(*_: Any, **__: Any) -> None:
         raise mw.errors.BadPlan("the formula has effects of groups: use fit(...)")
 
-    monkeypatch.setattr("maskwell.analysis.corrections.correcting.simex", refuse)
+    monkeypatch.setattr("maskwell.analysis.corrections.cross_checks.simex", refuse)
     ran = run("fit", "out", FORMULA, "--check", "simex")
     assert (ran.code, stub.called) == (2, {})
     assert ran.err == "error: --check simex: the formula has effects of groups: leave --check out\n"

@@ -17,7 +17,7 @@ import pytest
 
 import maskwell as mw
 from maskwell import cli
-from maskwell.cli import sealing
+from maskwell.cli import seal as sealing
 from maskwell.sealing import read_card, seal
 
 FORMULA = "TAX ~ INCOME"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maskwell.cli.wording import in_options
+from maskwell.cli.words import in_options
 
 
 @pytest.mark.parametrize(

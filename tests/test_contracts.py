@@ -19,7 +19,7 @@ import maskwell.masks as masks
 from maskwell.card import NoiseCard
 from maskwell.engines.chopped import Chopped
 from maskwell.engines.local import Local
-from maskwell.keystream import Key, Stream
+from maskwell.keys import Key, Stream
 from maskwell.laws import Power, Step
 from maskwell.masking import Masking, Plan, Release, apply, read_release
 from maskwell.masking.results import record_blocks

@@ -23,15 +23,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import maskwell as mw
-from maskwell.analysis.fitting import fit_refusal
+from maskwell.analysis.model_fit import fit_refusal
 from maskwell.card import NoiseCard, Swapped
-from maskwell.card.misfits import misfits
+from maskwell.card.mismatches import misfits
 from maskwell.card.noise_card import _digest
 from maskwell.errors import BadBundle, BadPlan, MaskwellError, raise_all
 from maskwell.io.bundle import _bundle_id
 from maskwell.laws import Power, Step
 from maskwell.masking.codebook import codebook
-from maskwell.masking.plans import plan_data
+from maskwell.masking.protocol import plan_data
 from maskwell.masks import (
     BiasNoise,
     Chain,

@@ -21,17 +21,7 @@ from scipy.stats import kstest
 from maskwell.engines.chopped import Chopped
 from maskwell.engines.local import Local
 from maskwell.errors import BadInput, BadPlan
-from maskwell.keystream import (
-    PURPOSES,
-    Key,
-    Stream,
-    identified,
-    in_sixteens,
-    normals,
-    numbered,
-    uniforms,
-    words,
-)
+from maskwell.keys import PURPOSES, Key, Stream, identified, in_sixteens, normals, numbered, uniforms, words
 
 SECRET = bytes(range(32))
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskwell.io import read
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Release, apply
 from maskwell.masks import Chain, CorrelatedNoise, Grouping, Pram, Subsample
 from maskwell.schema import Column, Schema

@@ -30,7 +30,7 @@ from maskwell.errors import BadBundle, BadPlan, NoLaw
 from maskwell.io.bundle import verify_bundle
 from maskwell.masking import Masking, Release, apply, read_release
 from maskwell.masking.codebook import codebook
-from maskwell.masking.withheld import closed_codebook, is_withheld
+from maskwell.masking.hidden_cards import closed_codebook, is_withheld
 from maskwell.masks import BiasNoise, CorrelatedNoise, IndependentNoise, Pram, RankSwap
 from maskwell.sealing import check_recipients, is_sealed, passphrase_of, read_card, seal, unseal
 from maskwell.table import Table

@@ -13,7 +13,7 @@ _WHERE = {
     "Table": "table",
     "read": "io",
     "write": "io",
-    "Key": "keystream",
+    "Key": "keys",
     "NoiseCard": "card",
     "apply": "masking",
     "Masking": "masking",
@@ -89,7 +89,7 @@ _WHERE = {
     "Audit": "checks",
     "Limits": "checks",
     "ReleasePlan": "plan",
-    "release": "releasing",
+    "release": "release_job",
     "Outcome": "pipeline",
     "seal": "sealing",
     "unseal": "sealing",
@@ -274,7 +274,7 @@ if TYPE_CHECKING:
     from .checks import Audit, Limits, audit
     from .errors import MaskwellError, MaskwellWarning
     from .io import read, write
-    from .keystream import Key
+    from .keys import Key
     from .laws import Power, Step
     from .masking import Masking, Release, Swapping, apply, read_release
     from .masks import (
@@ -295,7 +295,7 @@ if TYPE_CHECKING:
     from .pipeline import Outcome
     from .plan import ReleasePlan
     from .protect import kim_winkler, swap
-    from .releasing import release
+    from .release_job import release
     from .report import external_report, internal_report
     from .schema import Column, Schema
     from .sealing import seal, unseal

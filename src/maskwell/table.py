@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .arrays import from_numpy, to_numpy
+from .arrow_buffers import from_numpy, to_numpy
 from .errors import BadInput, BadPlan, raise_all
 from .schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column, Schema
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from maskwell.analysis.corrections.ordinary import Data
+from maskwell.analysis.corrections.glm import Data
 from maskwell.analysis.corrections.problem import Problem
 from maskwell.masking import Release, apply
 from maskwell.schema import Column, Schema

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from maskwell.analysis.expressions import ONE, Binary, Level, Ref
-from maskwell.analysis.formulas.trees import evaluate
+from maskwell.analysis.formulas.expression_trees import evaluate
 from maskwell.analysis.priors import Resolved
 from maskwell.analysis.system import (
     GAUSSIAN,

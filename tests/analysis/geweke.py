@@ -18,16 +18,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from maskwell.analysis.building import FAMILY, Asked, build, read_formula
-from maskwell.analysis.formulas.trees import evaluate
+from maskwell.analysis.formulas.expression_trees import evaluate
+from maskwell.analysis.model import FAMILY, Asked, build, read_formula
 from maskwell.analysis.noise import bounds, lowered, tables
 from maskwell.analysis.priors import Resolved
-from maskwell.analysis.samplers.gibbs import ordered
+from maskwell.analysis.samplers.gibbs import ordered_probit
 from maskwell.analysis.samplers.gibbs import sweeps as gibbs
-from maskwell.analysis.samplers.gibbs.laid_out import lay_out, unknown_variables
+from maskwell.analysis.samplers.gibbs.layout import lay_out, unknown_variables
 from maskwell.analysis.system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, ORDERED, POISSON
 from maskwell.card import NoiseCard
-from maskwell.keystream import Key, normals, uniforms
+from maskwell.keys import Key, normals, uniforms
 from maskwell.laws import Additive, SkewedBias
 from maskwell.masking import Release, apply
 from maskwell.masking.totals import coded
@@ -220,7 +220,7 @@ class World:
                 self.chain.covariances[part.number][k] = covariance
                 effects = rng.standard_normal((place.groups, place.width)) @ np.linalg.cholesky(covariance).T
                 values.effects[place.begin : place.stop] = effects.ravel()
-            values.cuts[:] = np.sort(ordered.CUT_SD * rng.standard_normal(len(values.cuts)))
+            values.cuts[:] = np.sort(ordered_probit.CUT_SD * rng.standard_normal(len(values.cuts)))
             values.shape[0] = np.exp(prior.shape_log_sd * rng.standard_normal())
 
     def begin(self) -> None:
@@ -332,7 +332,7 @@ class World:
 
     def _settle(self, low: Any) -> None:
         """Draw what the law leaves open given the truth: components, scales, noised values in their cells."""
-        from maskwell.kernels.noises import refresh
+        from maskwell.kernels.gibbs_noise import refresh
 
         for _ in range(0 if low.plain else REFRESHES):
             refresh(self.chain.noise, self.chain.state, self.plan.laid_out.numbers, self.rng)

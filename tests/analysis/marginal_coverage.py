@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from maskwell.analysis.priors import Priors
-from maskwell.analysis.samplers import closed, marginal
+from maskwell.analysis.samplers import conjugate, marginal
 from maskwell.analysis.system import GAUSSIAN, NEGATIVE_BINOMIAL, POISSON
 
 from .test_marginal import COEFFICIENTS, make
@@ -21,7 +21,7 @@ def coverage(
     family: int, files: int, records: int, *, by_closed_form: bool = False, seed: int = 1000
 ) -> dict[str, object]:
     """Return the share of files whose intervals hold each coefficient, by level, and how many were given up."""
-    sampler, interaction = (closed, False) if by_closed_form else (marginal, True)
+    sampler, interaction = (conjugate, False) if by_closed_form else (marginal, True)
     truth = COEFFICIENTS * (0.6 if family in (POISSON, NEGATIVE_BINOMIAL) else 1.0)
     truth, given_up = truth[: 5 if interaction else 4], 0
     inside: dict[float, list[np.ndarray]] = {level: [] for level in LEVELS}

@@ -8,11 +8,12 @@ from scipy import stats
 
 from maskwell.analysis.expressions import ONE, Binary, Number, Ref
 from maskwell.analysis.priors import Priors
-from maskwell.analysis.samplers import closed, marginal
+from maskwell.analysis.samplers import conjugate, marginal
 from maskwell.analysis.samplers.chains import Running
-from maskwell.analysis.samplers.closed.affine import released
-from maskwell.analysis.samplers.closed.form import form_of
-from maskwell.analysis.samplers.closed.reduced import (
+from maskwell.analysis.samplers.conjugate.affine import released
+from maskwell.analysis.samplers.conjugate.equation_order import form_of
+from maskwell.analysis.samplers.conjugate.importance_weights import log_weights
+from maskwell.analysis.samplers.conjugate.reduced_form import (
     Conjugate,
     draw_reduced,
     lower_roots,
@@ -20,7 +21,6 @@ from maskwell.analysis.samplers.closed.reduced import (
     regressions,
     triangle,
 )
-from maskwell.analysis.samplers.closed.weights import log_weights
 from maskwell.analysis.system import LOGIT, Variable
 
 from .closed_systems import normal_noise, system_of, times
@@ -43,8 +43,8 @@ def make(records: int, seed: int, noise: float = 0.25):
 def test_without_noise_the_posterior_is_that_of_least_squares():
     w, _, y, _, x = make(60, 1)
     system = system_of(w, x, y, 1e-12 * np.eye(2))
-    assert closed.applies(system) is None
-    draws = closed.sample(system, Conjugate(), 4, 5000, np.random.default_rng(2))
+    assert conjugate.applies(system) is None
+    draws = conjugate.sample(system, Conjugate(), 4, 5000, np.random.default_rng(2))
     design = np.column_stack([np.ones(60), w, x])
     inverse = np.linalg.inv(design.T @ design)
     middle = inverse @ design.T @ y
@@ -101,7 +101,7 @@ def test_it_agrees_with_a_plain_gibbs_sampler():
     exact = gibbs(w[:, 0], u[:, 0], y, covariance[0, 0], 6000, rng)
     system = system_of(w, u[:, :1], y, covariance[:1, :1])
     wide = Priors(coefficient_sd=1e4, sd_scale=1e4)
-    draws = closed.sample(system, wide, 4, 4000, rng)
+    draws = conjugate.sample(system, wide, 4, 4000, rng)
     found = np.concatenate([draws.values, draws.nuisance], axis=2).reshape(-1, 7)
     batches = exact[: len(exact) // 20 * 20].reshape(20, -1, 7).mean(axis=1)
     error = np.sqrt(batches.var(axis=0, ddof=1) / 20 + found.var(axis=0) / 8000)
@@ -120,8 +120,8 @@ def test_kims_noise_on_response_and_predictor_gives_a_slope_of_1():
     covariance = 0.25 * np.array([[1.0, 1.0], [1.0, 2.0]])
     u = both + rng.normal(size=both.shape) @ np.linalg.cholesky(covariance).T
     empty = np.empty((n, 0))
-    right = closed.sample(system_of(empty, u[:, :1], u[:, 1], covariance), Priors(), 2, 500, rng)
-    wrong = closed.sample(system_of(empty, u[:, :1], u[:, 1], covariance[:1, :1]), Priors(), 2, 500, rng)
+    right = conjugate.sample(system_of(empty, u[:, :1], u[:, 1], covariance), Priors(), 2, 500, rng)
+    wrong = conjugate.sample(system_of(empty, u[:, :1], u[:, 1], covariance[:1, :1]), Priors(), 2, 500, rng)
     slopes = [draws.values[:, :, 1] for draws in (right, wrong)]
     assert right.names == ("Intercept", "x1", "sigma")
     assert abs(slopes[0].mean() - 1.0) < 4 * slopes[0].std()
@@ -131,12 +131,12 @@ def test_kims_noise_on_response_and_predictor_gives_a_slope_of_1():
 
 def test_slopes_and_offsets_of_the_noise_and_units_of_columns_are_taken_off():
     w, u, y, covariance, _ = make(400, 7)
-    plain = closed.sample(system_of(w, u, y, covariance), Conjugate(), 1, 2000, np.random.default_rng(8))
+    plain = conjugate.sample(system_of(w, u, y, covariance), Conjugate(), 1, 2000, np.random.default_rng(8))
     shrunk = system_of(w, 0.8 * u + 3, y, 0.64 * covariance, slope=0.8, offset=np.full(2, 3.0))
-    same = closed.sample(shrunk, Conjugate(), 1, 2000, np.random.default_rng(8))
+    same = conjugate.sample(shrunk, Conjugate(), 1, 2000, np.random.default_rng(8))
     assert np.allclose(same.values, plain.values, rtol=1e-6, atol=1e-6)
     scaled = PLAIN | {"x1": Binary("div", Binary("sub", Ref("x1"), Number(5.0)), Number(2.0))}
-    other = closed.sample(
+    other = conjugate.sample(
         system_of(w, u, y, covariance, scaled), Conjugate(), 1, 2000, np.random.default_rng(8)
     )
     assert np.allclose(other.values[:, :, 2], 2 * plain.values[:, :, 2], rtol=1e-8)
@@ -147,9 +147,9 @@ def test_named_priors_count_as_they_do_in_the_marginal_sampler():
     w, u, y, covariance, _ = make(300, 9)
     priors = Priors(coefficients={"x1": (0.9, 0.1)})
     system = system_of(w, u, y, covariance)
-    one = closed.sample(system, priors, 4, 3000, np.random.default_rng(10))
+    one = conjugate.sample(system, priors, 4, 3000, np.random.default_rng(10))
     other = marginal.sample(system, priors, 4, 3000, np.random.default_rng(11))
-    flat = closed.sample(system, Priors(), 4, 3000, np.random.default_rng(12))
+    flat = conjugate.sample(system, Priors(), 4, 3000, np.random.default_rng(12))
     sds = one.values.std(axis=(0, 1))
     assert np.all(np.abs(one.values.mean(axis=(0, 1)) - other.values.mean(axis=(0, 1))) < 0.08 * sds)
     assert np.allclose(sds, other.values.std(axis=(0, 1)), rtol=0.06)
@@ -218,31 +218,31 @@ def test_it_gives_way_where_noise_drowns_the_signal():
     rng = np.random.default_rng(16)
     u, y = rng.normal(size=(200, 3)), rng.normal(size=200)
     system = system_of(np.empty((200, 0)), u, y, 1.5 * np.eye(3))
-    assert closed.applies(system) is None
-    assert closed.sample(system, Priors(), 2, 100, rng) is None
+    assert conjugate.applies(system) is None
+    assert conjugate.sample(system, Priors(), 2, 100, rng) is None
 
 
 def test_it_says_why_it_does_not_apply():
     w, u, y, covariance, _ = make(50, 17)
     good = system_of(w, u, y, covariance)
-    assert closed.applies(good) is None
+    assert conjugate.applies(good) is None
     products = PLAIN | {"x1:w1": times(Ref("x1"), Ref("w1"))}
-    assert "products" in closed.applies(system_of(w, u, y, covariance, products))
+    assert "products" in conjugate.applies(system_of(w, u, y, covariance, products))
     squares = PLAIN | {"x1^2": times(Ref("x1"), Ref("x1"))}
-    assert "not linear" in closed.applies(system_of(w, u, y, covariance, squares))
+    assert "not linear" in conjugate.applies(system_of(w, u, y, covariance, squares))
     no_intercept = {name: node for name, node in PLAIN.items() if name != "Intercept"}
-    assert "same clean columns" in closed.applies(system_of(w, u, y, covariance, no_intercept))
-    assert "gaussian" in closed.applies(system_of(w, u, y, covariance, family=LOGIT))
-    assert "too few" in closed.applies(system_of(w[:5], u[:5], y[:5], covariance))
+    assert "same clean columns" in conjugate.applies(system_of(w, u, y, covariance, no_intercept))
+    assert "gaussian" in conjugate.applies(system_of(w, u, y, covariance, family=LOGIT))
+    assert "too few" in conjugate.applies(system_of(w[:5], u[:5], y[:5], covariance))
     some = np.zeros((50, 4), bool)
     some[:25, 1:3] = True
-    assert "every record" in closed.applies(replace(good, unknown=some))
+    assert "every record" in conjugate.applies(replace(good, unknown=some))
     logs = tuple(Variable(v.name, log_shift=0.0 if v.name == "x1" else None) for v in good.variables)
-    assert "not linear" in closed.applies(replace(good, variables=logs))
+    assert "not linear" in conjugate.applies(replace(good, variables=logs))
     bounds = np.full(good.state.shape, -np.inf)
     bounds[:, 1] = 0.0
-    assert "bounded" in closed.applies(replace(good, lower=bounds))
-    assert "missing" in closed.applies(replace(good, counted=np.arange(50) > 3))
+    assert "bounded" in conjugate.applies(replace(good, lower=bounds))
+    assert "missing" in conjugate.applies(replace(good, counted=np.arange(50) > 3))
 
 
 def test_patterns_of_noise_are_left_to_other_samplers():
@@ -250,7 +250,7 @@ def test_patterns_of_noise_are_left_to_other_samplers():
     good = system_of(w, u, y, covariance)
     pattern = (np.arange(50) > 20).astype(np.int64)
     noise = normal_noise(u, [covariance, 2 * covariance], (1, 2), pattern=pattern)
-    assert "every record" in closed.applies(replace(good, noise=noise))
+    assert "every record" in conjugate.applies(replace(good, noise=noise))
     assert marginal.applies(replace(good, noise=noise)) is None
 
 
@@ -260,8 +260,8 @@ def test_a_noised_response_alone_is_closed_too_and_its_true_values_are_drawn():
     y = 1 + w[:, 0] + rng.normal(size=800)
     released = y + 0.7 * rng.normal(size=800)
     system = system_of(w, np.empty((800, 0)), released, np.array([[0.49]]))
-    assert closed.applies(system) is None
-    draws = closed.draw(system, Priors(), Running(2, 300, keep_truths=True), np.random.SeedSequence(1))
+    assert conjugate.applies(system) is None
+    draws = conjugate.draw(system, Priors(), Running(2, 300, keep_truths=True), np.random.SeedSequence(1))
     assert draws.names == ("Intercept", "w1", "sigma")
     assert np.all(np.abs(draws.values.mean(axis=(0, 1)) - [1, 1, 1]) < 4.5 * draws.values.std(axis=(0, 1)))
     assert draws.truths.shape == (2, 200, 800, 1)
@@ -279,7 +279,7 @@ def test_noise_as_large_as_the_residual_does_not_hold_the_chains_up():
     u = truth + np.sqrt(0.3) * rng.normal(size=(300, 2))
     columns = {"Intercept": ONE, "x1": Ref("x1")}
     system = system_of(np.empty((300, 0)), u[:, :1], u[:, 1], 0.3 * np.eye(2), columns)
-    draws = closed.sample(system, Priors(), 4, 5000, np.random.default_rng(9))
+    draws = conjugate.sample(system, Priors(), 4, 5000, np.random.default_rng(9))
     assert "independence chains of draws in closed form, sigma by its" in draws.sampler
     assert draws.info["acceptance of the priors' ratio"] > 0.8
     form, reduced, noise = _reduced(system)
@@ -294,11 +294,11 @@ def test_noise_as_large_as_the_residual_does_not_hold_the_chains_up():
 
 
 def _reduced(system):
-    from maskwell.analysis.samplers.closed import sampling
+    from maskwell.analysis.samplers.conjugate import sampler
 
     form = form_of(system)
-    whole = triangle(sampling._blocks(system, form))
-    r, order = len(form.bases), sampling._order(system, form)
+    whole = triangle(sampler._blocks(system, form))
+    r, order = len(form.bases), sampler._order(system, form)
     reduced = reduce(whole[:, :r], whole[:, r:], len(system), Conjugate())
     return form, reduced, order @ released(system)[1][0].covariance @ order.T
 
@@ -307,7 +307,7 @@ def test_the_label_says_whether_there_are_chains():
     w, u, y, covariance, _ = make(200, 4)
     system = system_of(w, u, y, covariance)
     alone, chained = (
-        closed.sample(system, prior, 2, 50, np.random.default_rng(1)).sampler
+        conjugate.sample(system, prior, 2, 50, np.random.default_rng(1)).sampler
         for prior in (Conjugate(), Priors())
     )
     assert alone.startswith("independent draws in closed form")

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections.calibrated import calibrate, solve_calibrated
-from maskwell.analysis.corrections.correcting import moment_correction, regression_calibration
-from maskwell.analysis.corrections.moments import solve_moments
-from maskwell.analysis.corrections.ordinary import FAMILIES, fit_ordinary
+from maskwell.analysis.corrections.calibration import calibrate, solve_calibrated
+from maskwell.analysis.corrections.cross_checks import moment_correction, regression_calibration
+from maskwell.analysis.corrections.fuller_moments import solve_moments
+from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
 from maskwell.errors import BadPlan
 from maskwell.masks import BiasNoise, CorrelatedNoise, IndependentNoise
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections import forecasting as module
-from maskwell.analysis.corrections.costs import efficiency
-from maskwell.analysis.corrections.forecasting import Forecast, forecast
-from maskwell.analysis.corrections.moments import solve_moments
-from maskwell.analysis.corrections.noised import noised_columns
-from maskwell.analysis.corrections.ordinary import FAMILIES, fit_ordinary
-from maskwell.analysis.corrections.reading import Asked, read_formula
+from maskwell.analysis.corrections import interval_forecast as module
+from maskwell.analysis.corrections.design_arrays import Asked, read_formula
+from maskwell.analysis.corrections.efficiency_index import efficiency
+from maskwell.analysis.corrections.fuller_moments import solve_moments
+from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
+from maskwell.analysis.corrections.interval_forecast import Forecast, forecast
+from maskwell.analysis.corrections.noise_moments import noised_columns
 from maskwell.card import NoiseCard
 from maskwell.errors import BadPlan
 from maskwell.masks import (

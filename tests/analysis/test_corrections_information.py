@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwell.analysis.corrections.calibrated import slopes
-from maskwell.analysis.corrections.covariates import fit_logits
-from maskwell.analysis.corrections.forecasting import forecast
+from maskwell.analysis.corrections.calibration import slopes
+from maskwell.analysis.corrections.covariate_model import fit_logits
+from maskwell.analysis.corrections.glm import FAMILIES, Data, fit_ordinary
 from maskwell.analysis.corrections.information import Channel, Model, chances, simulated_ratios
-from maskwell.analysis.corrections.ordinary import FAMILIES, Data, fit_ordinary
+from maskwell.analysis.corrections.interval_forecast import forecast
 from maskwell.masks import Pram
 
 from .corrections_cases import make_table

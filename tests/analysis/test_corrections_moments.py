@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections.correcting import moment_correction
-from maskwell.analysis.corrections.moments import solve_moments
-from maskwell.analysis.corrections.ordinary import FAMILIES, fit_ordinary
+from maskwell.analysis.corrections.cross_checks import moment_correction
+from maskwell.analysis.corrections.design_arrays import Asked, read_problem
+from maskwell.analysis.corrections.fuller_moments import solve_moments
+from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
 from maskwell.analysis.corrections.problem import Problem
-from maskwell.analysis.corrections.reading import Asked, read_problem
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.laws import Power
 from maskwell.masks import (

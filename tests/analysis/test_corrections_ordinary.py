@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections.ordinary import FAMILIES, Data, family_of, fit_ordinary, log_density
+from maskwell.analysis.corrections.glm import FAMILIES, Data, family_of, fit_ordinary, log_density
 from maskwell.errors import BadPlan
 
 RECORDS = 400

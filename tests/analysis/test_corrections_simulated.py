@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections.correcting import simex
-from maskwell.analysis.corrections.ordinary import FAMILIES, fit_ordinary
-from maskwell.analysis.corrections.reading import Asked, read_problem
-from maskwell.analysis.corrections.simulated import Simulation, back_to_none, follow_back
+from maskwell.analysis.corrections.cross_checks import simex
+from maskwell.analysis.corrections.design_arrays import Asked, read_problem
+from maskwell.analysis.corrections.extrapolation import Simulation, back_to_none, follow_back
+from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
 from maskwell.errors import BadPlan
 from maskwell.masks import BiasNoise, CorrelatedNoise, IndependentNoise, MixtureNoise
 

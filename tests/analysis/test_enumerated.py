@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, ndtr
 
 import maskwell as mw
 from maskwell.analysis.expressions import ONE, Binary, Level, Number, Ref, Unary
-from maskwell.analysis.formulas.trees import evaluate, on_state
+from maskwell.analysis.formulas.expression_trees import evaluate, on_state
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers import enumerated
@@ -22,7 +22,7 @@ from maskwell.analysis.samplers.chains import Running, run_gibbs
 from maskwell.analysis.samplers.enumerated.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.enumerated.mode import modes_of
 from maskwell.analysis.samplers.enumerated.posterior import Posterior
-from maskwell.analysis.samplers.enumerated.sampling import chains_of
+from maskwell.analysis.samplers.enumerated.sampler import chains_of
 from maskwell.analysis.system import (
     GAUSSIAN,
     LOGIT,
@@ -232,7 +232,7 @@ def test_true_categories_are_drawn_given_the_parameters():
         tables={j: np.tile(table, (many, 1)) for j, table in system.tables.items()},
         counted=np.tile(system.counted, many),
     )
-    from maskwell.analysis.samplers.enumerated.truths import true_codes
+    from maskwell.analysis.samplers.enumerated.true_categories import true_codes
 
     posterior = posterior_of(wide, counting=False)
     theta = some_thetas(posterior, 1, 5)
@@ -336,8 +336,8 @@ def test_fit_takes_it_and_names_what_gibbs_names():
 def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
     """Simulation-based calibration (Talts and others 2018): the truth is anywhere among draws given its own file."""
     if way == "Hamiltonian":
-        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune_all", lambda *_: None)
-        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.trajectories.WARM_UP", 50)
+        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampler.tune_all", lambda *_: None)
+        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.hmc.WARM_UP", 50)
     every = 8 if way == "independence" else 3
     rng, ranks = np.random.default_rng(11), []
     for _ in range(files):
@@ -355,7 +355,7 @@ def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
 def test_hamiltonian_chains_agree_with_independence_chains(monkeypatch):
     system = make(GAUSSIAN, 300, 90, kept=0.95)
     one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampling.tune_all", lambda *_: None)
+    monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampler.tune_all", lambda *_: None)
     other = enumerated.sample(system, Priors(), 2, 500, np.random.default_rng(5))
     assert "independence" in one.sampler
     assert "Hamiltonian" in other.sampler

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.building import FAMILY
-from maskwell.analysis.fitting import family_of
+from maskwell.analysis.model import FAMILY
+from maskwell.analysis.model_fit import family_of
 from maskwell.errors import BadPlan, MaskwellWarning
 from maskwell.schema import TOP_CODED, Column, Schema
 from maskwell.table import Table

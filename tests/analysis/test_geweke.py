@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.analysis.samplers.gibbs import ordered
+from maskwell.analysis.samplers.gibbs import ordered_probit
 from maskwell.laws import Power, Step
 from maskwell.masks import (
     BiasNoise,
@@ -88,7 +88,7 @@ LAWS = {
 
 @pytest.fixture(autouse=True)
 def cuts_of_a_size_that_few_records_speak_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ordered, "CUT_SD", 1.0)
+    monkeypatch.setattr(ordered_probit, "CUT_SD", 1.0)
 
 
 def check(setting: Setting, seed: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from maskwell.analysis.samplers.proposals.proposed import NoisedData, PaperOptions, PaperState, step
+from maskwell.analysis.samplers.goldstein.metropolis import NoisedData, PaperOptions, PaperState, step
 from maskwell.masks import IndependentNoise
 
 from .geweke import Setting, World, differences, limit, scores

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.samplers.marginal.independence import Mixture, Proposal
+from maskwell.analysis.samplers.marginal.independence_chain import Mixture, Proposal
 
 FAR = 0.001  # probabilities that 8,000 draws can tell from 0
 

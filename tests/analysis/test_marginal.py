@@ -10,13 +10,13 @@ from scipy import stats
 from maskwell.analysis.expressions import ONE, Binary, Number, Ref, Unary
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
-from maskwell.analysis.samplers import closed, marginal
+from maskwell.analysis.samplers import conjugate, marginal
 from maskwell.analysis.samplers.chains import Running
 from maskwell.analysis.samplers.marginal.batches import log_densities
 from maskwell.analysis.samplers.marginal.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.marginal.mode import first_guess, fit, refine
 from maskwell.analysis.samplers.marginal.posterior import Posterior
-from maskwell.analysis.samplers.marginal.truths import with_truths
+from maskwell.analysis.samplers.marginal.true_values import with_truths
 from maskwell.analysis.system import (
     GAUSSIAN,
     LOGIT,
@@ -269,7 +269,7 @@ def test_what_has_no_density_is_never_accepted():
 @pytest.mark.parametrize("noised_response", [False, True])
 def test_it_agrees_with_the_closed_form(noised_response):
     system = make(GAUSSIAN, 400, 4, noised_response=noised_response, interaction=False)
-    one = closed.sample(system, Priors(), 4, 2000, np.random.default_rng(5))
+    one = conjugate.sample(system, Priors(), 4, 2000, np.random.default_rng(5))
     other = marginal.sample(system, Priors(), 4, 2000, np.random.default_rng(6))
     assert one.names == other.names
     assert one.nuisance_names == other.nuisance_names

@@ -24,8 +24,8 @@ from maskwell.analysis.noise.arrays import smallest
 from maskwell.analysis.system import Variable
 from maskwell.card import NoiseCard, Swapped
 from maskwell.errors import BadPlan, NoLaw
-from maskwell.kernels.noises import noise_log, reference
-from maskwell.keystream import Key
+from maskwell.kernels.gibbs_noise import noise_log, reference
+from maskwell.keys import Key
 from maskwell.laws import Additive, Laplace, Normal, Outlet, RotatedMixture, SkewedBias, Step
 from maskwell.masking import apply
 from maskwell.masks import (

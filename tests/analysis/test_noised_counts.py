@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from maskwell import fit
-from maskwell.analysis.building import FAMILY, Asked, as_if_true, build, read_formula
+from maskwell.analysis.model import FAMILY, Asked, as_if_true, build, read_formula
 from maskwell.analysis.noise import count_chances
 from maskwell.analysis.noise import counts as counting
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.samplers.gibbs import sweeps
-from maskwell.analysis.samplers.gibbs.laid_out import lay_out
+from maskwell.analysis.samplers.gibbs.layout import lay_out
+from maskwell.analysis.survey_weights.resamples import resampled
 from maskwell.analysis.system import POISSON
-from maskwell.analysis.weighting.resampling import resampled
 from maskwell.card import NoiseCard, Swapped
 from maskwell.errors import BadInput, NoLaw
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.laws import Additive, Laplace, Mixture, Normal, Outlet, Power, SkewedBias, Transition
 from maskwell.laws.unknowns import of_columns
 from maskwell.masking import Release, apply

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from maskwell.analysis.expressions import ONE, Binary, Level, Node, Number, Ref, Unary
-from maskwell.analysis.formulas import parsing
-from maskwell.analysis.formulas.parsing import GroupTerm, Parsed
-from maskwell.analysis.formulas.trees import degree, evaluate
+from maskwell.analysis.formulas import formula as parsing
+from maskwell.analysis.formulas.expression_trees import degree, evaluate
+from maskwell.analysis.formulas.formula import GroupTerm, Parsed
 from maskwell.errors import BadPlan
 
 LEVELS: dict[str, tuple[str, ...]] = {

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwell import drawing
+from maskwell import figure_style
 from maskwell.analysis.results.plots import draw_fit
-from maskwell.drawing import save
 from maskwell.errors import BadPlan, CannotWrite
+from maskwell.figure_style import save
 
 
 def titles(figure: Any) -> list[str]:
@@ -100,6 +100,6 @@ def test_a_picture_of_the_fit_is_written(make_posterior: Any, tmp_path: Path) ->
 
 
 def test_what_is_not_installed_is_said(make_posterior: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "find_spec", lambda name: None)
+    monkeypatch.setattr(figure_style, "find_spec", lambda name: None)
     with pytest.raises(BadPlan, match=r"pip install 'maskwell\[plot\]'"):
         make_posterior().plot_forest()

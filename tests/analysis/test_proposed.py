@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from maskwell.analysis.samplers.proposals.proposed import (
+from maskwell.analysis.samplers.goldstein.metropolis import (
     NoisedData,
     PaperOptions,
     PaperState,

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.building import FAMILY, Asked, build, read_formula
+from maskwell.analysis.model import FAMILY, Asked, build, read_formula
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers.chains import Running, run_gibbs
-from maskwell.analysis.samplers.gibbs import straight
-from maskwell.analysis.samplers.gibbs.straight import applies, swept
+from maskwell.analysis.samplers.gibbs import linear_gaussian
+from maskwell.analysis.samplers.gibbs.linear_gaussian import applies, swept
 from maskwell.analysis.samplers.gibbs.sweeps import plan_of
 from maskwell.analysis.system import System
 from maskwell.schema import Column, Schema
@@ -129,7 +129,7 @@ class Quick(World):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_one_loop_leaves_the_joint_distribution_alone(name: str, monkeypatch: pytest.MonkeyPatch):
     """Geweke's test, as for the general sampler."""
-    monkeypatch.setattr(straight, "MOST_AHEAD", 1)
+    monkeypatch.setattr(linear_gaussian, "MOST_AHEAD", 1)
     moved = differences(Quick(SETTINGS[name], 13), TOURS)
     assert (moved.std(axis=0) > 0).sum() >= 10
     assert np.abs(scores(moved)).max() < limit(300, TOURS)

@@ -8,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwell.analysis.expressions import ONE, Binary, Level, Node, Number, Ref, Unary
-from maskwell.analysis.formulas.trees import degree, evaluate, on_state, refs, simplified, split, substitute
+from maskwell.analysis.formulas.expression_trees import (
+    degree,
+    evaluate,
+    on_state,
+    refs,
+    simplified,
+    split,
+    substitute,
+)
 from maskwell.analysis.system import Variable
 
 X, Z, F = Ref("x"), Ref("z"), Level("sex", 1)

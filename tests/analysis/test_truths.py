@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwell.analysis.results import truths as module
+from maskwell.analysis.results import true_values as module
 from maskwell.analysis.results.draws import Draws
-from maskwell.analysis.results.truths import Truths
+from maskwell.analysis.results.true_values import Truths
 from maskwell.errors import BadPlan
 
 RECORDS = 7

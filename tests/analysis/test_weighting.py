@@ -8,23 +8,22 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.building import Asked, build, read_formula
 from maskwell.analysis.corrections import moment_correction
-from maskwell.analysis.fitting import FitOptions, family_of
+from maskwell.analysis.model import Asked, build, read_formula
+from maskwell.analysis.model_fit import FitOptions, family_of
 from maskwell.analysis.noise.arrays import Arrays
 from maskwell.analysis.samplers.chains import Running, run_gibbs
-from maskwell.analysis.system import Factor
-from maskwell.analysis.weighting import bootstrap as weighting
-from maskwell.analysis.weighting import estimates as weighting_estimates
-from maskwell.analysis.weighting.bootstrap import (
+from maskwell.analysis.survey_weights import bootstrap as weighting
+from maskwell.analysis.survey_weights import estimates as weighting_estimates
+from maskwell.analysis.survey_weights.bootstrap import (
     effective_records,
     fit_weighted,
     naive_weighted,
     recentred,
     weights_of,
 )
-from maskwell.analysis.weighting.estimates import Chains
-from maskwell.analysis.weighting.resampling import (
+from maskwell.analysis.survey_weights.estimates import Chains
+from maskwell.analysis.survey_weights.resamples import (
     BY_RECORD,
     Units,
     drawn_counts,
@@ -32,6 +31,7 @@ from maskwell.analysis.weighting.resampling import (
     resampled,
     rounded_counts,
 )
+from maskwell.analysis.system import Factor
 from maskwell.errors import BadPlan
 
 NOISE = mw.IndependentNoise(("x",), variance_ratio=0.4)
@@ -225,7 +225,7 @@ def test_equal_weights_give_the_ordinary_fit():
     mean, sd = moments(draws)
     system = system_of("y ~ x + z", release)
     from maskwell.analysis.priors import Priors
-    from maskwell.analysis.samplers.closed import sampling as closed
+    from maskwell.analysis.samplers.conjugate import sampler as closed
 
     wanted, spread = moments(closed.sample(system, Priors(), 2, 4000, np.random.default_rng(1)))
     assert (np.abs(mean - wanted) < 4 * spread * (1 / np.sqrt(4000) + 1 / np.sqrt(4000 * 0.7))).all()

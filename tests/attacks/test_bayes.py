@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import maskwell as mw
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
 from maskwell.card import Swapped
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.masking import Masking, Release

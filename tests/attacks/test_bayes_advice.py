@@ -11,9 +11,9 @@ import pytest
 from scipy import stats
 
 import maskwell as mw
-from maskwell.attacks.bayes.advice import Telling, found_by
-from maskwell.attacks.bayes.counsel import Verdict, once_each, unsettled
-from maskwell.attacks.bayes.weighing import IF_RELEASED
+from maskwell.attacks.bayes.posterior import IF_RELEASED
+from maskwell.attacks.bayes.value_of_card import Telling, found_by
+from maskwell.attacks.bayes.value_of_card_notes import Verdict, once_each, unsettled
 from maskwell.errors import BadPlan, NoLaw
 
 AMOUNTS = ("INCOME", "TAX")

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.bayes.roughly.erring import OwnError, own_terms
+from maskwell.attacks.bayes.own_error.error_law import OwnError, own_terms
 from maskwell.card import Swapped
 from maskwell.errors import BadPlan
 from maskwell.masking import Masking, Release, Setting
@@ -46,7 +46,7 @@ def told(truth, released, card):
 
 def believed(plan, masking, known):
     """What he gives to every released record for known records of his own."""
-    from maskwell.attacks.running import attack_by
+    from maskwell.attacks.attack_run import attack_by
 
     _, guess, _, _ = attack_by(plan, masking, known)
     rows, count = np.arange(len(guess)), len(masking.release.table)
@@ -294,7 +294,7 @@ def test_the_truth_of_the_steward_is_far_less_too_sure_than_no_law_at_all(releas
 
 
 def test_a_block_too_large_for_all_its_pairs_is_refused(monkeypatch):
-    monkeypatch.setattr("maskwell.attacks.bayes.roughly.behind.KEPT_PAIRS", 15)
+    monkeypatch.setattr("maskwell.attacks.bayes.own_error.true_value_law.KEPT_PAIRS", 15)
     masking = by_hand([0.0, 1.0, 2.0, 3.0], [0.1, 1.2, 2.0, 2.5], NOISE)
     with pytest.raises(BadPlan, match="4 targets whose values are off, in a block of 4 true records"):
         mw.attack(mw.BayesIntruder(error=OwnError({"A": 1.0})), masking)

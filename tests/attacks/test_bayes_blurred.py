@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from maskwell.attacks.bayes.roughly.blurred import LaplaceAndNormal, blurred
+from maskwell.attacks.bayes.own_error.convolved_noise import LaplaceAndNormal, blurred
 from maskwell.laws import JointMixture, Laplace, Normal, RotatedMixture
 
 from ..laws.conftest import PAIR, UNIT_MEANS

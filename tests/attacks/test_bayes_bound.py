@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes.helped import ceiling, together
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes.matching_posterior import ceiling_bound, posterior
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -44,8 +44,8 @@ NOISE = mw.IndependentNoise(NAMES, variance_ratio=0.5)
 @pytest.fixture
 def bounded(monkeypatch):
     """Call every block too large, and look at every target."""
-    monkeypatch.setattr(together, "MATCHED_CELLS", 1)
-    monkeypatch.setattr(ceiling, "CELLS", BLOCKS * SIZE)
+    monkeypatch.setattr(posterior, "MATCHED_CELLS", 1)
+    monkeypatch.setattr(ceiling_bound, "CELLS", BLOCKS * SIZE)
 
 
 def exact(masking):
@@ -74,8 +74,8 @@ def test_who_is_told_more_finds_no_less(monkeypatch, request):
     masking = masking_of(NOISE)
     truth = exact(masking)
     request.getfixturevalue("bounded")
-    monkeypatch.setattr(ceiling, "CORE", 3)
-    monkeypatch.setattr(ceiling, "TOLD", 6)
+    monkeypatch.setattr(ceiling_bound, "CORE", 3)
+    monkeypatch.setattr(ceiling_bound, "TOLD", 6)
     found = mw.attack(ALL, masking).ceiling
     error = truth.reshape(BLOCKS, SIZE).mean(axis=1).std(ddof=1) / np.sqrt(BLOCKS)
     assert found.rate > truth.mean()
@@ -88,7 +88,7 @@ def test_some_cells_stand_for_all(bounded, monkeypatch):
     """The interval over some cells has the figure of all cells in it, at 4 standard errors."""
     masking = masking_of(NOISE)
     every = mw.attack(ALL, masking).ceiling
-    monkeypatch.setattr(ceiling, "CELLS", 12)
+    monkeypatch.setattr(ceiling_bound, "CELLS", 12)
     some = mw.attack(ALL, masking).ceiling
     assert some.cells <= 12 < every.cells
     assert abs(some.rate - every.rate) < 2 * (some.high - some.low)
@@ -115,6 +115,6 @@ def test_the_bound_is_said_and_counted_the_same_twice(bounded):
 
 
 def test_who_does_not_hold_the_card_is_still_refused(bounded, monkeypatch):
-    monkeypatch.setattr(together, "MOST_PAIRS", 1)
+    monkeypatch.setattr(posterior, "MOST_PAIRS", 1)
     with pytest.raises(BadPlan, match="can be held"):
         mw.attack(mw.BayesIntruder(helpers="all", prior=mw.attacks.Prior()), masking_of(NOISE))

@@ -9,9 +9,14 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from maskwell.attacks.bayes.helped import loops, pieces
-from maskwell.attacks.bayes.helped.ceiling import _luck
-from maskwell.attacks.bayes.helped.matchings import Sampling, diagnosed, marginals, sampling_from_dict
+from maskwell.attacks.bayes.matching_posterior import components, mcmc
+from maskwell.attacks.bayes.matching_posterior.ceiling_bound import _luck
+from maskwell.attacks.bayes.matching_posterior.matchings import (
+    Sampling,
+    diagnosed,
+    marginals,
+    sampling_from_dict,
+)
 from maskwell.attacks.targets import Sample
 from maskwell.errors import BadInput, BadPlan
 
@@ -63,7 +68,7 @@ def line(count, ratio, seed=5):
 
 @pytest.fixture
 def sampled_only(monkeypatch):
-    monkeypatch.setattr(pieces, "MOST_STATES", 0)
+    monkeypatch.setattr(components, "MOST_STATES", 0)
 
 
 # Counted.
@@ -90,7 +95,7 @@ def test_pieces_together_are_exact(shape):
         except BadInput:
             assert np.isnan(listed_or_nan(logs, units)).all()
             continue
-        several += len(pieces.pieces_of(logs, units)) > 1
+        several += len(components.pieces_of(logs, units)) > 1
         assert joined(found) == pytest.approx(listed(logs, units), abs=1e-12)
     assert several > 3
 
@@ -104,7 +109,7 @@ def test_pairs_that_no_whole_matching_has_cut_the_block():
     logs = np.zeros((3, 3))
     logs[0, 1:] = -inf
     found = marginals(logs, 3, np.random.default_rng(1), PLAIN)
-    assert [len(piece.known) for piece in pieces.pieces_of(logs, 3)] == [1, 2]
+    assert [len(piece.known) for piece in components.pieces_of(logs, 3)] == [1, 2]
     assert found.probability == pytest.approx(np.array([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]]))
 
 
@@ -183,7 +188,7 @@ def test_sampled_probabilities_are_within_five_thousandths(shape, draws, sampled
 def test_sampled_and_counted_agree_within_the_stated_error(ratio, monkeypatch):
     logs = line(14, ratio)
     counted = marginals(logs, 14, np.random.default_rng(1), PLAIN)
-    monkeypatch.setattr(pieces, "MOST_STATES", 0)
+    monkeypatch.setattr(components, "MOST_STATES", 0)
     found = marginals(logs, 14, np.random.default_rng(1), PLAIN)
     assert counted.exact
     assert found.converged
@@ -198,7 +203,7 @@ def test_one_stranger_far_from_most_records_does_not_hold_chains_up(monkeypatch)
     z = x + 0.1 * rng.normal(size=14)
     logs = norm.logpdf(z, x[:-1, None], 0.1) - norm.logpdf(z, x[-1], 0.1)
     counted = marginals(logs, 14, np.random.default_rng(1), PLAIN)
-    monkeypatch.setattr(pieces, "MOST_STATES", 0)
+    monkeypatch.setattr(components, "MOST_STATES", 0)
     found = marginals(logs, 14, np.random.default_rng(1), PLAIN)
     assert np.ptp(logs) > 200
     assert found.converged
@@ -254,17 +259,17 @@ def test_chains_in_two_valleys_are_not_converged():
 
 
 def test_a_unit_that_no_chain_ever_moved_is_not_trusted():
-    piece = pieces.Piece(*2 * (np.arange(2),), np.zeros((2, 2)), 2, np.array([-inf, -inf, 0.0]))
+    piece = components.Piece(*2 * (np.arange(2),), np.zeros((2, 2)), 2, np.array([-inf, -inf, 0.0]))
     counts, kept = np.array([[800, 0, 0], [0, 800, 0]]), np.tile(np.arange(2, dtype=np.int32), (4, 200, 1))
     there, elsewhere = np.tile(np.arange(2), (4, 1)), np.array([[0, 1], [1, 0], [0, 1], [1, 0]])
-    assert loops.Judged.of(piece, counts, kept, there).unmoved == 2
-    assert not loops.Judged.of(piece, counts, kept, there).meets(1.01, 400)
-    assert loops.Judged.of(piece, counts, kept, elsewhere).meets(1.01, 400)
+    assert mcmc.Judged.of(piece, counts, kept, there).unmoved == 2
+    assert not mcmc.Judged.of(piece, counts, kept, there).meets(1.01, 400)
+    assert mcmc.Judged.of(piece, counts, kept, elsewhere).meets(1.01, 400)
 
 
 def test_starts_are_possible_and_far_apart():
     logs = line(30, 0.01)
-    starts = loops.dispersed(logs, 30, np.random.default_rng(1), 4)
+    starts = mcmc.dispersed(logs, 30, np.random.default_rng(1), 4)
     assert all(sorted(start) == list(range(30)) for start in starts)
     assert all((starts[a] != starts[b]).all() for a in range(4) for b in range(a))
 
@@ -298,7 +303,7 @@ def test_what_cannot_be_matched_is_refused(logs, units, says):
 
 
 def test_a_block_that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("maskwell.attacks.bayes.helped.matchings.MOST_CELLS", 3)
+    monkeypatch.setattr("maskwell.attacks.bayes.matching_posterior.matchings.MOST_CELLS", 3)
     with pytest.raises(BadPlan, match="too many to match at once"):
         marginals(np.zeros((2, 2)), 2, np.random.default_rng(1), PLAIN)
 

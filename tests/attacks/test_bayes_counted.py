@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from maskwell.attacks.bayes.helped import counted as counting
-from maskwell.attacks.bayes.helped.counted import AGREED, counted
-from maskwell.attacks.bayes.helped.helping import Group, Kernel, helped
-from maskwell.attacks.bayes.helped.lattice import Shape
-from maskwell.attacks.bayes.helped.matchings import Sampling
-from maskwell.attacks.bayes.untold.priors import Prior
+from maskwell.attacks.bayes.matching_posterior import enumeration as counting
+from maskwell.attacks.bayes.matching_posterior.enumeration import AGREED, counted
+from maskwell.attacks.bayes.matching_posterior.lattice import Shape
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, helped
+from maskwell.attacks.bayes.unknown_noise.priors import Prior
 from maskwell.laws import Additive, Laplace, Outlet
 
 from .test_bayes_helpers import (

@@ -11,16 +11,16 @@ from numpy.polynomial.legendre import leggauss
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import norm
 
-from maskwell.attacks.bayes.roughly.erring import (
+from maskwell.attacks.bayes.own_error.error_law import (
     OwnError,
     erred,
     erring_terms,
     error_from_dict,
     error_problems,
 )
-from maskwell.attacks.pairwise import law_terms, summed_logs
+from maskwell.attacks.pair_density import law_terms, summed_logs
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key, Stream
+from maskwell.keys import Key, Stream
 from maskwell.laws import (
     Additive,
     Classes,

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
 from maskwell.masking import Masking, Setting
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

@@ -15,18 +15,18 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from maskwell.attacks.bayes.backward.biased import biased_terms
-from maskwell.attacks.bayes.helped.helping import Group, Kernel, grouped, helped
-from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
-from maskwell.attacks.bayes.helped.models import Listed, Normals, _factors, model_of
-from maskwell.attacks.bayes.helped.problem import Problem
-from maskwell.attacks.bayes.helped.proposals import surface_of
-from maskwell.attacks.bayes.helped.sides import Pairs, Side
-from maskwell.attacks.bayes.untold.integrated import over_shared
-from maskwell.attacks.bayes.untold.priors import Doubt, Prior
-from maskwell.attacks.pairwise import law_terms, summed_logs
-from maskwell.kernels import helping as moves
-from maskwell.kernels import learning
+from maskwell.attacks.bayes.bias_likelihood.kernels import biased_terms
+from maskwell.attacks.bayes.matching_posterior.block_pairs import Pairs, Side
+from maskwell.attacks.bayes.matching_posterior.chain_state import Problem
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
+from maskwell.attacks.bayes.matching_posterior.noise_kernels import Listed, Normals, _factors, model_of
+from maskwell.attacks.bayes.matching_posterior.proposals import surface_of
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, grouped, helped
+from maskwell.attacks.bayes.unknown_noise.integral import over_shared
+from maskwell.attacks.bayes.unknown_noise.priors import Doubt, Prior
+from maskwell.attacks.pair_density import law_terms, summed_logs
+from maskwell.kernels import matching_noise_mcmc as moves
+from maskwell.kernels import matching_noise_steps
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet, Transition
 from maskwell.laws.unknowns import Unknown
 from maskwell.schema import Column, Schema
@@ -341,7 +341,7 @@ def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
     rng, found = np.random.default_rng(2), np.empty(50)
     for _ in range(10):
         logs = np.array([b.centre + b.spread * rng.normal() for b in doubt.beliefs])
-        learning.fill_free(surface, logs, found)
+        matching_noise_steps.fill_free(surface, logs, found)
         np.testing.assert_allclose(found, model.log_marginal(logs), atol=2e-5)
 
 
@@ -457,4 +457,6 @@ def test_near_ties_are_told_apart_better_than_by_counting_even_independent_draws
 
 def test_loops_are_compiled_anew_when_what_they_contain_changes():
     content = Path(moves.__file__).read_bytes()
-    assert hashlib.sha256(content).hexdigest()[:16] == learning.HELPING, "write it into kernels/learning.py"
+    assert hashlib.sha256(content).hexdigest()[:16] == matching_noise_steps.HELPING, (
+        "write it into kernels/learning.py"
+    )

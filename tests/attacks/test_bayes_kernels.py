@@ -17,20 +17,20 @@ from scipy.stats import cauchy, multivariate_normal, multivariate_t, norm
 from scipy.stats import t as student
 
 import maskwell as mw
-from maskwell.attacks.bayes.backward.biased import KINDS, biased_terms, told
-from maskwell.attacks.bayes.backward.quadrature import Line, integrated
-from maskwell.attacks.bayes.backward.unreleased import (
+from maskwell.attacks.bayes.bias_likelihood.absent_records import (
     Student,
     log_unreleased,
     log_unreleased_with_error,
     student_plus_normal,
 )
-from maskwell.attacks.bayes.untold.integrated import over_shared, shared_nodes
-from maskwell.attacks.bayes.untold.priors import Prior
-from maskwell.attacks.pairwise import law_terms, laws_on, summed_logs
+from maskwell.attacks.bayes.bias_likelihood.kernels import KINDS, biased_terms, told
+from maskwell.attacks.bayes.bias_likelihood.quadrature import Line, integrated
+from maskwell.attacks.bayes.unknown_noise.integral import over_shared, shared_nodes
+from maskwell.attacks.bayes.unknown_noise.priors import Prior
+from maskwell.attacks.pair_density import law_terms, laws_on, summed_logs
 from maskwell.errors import BadInput, BadPlan, NoLaw
-from maskwell.kernels import bias
-from maskwell.kernels.bias import bias_log, log_bias
+from maskwell.kernels import bias_density
+from maskwell.kernels.bias_density import bias_log, log_bias
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet, Power
 from maskwell.laws.unknowns import with_values
 
@@ -86,7 +86,7 @@ def by_hand(sides, bias_sd, sds, name):
 
 
 def test_kinds_are_numbered_as_in_the_kernels():
-    assert KINDS == {"paper": bias.PAPER, "fms": bias.FMS}
+    assert KINDS == {"paper": bias_density.PAPER, "fms": bias_density.FMS}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -336,8 +336,8 @@ def test_statuses_have_their_share_and_unseen_ones_count_as_one_more():
     released = table(A=[1.0, 2.0, np.nan, 4.0], B=[1.0, 2.0, 3.0, 4.0])
     known = table(A=[np.nan, 2.0, 2.0], B=[2.0, 2.0, np.nan])
     got = log_unreleased([law], released, known, "paper")
-    a = math.log(averaged(bias.PAPER, 2.0, 0.0, 1.0, np.array([1.0, 2.0, 4.0])))
-    b = math.log(averaged(bias.PAPER, 2.0, 0.0, 1.0, np.array([1.0, 2.0, 3.0, 4.0])))
+    a = math.log(averaged(bias_density.PAPER, 2.0, 0.0, 1.0, np.array([1.0, 2.0, 4.0])))
+    b = math.log(averaged(bias_density.PAPER, 2.0, 0.0, 1.0, np.array([1.0, 2.0, 3.0, 4.0])))
     expected = [math.log(1 / 4) + b, math.log(3 / 4) + a + b, math.log(3 / 4) + a + math.log(1 / 5)]
     np.testing.assert_allclose(got, expected, atol=1e-8)
 
@@ -419,7 +419,7 @@ def test_correlated_columns_have_one_predictive_law():
     both, _ = student_plus_normal(
         np.array([[12.0, 17.0]]) - whole.mean(axis=0), spread, law.noise.covariance, freedom
     )
-    first = math.log(averaged(bias.PAPER, 12.0, 0.0, 1.0, z[:, 0]))
+    first = math.log(averaged(bias_density.PAPER, 12.0, 0.0, 1.0, z[:, 0]))
     np.testing.assert_allclose(got, [both[0] + math.log(47 / 50), first + math.log(3 / 50)], atol=1e-8)
 
 

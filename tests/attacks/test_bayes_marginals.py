@@ -12,8 +12,8 @@ from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.bayes.outside.censored import ABOVE, BELOW, SEEN, Partly
-from maskwell.attacks.bayes.outside.marginals import log_gaussian, log_given
+from maskwell.attacks.bayes.marginal.censored_normal import ABOVE, BELOW, SEEN, Partly
+from maskwell.attacks.bayes.marginal.released_density import log_gaussian, log_given
 from maskwell.card import NoiseCard
 from maskwell.errors import BadInput, BadPlan
 from maskwell.laws import Additive, Multiplicative, Normal, Outlet, SkewedBias, Transition

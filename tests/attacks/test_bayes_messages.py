@@ -7,10 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes.helped.approximated import approximated
-from maskwell.attacks.bayes.helped.loops import log_factors
-from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
-from maskwell.attacks.bayes.helped.messages import an_exchange_away, believed, choices_of, message_chances
+from maskwell.attacks.bayes.matching_posterior.belief_propagation import (
+    an_exchange_away,
+    believed,
+    choices_of,
+    message_chances,
+)
+from maskwell.attacks.bayes.matching_posterior.bethe import approximated
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
+from maskwell.attacks.bayes.matching_posterior.mcmc import log_factors
 
 from .test_bayes_ceiling import drawn, joined, line
 

@@ -11,15 +11,15 @@ from scipy import stats
 from scipy.integrate import quad_vec
 
 import maskwell as mw
-from maskwell.attacks.bayes.untold.averaged import AveragedNoise
-from maskwell.attacks.bayes.untold.families import GammaPower, LogNormal, Own
-from maskwell.attacks.bayes.untold.integrated import integrated_terms
-from maskwell.attacks.bayes.untold.ordinary import told_terms
-from maskwell.attacks.bayes.untold.placing import Placing
-from maskwell.attacks.bayes.untold.priors import Prior
-from maskwell.attacks.bayes.untold.tabled import WORTH, Surface, Tabled
-from maskwell.attacks.pairwise import law_terms, summed_logs
-from maskwell.kernels.bias import FORWARD, bias_log_mean
+from maskwell.attacks.bayes.unknown_noise.density_tables import WORTH, Surface, Tabled
+from maskwell.attacks.bayes.unknown_noise.integral import integrated_terms
+from maskwell.attacks.bayes.unknown_noise.normal_bias_factor import told_terms
+from maskwell.attacks.bayes.unknown_noise.prior_average import AveragedNoise
+from maskwell.attacks.bayes.unknown_noise.prior_families import GammaPower, LogNormal, Own
+from maskwell.attacks.bayes.unknown_noise.priors import Prior
+from maskwell.attacks.bayes.unknown_noise.quadrature_nodes import Placing
+from maskwell.attacks.pair_density import law_terms, summed_logs
+from maskwell.kernels.bias_density import FORWARD, bias_log_mean
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

@@ -11,8 +11,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack_from_dict
-from maskwell.attacks.bayes.fitting import check_card
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes.card_check import check_card
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.masking import Masking, Release
 from maskwell.schema import Column, Schema

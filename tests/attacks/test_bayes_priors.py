@@ -14,10 +14,16 @@ from scipy.integrate import dblquad, quad, quad_vec
 from scipy.special import logsumexp
 
 import maskwell as mw
-from maskwell.attacks.bayes.untold.families import GammaPower, LogNormal, Own
-from maskwell.attacks.bayes.untold.integrated import integrated_terms, over_shared, shared_nodes
-from maskwell.attacks.bayes.untold.priors import Doubt, Prior, prior_from_dict, prior_problems, resolved
-from maskwell.attacks.pairwise import law_terms, laws_on, summed_logs
+from maskwell.attacks.bayes.unknown_noise.integral import integrated_terms, over_shared, shared_nodes
+from maskwell.attacks.bayes.unknown_noise.prior_families import GammaPower, LogNormal, Own
+from maskwell.attacks.bayes.unknown_noise.priors import (
+    Doubt,
+    Prior,
+    prior_from_dict,
+    prior_problems,
+    resolved,
+)
+from maskwell.attacks.pair_density import law_terms, laws_on, summed_logs
 from maskwell.errors import BadInput, BadPlan
 from maskwell.laws import Additive, Laplace, Mixture, Multiplicative, Normal, Outlet, Power, SkewedBias, Step
 from maskwell.laws.unknowns import unknowns_of, with_values

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes.large import trees
-from maskwell.attacks.bayes.large.pruned import Pruning
-from maskwell.attacks.bayes.large.trees import Points, Trees
-from maskwell.attacks.bayes.odds import SURE, against_others
-from maskwell.attacks.ranking import SAME_SCORE, Best, log_sum
+from maskwell.attacks.bayes.posterior_odds import SURE, against_others
+from maskwell.attacks.bayes.pruned_sums import trees
+from maskwell.attacks.bayes.pruned_sums.posterior_sums import Pruning
+from maskwell.attacks.bayes.pruned_sums.trees import Points, Trees
+from maskwell.attacks.candidate_scores import SAME_SCORE, Best, log_sum
 from maskwell.errors import BadInput, BadPlan
 
 EPS = (1e-1, 1e-2, 1e-3, 1e-6, 1e-9)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes.large import scaled
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes.pruned_sums import scores
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -59,7 +59,7 @@ PLANS = {
 def test_trees_give_the_answers_of_all_pairs(mask, options, monkeypatch):
     masking, plan = masked(mask, table_of(500)), mw.BayesIntruder(**options)
     plain, whole, _, _ = attack_by(plan, masking)
-    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(scores, "LEAST_PAIRS", 0)
     risk, guess, _, _ = attack_by(plan, masking)
     assert any(note.startswith(UNSEEN) for note in risk.notes)
     assert not any(note.startswith(UNSEEN) for note in plain.notes)
@@ -77,7 +77,7 @@ def test_ties_are_shared_by_trees_too(monkeypatch):
         mw.IndependentNoise(NAMES, variance=(1.0, 2500.0, 4e6)), table_of(400, round_to=[2, 100, 4000])
     )
     plain = mw.attack(mw.BayesIntruder(), masking)
-    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(scores, "LEAST_PAIRS", 0)
     risk = mw.attack(mw.BayesIntruder(), masking)
     assert risk.expected_correct == pytest.approx(plain.expected_correct)
     assert risk.table["ties"] == plain.table["ties"]
@@ -93,7 +93,7 @@ def test_ties_are_shared_by_trees_too(monkeypatch):
     ids=["value-dependent", "mixture", "with categories"],
 )
 def test_other_laws_look_at_all_pairs(mask, monkeypatch):
-    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(scores, "LEAST_PAIRS", 0)
     risk = mw.attack(mw.BayesIntruder(match_blocks=()), masked(mask, table_of(60, gaps=0)))
     assert not any(note.startswith(UNSEEN) for note in risk.notes)
 
@@ -113,11 +113,11 @@ def test_coarse_units_are_taken_for_noise_and_rates_stay_as_they_are(assignment,
     table = rounded_table(1_500)
     masking = masked(mw.CorrelatedNoise(NAMES, sd_ratio=ratio), table)
     plan = mw.BayesIntruder(assignment=assignment)
-    law = scaled.laws_on(masking.release.card, NAMES)[0]
-    assert scaled.coarse_units(law)
-    assert scaled.is_searched_by_trees(law, table)
+    law = scores.laws_on(masking.release.card, NAMES)[0]
+    assert scores.coarse_units(law)
+    assert scores.is_searched_by_trees(law, table)
     exact = mw.attack(plan, masking)
-    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(scores, "LEAST_PAIRS", 0)
     quick = mw.attack(plan, masking)
     assert any(note.startswith("units taken for noise") for note in quick.notes)
     assert abs(quick.rate - exact.rate) < 0.001 + 4 / 1_500
@@ -131,11 +131,11 @@ def test_sheppards_density_is_as_near_as_it_is_said(monkeypatch):
         law = masked(
             mw.IndependentNoise(("A",), variance=1.0 / unit**2), rounded_table(50)
         ).release.card.laws[0]
-        sd, wide = law.noise.sds[0], scaled.without_units(law).noise.sds[0]
+        sd, wide = law.noise.sds[0], scores.without_units(law).noise.sds[0]
         apart = np.linspace(0, 2 * wide, 50)
         exact = norm.cdf((apart + 0.5) / sd) - norm.cdf((apart - 0.5) / sd)
         off = np.abs(norm.pdf(apart, scale=wide) / exact - 1).max()
-        assert off < 1.3 * scaled.rounding_error(law)  # the next terms of the series
+        assert off < 1.3 * scores.rounding_error(law)  # the next terms of the series
 
 
 def test_units_are_left_to_exact_cells_where_they_are_too_coarse_or_not_alike():
@@ -143,9 +143,9 @@ def test_units_are_left_to_exact_cells_where_they_are_too_coarse_or_not_alike():
     weak = masked(mw.IndependentNoise(("A",), variance=0.16), table).release.card.laws[0]
     clamped = masked(mw.IndependentNoise(("A",), variance=1.0, limits=(-2, 2)), table).release.card.laws[0]
     for law in (weak, clamped):
-        assert not scaled.coarse_units(law)
-        assert not scaled.is_searched_by_trees(law, table)
-        assert scaled.without_units(law) is law
+        assert not scores.coarse_units(law)
+        assert not scores.is_searched_by_trees(law, table)
+        assert scores.without_units(law) is law
 
 
 @pytest.mark.parametrize("unit", [0.01, 1.0, 200.0])
@@ -156,7 +156,7 @@ def test_whether_trees_are_taken_on_the_log_scale_is_known_before_any_noise(unit
     table = Table.from_frame(pa.table({"A": values}), schema)
     masking = masked(mw.IndependentNoise("A", variance_ratio=0.5, transform="log"), table)
     law = masking.release.card.laws[0]
-    monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
+    monkeypatch.setattr(scores, "LEAST_PAIRS", 0)
     notes = mw.attack(mw.BayesIntruder(), masking).notes
-    assert any(note.startswith(UNSEEN) for note in notes) == scaled.is_searched_by_trees(law, table)
-    assert scaled.is_searched_by_trees(law, table) == (unit < 100)
+    assert any(note.startswith(UNSEEN) for note in notes) == scores.is_searched_by_trees(law, table)
+    assert scores.is_searched_by_trees(law, table) == (unit < 100)

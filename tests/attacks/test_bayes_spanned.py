@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from maskwell.attacks.bayes.helped import helping, spanned
-from maskwell.attacks.bayes.helped.helping import Kernel, helped
-from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
-from maskwell.attacks.bayes.untold.priors import Doubt
+from maskwell.attacks.bayes.matching_posterior import parameter_nodes, unknown_noise
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import Kernel, helped
+from maskwell.attacks.bayes.unknown_noise.priors import Doubt
 from tests.attacks.test_bayes_helpers import (
     UNSURE,
     biased,
@@ -38,7 +38,7 @@ def problem_of(one, kernel, monkeypatch):
         seen.append(problem)
         raise Seen
 
-    monkeypatch.setattr(helping, "spanned", catch)
+    monkeypatch.setattr(unknown_noise, "spanned", catch)
     with pytest.raises(Seen):
         helped([one.law], one.group, Kernel(kernel), UNSURE, Sampling(), seed=1)
     return seen[0]
@@ -65,9 +65,9 @@ def test_slopes_are_those_of_all_matchings(law_of, width, counts, kernel, monkey
 
     exact = [
         marginals(ratio, counts[0], np.random.default_rng(1), Sampling())
-        for ratio in spanned.ratios_at(problem, logs)
+        for ratio in parameter_nodes.ratios_at(problem, logs)
     ]
-    found = spanned.slope_at(problem, logs, [one.drawn for one in exact])
+    found = parameter_nodes.slope_at(problem, logs, [one.drawn for one in exact])
     steps = 1e-4 * np.eye(len(logs))
     wanted = [(log_posterior(logs + step) - log_posterior(logs - step)) / 2e-4 for step in steps]
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
@@ -76,7 +76,7 @@ def test_slopes_are_those_of_all_matchings(law_of, width, counts, kernel, monkey
 @pytest.mark.parametrize("seed", [5, 6, 7])
 def test_with_one_parameter_few_units_are_not_far_off_either(seed, monkeypatch):
     """Seven units, where the posterior of the noise is far from normal: five nodes give what all matchings give."""
-    monkeypatch.setattr(spanned, "LEAST_UNITS", 0)
+    monkeypatch.setattr(parameter_nodes, "LEAST_UNITS", 0)
     one = world(normal, 1, (7, 7, 7), seed=seed)
     found = helped([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
     assert any("values of the parameters" in note for note in found.notes)
@@ -87,7 +87,7 @@ def test_with_one_parameter_few_units_are_not_far_off_either(seed, monkeypatch):
 def test_chains_find_the_same(law_of, width, monkeypatch):
     one = world(law_of, width, (40, 40, 40), seed=2)
     chains = helped([one.law], one.group, Kernel(), UNSURE, BY_CHAINS, seed=1)
-    monkeypatch.setattr(spanned, "LEAST_UNITS", 0)
+    monkeypatch.setattr(parameter_nodes, "LEAST_UNITS", 0)
     nodes = helped([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
     assert chains.converged
     assert nodes.converged
@@ -101,4 +101,4 @@ def test_chains_find_the_same(law_of, width, monkeypatch):
 
 def test_few_units_and_weights_of_their_own_are_left_to_chains(monkeypatch):
     one = world(biased, 1, (6, 4, 4), seed=6)
-    assert spanned.spanned(problem_of(one, "coherent", monkeypatch), Sampling(), 1) is None
+    assert parameter_nodes.spanned(problem_of(one, "coherent", monkeypatch), Sampling(), 1) is None

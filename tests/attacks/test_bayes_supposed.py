@@ -9,12 +9,12 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.bayes.outside.fitted import Fitted
-from maskwell.attacks.bayes.roughly.erring import OwnError
-from maskwell.attacks.bayes.roughly.laid import Lattices
-from maskwell.attacks.bayes.roughly.shrunk import shrunk
-from maskwell.attacks.bayes.roughly.supposed import Supposed
-from maskwell.attacks.pairwise import laws_on
+from maskwell.attacks.bayes.marginal.true_value_law import Fitted
+from maskwell.attacks.bayes.own_error.closed_form import shrunk
+from maskwell.attacks.bayes.own_error.density_prior import Supposed
+from maskwell.attacks.bayes.own_error.error_law import OwnError
+from maskwell.attacks.bayes.own_error.nodes import Lattices
+from maskwell.attacks.pair_density import laws_on
 from maskwell.card import NoiseCard
 from maskwell.laws import Additive, Normal, Outlet
 from maskwell.masking import Release

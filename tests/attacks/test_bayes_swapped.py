@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes import odds
+from maskwell.attacks.bayes import posterior_odds
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -38,9 +38,9 @@ def test_one_pass_gives_what_two_give(swapped: mw.Masking, monkeypatch: pytest.M
         raise AssertionError("the pairs were weighed twice")
 
     with monkeypatch.context() as once:
-        once.setattr(odds, "log_moved", nothing_again)
+        once.setattr(posterior_odds, "log_moved", nothing_again)
         found = mw.attack(mw.BayesIntruder(), swapped)
-    monkeypatch.setattr(odds, "_is_f_moved", lambda *_: False)
+    monkeypatch.setattr(posterior_odds, "_is_f_moved", lambda *_: False)
     twice = mw.attack(mw.BayesIntruder(), swapped)
     assert found.table["linked_id"].equals(twice.table["linked_id"])
     np.testing.assert_allclose(found.table["probability"], twice.table["probability"], rtol=1e-9)
@@ -52,7 +52,7 @@ def test_who_is_not_told_the_noise_does_not_look_at_the_truth(
     def truth(*_: object) -> None:
         raise AssertionError("he has no true records but his own")
 
-    monkeypatch.setattr(odds, "log_moved", truth)
+    monkeypatch.setattr(posterior_odds, "log_moved", truth)
     plan = mw.BayesIntruder(prior=mw.Prior(), kernel="forward")
     risk = mw.attack(plan, swapped)
     probabilities = np.asarray(risk.table["probability"])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes.helped import together
-from maskwell.attacks.bayes.helped.together import CEILING
-from maskwell.attacks.bayes.weighing import UPPER_BOUND
-from maskwell.attacks.contract import Known
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes.matching_posterior import posterior
+from maskwell.attacks.bayes.matching_posterior.posterior import CEILING
+from maskwell.attacks.bayes.posterior import UPPER_BOUND
+from maskwell.attacks.protocol import Known
 from maskwell.errors import BadPlan
 
 from .test_bayes_plan import NAMES, masked, table_of
@@ -47,9 +47,9 @@ def test_more_helpers_than_the_blocks_of_his_targets_have_is_said(masking):
     plan = mw.BayesIntruder(helpers=30)
     here, all_here = Known(masking.truth.take(np.arange(12)), masking.truth), [np.arange(12)]
     said = "he knows 11 other units, all that can help: more helpers than these he cannot have"
-    assert said in together._notes(plan, here, True, all_here)
+    assert said in posterior._notes(plan, here, True, all_here)
     assert not any(
-        "more helpers" in note for note in together._notes(plan, Known(*2 * (masking.truth,)), False, [])
+        "more helpers" in note for note in posterior._notes(plan, Known(*2 * (masking.truth,)), False, [])
     )
 
 
@@ -65,7 +65,7 @@ def test_a_few_targets_are_the_same_among_few_and_all(masking, prior, monkeypatc
     few = mw.BayesIntruder(helpers=2, targets=mw.Sample(6), prior=prior)
     some, guess = attack_by(few, masking)[:2]
     chances = guess.columns["probability"][guess.found >= 0]
-    monkeypatch.setattr(together, "_taking_part", lambda groups: np.arange(40))
+    monkeypatch.setattr(posterior, "_taking_part", lambda groups: np.arange(40))
     again = attack_by(few, masking)[1]
     assert some.targets == 6
     assert len(chances) == 6
@@ -74,7 +74,7 @@ def test_a_few_targets_are_the_same_among_few_and_all(masking, prior, monkeypatc
 
 
 def test_only_known_times_released_is_limited(masking, monkeypatch):
-    monkeypatch.setattr(together, "MOST_PAIRS", 30 * 40)
+    monkeypatch.setattr(posterior, "MOST_PAIRS", 30 * 40)
     plan = mw.BayesIntruder(helpers=2, targets=mw.Sample(9))
     assert mw.attack(plan, masking).targets == 9
     said = "40 targets and helpers and 40 released records, 1,600 pairs where 1,200 can be held"

@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import floor_of
-from maskwell.attacks.coding import coded, seen_by
+from maskwell.attacks.class_codes import coded, seen_by
 from maskwell.masks import Chain, Coding, Grouping
 
 NOISE = mw.IndependentNoise(("INCOME", "TAXES"), variance_ratio=0.05)

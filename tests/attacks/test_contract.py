@@ -10,8 +10,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import ATTACKS, attack, attack_from_dict
-from maskwell.attacks.contract import mark
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.protocol import mark
 
 AMOUNTS = ("INCOME", "TAX", "AGE")
 EXAMPLES = {

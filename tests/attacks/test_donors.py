@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.bayes.helped import ceiling, together
+from maskwell.attacks.bayes.matching_posterior import ceiling_bound, posterior
 from maskwell.errors import BadPlan, HopelessSwap
-from maskwell.masking.swapping import Exchange, exchange
+from maskwell.masking.swap_record import Exchange, exchange
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -320,8 +320,8 @@ def test_who_knows_how_many_of_those_at_risk_were_exchanged_is_tried_too() -> No
 
 def test_the_bound_on_the_ceiling_covers_both_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever guess is best: the bound is that of who has all, the larger of the two questions."""
-    monkeypatch.setattr(together, "MATCHED_CELLS", 10_000)
-    monkeypatch.setattr(ceiling, "CELLS", 6)
+    monkeypatch.setattr(posterior, "MATCHED_CELLS", 10_000)
+    monkeypatch.setattr(ceiling_bound, "CELLS", 6)
     masking = masked(dict.fromkeys(FIELDS, 0.6))
     swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.5), columns="a")
     plan = mw.BayesIntruder(match_blocks=("region",), helpers="all")

@@ -8,10 +8,10 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import Linkage
-from maskwell.attacks.field_choice import MOST_FIELDS, information
-from maskwell.attacks.latent import EM, Fixed
+from maskwell.attacks.linkage.em import EM, Fixed
+from maskwell.attacks.linkage.field_choice import MOST_FIELDS, information
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 
 
 @pytest.fixture(scope="module")

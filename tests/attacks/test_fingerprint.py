@@ -12,9 +12,9 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import floor_of
-from maskwell.attacks.contract import Known
-from maskwell.attacks.floor import HIDDEN
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.protocol import Known
+from maskwell.attacks.uniqueness import HIDDEN
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema

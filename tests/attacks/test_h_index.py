@@ -14,8 +14,8 @@ from scipy.stats import binomtest
 
 import maskwell as mw
 from maskwell.attacks import Quantiles, Sample
-from maskwell.attacks.h_index import Outermost
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.nearest.h_index import Outermost
 from maskwell.errors import BadPlan
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema

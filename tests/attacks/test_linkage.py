@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import supervised_weights
-from maskwell.attacks.latent import EM, Fixed, pattern_bits
+from maskwell.attacks.linkage.em import EM, Fixed, pattern_bits
 from maskwell.errors import BadInput, BadPlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

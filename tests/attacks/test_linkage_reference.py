@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwell.attacks import EM, Absolute, Exact, Fixed, Linkage, Relative, arranging
-from maskwell.attacks.running import attack_by
+from maskwell.attacks import EM, Absolute, Exact, Fixed, Linkage, Relative
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.linkage import sorted_pairs
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -347,36 +348,36 @@ def largest_total(
 # All pairs at once in numpy: blocks beyond a tile of the kernel, more patterns than bits in a word, several threads.
 
 
-@pytest.mark.parametrize("few", [0, arranging.FEW_COMPARISONS], ids=["compiled", "in tiles"])
+@pytest.mark.parametrize("few", [0, sorted_pairs.FEW_COMPARISONS], ids=["compiled", "in tiles"])
 @pytest.mark.parametrize("width", [1, 6, 8, 11])
 def test_passes_over_the_pairs_are_those_of_numpy(width, few, monkeypatch):
-    monkeypatch.setattr(arranging, "PAIRS_AT_ONCE", 100_000)  # else so few pairs are one run
-    monkeypatch.setattr(arranging, "FEW_COMPARISONS", few)
+    monkeypatch.setattr(sorted_pairs, "PAIRS_AT_ONCE", 100_000)  # else so few pairs are one run
+    monkeypatch.setattr(sorted_pairs, "FEW_COMPARISONS", few)
     rng = np.random.default_rng(width)
     sizes, blocks = (300, 1500), (3, 4)  # the last block has candidates and no searcher
     values = [rng.integers(0, 4, (width, size)).astype(float) for size in sizes]
     homes = [rng.integers(0, count, size) for count, size in zip(blocks, sizes, strict=True)]
     bounds = (values[0].T - 1, values[0].T)  # a found value agrees when it is the same or one less
     orders = (rng.permutation(sizes[0]), rng.permutation(sizes[1]))
-    arranged = arranging.arrange(bounds, values[1], (homes[0], homes[1]), orders)
+    arranged = sorted_pairs.arrange(bounds, values[1], (homes[0], homes[1]), orders)
     assert len(arranged.chunks()) > 1
 
     near, far = values[0][:, :, None], values[1][:, None, :]
     agree = (far == near) | (far == near - 1)
     pattern = np.einsum("fij,f->ij", agree, 1 << np.arange(width))
     together = homes[0][:, None] == homes[1]
-    counts, seen = arranging.count_pairs(arranged, marked=True)
+    counts, seen = sorted_pairs.count_pairs(arranged, marked=True)
     assert counts.tolist() == np.bincount(pattern[together], minlength=1 << width).tolist()
-    assert arranging.count_pairs(arranged, marked=False)[0].tolist() == counts.tolist()
+    assert sorted_pairs.count_pairs(arranged, marked=False)[0].tolist() == counts.tolist()
 
     rank = rng.integers(0, 1 << (width - 1), 1 << width)  # every rank is shared by two patterns or so
-    best = arranging.best_of(arranged, rank)
+    best = sorted_pairs.best_of(arranged, rank)
     ranked = np.where(together, rank[pattern], -1)[arranged.searchers][:, arranged.places]
     assert best.rank.tolist() == ranked.max(axis=1).tolist()
     assert best.ties.tolist() == (ranked == ranked.max(axis=1)[:, None]).sum(axis=1).tolist()
     assert best.place.tolist() == ranked.argmax(axis=1).tolist()  # the first in the keyed order
     if seen.shape[1]:
-        assert arranging.best_seen(seen, rank).tolist() == best.rank.tolist()
+        assert sorted_pairs.best_seen(seen, rank).tolist() == best.rank.tolist()
     ranked[np.arange(sizes[0]), best.place] = -1
     assert best.next_rank.tolist() == ranked.max(axis=1).tolist()
     assert best.next_place.tolist() == ranked.argmax(axis=1).tolist()

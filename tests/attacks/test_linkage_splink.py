@@ -19,11 +19,11 @@ import splink.comparison_library as comparisons
 from splink import DuckDBAPI, Linker, SettingsCreator, block_on
 
 from maskwell.attacks import EM, Absolute, Exact, Fixed, Linkage
-from maskwell.attacks.latent import pattern_bits
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.linkage.em import pattern_bits
 from maskwell.datasets import housing
 from maskwell.errors import MaskwellWarning
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import CorrelatedNoise
 from maskwell.schema import Column, Schema

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.metrics import TINY
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.nearest.distances import TINY
 from maskwell.errors import BadPlan, NoLaw
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema

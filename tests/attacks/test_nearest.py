@@ -12,8 +12,9 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
-from maskwell.attacks import nearest, nearest_assignment, neighbours
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.nearest import assignment, search
+from maskwell.attacks.nearest import plan as nearest
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
 from maskwell.schema import Column, Schema
@@ -87,8 +88,8 @@ def test_the_way_of_searching_changes_nothing(masking, monkeypatch):
     plans = [mw.NearestRecord(), mw.NearestRecord(direction="to_original", distance="posterior")]
     whole = [mw.attack(plan, masking).table for plan in plans]
     for name in ("nearest", "closer"):
-        plain = partial(getattr(neighbours, name), how="brute")
-        monkeypatch.setattr(f"maskwell.attacks.measured.{name}", plain)
+        plain = partial(getattr(search, name), how="brute")
+        monkeypatch.setattr(f"maskwell.attacks.nearest.status_search.{name}", plain)
     assert [mw.attack(plan, masking).table for plan in plans] == whole
 
 
@@ -118,8 +119,8 @@ def test_large_blocks_are_assigned_as_well(masking, monkeypatch, options, thinne
     plan = mw.NearestRecord(**ONE, **options)
     risk, guess, _, _ = attack_by(plan, masking)
     monkeypatch.setattr(nearest, "DENSE_CELLS", 1)
-    monkeypatch.setattr(nearest_assignment, "DENSE_CELLS", 50)
-    monkeypatch.setattr(nearest_assignment, "MOST_CELLS", 10**9 if held else 1)
+    monkeypatch.setattr(assignment, "DENSE_CELLS", 50)
+    monkeypatch.setattr(assignment, "MOST_CELLS", 10**9 if held else 1)
     large, again, _, _ = attack_by(plan, masking)
     for column in ("mismatches", "score"):
         ours, theirs = (

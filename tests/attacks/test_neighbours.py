@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from maskwell.attacks import neighbours
-from maskwell.attacks.neighbours import FEW, LEAF, SAME_DISTANCE, Nearest, closer, nearest
+from maskwell.attacks.nearest import search
+from maskwell.attacks.nearest.search import FEW, LEAF, SAME_DISTANCE, Nearest, closer, nearest
 from maskwell.errors import BadInput, BadPlan
 
 NOBODY = -1
@@ -238,8 +238,8 @@ def spread(fields):
 @pytest.mark.parametrize(("fields", "by_products"), [(2, False), (5, False), (20, True), (40, True)])
 def test_where_trees_fade_products_are_taken(monkeypatch, fields, by_products):
     points, taken = spread(fields), []
-    whole = neighbours._nearest_by_products
-    monkeypatch.setattr(neighbours, "_nearest_by_products", lambda *a: taken.append(1) or whole(*a))
+    whole = search._nearest_by_products
+    monkeypatch.setattr(search, "_nearest_by_products", lambda *a: taken.append(1) or whole(*a))
     nearest(points, points, ALL)
     assert bool(taken) is by_products
 
@@ -247,7 +247,7 @@ def test_where_trees_fade_products_are_taken(monkeypatch, fields, by_products):
 def test_many_coordinates_of_few_dimensions_stay_with_the_tree(monkeypatch):
     """Twenty columns that are sums of three: the tree still tells near from far."""
     points = spread(3) @ np.random.default_rng(1).normal(size=(3, 20))
-    monkeypatch.setattr(neighbours, "_nearest_by_products", None)
+    monkeypatch.setattr(search, "_nearest_by_products", None)
     found = nearest(points, points, ALL)
     assert found.place.tolist() == list(range(FEW))
 
@@ -255,7 +255,7 @@ def test_many_coordinates_of_few_dimensions_stay_with_the_tree(monkeypatch):
 def test_small_blocks_never_take_products(monkeypatch):
     points = spread(30)
     blocks = np.arange(FEW) // (LEAF // 2), np.arange(FEW) // (LEAF // 2)
-    monkeypatch.setattr(neighbours, "_nearest_by_products", None)
+    monkeypatch.setattr(search, "_nearest_by_products", None)
     assert nearest(points, points, blocks).place.tolist() == list(range(FEW))
 
 

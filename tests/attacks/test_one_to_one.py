@@ -11,9 +11,9 @@ from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
 from maskwell.attacks import one_to_one
-from maskwell.attacks.bayes.large import scaled
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes.pruned_sums import scores as scaled
 from maskwell.attacks.one_to_one import Digests, Near, best_of_matrix, dense, matrix, optimal
-from maskwell.attacks.running import attack_by
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -137,12 +137,12 @@ def test_trees_streams_and_matrices_give_one_assignment(mask, options, monkeypat
     assert whole[2] == 0.0
     monkeypatch.setattr(one_to_one, "DENSE_CELLS", 50)
     listed = linked(plan, masking)
-    monkeypatch.setattr("maskwell.attacks.ranking.MOST_CELLS", 50)
+    monkeypatch.setattr("maskwell.attacks.candidate_scores.MOST_CELLS", 50)
     rounded = linked(plan, masking)
-    monkeypatch.setattr("maskwell.attacks.ranking.ROUNDED_CELLS", 50)
+    monkeypatch.setattr("maskwell.attacks.candidate_scores.ROUNDED_CELLS", 50)
     streamed = linked(plan, masking)
     monkeypatch.setattr(scaled, "LEAST_PAIRS", 0)
-    monkeypatch.setattr("maskwell.attacks.bayes.large.assigned.DENSE_CELLS", 50)
+    monkeypatch.setattr("maskwell.attacks.bayes.pruned_sums.assignment.DENSE_CELLS", 50)
     by_trees = linked(plan, masking)
     for other, rounding in (
         (listed, 1e-9),
@@ -159,7 +159,7 @@ def test_a_matcher_assigns_blocks_that_are_not_held(monkeypatch):
     masking, plan = masking_of(NOISE), mw.Linkage(**ONE, weights=mw.attacks.Fixed())
     whole = linked(plan, masking)
     monkeypatch.setattr(one_to_one, "DENSE_CELLS", 50)
-    monkeypatch.setattr("maskwell.attacks.assignment.MOST_CELLS", 50)
+    monkeypatch.setattr("maskwell.attacks.linkage.assignment.MOST_CELLS", 50)
     listed = linked(plan, masking)
     assert listed[1] == pytest.approx(whole[1], rel=1e-9)
     assert 0 <= listed[2] < 1e-6

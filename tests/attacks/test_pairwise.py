@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks import pairwise
-from maskwell.attacks.pairwise import all_logs, law_terms, laws_on, pair_logs, summed_logs
+from maskwell.attacks import pair_density
+from maskwell.attacks.pair_density import all_logs, law_terms, laws_on, pair_logs, summed_logs
 from maskwell.errors import BadInput, NoLaw
 
 AMOUNTS = ("INCOME", "TAX", "AGE")
@@ -93,7 +93,7 @@ def test_long_lists_are_cut_into_runs(people, monkeypatch):
     z, x = some_pairs(masking)
     args = masking.release.card, masking.release.table, people, z, x
     whole = pair_logs(*args)
-    monkeypatch.setattr("maskwell.attacks.pairwise.PAIRS_AT_ONCE", 77)
+    monkeypatch.setattr("maskwell.attacks.pair_density.PAIRS_AT_ONCE", 77)
     np.testing.assert_array_equal(pair_logs(*args), whole)
 
 
@@ -175,9 +175,9 @@ def test_records_with_many_values_at_limits_are_weighed_nearly_and_it_is_said():
     near = mw.attack(mw.BayesIntruder(), masking)
     assert any("a hundredth or so" in note for note in near.notes)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pairwise, "MANY_KINDS", 10**6)
-        patch.setattr(pairwise, "MOST_BOXES", 99)
-        patch.setattr(pairwise, "MOST_ENDLESS", 99)
+        patch.setattr(pair_density, "MANY_KINDS", 10**6)
+        patch.setattr(pair_density, "MOST_BOXES", 99)
+        patch.setattr(pair_density, "MOST_ENDLESS", 99)
         exact = mw.attack(mw.BayesIntruder(), masking)
     assert not any("a hundredth or so" in note for note in exact.notes)
     mine, theirs = (one.table["probability"].to_numpy(zero_copy_only=False) for one in (near, exact))

@@ -10,7 +10,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks.predicted_columns import predicted_columns, told_share
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline import release
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema

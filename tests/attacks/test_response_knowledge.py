@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.targets import Records
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema

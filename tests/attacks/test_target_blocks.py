@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks import Sample, running
-from maskwell.attacks.bayes import pairing
-from maskwell.attacks.bayes.pairing import Pairing
-from maskwell.attacks.running import attack_by
+from maskwell.attacks import Sample, attack_run
+from maskwell.attacks.attack_run import attack_by
+from maskwell.attacks.bayes import likelihood
+from maskwell.attacks.bayes.likelihood import Pairing
 
 
 def masking_of(records: int, blocks: int, *, ids: bool) -> mw.Masking:
@@ -56,12 +56,12 @@ def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch
         sizes.append(None if part is None else len(part.rows))
         return part
 
-    target_blocks = running.target_blocks
-    monkeypatch.setattr(running, "target_blocks", seen)
+    target_blocks = attack_run.target_blocks
+    monkeypatch.setattr(attack_run, "target_blocks", seen)
     some = attack_by(plan, masking)
     assert sizes[0] is not None
     assert 9 <= sizes[0] < 400
-    monkeypatch.setattr(running, "target_blocks", lambda *_: None)
+    monkeypatch.setattr(attack_run, "target_blocks", lambda *_: None)
     whole = attack_by(plan, masking)
     assert np.array_equal(some.guess.found, whole.guess.found)
     assert np.array_equal(some.guess.searcher, whole.guess.searcher)
@@ -88,7 +88,7 @@ def test_who_is_without_the_card_makes_densities_in_the_blocks_of_his_targets_al
     monkeypatch.setattr(Pairing, "of", classmethod(seen))
     some = attack_by(plan, masking).risk
     assert max(sizes) <= 9 * 20
-    monkeypatch.setattr(pairing, "FEW", 0.0)
+    monkeypatch.setattr(likelihood, "FEW", 0.0)
     sizes.clear()
     whole = attack_by(plan, masking).risk
     assert max(sizes) == 800

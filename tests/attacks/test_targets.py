@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack_from_dict
-from maskwell.attacks.running import held
+from maskwell.attacks.attack_run import held
 from maskwell.attacks.targets import choice_from_dict, standardised
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema

@@ -22,8 +22,8 @@ from maskwell.calibration.agreement_chance import (
     restricted,
 )
 from maskwell.errors import BadPlan
-from maskwell.kernels.rectangle import normal_rectangle
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.kernels.normal_box import normal_rectangle
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import Additive, Laplace, Normal, Outlet, Power
 
 DRAWS = 40_000

@@ -12,13 +12,13 @@ import pytest
 from maskwell.analysis import forecast
 from maskwell.attacks import NearestRecord
 from maskwell.calibration import Bound, Widening, calibrate
+from maskwell.calibration.bounded_noise import largest_within
 from maskwell.calibration.bounds import Bounds
-from maskwell.calibration.held_back import largest_within
-from maskwell.calibration.judging import measure_of
-from maskwell.calibration.scaling import groups_apart, scale_words
+from maskwell.calibration.measures import measure_of
+from maskwell.calibration.scale import groups_apart, scale_words
 from maskwell.calibration.trials import Bench
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

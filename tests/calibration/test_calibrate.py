@@ -15,9 +15,9 @@ from scipy.stats import norm, t
 from maskwell.attacks import Absolute, Fixed, Linkage, NearestRecord, Sample
 from maskwell.calibration import Calibration, Trial, calibrate, scale_of
 from maskwell.calibration.calibrate import RAISED
-from maskwell.calibration.calibrated import level_of
+from maskwell.calibration.result import level_of
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import (
     MASKS,

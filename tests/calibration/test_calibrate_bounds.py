@@ -14,7 +14,7 @@ import maskwell as mw
 from maskwell.analysis import forecast
 from maskwell.attacks import NearestRecord
 from maskwell.calibration import Bound, Calibration, calibrate, expected_risk
-from maskwell.calibration.held_back import MOST_TIMES
+from maskwell.calibration.bounded_noise import MOST_TIMES
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, mask_from_dict
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

@@ -10,7 +10,7 @@ import pytest
 from maskwell.attacks import Linkage, NearestRecord, Quantiles, attack
 from maskwell.calibration import expected_risk
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise, RankSwap
 

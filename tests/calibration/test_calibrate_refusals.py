@@ -11,11 +11,11 @@ import pytest
 
 from maskwell.attacks import Linkage, NearestRecord
 from maskwell.calibration import calibrate
-from maskwell.calibration.floors import fingerprint_floor
-from maskwell.calibration.judging import measure_of
+from maskwell.calibration.measures import measure_of
 from maskwell.calibration.trials import Bench
+from maskwell.calibration.uniqueness import fingerprint_floor
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masks import Coding, CorrelatedNoise, IndependentNoise, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

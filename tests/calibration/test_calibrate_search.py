@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwell.calibration.judging import rate_measure
+from maskwell.calibration.measures import rate_measure
 from maskwell.calibration.search import FARTHEST, Scales, find_weakest
 from maskwell.calibration.trials import Bench, Trial
 from maskwell.errors import BadPlan

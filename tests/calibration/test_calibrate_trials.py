@@ -11,13 +11,13 @@ from scipy.stats import binom
 from maskwell.attacks import Linkage, NearestRecord, attack
 from maskwell.calibration import Trial
 from maskwell.calibration.estimates import Estimate, share_above, share_below
-from maskwell.calibration.judging import ALL, WORST_DECILE, counted, measure_of
 from maskwell.calibration.losses import il1s, loss_of, total_variance_ratio
-from maskwell.calibration.outlying import outlyingness_of, worst_tenth
+from maskwell.calibration.measures import ALL, WORST_DECILE, counted, measure_of
+from maskwell.calibration.outlier_share import outlyingness_of, worst_tenth
 from maskwell.calibration.trials import Bench, check_plans, trace_table
 from maskwell.datasets import housing
 from maskwell.errors import BadPlan, MaskwellWarning
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Pram
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio, SwapShare

@@ -10,7 +10,7 @@ import pytest
 from maskwell.attacks import Exact, Linkage
 from maskwell.calibration import relaxed_code, with_codes
 from maskwell.calibration.closed_form import closed_form
-from maskwell.calibration.codes import _consistent
+from maskwell.calibration.relaxed_codes import _consistent
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import apply
 from maskwell.masks import Coding

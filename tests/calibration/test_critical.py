@@ -11,8 +11,8 @@ import pytest
 
 from maskwell.attacks import Linkage
 from maskwell.calibration import critical_noise
-from maskwell.calibration.critical import LOWEST
-from maskwell.calibration.situation import INFINITE, make_situation
+from maskwell.calibration.comparison_setting import INFINITE, make_situation
+from maskwell.calibration.critical_noise_search import LOWEST
 from maskwell.errors import BadPlan
 from maskwell.masks import IndependentNoise
 from maskwell.schema import Column, Schema

@@ -9,7 +9,7 @@ import pytest
 from maskwell.attacks import Linkage, NearestRecord
 from maskwell.calibration import frontier, il1s
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import Coding, CorrelatedNoise, IndependentNoise, RankSwap
 from maskwell.tolerances import ExpectedH, MaxRate

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import maskwell as mw
-from maskwell.calibration.kept import FILE, FOLDER, KeptTrials
-from maskwell.keystream import Key
+from maskwell.calibration.trial_store import FILE, FOLDER, KeptTrials
+from maskwell.keys import Key
 from maskwell.tolerances import MaxRate
 
 KEY = Key(bytes(range(32)))

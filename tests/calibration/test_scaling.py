@@ -7,7 +7,7 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from maskwell.calibration.scaling import (
+from maskwell.calibration.scale import (
     columns_apart,
     has_scale,
     joined,
@@ -20,7 +20,7 @@ from maskwell.calibration.scaling import (
     writable,
 )
 from maskwell.errors import BadPlan
-from maskwell.laws.chained import combined_of
+from maskwell.laws.chain import combined_of
 from maskwell.masking import Setting, apply
 from maskwell.masks import (
     MASKS,

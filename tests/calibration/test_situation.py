@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maskwell.attacks import Linkage, Relative
-from maskwell.calibration.situation import make_situation
+from maskwell.calibration.comparison_setting import make_situation
 from maskwell.errors import BadPlan
 from maskwell.masking import apply
 from maskwell.masks import BiasNoise, Chain, Coding, CorrelatedNoise, IndependentNoise

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from maskwell.attacks import Linkage, attack
-from maskwell.calibration import ties
-from maskwell.calibration.situation import make_situation
-from maskwell.kernels.boxes import shared_chances
+from maskwell.calibration import full_agreement
+from maskwell.calibration.comparison_setting import make_situation
+from maskwell.kernels.normal_box_lattice import shared_chances
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise
 
@@ -54,14 +54,14 @@ def test_pairs_share_block_and_closed_fields(amounts):
 
 def test_what_cannot_be_likely_is_left_out_and_nothing_else(amounts, monkeypatch):
     situation = make_situation(amounts(200), Linkage())
-    monkeypatch.setattr(ties, "points_each", lambda *_: 16)
+    monkeypatch.setattr(full_agreement, "points_each", lambda *_: 16)
     thrifty = situation.correct(0.2).value
-    monkeypatch.setattr(ties, "NEGLIGIBLE", -1.0)
+    monkeypatch.setattr(full_agreement, "NEGLIGIBLE", -1.0)
     assert thrifty == pytest.approx(situation.correct(0.2).value, abs=1e-4)
 
 
 def test_too_many_pairs_are_not_counted(amounts, monkeypatch):
-    monkeypatch.setattr(ties, "MOST_PAIRS", 10)
+    monkeypatch.setattr(full_agreement, "MOST_PAIRS", 10)
     situation = make_situation(amounts(), Linkage())
     assert situation.pairs is None
     assert situation.correct(0.2) is None
@@ -71,5 +71,7 @@ def test_too_many_pairs_are_not_counted(amounts, monkeypatch):
 @pytest.mark.parametrize("likely", [0, 200])
 def test_the_quadrature_holds_for_any_number_of_ties(certain, likely):
     out = np.empty((1, 1))
-    shared_chances(np.ones((likely, 1)), np.array([0, likely]), np.array([certain]), *ties.quadrature(), out)
+    shared_chances(
+        np.ones((likely, 1)), np.array([0, likely]), np.array([certain]), *full_agreement.quadrature(), out
+    )
     assert out[0, 0] == pytest.approx(1 / (1 + certain + likely), rel=1e-6)

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
-from maskwell.card import NoiseCard, Swapped, background
-from maskwell.card.background import block_numbers, joint_codes, log_background, pair_logpdf
+from maskwell.card import NoiseCard, Swapped, release_density
+from maskwell.card.release_density import block_numbers, joint_codes, log_background, pair_logpdf
 from maskwell.errors import NoLaw
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import Additive, Normal, Outlet, RankSwapped, Transition
 from maskwell.masking import apply
-from maskwell.masking.swapping import exchange
+from maskwell.masking.swap_record import exchange
 from maskwell.masks import Chain, CodeNoise, Coding, CorrelatedNoise, IndependentNoise, Pram
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -177,7 +177,7 @@ def test_the_background_is_the_mean_over_the_block(mask, people, monkeypatch):
     inside = np.where(blocks[of_z] == blocks[of_x], density, 0.0).reshape(len(people), -1)
     expected = np.log(inside.sum(axis=1) / np.bincount(blocks)[blocks])
     for at_once in (250_000, 100):
-        monkeypatch.setattr(background, "PAIRS_AT_ONCE", at_once)
+        monkeypatch.setattr(release_density, "PAIRS_AT_ONCE", at_once)
         found, error = log_background(masking.card.laws, (), masking.masked, people, ("REGION",))
         assert np.allclose(found, expected, rtol=0, atol=1e-10)
         assert np.all(error < 1e-3)

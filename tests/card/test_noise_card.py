@@ -9,7 +9,7 @@ import pytest
 
 from maskwell.card import FORMAT, VERSION, NoiseCard, Swapped
 from maskwell.errors import BadBundle, BadPlan, NoLaw
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import Additive, Normal, Outlet, Power, Step
 from maskwell.masking import Setting, apply
 from maskwell.masks import (

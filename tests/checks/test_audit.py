@@ -17,7 +17,7 @@ from maskwell.checks import Audit, Limits, audit
 from maskwell.checks.catalogue import checks
 from maskwell.checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, MixtureNoise, Pram
 from maskwell.schema import Column, Schema

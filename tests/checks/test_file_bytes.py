@@ -16,8 +16,8 @@ from maskwell.checks.card_digits import significant
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.checks.searching import found_in
-from maskwell.keystream import Key
+from maskwell.checks.string_search import found_in
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masking.results import Release
 from maskwell.masks import CorrelatedNoise, IndependentNoise, MixtureNoise, Pram

@@ -11,7 +11,7 @@ from maskwell.checks.boundaries import recognised
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import BiasNoise, IndependentNoise
 from maskwell.schema import Column, Schema

@@ -14,9 +14,9 @@ from maskwell.card import NoiseCard
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.checks.linked import distances_from_centre, is_informed
+from maskwell.checks.links import distances_from_centre, is_informed
 from maskwell.checks.rank_windows import with_windows
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, Pram, RankSwap
 from maskwell.schema import Column, Schema
@@ -398,7 +398,7 @@ def test_in_blocks_too_large_for_the_best_intruder_categories_are_not_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """One number under strong noise and categories that change seldom: the law finds many."""
-    monkeypatch.setattr("maskwell.checks.linked.MANY_PAIRS", 0)
+    monkeypatch.setattr("maskwell.checks.links.MANY_PAIRS", 0)
     rng, labels = np.random.default_rng(9), tuple("abcdefghijkl")
     names = ("K", "L", "M")
     frame = {"A": rng.normal(50, 9, RECORDS).round(2)} | {name: rng.choice(labels, RECORDS) for name in names}

@@ -17,7 +17,7 @@ from maskwell.checks.narrow_classes import (
     records_looked_at,
 )
 from maskwell.checks.value_checks import CHECKS
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masks import IndependentNoise
 from maskwell.schema import Column, Schema

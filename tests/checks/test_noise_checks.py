@@ -10,7 +10,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS, WARN
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.schema import Column, Schema
 from maskwell.table import Table

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from maskwell.checks import Audit, Finding, Limits, audit, auditing
+from maskwell.checks import Audit, Finding, Limits, audit, whole_audit
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS, WARN
 from maskwell.checks.noise_checks import CHECKS
@@ -21,7 +21,7 @@ from .noise_plants import released, true_file, with_noise
 @pytest.fixture(autouse=True)
 def _checks_of_noise(monkeypatch):
     """Audit by the quick checks of the noise alone."""
-    monkeypatch.setattr(auditing, "checks", lambda: CHECKS[1:])
+    monkeypatch.setattr(whole_audit, "checks", lambda: CHECKS[1:])
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from maskwell.checks import predictable, seeds
+from maskwell.checks import guessed_seeds, seeds
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS
 
 from .noise_plants import AMOUNTS, finding, noise, released, true_file, with_noise
@@ -63,7 +63,7 @@ SOME = np.array([*range(200), 1999, 2024, 12345, 20240229, 20250101])
 def some_seeds(monkeypatch):
     """Try fewer seeds, all of them common, so that the tests are quick."""
     assert set(SOME.tolist()) <= set(seeds.common_seeds().tolist())
-    monkeypatch.setattr(predictable, "common_seeds", lambda: SOME)
+    monkeypatch.setattr(guessed_seeds, "common_seeds", lambda: SOME)
 
 
 @pytest.mark.usefixtures("some_seeds")

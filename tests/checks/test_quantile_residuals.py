@@ -15,7 +15,7 @@ from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import Finding
 from maskwell.checks.quantile_residuals.battery import battery
 from maskwell.checks.quantile_residuals.findings import CHECKS, residual_notes
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table

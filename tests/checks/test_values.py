@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.checks.averages import averages
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import Finding
+from maskwell.checks.group_means import averages
 from maskwell.checks.last_record import last_record
 from maskwell.checks.top_values import _top, close_probability, interval_probability
 from maskwell.checks.value_checks import CHECKS
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import Power
-from maskwell.laws.chained import combined_of
+from maskwell.laws.chain import combined_of
 from maskwell.masking import Masking, apply
 from maskwell.masks import BiasNoise, Chain, Coding, CorrelatedNoise, IndependentNoise, MixtureNoise, Pram
 from maskwell.schema import Column, Schema
@@ -191,7 +191,7 @@ def test_losses_are_judged_as_gains_of_the_same_size():
 
 
 def test_what_the_search_for_groups_leaves_out_is_said(monkeypatch):
-    from maskwell.checks import averages as module
+    from maskwell.checks import group_means as module
 
     plain, rng = pupils(), np.random.default_rng(4)
     more = plain.to_arrow().append_column("town", pa.array(rng.integers(0, 9, len(plain))))

@@ -18,10 +18,10 @@ import maskwell.io.csv as csv_module
 from maskwell.errors import BadInput, CannotWrite, MaskwellWarning
 from maskwell.io import load, read, write
 from maskwell.io.csv import Dialect
+from maskwell.io.csv_scan import is_regular
 from maskwell.io.dialect import find_dialect
 from maskwell.io.memory import available
 from maskwell.io.numbers import number_text, to_text
-from maskwell.io.scan import is_regular
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -168,7 +168,7 @@ def test_ragged_line_far_into_a_file_is_found_at_any_chunk_size(
     assert "line 2002 has 3 fields" in refusal(path)
     fine = saved(tmp_path, "a,b\n" + good + "\n" + good.rstrip("\n"), "fine.csv")
     for size in (37, 1024, 1 << 20):
-        monkeypatch.setattr("maskwell.io.scan.CHUNK_BYTES", size)
+        monkeypatch.setattr("maskwell.io.csv_scan.CHUNK_BYTES", size)
         assert not is_regular(path, Dialect(), 2)
         assert is_regular(fine, Dialect(), 2)
 

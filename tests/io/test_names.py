@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from maskwell.io.names import (
+from maskwell.io.column_names import (
     says_amount,
     says_code,
     says_group,

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.io.drafts import are_row_numbers
+from maskwell.io.column_drafts import are_row_numbers
+from maskwell.io.column_names import says_record
+from maskwell.io.column_profile import facts_of
 from maskwell.io.inspect import propose
-from maskwell.io.names import says_record
-from maskwell.io.profile import facts_of
 
 
 def numbered(values: np.ndarray) -> bool:

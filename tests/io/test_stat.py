@@ -14,7 +14,7 @@ import pytest
 
 from maskwell.errors import BadInput, CannotWrite, MaskwellWarning
 from maskwell.io import read, write
-from maskwell.io.stat_write import codebook
+from maskwell.io.stat_export import codebook
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 

@@ -18,8 +18,8 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 from maskwell import kernels
-from maskwell.kernels import bias
-from maskwell.kernels.bias import FMS, FORWARD, PAPER, bias_log, bias_log_mean, log_bias
+from maskwell.kernels import bias_density
+from maskwell.kernels.bias_density import FMS, FORWARD, PAPER, bias_log, bias_log_mean, log_bias
 
 Floats = NDArray[np.float64]
 NODES, WEIGHTS = leggauss(24)
@@ -113,7 +113,7 @@ def test_a_mean_of_theta_of_zero_leaves_half_a_normal_law():
 def test_the_factor_of_the_paper_does_not_jump_where_its_formula_changes():
     sd = 0.1
     for mean in (0.8, -0.8):
-        below, at = (bias._log_folded(mean * (1 + step), sd) for step in (-1e-15, 1e-15))
+        below, at = (bias_density._log_folded(mean * (1 + step), sd) for step in (-1e-15, 1e-15))
         assert below == pytest.approx(at, abs=1e-14)
 
 
@@ -204,5 +204,5 @@ def test_numbers_beyond_squares_and_nodes_without_noise_or_weight_are_summed_too
 
 def test_one_command_compiles_the_drivers():
     kernels._compile_bias()
-    assert bias.bias_log.signatures
-    assert bias.bias_log_mean.signatures
+    assert bias_density.bias_log.signatures
+    assert bias_density.bias_log_mean.signatures

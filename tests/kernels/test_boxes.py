@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
 from maskwell import kernels
-from maskwell.kernels import boxes
-from maskwell.kernels.rectangle import normal_rectangle
+from maskwell.kernels import normal_box_lattice
+from maskwell.kernels.normal_box import normal_rectangle
 
 SHIFTS = 8
 CORRELATION = np.array(
@@ -27,7 +27,9 @@ CORRELATION = np.array(
 
 def chances(lower, upper, correlation, points=256):
     out = np.empty((len(lower), SHIFTS))
-    boxes.box_chances(lower, upper, correlation, boxes.lattice(lower.shape[1], points, SHIFTS), out)
+    normal_box_lattice.box_chances(
+        lower, upper, correlation, normal_box_lattice.lattice(lower.shape[1], points, SHIFTS), out
+    )
     return out
 
 
@@ -41,10 +43,10 @@ def some_boxes(count, width, seed=5):
 
 def test_quantiles_are_those_of_scipy():
     probabilities = np.concatenate([10.0 ** -np.arange(1, 300, 7), np.linspace(0.001, 0.999, 500)])
-    ours = np.array([boxes.normal_quantile(p) for p in probabilities])
+    ours = np.array([normal_box_lattice.normal_quantile(p) for p in probabilities])
     np.testing.assert_allclose(ours, ndtri(probabilities), rtol=1e-13, atol=1e-15)
-    assert boxes.normal_quantile(0.0) == -np.inf
-    assert boxes.normal_quantile(1.0) == np.inf
+    assert normal_box_lattice.normal_quantile(0.0) == -np.inf
+    assert normal_box_lattice.normal_quantile(1.0) == np.inf
 
 
 def test_boxes_are_those_of_the_accurate_rectangle():
@@ -111,13 +113,15 @@ def test_empty_boxes_are_impossible_and_open_ones_certain():
 
 def test_boxes_of_too_many_coordinates_are_refused():
     with pytest.raises(ValueError, match="at most 25 coordinates"):
-        boxes.lattice(26, 8, SHIFTS)
+        normal_box_lattice.lattice(26, 8, SHIFTS)
 
 
 def shared(chances, start, certain, nodes=64):
     places, weights = leggauss(nodes)
     out = np.empty((len(certain), chances.shape[1]))
-    boxes.shared_chances(chances, np.array(start), np.array(certain), (places + 1) / 2, weights / 2, out)
+    normal_box_lattice.shared_chances(
+        chances, np.array(start), np.array(certain), (places + 1) / 2, weights / 2, out
+    )
     return out
 
 
@@ -138,5 +142,5 @@ def test_certain_ties_share_evenly(certain):
 
 def test_they_are_compiled_with_all_others():
     kernels.compile_all()
-    assert boxes.box_chances.signatures
-    assert boxes.shared_chances.signatures
+    assert normal_box_lattice.box_chances.signatures
+    assert normal_box_lattice.shared_chances.signatures

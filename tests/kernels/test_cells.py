@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from maskwell.kernels import rectangle
-from maskwell.kernels.cells import one_wide, small_boxes
+from maskwell.kernels import normal_box
+from maskwell.kernels.normal_box_small import one_wide, small_boxes
 
 
 def boxes(rng: np.random.Generator, count: int, size: int, width: float) -> tuple[np.ndarray, np.ndarray]:
@@ -32,9 +32,9 @@ def test_independent_coordinates_multiply(width, size, most):
 def test_correlated_coordinates_agree_with_the_lattice(size, monkeypatch):
     correlation = 0.6 * np.eye(size) + 0.4
     low, high = boxes(np.random.default_rng(2), 40, size, 0.7)
-    found = rectangle.normal_rectangle(low, high, correlation)
-    monkeypatch.setattr(rectangle, "_cells", lambda *given: np.ones(len(given[3]), bool))
-    log_p, error = rectangle.normal_rectangle(low, high, correlation, tolerance=1e-9)
+    found = normal_box.normal_rectangle(low, high, correlation)
+    monkeypatch.setattr(normal_box, "_cells", lambda *given: np.ones(len(given[3]), bool))
+    log_p, error = normal_box.normal_rectangle(low, high, correlation, tolerance=1e-9)
     assert (np.abs(np.exp(found[0]) - np.exp(log_p)) <= error + found[1]).all()
     assert np.abs(found[0] - log_p).max() < 0.02
 

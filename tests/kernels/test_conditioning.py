@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from maskwell.kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
-from maskwell.kernels.rectangle import conditional_rectangle
+from maskwell.kernels.normal_box import conditional_rectangle
+from maskwell.kernels.normal_box_conditional import BOX, POINT, UNUSED, conditioned_logs
 
 
 def logs_of(lower, upper, kinds, correlation):

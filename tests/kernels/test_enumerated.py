@@ -6,8 +6,8 @@ from numba import njit
 from scipy import stats
 from scipy.special import gammaln, log_ndtr, ndtr
 
-from maskwell.kernels.chances import normal_tail, quick_exp, scaled_tail, softplus
-from maskwell.kernels.enumerated import (
+from maskwell.kernels.enumerated_gradient import draw_combinations, slopes
+from maskwell.kernels.enumerated_likelihood import (
     BLOCK,
     GAUSSIAN,
     LOGIT,
@@ -20,7 +20,7 @@ from maskwell.kernels.enumerated import (
     room_for,
     totals,
 )
-from maskwell.kernels.enumerated_slopes import draw_combinations, slopes
+from maskwell.kernels.normal_tails import normal_tail, quick_exp, scaled_tail, softplus
 
 FAMILIES = (GAUSSIAN, PROBIT, LOGIT, ORDERED, POISSON, NEGATIVE_BINOMIAL)
 LEVELS = (3, 2)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.kernels import gauss_groves, gauss_ranks, gauss_sums, gauss_tiles
-from maskwell.kernels.forest import FAN
-from maskwell.kernels.gauss_leaves import Rules
-from maskwell.kernels.gauss_tiles import SURE, WIDE
+from maskwell.kernels import gaussian_ranks, gaussian_sums, gaussian_tiles, gaussian_trees
+from maskwell.kernels.gaussian_leaves import Rules
+from maskwell.kernels.gaussian_tiles import SURE, WIDE
+from maskwell.kernels.kdtree import FAN
 
 KINDS = {
     "normal": lambda rng: 3 * rng.normal(size=(700, 3)),
@@ -32,7 +32,7 @@ def grown(points, offsets=None, blocks=None):
     end = np.cumsum(np.bincount(blocks))
     begin = end - np.bincount(blocks)
     offsets = np.zeros(len(points)) if offsets is None else offsets
-    return gauss_groves.grow(points[number], number, begin, end, offsets)
+    return gaussian_trees.grow(points[number], number, begin, end, offsets)
 
 
 def weighed(grove, queries, rules, roots=None):
@@ -40,8 +40,8 @@ def weighed(grove, queries, rules, roots=None):
     count = len(queries)
     roots = np.zeros(count, np.int64) if roots is None else roots
     out = np.full((count, 3), np.inf), np.full((count, 2), -1), np.empty(count), np.empty(count)
-    tiles = gauss_groves.locate(grove, queries, roots)
-    gauss_sums.weigh(grove, queries, np.arange(count), roots, tiles, rules, *out)
+    tiles = gaussian_trees.locate(grove, queries, roots)
+    gaussian_sums.weigh(grove, queries, np.arange(count), roots, tiles, rules, *out)
     return out
 
 
@@ -65,13 +65,13 @@ def numbers_at(grove, places):
 
 def test_exponentials_are_exact_enough_and_end_below():
     double = np.linspace(-700, 40, 20_001)
-    found = np.array([gauss_tiles.exp_64(x) for x in double])
+    found = np.array([gaussian_tiles.exp_64(x) for x in double])
     np.testing.assert_allclose(found, np.exp(double), rtol=5e-16)
     single = np.linspace(-80, 60, 20_001).astype(np.float32)
-    found = np.array([gauss_tiles.exp_32(x) for x in single], np.float64)
-    assert np.abs(found / np.exp(single.astype(np.float64)) - 1).max() < gauss_tiles.EXPONENTIAL / 2
-    assert gauss_tiles.exp_64(-1e30) == pytest.approx(np.exp(-700.0))
-    assert gauss_tiles.exp_32(np.float32(-1e30)) == pytest.approx(np.exp(-80.0), rel=1e-6)
+    found = np.array([gaussian_tiles.exp_32(x) for x in single], np.float64)
+    assert np.abs(found / np.exp(single.astype(np.float64)) - 1).max() < gaussian_tiles.EXPONENTIAL / 2
+    assert gaussian_tiles.exp_64(-1e30) == pytest.approx(np.exp(-700.0))
+    assert gaussian_tiles.exp_32(np.float32(-1e30)) == pytest.approx(np.exp(-80.0), rel=1e-6)
 
 
 @pytest.mark.parametrize("fields", [1, 4, 5, 12])
@@ -80,19 +80,19 @@ def test_single_precision_keeps_its_bound(fields, middle):
     rng = np.random.default_rng(fields)
     points = middle + rng.normal(size=(WIDE, fields)) * rng.choice([0.1, 1.0, 4.0])
     offsets = rng.normal(size=WIDE) * 5
-    grove, across = grown(points, offsets), gauss_tiles.padded(fields)
+    grove, across = grown(points, offsets), gaussian_tiles.padded(fields)
     peak, diagonal, room = grove.about[0, across], grove.about[0, across + 1], np.zeros((3, WIDE), np.float32)
     shares = []
     for scale in rng.choice([0.3, 1.0, 3.0, 10.0], 200):
         query = middle + rng.normal(size=(1, fields)) * scale
         aim = np.zeros(across, np.float32)
         aim[:fields] = query[0] - grove.about[0, :fields]
-        gauss_tiles.values_32(grove.single, 0, aim, peak, room)
+        gaussian_tiles.values_32(grove.single, 0, aim, peak, room)
         exact = all_scores(query, points[grove.order], offsets[grove.order])[0]
         half = offsets[grove.order] - exact
         errors = np.abs(room[0] - exact)
         bounds = [
-            gauss_tiles.single_error(across, max(h, peak - o), diagonal, abs(peak) + abs(e))
+            gaussian_tiles.single_error(across, max(h, peak - o), diagonal, abs(peak) + abs(e))
             for h, o, e in zip(half, offsets[grove.order], exact, strict=True)
         ]
         shares.append((errors / bounds).max())
@@ -104,7 +104,7 @@ def test_single_precision_keeps_its_bound(fields, middle):
 def test_every_point_stands_in_one_tile_and_within_its_boxes(kind):
     points = KINDS[kind](np.random.default_rng(1))
     grove, fields = grown(points), points.shape[1]
-    across, seen, waiting = gauss_tiles.padded(fields), [], [(int(grove.roots[0]), None, len(points))]
+    across, seen, waiting = gaussian_tiles.padded(fields), [], [(int(grove.roots[0]), None, len(points))]
     while waiting:
         node, box, count = waiting.pop()
         here = members(grove, node)
@@ -147,12 +147,12 @@ def test_nodes_of_tiles_are_full(count):
 def test_no_point_scores_above_the_key_of_its_node(kind):
     rng = np.random.default_rng(3)
     points = KINDS[kind](rng)
-    offsets, query = rng.normal(size=len(points)) * 3, np.zeros(gauss_tiles.padded(points.shape[1]))
+    offsets, query = rng.normal(size=len(points)) * 3, np.zeros(gaussian_tiles.padded(points.shape[1]))
     grove, below, mass = grown(points, offsets), np.empty((1, FAN)), np.empty(FAN, np.float32)
     query[: points.shape[1]] = points[0] + rng.normal(size=points.shape[1])
     scores = all_scores(query[None, : points.shape[1]], points, offsets)[0]
     for node in np.flatnonzero((grove.sizes.reshape(-1, FAN) > 0).any(axis=1)):
-        gauss_tiles.keys_below(grove.sides, grove.peak, grove.sizes, node, query, 0.0, below, mass)
+        gaussian_tiles.keys_below(grove.sides, grove.peak, grove.sizes, node, query, 0.0, below, mass)
         for j in np.flatnonzero(grove.sizes[node * FAN :][:FAN]):
             here = members(grove, int(grove.kids[node * FAN + j]))
             assert scores[here].max() <= below[0, j]
@@ -236,9 +236,9 @@ def test_blocks_are_searched_by_themselves():
     scores = np.where(blocks == roots[:, None], all_scores(queries, points, np.zeros(600)), -np.inf)
     np.testing.assert_allclose(logs, log_sums(scores), atol=1e-8)
     np.testing.assert_array_equal(numbers_at(grove, places[:, 0]), scores.argmax(axis=1))
-    located = gauss_groves.locate(grove, queries, roots)
+    located = gaussian_trees.locate(grove, queries, roots)
     np.testing.assert_array_equal(blocks[grove.order[grove.start[located]]], roots)
-    assert gauss_groves.locate(grove, queries[:1], np.array([-1])).tolist() == [-1]
+    assert gaussian_trees.locate(grove, queries[:1], np.array([-1])).tolist() == [-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -253,7 +253,7 @@ def test_sweeps_count_mark_and_name(kind, most):
     low, high, count = middle - 1e-9, middle + 0.5, len(queries)
     counts, lowest = np.zeros((count, 2), np.int64), np.full((count, 2), -1)
     costs, marks, roots = np.full((count, 2), np.inf), np.zeros(len(points), bool), np.zeros(count, np.int64)
-    gauss_ranks.sweep(grove, queries, roots, low, high, most, counts, lowest, costs, marks)
+    gaussian_ranks.sweep(grove, queries, roots, low, high, most, counts, lowest, costs, marks)
     above, within = scores > high[:, None], (scores >= low[:, None]) & (scores <= high[:, None])
     np.testing.assert_array_equal(counts[:, 0], np.minimum(above.sum(axis=1), most))
     if most > len(points):
@@ -268,7 +268,7 @@ def test_offsets_are_renewed_in_both_precisions():
     points, offsets = rng.normal(size=(500, 2)), rng.normal(size=500)
     lower = offsets - rng.random(500)
     renewed, anew, queries = grown(points, offsets), grown(points, lower), points[:50] + 0.1
-    gauss_ranks.renew(renewed, lower)
+    gaussian_ranks.renew(renewed, lower)
     for rules in (Rules(1e-3, False, False, True, 0.0), Rules(1e-12, False, False, True, 0.0)):
         one, two = weighed(renewed, queries, rules), weighed(anew, queries, rules)
         np.testing.assert_array_equal(one[0], two[0])

@@ -7,7 +7,7 @@ import sys
 from types import ModuleType
 
 from maskwell import kernels
-from maskwell.kernels import densities, exchange
+from maskwell.kernels import densities, rank_exchange
 
 
 def compiled(module: ModuleType) -> list[str]:
@@ -21,7 +21,7 @@ def test_one_command_compiles_every_driver():
     drivers = [name for name in compiled(densities) if not name.startswith("log_")]
     assert len(drivers) == 8
     assert all(getattr(densities, name).signatures for name in drivers)
-    assert exchange.exchange_within.signatures
+    assert rank_exchange.exchange_within.signatures
 
 
 LOOPS = """from numba import njit

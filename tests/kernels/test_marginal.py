@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, special, stats
 
 from maskwell.analysis.samplers.marginal.families import rule
-from maskwell.kernels import marginal
+from maskwell.kernels import marginal_likelihood
 
 MEANS = np.array([-3.0, -0.4, 0.0, 0.7, 2.5, 6.0])
 VARIANCES = np.array([0.2, 1.5, 1e-18, 0.01, 0.6, 0.3])
@@ -53,14 +53,16 @@ def test_logit_is_the_integral_over_the_linear_predictor(sign):
         integral(lambda eta: -np.logaddexp(0.0, -sign * eta), m, max(v, 1e-12))
         for m, v in zip(MEANS, VARIANCES, strict=True)
     )
-    assert marginal.logit_total(signs, MEANS, VARIANCES, *rule(24)) == pytest.approx(exact, abs=1e-7)
+    assert marginal_likelihood.logit_total(signs, MEANS, VARIANCES, *rule(24)) == pytest.approx(
+        exact, abs=1e-7
+    )
 
 
 def test_far_out_the_logit_is_exponential_and_nothing_underflows():
     mean, variance = np.array([-900.0, -60.0, 800.0]), np.array([2.0, 1.0, 1.0])
-    total = marginal.logit_total(np.ones(3), mean, variance, *rule(8))
+    total = marginal_likelihood.logit_total(np.ones(3), mean, variance, *rule(8))
     assert total == pytest.approx(-900 + 1.0 - 60 + 0.5, rel=1e-12)
-    many = marginal.logit_total(np.ones(2000), np.full(2000, -20.0), np.zeros(2000), *rule(4))
+    many = marginal_likelihood.logit_total(np.ones(2000), np.full(2000, -20.0), np.zeros(2000), *rule(4))
     assert many == pytest.approx(-2000 * np.logaddexp(0.0, 20.0), rel=1e-9)
 
 
@@ -68,7 +70,7 @@ def test_probit_is_closed_and_exact_far_out():
     mean = np.array([-80.0, -25.0, -3.0, 0.2, 4.0])
     variance = np.array([0.0, 0.1, 2.0, 0.5, 0.3])
     exact = stats.norm.logcdf(mean / np.sqrt(1 + variance)).sum()
-    assert marginal.probit_total(np.ones(5), mean, variance) == pytest.approx(exact, rel=1e-10)
+    assert marginal_likelihood.probit_total(np.ones(5), mean, variance) == pytest.approx(exact, rel=1e-10)
 
 
 @pytest.mark.parametrize(("shape", "term"), [(0.0, poisson), (SHAPE, negative_binomial)])
@@ -78,17 +80,17 @@ def test_counts_are_integrals_over_the_linear_predictor(shape, term):
         for count, m, v in zip(COUNTS, MEANS, VARIANCES, strict=True)
     )
     means = MEANS if shape == 0 else MEANS - np.log(shape)
-    found = marginal.count_total(COUNTS, shape, (means, VARIANCES), rule(12))
+    found = marginal_likelihood.count_total(COUNTS, shape, (means, VARIANCES), rule(12))
     assert found == pytest.approx(exact, abs=1e-6)
 
 
 def total(family: str, mean, variance, shape: float) -> float:
     signs = np.array([1.0, -1.0, 1.0, 1.0, -1.0, 1.0])
     if family == "logit":
-        return marginal.logit_total(signs, mean, variance, *rule(24))
+        return marginal_likelihood.logit_total(signs, mean, variance, *rule(24))
     if family == "probit":
-        return marginal.probit_total(signs, mean, variance)
-    return marginal.count_total(COUNTS, shape, (mean, variance), rule(24))
+        return marginal_likelihood.probit_total(signs, mean, variance)
+    return marginal_likelihood.count_total(COUNTS, shape, (mean, variance), rule(24))
 
 
 @pytest.mark.parametrize(
@@ -99,11 +101,11 @@ def test_slopes_are_those_of_the_total(family, shape):
     variance = VARIANCES + 0.05
     slopes, moments = (np.empty(6), np.empty(6)), (MEANS, variance)
     if family == "logit":
-        value = marginal.logit_slopes(signs, moments, rule(24), slopes)
+        value = marginal_likelihood.logit_slopes(signs, moments, rule(24), slopes)
     elif family == "probit":
-        value = marginal.probit_slopes(signs, moments, slopes)
+        value = marginal_likelihood.probit_slopes(signs, moments, slopes)
     else:
-        value, by_shape = marginal.count_slopes(COUNTS, shape, moments, rule(24), slopes)
+        value, by_shape = marginal_likelihood.count_slopes(COUNTS, shape, moments, rule(24), slopes)
     assert value == pytest.approx(total(family, MEANS, variance, shape), rel=1e-12)
     for which in (0, 1):
         for i in range(6):

@@ -18,9 +18,9 @@ from numba import njit
 from maskwell.analysis.noise import lowered
 from maskwell.analysis.system import Variable
 from maskwell.card import NoiseCard, Swapped
-from maskwell.kernels.noises import noise_log, reference, refresh
-from maskwell.kernels.randoms import root_of
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.kernels.gibbs_noise import noise_log, reference, refresh
+from maskwell.kernels.random import root_of
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import (
     Additive,
     JointMixture,

@@ -10,8 +10,8 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from maskwell.kernels.planes import QUADRATURE_ERROR, few_bounded, log_mass, log_plane
-from maskwell.kernels.rectangle import conditional_rectangle, normal_rectangle
+from maskwell.kernels.normal_box import conditional_rectangle, normal_rectangle
+from maskwell.kernels.normal_box_planes import QUADRATURE_ERROR, few_bounded, log_mass, log_plane
 
 INF = math.inf
 Floats = NDArray[np.float64]

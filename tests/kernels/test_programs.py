@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numba import njit
 
 from maskwell.analysis.expressions import ONE, UNARY, Binary, Level, Node, Number, Ref, Unary
+from maskwell.analysis.formulas.expression_trees import evaluate, simplified
 from maskwell.analysis.formulas.programs import programs_of
-from maskwell.analysis.formulas.trees import evaluate, simplified
 from maskwell.errors import BadPlan
 from maskwell.kernels import programs as kernels
 

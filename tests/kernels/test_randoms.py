@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from maskwell.kernels import randoms as r
+from maskwell.kernels import random as r
 
 INF = math.inf
 DRAWS = 20_000

@@ -14,7 +14,7 @@ from scipy import stats
 from scipy.special import log_ndtr, ndtr, owens_t
 
 from maskwell.kernels.densities import normal_log_interval
-from maskwell.kernels.rectangle import conditional_rectangle, normal_rectangle
+from maskwell.kernels.normal_box import conditional_rectangle, normal_rectangle
 
 INF = math.inf
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numba import njit
 
-from maskwell.kernels import sieve
-from maskwell.kernels.forest import plant
+from maskwell.kernels import distance_sieve
+from maskwell.kernels.kdtree import plant
 
 
 @njit
@@ -17,12 +17,12 @@ def sifted(searchers, i, seen, lengths, middle, unit, limit):
     """Return how many points may lie within a limit and how many must, and the products."""
     size = lengths.shape[1]
     aim, products = np.empty(searchers.shape[1], np.float32), np.empty((1, size), np.float32)
-    square = sieve.aimed(searchers, i, middle, unit, aim)
-    sieve.multiplied(seen, 0, size, size, aim, products)
-    may = sieve.may_lie(square, limit, unit, searchers.shape[1])
-    must = sieve.must_lie(square, limit, unit, searchers.shape[1])
-    possible = sieve.passing(products, 0, 0, size, lengths, 0, 0, may)
-    return possible, sieve.passing(products, 0, 0, size, lengths, 1, 0, must), products
+    square = distance_sieve.aimed(searchers, i, middle, unit, aim)
+    distance_sieve.multiplied(seen, 0, size, size, aim, products)
+    may = distance_sieve.may_lie(square, limit, unit, searchers.shape[1])
+    must = distance_sieve.must_lie(square, limit, unit, searchers.shape[1])
+    possible = distance_sieve.passing(products, 0, 0, size, lengths, 0, 0, may)
+    return possible, distance_sieve.passing(products, 0, 0, size, lengths, 1, 0, must), products
 
 
 def leaf_of(points, searchers):
@@ -81,14 +81,14 @@ def test_the_three_smallest_are_kept_in_order():
     rng = np.random.default_rng(12)
     for _ in range(50):
         distances = rng.integers(0, 6, rng.integers(1, 9)).astype(float)
-        three = sieve.Three(np.inf, np.inf, np.inf, -1, -1)
+        three = distance_sieve.Three(np.inf, np.inf, np.inf, -1, -1)
         for place, distance in enumerate(distances):
-            three = sieve.kept(three, distance, place)
+            three = distance_sieve.kept(three, distance, place)
         ordered = np.append(np.sort(distances), [np.inf, np.inf])
         assert [three.one, three.two, three.three] == ordered[:3].tolist()
         assert distances[three.place] == three.one
         assert three.second == -1 or distances[three.second] == three.two
-        assert sieve.is_open(three, 1.0) == (
+        assert distance_sieve.is_open(three, 1.0) == (
             (len(distances) > 1 and ordered[0] == ordered[1])
             or (len(distances) > 2 and ordered[1] == ordered[2])
         )

@@ -8,10 +8,10 @@ from math import factorial
 import numpy as np
 import pytest
 
-from maskwell.attacks.bayes.helped.matchings import Sampling, marginals
-from maskwell.attacks.bayes.helped.messages import choices_of
-from maskwell.attacks.bayes.helped.smoothing import smoothed
-from maskwell.kernels.smoothing import smooth
+from maskwell.attacks.bayes.matching_posterior.belief_propagation import choices_of
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
+from maskwell.attacks.bayes.matching_posterior.rao_blackwell import smoothed
+from maskwell.kernels.rao_blackwell import smooth
 
 
 def all_matchings(logs, units):

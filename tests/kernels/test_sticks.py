@@ -9,9 +9,17 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from maskwell.kernels.intercepts import joint_of
-from maskwell.kernels.randoms import log_normal_cdf
-from maskwell.kernels.sticks import ROWS, TAKEN, TRIED, Stick, draw_stick, log_chances, stretch_stick
+from maskwell.kernels.gibbs_intercepts import joint_of
+from maskwell.kernels.random import log_normal_cdf
+from maskwell.kernels.stick_breaking_probit import (
+    ROWS,
+    TAKEN,
+    TRIED,
+    Stick,
+    draw_stick,
+    log_chances,
+    stretch_stick,
+)
 
 TOURS, SCALE, MEAN, SD = 4000, 0.7, 0.2, 0.8
 

@@ -10,7 +10,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from maskwell.kernels.straight_levels import (
+from maskwell.kernels.gibbs_linear_levels import (
     Parameters,
     Records,
     Shape,
@@ -19,7 +19,7 @@ from maskwell.kernels.straight_levels import (
     prepare,
     room_of,
 )
-from maskwell.kernels.straight_sums import draw_sums, put_numbers
+from maskwell.kernels.gibbs_linear_sums import draw_sums, put_numbers
 
 ONE, W, Y, TWICE, SHARED, FIRST, SECOND, LEVEL = range(8)  # places of the basis; levels 1, 2 .. follow
 DRAWS = 6000

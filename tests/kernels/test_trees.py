@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from maskwell import kernels
-from maskwell.kernels import forest as growing
-from maskwell.kernels import trees
-from maskwell.kernels.forest import ALIKE, FAN
+from maskwell.kernels import kdtree as growing
+from maskwell.kernels import kdtree_search
+from maskwell.kernels.kdtree import ALIKE, FAN
 
 LEAF = 8
 SAME = 1 + 1e-12
@@ -113,14 +113,14 @@ def found_by(forest, searchers, norm):
     count = len(searchers)
     out = [np.full(count, -1), np.full(count, np.inf), np.zeros(count, np.int64)]
     out += [np.full(count, -1), np.full(count, np.inf)]
-    compared = trees.find_nearest(forest, searchers, np.zeros(count, np.int64), norm, SAME, *out)
+    compared = kdtree_search.find_nearest(forest, searchers, np.zeros(count, np.int64), norm, SAME, *out)
     return out, compared
 
 
 def counted_by(forest, searchers, limit, most, norm):
     out = np.zeros(len(searchers), np.int64)
     roots = np.zeros(len(searchers), np.int64)
-    return out, trees.count_closer(forest, searchers, roots, limit, most, norm, out)
+    return out, kdtree_search.count_closer(forest, searchers, roots, limit, most, norm, out)
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -176,7 +176,7 @@ def test_places_near_a_searcher_are_located():
     rng = np.random.default_rng(7)
     points = rng.normal(size=(3000, 2))
     forest = grown(points)
-    places = trees.locate(forest, points, np.where(np.arange(3000) < 2990, 0, -1))
+    places = kdtree_search.locate(forest, points, np.where(np.arange(3000) < 2990, 0, -1))
     assert (places[2990:] == -1).all()
     apart = np.linalg.norm(points[forest.number[places[:2990]]] - points[:2990], axis=1)
     assert np.median(apart) < 0.2
@@ -185,8 +185,8 @@ def test_places_near_a_searcher_are_located():
 
 def test_one_command_compiles_the_searches():
     kernels.compile_all()
-    from maskwell.kernels import sifting
+    from maskwell.kernels import distance_sieve_search
 
-    drivers = growing.plant, trees.locate, trees.find_nearest, trees.count_closer
-    for driver in (*drivers, sifting.sift_nearest, sifting.sift_closer):
+    drivers = growing.plant, kdtree_search.locate, kdtree_search.find_nearest, kdtree_search.count_closer
+    for driver in (*drivers, distance_sieve_search.sift_nearest, distance_sieve_search.sift_closer):
         assert len(driver.signatures) == 1

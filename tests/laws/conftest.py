@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import (
     Additive,
     Classes,
@@ -31,7 +31,7 @@ from maskwell.laws import (
     Step,
     Transition,
 )
-from maskwell.laws.chained import Chained, combined_of, follow
+from maskwell.laws.chain import Chained, combined_of, follow
 
 NAN = float("nan")
 DRAWS = 100_000

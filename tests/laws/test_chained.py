@@ -17,7 +17,7 @@ from maskwell.laws import (
     SkewedBias,
     Transition,
 )
-from maskwell.laws.chained import Chained, combined_of, follow, stages_of, widened
+from maskwell.laws.chain import Chained, combined_of, follow, stages_of, widened
 
 from .conftest import PAIR, drawn, stream_of, whole
 

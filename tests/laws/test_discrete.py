@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.keystream import Key, Stream
+from maskwell.keys import Key, Stream
 from maskwell.laws import Classes, RankSwapped, Transition
 from maskwell.schema import Column
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwell.keystream import Stream
+from maskwell.keys import Stream
 from maskwell.laws import (
     LAWS,
     Additive,
@@ -25,8 +25,8 @@ from maskwell.laws import (
     Step,
     law_from_dict,
 )
-from maskwell.laws.chained import Chained
-from maskwell.laws.outlet import inside
+from maskwell.laws.chain import Chained
+from maskwell.laws.transform import inside
 
 from .conftest import EXAMPLES, FINE, LEAST_P, NAN, drawn, listed, p_value, stream_of, whole
 

@@ -140,13 +140,13 @@ def test_laplace_draws_have_their_sd_and_reach_both_tails():
 
 
 def test_equal_boxes_are_computed_once_and_change_no_bit(monkeypatch):
-    from maskwell.kernels import rectangle
+    from maskwell.kernels import normal_box
 
     noise, rng = Normal(SDS, CORRELATIONS), np.random.default_rng(6)
     lower = rng.integers(-2, 2, size=(400, 3)).astype(float)
-    computed, original = [], rectangle.conditional_rectangle
+    computed, original = [], normal_box.conditional_rectangle
     monkeypatch.setattr(
-        rectangle, "conditional_rectangle", lambda *a, **k: computed.append(len(a[0])) or original(*a, **k)
+        normal_box, "conditional_rectangle", lambda *a, **k: computed.append(len(a[0])) or original(*a, **k)
     )
     log, error = noise.log_box(lower, lower + 1, (False, False, False))
     assert computed == [len(np.unique(lower, axis=0))]

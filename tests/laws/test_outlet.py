@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwell.laws import Outlet
-from maskwell.laws.outlet import beyond, inside, on_unit
+from maskwell.laws.transform import beyond, inside, on_unit
 
 UNITS = ("1", "0.01", "0.05", "50", "0.3", "1/8")
 

@@ -22,7 +22,7 @@ from maskwell.laws import (
     SkewedBias,
     Transition,
 )
-from maskwell.laws.chained import combined_of, follow
+from maskwell.laws.chain import combined_of, follow
 from maskwell.laws.unknowns import Unknown, by_column, unknowns_of, with_values
 
 PAIR = ((1.0, 0.8), (0.8, 1.0))

@@ -14,7 +14,7 @@ import pytest
 from maskwell.engines.chopped import Chopped
 from maskwell.engines.local import Local
 from maskwell.errors import BadPlan, MaskwellWarning
-from maskwell.keystream import Key, Stream
+from maskwell.keys import Key, Stream
 from maskwell.masking import apply
 from maskwell.masking.results import record_blocks
 from maskwell.masks import (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from maskwell.card import NoiseCard, Swapped
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.laws import Power
 from maskwell.masking import Release, apply
 from maskwell.masking.codebook import codebook, describe

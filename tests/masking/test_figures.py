@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.laws import Power
 from maskwell.masking import apply
-from maskwell.masking.figures import column_figures
+from maskwell.masking.column_figures import column_figures
 from maskwell.masks import (
     BiasNoise,
     Chain,

@@ -14,9 +14,9 @@ import pytest
 from maskwell.card import NoiseCard
 from maskwell.errors import BadInput, BadPlan
 from maskwell.io import write
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
-from maskwell.masking.figures import column_figures
+from maskwell.masking.column_figures import column_figures
 from maskwell.masks import Chain, CorrelatedNoise, Subsample
 from maskwell.schema import MISSING, Schema
 from maskwell.table import Table

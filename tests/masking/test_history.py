@@ -11,7 +11,7 @@ import pytest
 
 from maskwell.engines.chopped import Chopped
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masking.history import drawn_together
 from maskwell.masks import Chain, CorrelatedNoise, Grouping, IndependentNoise, MixtureNoise, Pram, RankSwap

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import kstest, spearmanr
 
 from maskwell.errors import BadInput
-from maskwell.io.stat import Ranges
-from maskwell.keystream import Key, Stream
+from maskwell.io.stat_files import Ranges
+from maskwell.keys import Key, Stream
 from maskwell.laws import Transition
 from maskwell.masking import Release, apply
 from maskwell.masks import Chain, CorrelatedNoise, Grouping, IndependentNoise, Pram, Subsample

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key, Stream
-from maskwell.laws.chained import Chained, stages_of
+from maskwell.keys import Key, Stream
+from maskwell.laws.chain import Chained, stages_of
 from maskwell.masking import Masking, apply
 from maskwell.masks import (
     Chain,

@@ -12,7 +12,7 @@ import pytest
 
 from maskwell.card import Swapped
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.laws import Power
 from maskwell.masking import apply
 from maskwell.masks import (

@@ -24,8 +24,8 @@ from maskwell.errors import BadBundle, BadPlan, CannotWrite, MaskwellWarning
 from maskwell.io import read
 from maskwell.io.bundle import FAILPOINTS, verify_bundle
 from maskwell.io.dialect import Dialect
-from maskwell.keystream import Key
-from maskwell.masking import Masking, apply, read_release, stored
+from maskwell.keys import Key
+from maskwell.masking import Masking, apply, read_release, release_files
 from maskwell.masks import Chain, CodeNoise, CorrelatedNoise, Grouping, IndependentNoise, Recompute, Subsample
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -87,7 +87,7 @@ def test_a_release_reads_back_in_every_format(masking: Masking, tmp_path: Path, 
 def test_data_leave_in_the_format_they_came_in(masking: Masking, source: str, expected: str):
     table = masking.release.table
     release = replace(masking.release, table=replace(table, source=replace(table.source, kind=source)))
-    assert stored.data_name(release, None) == expected
+    assert release_files.data_name(release, None) == expected
 
 
 def test_an_unknown_format_is_refused_before_anything_is_written(masking: Masking, tmp_path: Path):
@@ -248,7 +248,7 @@ def test_the_halves_of_two_releases_do_not_fit_together(masking: Masking, people
 
 def test_links_of_other_ids_are_refused(masking: Masking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     other = replace(masking, number=2)  # the same records under other ids
-    monkeypatch.setattr(stored, "_write_links", lambda _, path: write_links(other, path))
+    monkeypatch.setattr(release_files, "_write_links", lambda _, path: write_links(other, path))
     with pytest.raises(BadBundle, match="links belong to another release"):
         written(masking, tmp_path)
 
@@ -323,14 +323,14 @@ def test_a_reader_never_sees_half_of_an_exchange(
     plans = [Chain((Grouping("AGE", breaks=(age,)), Subsample(0.5))) for age in breaks]
     old, new = (apply(plan, people, seed=seed).release for plan, seed in zip(plans, seeds, strict=True))
     old.write(target)
-    genuine, exchanged = stored.read, list[str]()
+    genuine, exchanged = release_files.read, list[str]()
 
     def slow(*given: Any, **more: Any) -> Any:
         if not exchanged:
             exchanged.append(new.write(target))
         return genuine(*given, **more)
 
-    monkeypatch.setattr(stored, "read", slow)
+    monkeypatch.setattr(release_files, "read", slow)
     found = read_release(target)
     assert replace(found.card, data_sha256="") == new.card
     assert found.table == new.table

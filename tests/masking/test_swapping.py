@@ -12,8 +12,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.masking.codebook import codebook
-from maskwell.masking.figures import column_figures
-from maskwell.masking.swapping import COVARIANCES, DOMAINS, Swapping, exchange, figures_table
+from maskwell.masking.column_figures import column_figures
+from maskwell.masking.swap_record import COVARIANCES, DOMAINS, Swapping, exchange, figures_table
 from maskwell.report import masking_summary
 
 PLAN = mw.Linkage(fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"), weights=mw.Fixed())

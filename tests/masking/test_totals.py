@@ -10,7 +10,7 @@ import pytest
 
 from maskwell.card import NoiseCard
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.masking import apply
 from maskwell.masking.totals import in_order, recomputed
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, Recompute

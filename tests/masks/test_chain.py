@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from maskwell.laws import Additive, Normal
-from maskwell.laws.chained import Chained, combined_of
+from maskwell.laws.chain import Chained, combined_of
 from maskwell.masking import apply
 from maskwell.masks import (
     BiasNoise,

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline.rehearsal import OF_KEYS, OF_LAWS
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema

@@ -15,7 +15,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.datasets import housing
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline import Advice, Outcome, release
 from maskwell.pipeline.candidates import Candidate, log_masks, without
 from maskwell.pipeline.rehearsal import DRAWS, ENOUGH, OF_KEYS, OF_LAWS, Draw, Rehearsal
@@ -82,13 +82,13 @@ def test_log_noise_is_advised_where_values_allow_it_and_with_the_shift_that_zero
 @pytest.fixture(scope="module")
 def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path, list[bytes]]:
     """A plan that is refused, run once: what came out, its folder, and the keys by which masks were drawn."""
-    from maskwell.pipeline import advising, meeting
+    from maskwell.pipeline import advice, meet_tolerance
 
     place = tmp_path_factory.mktemp("refused")
     mw.write(homes(), place / "homes.csv")
     (place / "homes.toml").write_text(homes().schema.to_toml())
     drawn: list[bytes] = []
-    applied = meeting.apply
+    applied = meet_tolerance.apply
 
     def noted(mask: Any, table: Table, *, key: Key | None = None, **options: Any) -> mw.Masking:
         assert key is not None
@@ -97,8 +97,8 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path, li
 
     before = bytes_of(place)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(meeting, "apply", noted)
-        patched.setattr(advising, "MOST_ADVICE", 1)
+        patched.setattr(meet_tolerance, "apply", noted)
+        patched.setattr(advice, "MOST_ADVICE", 1)
         outcome = release(plan_in(place, LIGHT), key=KEY)
     after = bytes_of(place)
     kept = {
@@ -145,21 +145,21 @@ def test_what_is_refused_is_not_written_and_its_advice_was_tried(
 def test_a_nested_plan_is_rehearsed_as_such_and_every_draw_is_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwell.pipeline import advising, meeting
+    from maskwell.pipeline import advice, meet_tolerance
 
     assert release(plan_in(folder), key=KEY, advise=False).passed
     output = {"release": "out2", "private": "in2", "earlier": "out", "earlier_private": "inside"}
     nested: list[bool] = []
-    applied = meeting.apply
+    applied = meet_tolerance.apply
 
     def noted(mask: Any, table: Table, **options: Any) -> mw.Masking:
         nested.append(options["earlier"] is not None and options["earlier"].key == options["key"])
         return applied(mask, table, **options)
 
-    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
+    monkeypatch.setattr(advice, "MOST_ADVICE", 1)
     told: list[tuple[str, int, int]] = []
     with monkeypatch.context() as patched:
-        patched.setattr(meeting, "apply", noted)
+        patched.setattr(meet_tolerance, "apply", noted)
         refused = release(
             plan_in(folder, tolerance={"max_rate": 0.06}, output=output),
             progress=lambda *step: told.append(step),
@@ -218,10 +218,10 @@ def test_a_part_in_whole_blocks_stands_for_a_file_whose_draws_are_above_the_budg
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from maskwell.pipeline import search_part
-    from maskwell.pipeline.advising import every_tried
+    from maskwell.pipeline.advice import every_tried
+    from maskwell.pipeline.progress import Stages
     from maskwell.pipeline.rehearsal import on_part
-    from maskwell.pipeline.releasing import _situation
-    from maskwell.pipeline.stages import Stages
+    from maskwell.pipeline.run import _situation
 
     case, _ = _situation(plan_in(folder), KEY, Stages())
     assert case.budget is not None
@@ -250,8 +250,8 @@ def test_columns_that_tell_companions_are_left_out_as_a_change_of_its_own(folder
     from maskwell.attacks import Risks
     from maskwell.checks import Audit
     from maskwell.pipeline.candidates import Trouble, candidates
-    from maskwell.pipeline.releasing import _situation
-    from maskwell.pipeline.stages import Stages
+    from maskwell.pipeline.progress import Stages
+    from maskwell.pipeline.run import _situation
 
     case, _ = _situation(plan_in(folder), KEY, Stages())
     first = Candidate((), case.plan.masks)
@@ -350,9 +350,9 @@ def test_advice_that_is_followed_to_the_letter_passes_as_often_as_promised(
 
     Tests of the noise against its law, which refuse one clean release in 100,000, are made for the first three.
     """
-    from maskwell.pipeline import advising
+    from maskwell.pipeline import advice
 
-    monkeypatch.setattr(advising, "MOST_ADVICE", 1)  # the first that passes is the one that is followed
+    monkeypatch.setattr(advice, "MOST_ADVICE", 1)  # the first that passes is the one that is followed
     (tmp_path / "plan.toml").write_text(real_file(name, tmp_path))
     refused: Outcome = release(tmp_path / "plan.toml", key=Key(bytes([9] * 32)))
     assert not refused.passed

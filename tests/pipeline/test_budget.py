@@ -10,7 +10,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Sample
-from maskwell.attacks.latent import EM
+from maskwell.attacks.linkage.em import EM
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
 from maskwell.pipeline.attack_counts import _chance_at_ends, at_several_limits, costs_alike, counts_of
@@ -20,7 +20,7 @@ from maskwell.pipeline.budget import (
     budgeted,
     sample_within,
 )
-from maskwell.pipeline.classes import Coded
+from maskwell.pipeline.coded_columns import Coded
 from maskwell.pipeline.costs import BOUNDED, RECTANGLE, Counts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.pipeline.search_part import search_part
@@ -218,7 +218,7 @@ def test_a_bound_on_the_ceiling_stands_for_who_takes_too_long(
 ) -> None:
     """One-to-one links too dear, and blocks above what the ceiling matches: he is judged by its upper end."""
     monkeypatch.setattr("maskwell.pipeline.costs.ASSIGNED_PAIR", 1e3)
-    monkeypatch.setattr("maskwell.attacks.bayes.helped.together.MATCHED_CELLS", 0)
+    monkeypatch.setattr("maskwell.attacks.bayes.matching_posterior.posterior.MATCHED_CELLS", 0)
     for room in ("budget", "costs"):
         monkeypatch.setattr(f"maskwell.pipeline.{room}.MATCHED_CELLS", 0)
     outcome = release(plan_in(folder, intruders=[]), key=KEY, advise=False)

@@ -7,7 +7,7 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import floor_of
 from maskwell.masks import Chain, Grouping
-from maskwell.pipeline.classes import AS_IT_WAS, Coded
+from maskwell.pipeline.coded_columns import AS_IT_WAS, Coded
 from maskwell.pipeline.intruders import attacked
 
 NOISE = mw.IndependentNoise(("INCOME", "TAXES"), variance_ratio=0.05)

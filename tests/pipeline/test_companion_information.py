@@ -19,7 +19,7 @@ from maskwell.pipeline.companion_information import (
 from maskwell.pipeline.companion_laws import Codes, Columns, Floats
 from maskwell.pipeline.reassembly import unknown_companions
 from maskwell.plan import ReleasePlan
-from maskwell.releasing import release
+from maskwell.release_job import release
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 

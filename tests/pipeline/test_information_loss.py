@@ -7,8 +7,8 @@ import pytest
 import maskwell as mw
 from maskwell.pipeline.candidates import Candidate, leaner, without
 from maskwell.pipeline.information_loss import drowned, drowned_words, loss, noise_ratios
-from maskwell.pipeline.releasing import _situation
-from maskwell.pipeline.stages import Stages
+from maskwell.pipeline.progress import Stages
+from maskwell.pipeline.run import _situation
 
 from .homes import KEY, folder, homes, plan_in
 

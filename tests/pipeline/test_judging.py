@@ -12,12 +12,12 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import NearestRecord, Risks, Sample
-from maskwell.attacks.bayes.helped.ceiling import Ceiling
+from maskwell.attacks.bayes.matching_posterior.ceiling_bound import Ceiling
 from maskwell.attacks.risk import wilson
 from maskwell.attacks.targets import Quantiles
 from maskwell.errors import BadPlan
 from maskwell.pipeline import release
-from maskwell.pipeline.judging import Judge
+from maskwell.pipeline.tolerance_checks import Judge
 from maskwell.report.first_screen import first_screen
 from maskwell.report.summary import release_summary
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
@@ -143,8 +143,8 @@ def test_a_reason_why_somebody_is_not_held_is_asked_for(folder: Path) -> None:
 def test_a_bound_on_the_ceiling_judges_rates_of_all_targets_alone(masking: mw.Masking) -> None:
     from dataclasses import replace
 
-    from maskwell.attacks.bayes.helped.ceiling import Ceiling
-    from maskwell.report.wording import sampled_words
+    from maskwell.attacks.bayes.matching_posterior.ceiling_bound import Ceiling
+    from maskwell.report.words import sampled_words
 
     bound = Ceiling(0.2, 0.15, 0.25, cells=32, targets=300, told=192, sampled=4, converged=True)
     risk = replace(mw.attack(NearestRecord(), masking), ceiling=bound)
@@ -277,7 +277,7 @@ def test_weak_intruders_alone_do_not_meet_a_tolerance_that_the_audit_exceeds(
 def test_where_the_file_is_too_large_for_the_audits_best_intruder_weak_ones_judge_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("maskwell.checks.linked.MANY_PAIRS", 0)
+    monkeypatch.setattr("maskwell.checks.links.MANY_PAIRS", 0)
     limits = {"limits": {name: {"warn": 0.9, "fail": 0.95} for name in ("informed links", "outer links")}}
     own = {"tolerance": {"max_rate": 0.9}, "audit": limits, "intruders": BOTH[:1]}
     outcome = release(plan_in(folder, **own), key=KEY, advise=False)

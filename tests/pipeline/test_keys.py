@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadInput, BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline import release
 
 from .homes import EXCHANGED, LIGHT, NOISE, bytes_of, folder, homes, plan_in, short_audit

@@ -16,8 +16,8 @@ from maskwell.errors import BadPlan
 from maskwell.pipeline import release
 from maskwell.pipeline.high_floor import high_floor, high_guessing
 from maskwell.pipeline.preconditions import not_possible
-from maskwell.pipeline.releasing import _situation
-from maskwell.pipeline.stages import Stages
+from maskwell.pipeline.progress import Stages
+from maskwell.pipeline.run import _situation
 from maskwell.report.summary import release_summary
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -186,10 +186,10 @@ def test_a_refused_screen_shows_every_reason_in_full(folder: Path) -> None:
 def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     """Gaps of eight amounts leave as they are: the draft, the reason of the refusal and the table say the same."""
     from maskwell.attacks.fingerprint import floor_of
-    from maskwell.cli.newplan import _decided
+    from maskwell.cli.new import _decided
     from maskwell.pipeline.preconditions import refused_at_once
     from maskwell.plan import InputPlan, ReleasePlan
-    from maskwell.plan.drafting import Places, draft_plan, draft_schema
+    from maskwell.plan.draft import Places, draft_plan, draft_schema
 
     rng, n = np.random.default_rng(2), 300
     amounts = np.exp(rng.normal(3, 1, (n, 8))).round(2)

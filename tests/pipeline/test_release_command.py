@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 import maskwell as mw
 from maskwell.cli import main
-from maskwell.cli.releasing import Told, release
+from maskwell.cli.release import Told, release
 from maskwell.errors import BadInput
-from maskwell.pipeline.keys import read_key
+from maskwell.pipeline.release_key import read_key
 from maskwell.plan import ReleasePlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -181,8 +181,8 @@ def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
 @pytest.fixture
 def short_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a minute of the progress pass within a twentieth of a second."""
-    monkeypatch.setattr("maskwell.cli.releasing.A_MINUTE", 0.05)
-    monkeypatch.setattr("maskwell.cli.releasing.SHORT", 0.01)
+    monkeypatch.setattr("maskwell.cli.release.A_MINUTE", 0.05)
+    monkeypatch.setattr("maskwell.cli.release.SHORT", 0.01)
 
 
 @pytest.mark.usefixtures("short_minutes")
@@ -239,9 +239,9 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
 
     import typer
 
-    from maskwell.cli import releasing
+    from maskwell.cli import release
 
-    monkeypatch.setattr(releasing, "SHORT", 0.01)
+    monkeypatch.setattr(release, "SHORT", 0.01)
 
     def work() -> None:
         with Told(0.001) as told:
@@ -271,7 +271,7 @@ def test_a_stopped_run_says_what_it_leaves_and_the_next_goes_on_with_it(
     plan = folder / "good.toml"
     plan.write_text(plan.read_text() + "[calibrate]\nreplicates = 2\nconfirmations = 3\n")
     with monkeypatch.context() as patch:
-        patch.setattr("maskwell.pipeline.releasing.meet", interrupted)
+        patch.setattr("maskwell.pipeline.run.meet", interrupted)
         code, out, err = run_main("release", plan)
     assert (code, out) == (130, "")
     inside = folder / "inside"
@@ -290,7 +290,7 @@ def test_who_stops_the_advice_on_a_refusal_gets_no_other_noise(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("maskwell.pipeline.advising.advised", interrupted)
+        patch.setattr("maskwell.pipeline.advice.advised", interrupted)
         code, _, err = run_main("release", folder / "bad.toml")
     kept = folder / "inside" / "refused" / "key.hex"
     before = kept.read_text()
@@ -306,7 +306,7 @@ def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {path.name for path in folder.iterdir()}
-    monkeypatch.setattr("maskwell.pipeline.releasing.floor_of", interrupted)
+    monkeypatch.setattr("maskwell.pipeline.run.floor_of", interrupted)
     code, _, err = run_main("release", folder / "good.toml")
     assert (code, err.splitlines()[-1]) == (130, "stopped during 'fingerprint floor': nothing was released")
     assert err.count("stopped") == 1
@@ -316,9 +316,9 @@ def test_a_run_that_is_stopped_before_any_noise_leaves_nothing(
 def test_a_search_for_what_would_pass_that_is_stopped_says_what_it_tried_and_goes_on_from_there(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwell.pipeline import advising, rehearsal
+    from maskwell.pipeline import advice, rehearsal
 
-    monkeypatch.setattr(advising, "MOST_ADVICE", 1)
+    monkeypatch.setattr(advice, "MOST_ADVICE", 1)
     made: list[tuple[str, int]] = []  # a scale that fails is left for another one, where numbers begin again
     whole = rehearsal.one_draw
 

@@ -13,7 +13,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline import Outcome, release
 from maskwell.pipeline.candidates import Candidate
 from maskwell.schema import Column, Schema
@@ -121,9 +121,9 @@ def test_a_calibrated_scale_is_raised_with_the_same_draws(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A calibration that finds too little stands for one that was unlucky."""
-    from maskwell.pipeline import releasing
+    from maskwell.pipeline import run
 
-    monkeypatch.setattr(releasing, "_calibrated", lambda case, floor: (case, None, []))
+    monkeypatch.setattr(run, "_calibrated", lambda case, floor: (case, None, []))
     lucky = plan_in(folder, NOISE | {"r0": 0.8}, calibrate={})
     outcome = release(lucky, key=KEY)
     hows = [one.how for one in outcome.attempts]
@@ -253,7 +253,7 @@ def test_a_bound_on_intervals_is_judged_with_swaps_and_where_nothing_can_be_fore
 def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_against(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwell.pipeline import advising
+    from maskwell.pipeline import advice
 
     rng = np.random.default_rng(1)
     columns = {"X": np.exp(rng.normal(0, 1.3, 600)).round(2), "Y": rng.normal(50, 9, 600).round(1)}
@@ -267,7 +267,7 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
         options.extend(word for change in changes for word in change.said)
         return []
 
-    monkeypatch.setattr(advising, "every_tried", noted)
+    monkeypatch.setattr(advice, "every_tried", noted)
     release(plan_in(tmp_path, noise), seed=1, study=True)
     assert any('noise on the log scale for X (transform = "log")' in one for one in options)
     light, against = noise | {"variance_ratio": 0.008}, {"max_rate": 0.9, "intruders": ["nearest"]}
@@ -279,7 +279,7 @@ def test_advice_names_the_columns_with_long_tails_and_the_intruder_to_hold_it_ag
 
 
 def test_what_was_calibrated_is_kept_and_used_by_the_next_run(folder: Path) -> None:
-    from maskwell.calibration.kept import FOLDER
+    from maskwell.calibration.trial_store import FOLDER
 
     wanted = {"replicates": 3, "confirmations": 5}
     plan = plan_in(folder, LIGHT, calibrate=wanted, intruders=INTRUDERS[1:], tolerance={"max_rate": 0.3})

@@ -11,12 +11,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from maskwell.cli.newplan import new
+from maskwell.cli.new import new
 from maskwell.errors import BadInput, CannotWrite
 from maskwell.masking import apply
 from maskwell.pipeline import read_input
 from maskwell.plan import DEFAULT_INTRUDERS, ReleasePlan
-from maskwell.plan.drafting import COMPARE_CATEGORIES
+from maskwell.plan.draft import COMPARE_CATEGORIES
 from maskwell.schema import Schema
 
 APP = typer.Typer()

@@ -10,9 +10,9 @@ import pytest
 
 from maskwell.pipeline import inspect_file
 from maskwell.plan import InputPlan
-from maskwell.plan.deciding import Decided, decide
+from maskwell.plan.draft import gap_questions
+from maskwell.plan.draft_decisions import Decided, decide
 from maskwell.plan.draft_masks import floor_limit, guessing_limit, pram_offer, to_drop
-from maskwell.plan.drafting import gap_questions
 from maskwell.plan.hidden_columns import found_by_likelihood, is_enough
 
 N = 600

@@ -20,7 +20,7 @@ from maskwell.plan import (
     TargetsPlan,
     wanted,
 )
-from maskwell.plan.release import ONCE, STEPS
+from maskwell.plan.release_plan import ONCE, STEPS
 from maskwell.plan.sections import TOLERATED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plan.md").read_text(encoding="utf-8")

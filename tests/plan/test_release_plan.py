@@ -16,8 +16,8 @@ import maskwell as mw
 from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Relative, Sample
 from maskwell.errors import BadPlan
 from maskwell.plan import DEFAULT_INTRUDERS, MaskPlan, ModelPlan, ReleasePlan, wanted
-from maskwell.plan.noise import OF_RELEASES
-from maskwell.plan.release import ONCE, STEPS
+from maskwell.plan.mask_plan import OF_RELEASES
+from maskwell.plan.release_plan import ONCE, STEPS
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
 
 LEAST = """

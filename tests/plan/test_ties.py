@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwell.plan.ties import Candidates, ties_of
+from maskwell.plan.determined_amounts import Candidates, ties_of
 
 N = 600
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.contract import Guess
+from maskwell.attacks.protocol import Guess
 from maskwell.schema import Column, Schema
 
 FIELDS = ("INCOME", "TAX", "AGE")

@@ -11,11 +11,11 @@ import pytest
 
 import maskwell as mw
 from maskwell import datasets
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
 from maskwell.errors import BadPlan, MaskwellWarning
-from maskwell.keystream import Key
-from maskwell.masking.swapping import exchange
-from maskwell.protect.directed import fewest
+from maskwell.keys import Key
+from maskwell.masking.swap_record import exchange
+from maskwell.protect.directed_swaps import fewest
 
 swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
 

@@ -9,7 +9,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan
-from maskwell.protect.effects import domain_means
+from maskwell.protect.swap_effects import domain_means
 
 swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
 

@@ -7,10 +7,10 @@ from functools import partial
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.running import attack_by
+from maskwell.attacks.attack_run import attack_by
 from maskwell.errors import MaskwellWarning
-from maskwell.keystream import Key
-from maskwell.protect.walk import ALONE, LIKE_ALL, NONE_LEFT, walk_along
+from maskwell.keys import Key
+from maskwell.protect.swap_walk import ALONE, LIKE_ALL, NONE_LEFT, walk_along
 
 swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
 

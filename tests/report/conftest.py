@@ -14,11 +14,11 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack
-from maskwell.calibration.calibrated import Calibration
-from maskwell.calibration.judging import rate_measure
+from maskwell.calibration.measures import rate_measure
+from maskwell.calibration.result import Calibration
 from maskwell.calibration.trials import Trial
 from maskwell.checks.findings import Audit, Finding, Limits
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline import Advice, Attempt, Outcome
 from maskwell.plan import ReleasePlan
 from maskwell.report import external_report, internal_report
@@ -54,7 +54,7 @@ def plan_of(**changes: Any) -> ReleasePlan:
 
 def trials(mask: Any) -> tuple[Trial, ...]:
     """Trials of a search and one on fresh draws, with rates that fall with the scale."""
-    from maskwell.calibration.scaling import scaled
+    from maskwell.calibration.scale import scaled
 
     rng, out = np.random.default_rng(4), []
     for factor, round_ in (

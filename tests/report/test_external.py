@@ -16,7 +16,7 @@ import maskwell as mw
 from maskwell.pipeline import Outcome
 from maskwell.report import external_report
 from maskwell.report.external import example
-from maskwell.report.wording import figure, percent
+from maskwell.report.words import figure, percent
 
 Build = Callable[..., Outcome]
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"

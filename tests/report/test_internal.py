@@ -17,7 +17,7 @@ from maskwell.report.first_screen import first_screen
 from maskwell.report.internal import LINKS
 from maskwell.report.plan_section import advice_section, plan_text
 from maskwell.report.risk_section import card_section, risk_section
-from maskwell.report.wording import KNOWS
+from maskwell.report.words import KNOWS
 
 Build = Callable[..., Outcome]
 VOID = {"meta", "br", "hr", "col"}

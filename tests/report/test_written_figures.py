@@ -14,11 +14,11 @@ import pytest
 
 import maskwell as mw
 from maskwell.errors import BadPlan
-from maskwell.keystream import Key
+from maskwell.keys import Key
 from maskwell.pipeline.verdict import unfitted
 from maskwell.plan import ModelPlan, ReleasePlan
 from maskwell.report.external import external_report
-from maskwell.report.wording import figure
+from maskwell.report.words import figure
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 

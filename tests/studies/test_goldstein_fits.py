@@ -18,10 +18,10 @@ from maskwell.studies.goldstein.analyses import ANALYSES, ERROR, EXAM, MIXED, PR
 from maskwell.studies.goldstein.farm_answers import of_both
 from maskwell.studies.goldstein.farms import Farms
 from maskwell.studies.goldstein.files import Exam, Mixed, Outcomes, Pair, code_noise, keeping_moments, pupils
-from maskwell.studies.goldstein.fitted import fits_of, simulations, z_of
 from maskwell.studies.goldstein.margins import near
 from maskwell.studies.goldstein.models import ADJUSTED, HASTINGS, NAIVE, ORIGINAL, PRINTED, Parameter
 from maskwell.studies.goldstein.ordinary import least_squares, logistic, random_intercepts
+from maskwell.studies.goldstein.published_fits import fits_of, simulations, z_of
 from maskwell.studies.goldstein.study import run
 from maskwell.studies.results import Study, expected
 

@@ -12,7 +12,7 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.utility import compare
 from maskwell.utility.associations import associations
-from maskwell.utility.sides import Sides
+from maskwell.utility.pairs import Sides
 
 KEY = frozenset({"key"})
 LEVELS = ("one", "two", "three")

@@ -10,8 +10,8 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.utility import compare
 from maskwell.utility import propensity as room
+from maskwell.utility.pairs import Sides
 from maskwell.utility.propensity import propensity
-from maskwell.utility.sides import Sides
 
 NAMES = ("x", "y")
 

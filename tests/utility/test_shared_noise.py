@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 
 from maskwell.card import NoiseCard
-from maskwell.keystream import Key, Stream, numbered
+from maskwell.keys import Key, Stream, numbered
 from maskwell.laws import Additive, Normal, Outlet, Power, Step
-from maskwell.laws.mixtures import JointMixture, RotatedMixture
+from maskwell.laws.mixture import JointMixture, RotatedMixture
 from maskwell.masking import apply
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, MixtureNoise, Recompute
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.utility import compare
-from maskwell.utility import shared_noise as room
+from maskwell.utility import noise_covariance as room
 from maskwell.utility.moments import pairwise_moments
 
 NAMES = ("a", "b", "c")

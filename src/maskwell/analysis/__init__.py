@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         regression_calibration,
         simex,
     )
-    from .fitting import FitOptions, fit
+    from .model_fit import FitOptions, fit
     from .priors import Priors
     from .results.posterior import Posterior
 
@@ -35,7 +35,7 @@ __all__ = [
     "simex",
 ]
 
-_WHERE = {"FitOptions": "fitting", "Posterior": "results.posterior", "Priors": "priors", "fit": "fitting"}
+_WHERE = {"FitOptions": "model_fit", "Posterior": "results.posterior", "Priors": "priors", "fit": "model_fit"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,5 @@
 """`python -m maskwell.analysis` compiles the samplers' loops: part of setting up."""
 
-from .warming import compile_samplers
+from .compilation import compile_samplers
 
 compile_samplers()

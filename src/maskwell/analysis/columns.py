@@ -43,7 +43,7 @@ class Seen:
 
 def see(card: NoiseCard, table: Table, name: str, erring: Collection[str] = ()) -> Seen:
     """Read one column of a release; those in `erring` were measured with a known error."""
-    from .noise.reading import law_of, levels_of, state_scale
+    from .noise.card_columns import law_of, levels_of, state_scale
 
     column, law = table.schema[name], law_of(card, name)
     if column.kind == "text":
@@ -90,8 +90,8 @@ def _is_sure(law: Any) -> bool:
 
 
 def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: bool) -> Seen:
+    from .noise.card_columns import is_noisy
     from .noise.cells import bounds
-    from .noise.reading import is_noisy
 
     name, shift = variable.name, variable.log_shift
     z, noised = _values(law, table, name), np.zeros(len(table), bool)
@@ -150,7 +150,7 @@ def _between(state: Floats, lower: Floats, upper: Floats, coded: Bools, size: fl
 
 def group_codes(table: Table, names: tuple[str, ...], card: NoiseCard) -> tuple[Ints, tuple[str, ...]]:
     """Number the groups that some columns make together, and name them; a missing value is a group of its own."""
-    from .noise.reading import law_of
+    from .noise.card_columns import law_of
 
     for name in names:
         law = law_of(card, name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import BadPlan, raise_all
 from .expressions import Binary, Node, Unary
-from .formulas.trees import refs
+from .formulas.expression_trees import refs
 from .priors import Priors
 from .results.draws import Draws
 from .results.words import listed
@@ -23,7 +23,7 @@ IMPOSSIBLE = 1e-9
 
 def check_apart(system: System) -> None:
     """Refuse columns so nearly collinear that draws of their coefficients would be rounding errors."""
-    from .checking import columns_at_release
+    from .design_checks import columns_at_release
 
     interest = system.interest
     counted = slice(None) if system.counted is None else system.counted

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from ..card import NoiseCard
-from .noise.reading import state_scale
+from .noise.card_columns import state_scale
 from .system import Variable
 
 _LOGARITHM = re.compile(r"\b(log|log1p|log2|log10)\(\s*(`[^`]+`|[A-Za-z][A-Za-z0-9_.]*)\s*\)")

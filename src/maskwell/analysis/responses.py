@@ -64,7 +64,7 @@ def _gaussian(node: Node, seen: Seen) -> Seen:
 
 def _transformed(node: Node, seen: Seen) -> Seen:
     """Bring the response to the scale of the formula: as it is, or a transform of a known column."""
-    from .formulas.trees import evaluate, on_state
+    from .formulas.expression_trees import evaluate, on_state
     from .log_scale import log_remedy
 
     variable = seen.variable
@@ -121,7 +121,7 @@ def _binary(node: Node, seen: Seen) -> Seen:
 
 def _success(node: Level | Binary, seen: Seen) -> Seen:
     """Take one level, or one value, of a column for success: y['yes'], binary(n, 3)."""
-    from .formulas.trees import evaluate
+    from .formulas.expression_trees import evaluate
 
     if isinstance(node, Level) and node.code == 1 and len(seen.variable.levels) == 2:
         return seen

@@ -21,7 +21,7 @@ SMALL, SLIGHT = 1e-5, 1e-6  # gains on average, losses of a record, that roundin
 
 def separated_together(system: System, notes: Sequence[str] = ()) -> tuple[str, ...]:
     """Say where a combination of columns separates the responses, unless the notes say that one alone does."""
-    from .checking import columns_at_release
+    from .design_checks import columns_at_release
 
     interest = system.interest
     if interest.family == GAUSSIAN or any("separates the responses" in note for note in notes):

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agreement import Absolute, Exact, Relative
+    from .attack_run import attack
     from .bayes import BayesIntruder, Belief, OwnError, Prior, Sampling, Telling, telling
     from .catalogue import ATTACKS, attack_from_dict
     from .fingerprint import Fingerprint, floor_of
-    from .h_index import HIndex
-    from .latent import EM, Fixed
-    from .linkage import Linkage
-    from .nearest import NearestRecord
+    from .linkage.em import EM, Fixed
+    from .linkage.plan import Linkage
+    from .linkage.supervised_weights import supervised_weights
+    from .nearest.h_index import HIndex
+    from .nearest.plan import NearestRecord
     from .risk import Risk, Risks
-    from .running import attack
-    from .supervised import supervised_weights
     from .targets import Quantiles, Sample
 
 __all__ = [
@@ -49,7 +49,7 @@ __all__ = [
 
 _WHERE = {
     "ATTACKS": "catalogue",
-    "EM": "latent",
+    "EM": "linkage.em",
     "Absolute": "agreement",
     "BayesIntruder": "bayes",
     "Belief": "bayes",
@@ -60,19 +60,19 @@ _WHERE = {
     "telling": "bayes",
     "Exact": "agreement",
     "Fingerprint": "fingerprint",
-    "Fixed": "latent",
-    "HIndex": "h_index",
-    "Linkage": "linkage",
-    "NearestRecord": "nearest",
+    "Fixed": "linkage.em",
+    "HIndex": "nearest.h_index",
+    "Linkage": "linkage.plan",
+    "NearestRecord": "nearest.plan",
     "Quantiles": "targets",
     "Relative": "agreement",
     "Risk": "risk",
     "Risks": "risk",
     "Sample": "targets",
-    "attack": "running",
+    "attack": "attack_run",
     "attack_from_dict": "catalogue",
     "floor_of": "fingerprint",
-    "supervised_weights": "supervised",
+    "supervised_weights": "linkage.supervised_weights",
 }
 
 

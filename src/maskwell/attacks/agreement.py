@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import to_numpy
+from ..arrow_buffers import to_numpy
 from ..errors import BadInput, BadPlan, raise_all
-from ..masking.plans import Plan
+from ..masking.protocol import Plan
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .search import block_codes, joint_codes
-from .surviving import Trait, comparable, fates, trait_of
+from .blocks import block_codes, joint_codes
+from .unmasked_values import Trait, comparable, fates, trait_of
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..table import Table
-    from .contract import Guess, Ints, Marks
+    from .protocol import Guess, Ints, Marks
 
 
 def guessing_rate(

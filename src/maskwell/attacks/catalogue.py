@@ -10,9 +10,9 @@ from ..errors import BadPlan, nearest, raise_all
 from .agreement import rule_from_dict
 from .bayes import BayesIntruder
 from .fingerprint import Fingerprint
-from .latent import WEIGHTS
-from .linkage import Linkage
-from .nearest import NearestRecord
+from .linkage.em import WEIGHTS
+from .linkage.plan import Linkage
+from .nearest.plan import NearestRecord
 from .targets import choice_from_dict
 
 ATTACKS: dict[str, Any] = {
@@ -24,19 +24,19 @@ ATTACKS: dict[str, Any] = {
 
 
 def _prior(data: Mapping[str, Any]) -> Any:
-    from .bayes.untold.priors import prior_from_dict
+    from .bayes.unknown_noise.priors import prior_from_dict
 
     return prior_from_dict(data)
 
 
 def _error(data: Mapping[str, Any]) -> Any:
-    from .bayes.roughly.erring import error_from_dict
+    from .bayes.own_error.error_law import error_from_dict
 
     return error_from_dict(data)
 
 
 def _sampling(data: Mapping[str, Any]) -> Any:
-    from .bayes.helped.matchings import sampling_from_dict
+    from .bayes.matching_posterior.matchings import sampling_from_dict
 
     return sampling_from_dict(data)
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from ..errors import BadPlan, raise_all
 from ..table import Floats, Table
-from .contract import Ints
-from .search import block_codes
+from .blocks import block_codes
+from .protocol import Ints
 
 FEWEST = 40  # blocks of a file: the variance among a few of fewer is hardly known
 NORMAL = 1.959964

@@ -32,15 +32,15 @@ import numpy as np
 
 from ..card import NoiseCard, Swapped, block_numbers
 from ..errors import MaskwellError
+from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
-from ..masking.swapping import Exchange, rest_columns
-from ..masking.withheld import is_withheld
-from .contract import MOVED, Ints
-from .running import Answer, Found, answer_of
+from ..masking.swap_record import Exchange, rest_columns
+from .attack_run import Answer, Found, answer_of
+from .protocol import MOVED, Ints
 
 if TYPE_CHECKING:
     from ..table import Table
-    from .bayes.helped.ceiling import Ceiling
+    from .bayes.matching_posterior.ceiling_bound import Ceiling
     from .risk import Risk
 
 BOTH, REST, EXCHANGED = "both", "the rest of the row", "the exchanged columns"

@@ -15,19 +15,20 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellWarning, raise_all
-from ..keystream import Key
+from ..keys import Key
 from ..masking import Masking, Release
 from ..schema import OPEN, Schema
 from ..table import Table
-from .contract import NOBODY, Guess, Ints, Known, Marked, OrderOf
-from .floor import Prints, floor
-from .ranking import Blocks
+from .attack_run import attack_by
+from .blocks import Search, check_fields, frozen_names, joint_codes
+from .candidate_scores import Blocks
+from .protocol import NOBODY, Guess, Ints, Known, Marked, OrderOf
 from .risk import Risk
-from .running import attack_by
-from .sampled_floor import Sampling, sampled_floor
-from .search import Search, check_fields, frozen_names, joint_codes
-from .spared import MOST_STRAYS, on_spared, on_unchanged
-from .surviving import (
+from .sampled_uniqueness import Sampling, sampled_floor
+from .targets import Quantiles, number_keys
+from .unchanged_values import MOST_STRAYS, on_spared, on_unchanged
+from .uniqueness import Prints, floor
+from .unmasked_values import (
     NOISY,
     PATTERN,
     SPARED,
@@ -40,7 +41,6 @@ from .surviving import (
     trait_of,
     units_of,
 )
-from .targets import Quantiles, number_keys
 
 KINDS = ("unique", "pair", "3 to 5 alike", "more alike", "none alike")
 LARGEST = (1, 2, 5)  # groups of the first kinds have at most so many records

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..laws.outlet import on_unit
-from ..masking.withheld import is_withheld
-from .coding import sure_columns
+from ..laws.transform import on_unit
+from ..masking.hidden_cards import is_withheld
+from .class_codes import sure_columns
 from .fingerprint import Fingerprint
 from .predicted_columns import predicted_columns
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from ..table import Floats
-from .contract import NOBODY, Bools, Ints
+from .protocol import NOBODY, Bools, Ints
 from .threads import threaded
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..masking.results import Masking, labels_of
-from .contract import NOBODY, Ints
+from .protocol import NOBODY, Ints
 from .targets import Records
 
 if TYPE_CHECKING:

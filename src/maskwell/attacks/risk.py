@@ -12,14 +12,14 @@ import numpy as np
 
 from ..table import Floats
 from .cluster_sample import ClusterSample
-from .h_index import HIndex
-from .latent import Fit
+from .linkage.em import Fit
+from .nearest.h_index import HIndex
 from .targets import Sample
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .bayes.helped.ceiling import Ceiling
+    from .bayes.matching_posterior.ceiling_bound import Ceiling
 
 LIMITS = (
     "upper bound",

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import from_numpy
+from ..arrow_buffers import from_numpy
+from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
-from ..masking.withheld import is_withheld
-from .contract import NOBODY, Guess, Ints, Marks
-from .search import block_codes
+from .blocks import block_codes
+from .protocol import NOBODY, Guess, Ints, Marks
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from ..schema import OPEN
 from ..table import Floats, Table
 from ..tolerances import is_real
 from .cluster_sample import ClusterSample
-from .contract import Ints
+from .protocol import Ints
 
 DISTANCE, ROW_SUM = "distance", "row sum"
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from .agreement_curves import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
+from .bounded_noise import TradeOff
 from .bounds import Bound, Widening
 from .calibrate import calibrate
-from .calibrated import Calibration
 from .closed_form import FieldNoise, MooreNoise, uniform_agreement
-from .codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
-from .critical import CriticalNoise, critical_noise
-from .curve import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
+from .critical_noise_search import CriticalNoise, critical_noise
 from .estimates import Estimate
-from .expected import ExpectedFigures, ExpectedRisk, expected_risk
-from .frontier import Frontier, FrontierPoint, frontier
-from .held_back import TradeOff
+from .expected_rates import ExpectedFigures, ExpectedRisk, expected_risk
 from .losses import LOSSES, il1s, total_variance_ratio
-from .scaling import scale_of, scaled
+from .relaxed_codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
+from .result import Calibration
+from .risk_utility_frontier import Frontier, FrontierPoint, frontier
+from .scale import scale_of, scaled
 from .trials import Trial
 
 __all__ = [

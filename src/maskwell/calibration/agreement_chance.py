@@ -136,7 +136,7 @@ def _as_normal(ends: Boxes, law: Additive) -> Boxes:
 
 def box_chances(law: Additive, boxes: Boxes, points: int) -> Floats:
     """Return the probability of each box, records x shifts of the lattice."""
-    from ..kernels import boxes as kernel
+    from ..kernels import normal_box_lattice as kernel
 
     lower, upper = boxes
     _, correlation = standardised(law.noise.covariance)

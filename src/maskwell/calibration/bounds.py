@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadInput, BadPlan, NoLaw, raise_all
 from ..tolerances import is_real
-from .scaling import writable
+from .scale import writable
 from .trials import Bench
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _forecast(bound: Bound, bench: Bench, card: Any) -> Forecast:
 
 
 def _columns_of(bound: Bound, bench: Bench) -> frozenset[str]:
-    from ..analysis.corrections.reading import read_formula
+    from ..analysis.corrections.design_arrays import read_formula
 
     return frozenset(read_formula(bound.formula, bench.table).columns)
 

@@ -9,20 +9,19 @@ from typing import Any
 
 from ..attacks.targets import sample_size
 from ..errors import BadPlan, raise_all
-from ..keystream import Key
+from ..keys import Key
 from ..masks import Chain
 from ..table import Table
 from ..tolerances import MaxRate, is_real
+from .bounded_noise import HeldBack, TradeOff, held_back_notes, trade_off_notes
 from .bounds import Bound, Bounds, Widening
-from .calibrated import Calibration, level_of
 from .columns import ColumnScales, Pieces, spread_over_columns
-from .floors import check_floor, fingerprint_floor, floor_notes, is_certain
-from .held_back import HeldBack, TradeOff, held_back_notes, trade_off_notes
-from .judging import measure_of
-from .kept import KeptTrials
 from .losses import TOTAL_VARIANCE, loss_of
-from .scaling import check_scale, largest_factor, scaled, writable
+from .measures import measure_of
+from .result import Calibration, level_of
+from .scale import check_scale, largest_factor, scaled, writable
 from .search import Found, Scales, find_weakest
+from .trial_store import KeptTrials
 from .trials import (
     Allows,
     Bench,
@@ -34,6 +33,7 @@ from .trials import (
     check_table,
     replicate_problems,
 )
+from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
 
 LEVEL = 0.05
 PRECISION = 0.02

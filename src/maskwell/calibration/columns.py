@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..table import Table
 from .losses import Loss
-from .scaling import columns_apart, has_scale, joined, largest_factor, scaled, writable
+from .scale import columns_apart, has_scale, joined, largest_factor, scaled, writable
 from .search import SEARCH, Scales, bisect
 from .trials import Trial
 

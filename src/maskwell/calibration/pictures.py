@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, SHADE, SKY, panels
-from .judging import ALL
-from .scaling import one_figure, scale_words
+from ..figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, SHADE, SKY, panels
+from .measures import ALL
+from .scale import one_figure, scale_words
 from .search import SEARCH
 from .trials import Trial
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .calibrated import Calibration
-    from .frontier import Frontier, FrontierPoint
-    from .judging import Measure
+    from .measures import Measure
+    from .result import Calibration
+    from .risk_utility_frontier import Frontier, FrontierPoint
 
 COLOURS = (BLUE, ORANGE, GREEN, PINK, SKY, INK)
 MARKS = "osD^vP"

@@ -21,18 +21,18 @@ import numpy as np
 from ..attacks import NearestRecord, Risk, Risks, attack
 from ..card import NoiseCard
 from ..errors import BadPlan, MaskwellWarning, raise_all
-from ..keystream import Key
+from ..keys import Key
 from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
 from .estimates import Estimate, Pair, figure_of, quantile
-from .judging import ALL, OVER, Counts, Measure, check_has_h, counted
 from .losses import Loss
-from .scaling import one_figure, scale_of, scale_words
+from .measures import ALL, OVER, Counts, Measure, check_has_h, counted
+from .scale import one_figure, scale_of, scale_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .kept import KeptTrials
+    from .trial_store import KeptTrials
 
 Progress = Callable[["Trial"], None]
 Allows = Callable[[NoiseCard], bool]  # tells by counts whether draws of a law may be attacked
@@ -44,7 +44,7 @@ class Trial:
     """What the intruders found at one scale, over some draws of the noise.
 
     `factor` is the scale relative to the plan that was given. `numerators` and `denominators` (draws x intruders) make
-    the judged figure (see `judging`); in every draw the intruder who exceeds the tolerance most counts. `zeros` has
+    the judged figure (see `measures`); in every draw the intruder who exceeds the tolerance most counts. `zeros` has
     Pr(h = 0) of each draw and intruder (NaN where he measures no h), `judged` how many targets the figure is about,
     `losses` the utility loss of each draw where one was asked for; `refused` says of intruders who cannot work on such
     a release why not.

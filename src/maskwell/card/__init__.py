@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .background import Sides, block_numbers, joint_codes, log_background, pair_logpdf
     from .noise_card import FORMAT, VERSION, NoiseCard, Swapped
+    from .release_density import Sides, block_numbers, joint_codes, log_background, pair_logpdf
 
 __all__ = [
     "FORMAT",
@@ -26,6 +26,6 @@ _ON_THE_CARD = ("FORMAT", "VERSION", "NoiseCard", "Swapped")
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        where = "noise_card" if name in _ON_THE_CARD else "background"
+        where = "noise_card" if name in _ON_THE_CARD else "release_density"
         return getattr(import_module(f".{where}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -74,7 +74,7 @@ class NoiseCard:
     @property
     def masked(self) -> tuple[str, ...]:
         """The columns that some law changes; one that only rounds to the unit leaves a column in clear."""
-        from ..laws.chained import only_rounds
+        from ..laws.chain import only_rounds
 
         return tuple(name for law in self.laws if not only_rounds(law) for name in law.columns)
 
@@ -97,7 +97,7 @@ class NoiseCard:
         self, z: Table, x: Table, *, log_background: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Return log p(z | x) and the absolute error of the rectangle probabilities inside it."""
-        from .background import Sides
+        from .release_density import Sides
 
         if len(z) != len(x):
             raise BadPlan(f"the two tables have {len(z):,} and {len(x):,} records; they must be paired")
@@ -119,7 +119,7 @@ class NoiseCard:
 
     def _mixed(self, logs: Floats, z: Table, x: Table, background: Floats | None) -> tuple[Floats, Floats]:
         """Mix the density of a record's own values with that of values from anywhere in its block."""
-        from .background import log_background, own_masses
+        from .release_density import log_background, own_masses
 
         assert self.swapped is not None
         share, error = self.swapped.share, np.zeros(len(z))
@@ -228,7 +228,7 @@ class NoiseCard:
 def _public(law: Any) -> Any:
     """Return a law as its readers need it; true categories that no record can leave with lose their names."""
     from ..laws import Transition
-    from ..laws.chained import combined_of
+    from ..laws.chain import combined_of
 
     law = combined_of(law)
     if not isinstance(law, Transition):

@@ -6,12 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .auditing import audit
     from .findings import Audit, Finding, Limits
+    from .whole_audit import audit
 
 __all__ = ["Audit", "Finding", "Limits", "audit"]
 
-_WHERE = {"Audit": "findings", "Finding": "findings", "Limits": "findings", "audit": "auditing"}
+_WHERE = {"Audit": "findings", "Finding": "findings", "Limits": "findings", "audit": "whole_audit"}
 
 
 def __getattr__(name: str) -> Any:

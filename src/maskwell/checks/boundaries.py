@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..keystream import Key, Stream, numbered
+from ..keys import Key, Stream, numbered
 from ..laws import Additive, SkewedBias
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence

@@ -10,7 +10,7 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import MaskwellError
 from ..laws import Additive, SkewedBias
-from ..laws.chained import combined_of, stages_of
+from ..laws.chain import combined_of, stages_of
 from ..masking import Setting
 from ..masks import mask_from_dict
 from ..masks.resolve import default_unit

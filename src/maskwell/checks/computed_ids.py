@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import from_numpy, taken
+from ..arrow_buffers import from_numpy, taken
 from .evidence import Evidence
 from .shuffles import least_hits
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import from_numpy
+from ..arrow_buffers import from_numpy
 from ..attacks.risk import Risks
 from ..masking import Masking
 from ..masking.results import Integers

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .boundaries import signs_kept, spikes, zeros_kept
-from .bytes_left import known_strings, labels_left
 from .card_digits import card_digits
 from .catalogue import Check
-from .clear_left import fingerprint_floor, id_like_columns, uniques_unswapped
+from .clear_records import fingerprint_floor, id_like_columns, uniques_unswapped
+from .file_bytes import known_strings, labels_left
 from .findings import Limits
-from .linked import informed_links, outer_links
+from .links import informed_links, outer_links
 from .ratios import ratio_links
 
 START = "a starting point, not calibrated"

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..laws import Additive, SkewedBias
-from ..laws.chained import combined_of, stages_of
+from ..laws.chain import combined_of, stages_of
 from ..laws.spread import Multiplicative
 from ..masks.size_grid import correlation_step, size_interval
 from ..table import Floats, Table

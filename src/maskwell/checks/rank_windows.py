@@ -103,7 +103,7 @@ def _moves(counts: Floats, window_ratio: float) -> Floats:
 
 def _displacements(total: int, window: int) -> Floats:
     """Return g: the share of ranks that an exchange moves by -window to window, each step possible."""
-    from ..kernels.exchange import exchange_within
+    from ..kernels.rank_exchange import exchange_within
 
     rng, found = np.random.default_rng(9), np.ones(2 * window + 1)
     for _ in range(-(-EXCHANGED // total)):

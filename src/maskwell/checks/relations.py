@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import taken
+from ..arrow_buffers import taken
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..laws import Additive, Classes
-from ..laws.chained import combined_of
-from ..laws.outlet import on_unit
+from ..laws.chain import combined_of
+from ..laws.transform import on_unit
 from ..table import Floats
 from .catalogue import Measured
 from .evidence import Evidence

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..laws import Additive, SkewedBias
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..laws.unknowns import of_columns
 from ..table import Floats
 from .evidence import Evidence
@@ -82,7 +82,7 @@ def _noised(evidence: Evidence, name: str) -> Noised:
 
 def drawn_again(evidence: Evidence, name: str, times: int, part: Any = slice(None)) -> Floats | None:
     """Draw released values of some records by the card's law, with keys of our own: times x records; NaN for codes."""
-    from ..keystream import Key, Stream, numbered
+    from ..keys import Key, Stream, numbered
 
     law = law_of(evidence, name)
     if (

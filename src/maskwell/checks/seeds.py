@@ -165,7 +165,7 @@ def python_words(seeds: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int
 
 def _python_states(seeds: npt.NDArray[np.int64]) -> Words:
     """Return the states that init_by_array makes of one word: words x seeds."""
-    from ..kernels.twister import LENGTH, init_by_word
+    from ..kernels.mersenne_twister import LENGTH, init_by_word
 
     start: Any = np.random.RandomState(19650218).get_state()  # what init_by_array begins with, for any key
     state = np.empty((LENGTH, len(seeds)), np.uint32)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..laws import Additive, SkewedBias
-from ..laws.outlet import Outlet, inside
+from ..laws.transform import Outlet, inside
 from ..masking.results import Integers
 from ..table import Floats
 from .catalogue import Measured

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .averages import averages
 from .catalogue import Check
 from .findings import Limits
+from .group_means import averages
 from .last_record import last_record
 from .narrow_classes import FEW, MANY, narrow_classes
 from .top_values import top_values

@@ -16,13 +16,11 @@ import typer
 
 from ..errors import BadPlan, CannotWrite, MaskwellError, OtherEncoding
 from ..studies.command import study
-from .beliefs import telling
-from .demonstrating import demo
-from .fitting import fit
-from .intruders import attack, swap
-from .judging import audit, compare
-from .newplan import new
-from .reading import (
+from .attack import attack, swap
+from .audit import audit, compare
+from .calibrate import calibrate, fingerprint
+from .demo import demo
+from .file_options import (
     ColumnsOption,
     DecimalOption,
     DelimiterOption,
@@ -37,12 +35,14 @@ from .reading import (
     is_plan,
     noise,
 )
-from .releasing import STOPPED_EXIT_CODE, ToldStop
-from .releasing import release as release_plan
-from .sealing import seal, unseal
-from .sizing import calibrate, fingerprint
-from .telling import warnings_told
-from .wording import in_options
+from .fit import fit
+from .messages import warnings_told
+from .new import new
+from .release import STOPPED_EXIT_CODE, ToldStop
+from .release import release as release_plan
+from .seal import seal, unseal
+from .telling import telling
+from .words import in_options
 
 if TYPE_CHECKING:
     from ..masking import Masking

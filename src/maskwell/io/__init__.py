@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .dialect import Dialect
     from .inspect import Proposal
     from .memory import Counts
-    from .raw import Raw
+    from .raw_columns import Raw
 
 __all__ = ["FORMATS", "load", "read", "write"]
 
@@ -81,11 +81,11 @@ def load(
 
         raw = load_csv(file, dialect, encoding, memory_limit)
     elif kind in ("parquet", "arrow"):
-        from .columnar import load_columnar
+        from .parquet import load_columnar
 
         raw = load_columnar(file, kind, memory_limit, expected)
     else:
-        from .stat import load_stat
+        from .stat_files import load_stat
 
         raw = load_stat(file, ending, memory_limit, expected)
     if expected is not None:
@@ -143,11 +143,11 @@ def _write_as(table: Table, target: Path, ending: str) -> None:
 
         write_csv(table, target, "\t" if ending == "tsv" else None)
     elif kind in ("parquet", "arrow"):
-        from .columnar import write_columnar
+        from .parquet import write_columnar
 
         write_columnar(table, target, kind)
     else:
-        from .stat_write import write_stat
+        from .stat_export import write_stat
 
         write_stat(table, target, ending)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import from_numpy, is_null, to_numpy
+from ..arrow_buffers import from_numpy, is_null, to_numpy
 from ..errors import BadInput, nearest, raise_all
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Source, Statuses, Table

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ..errors import BadInput, MaskwellWarning
 from ..table import Source, Statuses, Table, coded_values
+from .csv_scan import CHUNK_BYTES, broken_line, check_text, is_regular, read_irregular
 from .dialect import HEAD_BYTES, Dialect, find_dialect, header_of, line_end
 from .headers import clean_names
 from .memory import check_memory
 from .numbers import Array, number_text, to_text
-from .raw import Raw
-from .scan import CHUNK_BYTES, broken_line, check_text, is_regular, read_irregular
+from .raw_columns import Raw
 from .spreadsheets import formula_warning
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import numpy as np
 from ..errors import BadInput, MaskwellWarning, raise_all
 from ..schema import Schema
 from ..table import Table
-from .columnar import clean_arrow, raw_from_arrow, warn_of_text_codes
 from .numbers import Array
-from .raw import Raw
+from .parquet import clean_arrow, raw_from_arrow, warn_of_text_codes
+from .raw_columns import Raw
 
 if TYPE_CHECKING:
     import pyarrow as pa

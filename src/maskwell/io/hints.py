@@ -11,7 +11,7 @@ import numpy as np
 from ..schema import FIRST_MISSING_CODE, MISSING, Column, Schema
 from ..table import Table
 from .numbers import Array, codes_text
-from .raw import Hint, Raw
+from .raw_columns import Hint, Raw
 from .roles import MOST_BLOCK_VALUES
 from .texts import Unreadable, as_text, in_order
 

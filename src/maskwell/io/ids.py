@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import of_one_length, to_numpy
+from ..arrow_buffers import of_one_length, to_numpy
 from .numbers import Array
 
 Letters = npt.NDArray[np.uint8]

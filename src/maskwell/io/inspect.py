@@ -12,10 +12,10 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
+from .column_drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
+from .column_names import calendar_part, says_amount, says_code, says_weight, says_years
+from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
-from .names import calendar_part, says_amount, says_code, says_weight, says_years
-from .profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .roles import with_roles
 from .texts import booleans_mixed
 

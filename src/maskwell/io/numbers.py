@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy, letters_of, to_numpy
+from ..arrow_buffers import from_numpy, letters_of, to_numpy
 
 Array: TypeAlias = Any  # a pyarrow array: the stubs trail what its compute functions take and return
 Floats = npt.NDArray[np.float64]

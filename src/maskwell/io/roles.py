@@ -13,8 +13,8 @@ from itertools import groupby
 
 import numpy as np
 
-from .drafts import Draft, are_row_numbers, has_label_digits, is_labelled
-from .names import (
+from .column_drafts import Draft, are_row_numbers, has_label_digits, is_labelled
+from .column_names import (
     is_bare_weight,
     says_amount,
     says_code,
@@ -26,7 +26,7 @@ from .names import (
     says_unit,
     says_weight,
 )
-from .profile import MOST_NUMBER_CATEGORIES, Facts, Floats
+from .column_profile import MOST_NUMBER_CATEGORIES, Facts, Floats
 from .row_repeats import row_repeats, standing_together
 
 MOST_BLOCK_VALUES = 60

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .profile import Facts
+from .column_profile import Facts
 
 Codes = npt.NDArray[np.integer]
 Bools = npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import to_numpy
+from ..arrow_buffers import to_numpy
 from .numbers import Array, doubles, is_word, nulled, to_text
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def compile_all() -> None:
     """Compile every loop now, so that no first use has to wait."""
     import numpy as np
 
-    from . import boxes, densities, exchange, latent, pairs
+    from . import densities, em, normal_box_lattice, pairs, rank_exchange
 
     one, three = np.ones(1), np.ones(3) / 3
     densities.normal_logpdf(one, one)
@@ -54,16 +54,18 @@ def compile_all() -> None:
     densities.mixture_log_interval(one, one, three, three, three)
     densities.bias_lognormal_logpdf(one, one, 0.1, one)
     densities.bias_lognormal_log_interval(one, 2 * one, one, 0.1, one)
-    exchange.exchange_within(three, 1)
+    rank_exchange.exchange_within(three, 1)
     bounds, found, where = np.ones((1, 2)), np.ones((2, 1)), np.zeros(1, np.int64)
     side, counts = (bounds, bounds, found), np.zeros(4, np.int64)
     pairs.count_patterns(*side, where, where + 1, counts, np.zeros((1, 1), np.uint64))
     pairs.best_links(*side, where, where + 1, counts, *(where.copy() for _ in range(5)))
     pairs.all_patterns(*side, 0, 1)
-    latent.climb(where, one, 0.8 * three, 0.1 * three, 0.5, 1, 0.0, 1e-12)
+    em.climb(where, one, 0.8 * three, 0.1 * three, 0.5, 1, 0.0, 1e-12)
     wide = np.ones((1, 2))
-    boxes.box_chances(-wide, wide, 0.5 + 0.5 * np.eye(2), boxes.lattice(2, 2, 2), np.empty((1, 2)))
-    boxes.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
+    normal_box_lattice.box_chances(
+        -wide, wide, 0.5 + 0.5 * np.eye(2), normal_box_lattice.lattice(2, 2, 2), np.empty((1, 2))
+    )
+    normal_box_lattice.shared_chances(wide, np.array([0, 1]), where, one, one, np.empty((1, 2)))
     _compile_planes()
     _compile_searches()
     _compile_bias()
@@ -81,9 +83,11 @@ def _compile_twister() -> None:
     """Compile the states of the Mersenne Twister."""
     import numpy as np
 
-    from . import twister
+    from . import mersenne_twister
 
-    twister.init_by_word(*(np.zeros(size, np.uint32) for size in (twister.LENGTH, 1, (twister.LENGTH, 1))))
+    mersenne_twister.init_by_word(
+        *(np.zeros(size, np.uint32) for size in (mersenne_twister.LENGTH, 1, (mersenne_twister.LENGTH, 1)))
+    )
 
 
 def _compile_class_pairs() -> None:
@@ -101,26 +105,26 @@ def _compile_planes() -> None:
     """Compile the boxes that bound one or two coordinates, and the small ones of more."""
     import numpy as np
 
-    from . import cells, planes
+    from . import normal_box_planes, normal_box_small
 
     wide = np.ones((1, 2))
-    cells.small_boxes(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
-    cells.one_wide(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
-    planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))
+    normal_box_small.small_boxes(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
+    normal_box_small.one_wide(-wide, wide, np.eye(2), np.empty(1), np.empty(1))
+    normal_box_planes.few_bounded(-wide, wide, 0.5 + 0.5 * np.eye(2), np.empty(1), np.empty(1))
 
 
 def _compile_searches() -> None:
     """Compile the loops over trees and over matrix products."""
     import numpy as np
 
-    from . import forest, sifting, trees
+    from . import distance_sieve_search, kdtree, kdtree_search
 
     points, one, where = np.zeros((2, 2)), np.ones(1), np.zeros(1, np.int64)
-    planted = forest.plant(points.copy(), np.arange(2), where, where + 2, 1, 2, 1.0)
-    trees.locate(planted, points[:1], where)
+    planted = kdtree.plant(points.copy(), np.arange(2), where, where + 2, 1, 2, 1.0)
+    kdtree_search.locate(planted, points[:1], where)
     found = where.copy(), one.copy(), where.copy(), where.copy(), one.copy()
-    trees.find_nearest(planted, points[:1], where, 2, 1.0, *found)
-    trees.count_closer(planted, points[:1], where, one, 1, 2, where.copy())
+    kdtree_search.find_nearest(planted, points[:1], where, 2, 1.0, *found)
+    kdtree_search.count_closer(planted, points[:1], where, one, 1, 2, where.copy())
     sides = (
         np.zeros((2, 4), np.float32),
         np.zeros((4, 2), np.float32),
@@ -129,47 +133,52 @@ def _compile_searches() -> None:
         points[:1],
         one,
     )
-    sifting.sift_nearest(*sides, 1.0, 1.0, 0.5, np.ones((1, 3)), np.zeros((1, 2), np.int64))
-    sifting.sift_closer(*sides, 1.0, one, where.copy())
+    distance_sieve_search.sift_nearest(*sides, 1.0, 1.0, 0.5, np.ones((1, 3)), np.zeros((1, 2), np.int64))
+    distance_sieve_search.sift_closer(*sides, 1.0, one, where.copy())
 
 
 def _compile_bias() -> None:
     """Compile the kernels of bias and noise."""
     import numpy as np
 
-    from . import bias
+    from . import bias_density
 
     one = np.ones(1)
-    bias.bias_log(one, one, 0.1, 1.0, bias.PAPER)
-    bias.bias_log_mean(one, one, one, one, one, bias.PAPER)
-    bias.panel_of(1.0, 1.0)
-    bias.even_logs(one, 1.0, np.ones((2, 2)))
-    bias.surface_logs(one, one, (1.0, 1.0), np.zeros(2, np.int64), np.ones((1, 2, 2, 2)))
+    bias_density.bias_log(one, one, 0.1, 1.0, bias_density.PAPER)
+    bias_density.bias_log_mean(one, one, one, one, one, bias_density.PAPER)
+    bias_density.panel_of(1.0, 1.0)
+    bias_density.even_logs(one, 1.0, np.ones((2, 2)))
+    bias_density.surface_logs(one, one, (1.0, 1.0), np.zeros(2, np.int64), np.ones((1, 2, 2, 2)))
 
 
 def _compile_matchings() -> None:
     """Compile the loops over matchings, counted and sampled."""
     import numpy as np
 
-    from . import counting, matchings, messages, permanents, smoothing
+    from . import belief_propagation, matching_enumeration, matching_mcmc, permanent, rao_blackwell
 
     logs, match = np.zeros((2, 2)), np.arange(2)
-    permanents.pair_chances(logs, np.zeros(3))
-    permanents.log_sizes(logs)
-    rows, begins = matchings.rows_of(logs, -np.inf), matchings.rows_of(logs[:1], -np.inf)
-    walk = matchings.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
+    permanent.pair_chances(logs, np.zeros(3))
+    permanent.log_sizes(logs)
+    rows, begins = matching_mcmc.rows_of(logs, -np.inf), matching_mcmc.rows_of(logs[:1], -np.inf)
+    walk = matching_mcmc.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
     rng = np.random.default_rng(0)
-    smoothing.smooth(logs, np.zeros((0, 2), np.int32), 0, (match, np.arange(3)), np.zeros((2, 3)))
-    wishes = messages.Wishes(np.ones((2, 3)), np.ones(3), 0.0, 0.0)
-    messages.pass_messages(wishes, np.ones((3, 3)), 1, 0.0, np.zeros((2, 3)))
+    rao_blackwell.smooth(logs, np.zeros((0, 2), np.int32), 0, (match, np.arange(3)), np.zeros((2, 3)))
+    wishes = belief_propagation.Wishes(np.ones((2, 3)), np.ones(3), 0.0, 0.0)
+    belief_propagation.pass_messages(wishes, np.ones((3, 3)), 1, 0.0, np.zeros((2, 3)))
     ends, one, true = np.array([0, 1]), np.zeros(1), np.ones(1, bool)
-    jobs = counting.Jobs(ends, ends, match[:1], true, match[:1], match[1:], one, match[:1], np.zeros(2))
-    view = counting.View(one, one, match[:1], one, one[:0], one, 0.0)
-    room, tally = counting.room_for(jobs), counting.Tally(one - np.inf, one.copy(), one.copy())
-    counting.weigh_node(jobs, view, room, 1, one.copy())
-    counting.add_node(jobs, view, room, tally, one.copy())
-    matchings.probe(walk, 0, np.zeros(2, np.int64), rng)
-    matchings.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
+    jobs = matching_enumeration.Jobs(
+        ends, ends, match[:1], true, match[:1], match[1:], one, match[:1], np.zeros(2)
+    )
+    view = matching_enumeration.View(one, one, match[:1], one, one[:0], one, 0.0)
+    room, tally = (
+        matching_enumeration.room_for(jobs),
+        matching_enumeration.Tally(one - np.inf, one.copy(), one.copy()),
+    )
+    matching_enumeration.weigh_node(jobs, view, room, 1, one.copy())
+    matching_enumeration.add_node(jobs, view, room, tally, one.copy())
+    matching_mcmc.probe(walk, 0, np.zeros(2, np.int64), rng)
+    matching_mcmc.circulate(walk, 0, 1, 1, np.zeros((2, 3), np.int64), np.zeros((1, 2), np.int32), rng)
 
 
 def _compile_assignment() -> None:
@@ -196,60 +205,66 @@ def _compile_helping() -> None:
     """Compile the chains over matchings and parameters together."""
     import numpy as np
 
-    from . import helping, learning
+    from . import matching_noise_mcmc, matching_noise_steps
 
     one, wide, where, opened = np.ones(1), np.ones((1, 1)), np.zeros(1, np.int64), np.ones((1, 1), bool)
-    scene = helping.Scene(0, wide, wide, opened, opened, wide, wide, where, where - 1, one[:0], where, one)
-    place = helping.Place(where, where, where + 1, where, where + 1)
-    ways = helping.Ways(0.5, 0.1, 0.2, where[:0], where, where, one)
+    scene = matching_noise_mcmc.Scene(
+        0, wide, wide, opened, opened, wide, wide, where, where - 1, one[:0], where, one
+    )
+    place = matching_noise_mcmc.Place(where, where, where + 1, where, where + 1)
+    ways = matching_noise_mcmc.Ways(0.5, 0.1, 0.2, where[:0], where, where, one)
     unit, unknown, record = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
     numbers = (unknown, wide.copy(), one.copy(), record, one.copy(), one, np.zeros((2, 2), np.int64))
-    state = helping.State(unit, where.copy(), where.copy(), *numbers)
+    state = matching_noise_mcmc.State(unit, where.copy(), where.copy(), *numbers)
     grid = np.zeros((1, 9))
-    steps = learning.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
+    steps = matching_noise_steps.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
     table, shape = np.zeros((9, 1)), np.array([9, 1])
-    surface = learning.Surface(1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool))
-    book = learning.Book(np.zeros((1, 1), np.int32), np.zeros((1, 2)), one.copy(), one.copy(), one.copy())
-    learning.run(
+    surface = matching_noise_steps.Surface(
+        1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool)
+    )
+    book = matching_noise_steps.Book(
+        np.zeros((1, 1), np.int32), np.zeros((1, 2)), one.copy(), one.copy(), one.copy()
+    )
+    matching_noise_steps.run(
         (scene, place, ways, surface, steps), state, state, np.random.default_rng(0), (1, 1, 1, 1), book
     )
-    helping.all_pairs(scene, place, one)
+    matching_noise_mcmc.all_pairs(scene, place, one)
 
 
 def _compile_gauss() -> None:
     """Compile the loops over sums of normal densities."""
     import numpy as np
 
-    from . import gauss_groves, gauss_leaves, gauss_ranks, gauss_sums
+    from . import gaussian_leaves, gaussian_ranks, gaussian_sums, gaussian_trees
 
     points, where, one = np.zeros((2, 2)), np.zeros(1, np.int64), np.zeros(1)
-    grove = gauss_groves.grow(points.copy(), np.arange(2), where, where + 2, np.zeros(2))
-    gauss_groves.locate(grove, points[:1], where)
-    rules, pair = gauss_leaves.Rules(1e-3, True, False, True, 0.0), np.zeros((1, 2), np.int64)
+    grove = gaussian_trees.grow(points.copy(), np.arange(2), where, where + 2, np.zeros(2))
+    gaussian_trees.locate(grove, points[:1], where)
+    rules, pair = gaussian_leaves.Rules(1e-3, True, False, True, 0.0), np.zeros((1, 2), np.int64)
     out = np.zeros((1, 3)), pair.copy(), one.copy(), one.copy()
-    gauss_sums.weigh(grove, points[:1], where, where, where, rules, *out)
+    gaussian_sums.weigh(grove, points[:1], where, where, where, rules, *out)
     marks = np.zeros(2, bool)
-    gauss_ranks.sweep(grove, points[:1], where, one, one, 1, pair, pair.copy(), np.zeros((1, 2)), marks)
-    gauss_ranks.renew(grove, np.zeros(2))
+    gaussian_ranks.sweep(grove, points[:1], where, one, one, 1, pair, pair.copy(), np.zeros((1, 2)), marks)
+    gaussian_ranks.renew(grove, np.zeros(2))
 
 
 def _compile_randoms() -> None:
     """Compile single draws."""
     import numpy as np
 
-    from . import polya_gamma, randoms
+    from . import polya_gamma, random
 
     rng, three, eye = np.random.default_rng(0), np.ones(3), np.eye(2)
-    randoms.truncated_normal(rng, 0.0, 1.0, 0.0, 1.0)
-    randoms.normal_cdf(0.0)
-    randoms.log_normal_cdf(0.0)
-    randoms.exponential(rng, 1.0)
-    randoms.gamma_draw(rng, 1.0)
-    randoms.inverse_gamma(rng, 1.0, 1.0)
-    randoms.inverse_gaussian(rng, 1.0, 1.0)
-    randoms.wishart_root(rng, 3.0, eye)
-    randoms.inverse_wishart(rng, 3.0, eye)
-    randoms.categorical_from_logs(rng, three)
+    random.truncated_normal(rng, 0.0, 1.0, 0.0, 1.0)
+    random.normal_cdf(0.0)
+    random.log_normal_cdf(0.0)
+    random.exponential(rng, 1.0)
+    random.gamma_draw(rng, 1.0)
+    random.inverse_gamma(rng, 1.0, 1.0)
+    random.inverse_gaussian(rng, 1.0, 1.0)
+    random.wishart_root(rng, 3.0, eye)
+    random.inverse_wishart(rng, 3.0, eye)
+    random.categorical_from_logs(rng, three)
     polya_gamma.polya_gamma(rng, 1.0, 0.0)
 
 
@@ -257,12 +272,12 @@ def _compile_marginal() -> None:
     """Compile the likelihoods with unknown numbers integrated out."""
     import numpy as np
 
-    from . import marginal
+    from . import marginal_likelihood
 
     one, pair = np.ones(1), (np.ones(1), np.ones(1))
-    marginal.logit_total(one, one, one, one, one)
-    marginal.logit_slopes(one, pair, pair, (one.copy(), one.copy()))
-    marginal.probit_total(one, one, one)
-    marginal.probit_slopes(one, pair, (one.copy(), one.copy()))
-    marginal.count_total(one, 0.0, pair, pair)
-    marginal.count_slopes(one, 0.0, pair, pair, (one.copy(), one.copy()))
+    marginal_likelihood.logit_total(one, one, one, one, one)
+    marginal_likelihood.logit_slopes(one, pair, pair, (one.copy(), one.copy()))
+    marginal_likelihood.probit_total(one, one, one)
+    marginal_likelihood.probit_slopes(one, pair, (one.copy(), one.copy()))
+    marginal_likelihood.count_total(one, 0.0, pair, pair)
+    marginal_likelihood.count_slopes(one, 0.0, pair, pair, (one.copy(), one.copy()))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import announce
 from .programs import Programs, inlined, inner, lean, program_value
-from .randoms import log_normal_cdf
+from .random import log_normal_cdf
 
 announce(__file__)
 

@@ -13,7 +13,7 @@ from numba import njit
 
 from . import announce
 from .densities import ROOT_HALF
-from .randoms import inverse_gaussian, truncated_normal
+from .random import inverse_gaussian, truncated_normal
 
 announce(__file__)
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
-from ..keystream import Stream
+from ..keys import Stream
 from ..schema import Column
 from .additive import Additive, SkewedBias
-from .chained import Chained
+from .chain import Chained
 from .discrete import Classes, RankSwapped, Transition
-from .mixtures import JointMixture, Mixture, RotatedMixture
+from .mixture import JointMixture, Mixture, RotatedMixture
 from .noise import Floats, Laplace, Noise, Normal
-from .outlet import Outlet
 from .spread import Multiplicative, Power, Spread, Step
+from .transform import Outlet
 
 __all__ = [
     "LAWS",

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..keystream import Stream
+from ..keys import Stream
 from ..schema import Column
 from .convolution import convolve, noise_from_dict
 from .noise import Floats, Noise, Normal, Row, box_nearly, standardised
-from .outlet import Cell, Outlet
 from .spread import Spread, spread_from_dict
+from .transform import Cell, Outlet
 
 Bools = npt.NDArray[np.bool_]
 
@@ -226,7 +226,7 @@ class SkewedBias:
 
     def draw(self, x: Floats, stream: Stream) -> Floats:
         """Draw released values for true ones (NaN stays NaN)."""
-        from ..keystream import normals
+        from ..keys import normals
 
         log_sd = np.sqrt(np.log1p(self.bias_sd**2))
         out = np.empty(x.shape, order="F")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .mixtures import JointMixture, Mixture, RotatedMixture
+from .mixture import JointMixture, Mixture, RotatedMixture
 from .noise import Floats, Laplace, Noise, Normal
 
 NOISES: dict[str, Any] = {

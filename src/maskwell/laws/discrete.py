@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..keystream import Stream, uniforms
+from ..keys import Stream, uniforms
 from ..schema import Column
 from .noise import Floats, Matrix
 
@@ -146,7 +146,7 @@ class RankSwapped:
 
     def draw(self, x: Floats, stream: Stream) -> Floats:
         """Exchange the open values of the whole file; ties in rank are broken by the key."""
-        from ..kernels.exchange import exchange_within
+        from ..kernels.rank_exchange import exchange_within
 
         out = x.copy()
         for j, name in enumerate(self.columns):

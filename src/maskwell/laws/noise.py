@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ..keystream import Stream
+from ..keys import Stream
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -188,11 +188,11 @@ def weight_box(noise: Noise, lower: Floats, upper: Floats, is_point: Sequence[bo
 
 
 def box_nearly(noise: Normal, lower: Floats, upper: Floats, is_point: Bools, is_open: Bools) -> Floats:
-    """Return the log of each record's density and probability over its open columns, by `kernels.conditioning`.
+    """Return the log of each record's density and probability over its open columns, by `kernels.normal_box_conditional`.
 
     Records may differ in which columns are points; boxes of several columns are right to a hundredth or so.
     """
-    from ..kernels.conditioning import BOX, POINT, UNUSED, conditioned_logs
+    from ..kernels.normal_box_conditional import BOX, POINT, UNUSED, conditioned_logs
 
     sds, correlations = standardised(noise.covariance)
     scale, out = np.where(sds > 0, sds, 1.0), np.empty(len(lower))
@@ -205,7 +205,7 @@ def box_nearly(noise: Normal, lower: Floats, upper: Floats, is_point: Bools, is_
 def _correlated_box(
     covariance: Floats, lower: Floats, upper: Floats, is_point: Sequence[bool], tolerance: float
 ) -> tuple[Floats, Floats]:
-    from ..kernels.rectangle import conditional_rectangle
+    from ..kernels.normal_box import conditional_rectangle
 
     sds, correlations = standardised(covariance)
     scale, points = np.where(sds > 0, sds, 1.0), np.array(is_point)

@@ -10,8 +10,8 @@ import numpy as np
 
 from ..errors import BadPlan
 from .additive import Additive, SkewedBias
-from .chained import combined_of
-from .mixtures import Mixture
+from .chain import combined_of
+from .mixture import Mixture
 from .noise import Laplace, Noise, Normal, Row
 from .spread import Multiplicative, Spread
 

@@ -6,23 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .applying import apply
-    from .plans import Mask, Plan, Setting
+    from .application import apply
+    from .protocol import Mask, Plan, Setting
+    from .release_files import read_release
     from .results import Masking, Release
-    from .stored import read_release
-    from .swapping import Swapping
+    from .swap_record import Swapping
 
 __all__ = ["Mask", "Masking", "Plan", "Release", "Setting", "Swapping", "apply", "read_release"]
 
 _WHERE = {
-    "Mask": "plans",
+    "Mask": "protocol",
     "Masking": "results",
-    "Plan": "plans",
+    "Plan": "protocol",
     "Release": "results",
-    "Setting": "plans",
-    "Swapping": "swapping",
-    "apply": "applying",
-    "read_release": "stored",
+    "Setting": "protocol",
+    "Swapping": "swap_record",
+    "apply": "application",
+    "read_release": "release_files",
 }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..card import Swapped
 from ..laws import Additive, Classes, Multiplicative, Outlet, RankSwapped, SkewedBias, Transition
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..schema import Column
 from .results import Release
 

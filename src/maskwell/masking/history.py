@@ -22,11 +22,11 @@ import numpy.typing as npt
 from ..card import NoiseCard
 from ..engines import Part
 from ..errors import BadPlan, raise_all
-from ..keystream import Stream, Words, in_sixteens
+from ..keys import Stream, Words, in_sixteens
 from ..laws import Additive, JointMixture, Normal, RotatedMixture
-from ..laws.chained import Chained, combined_of, stages_of
+from ..laws.chain import Chained, combined_of, stages_of
 from ..table import Floats, Table
-from .past import Cells, Originals, Past, Revisions
+from .lineage import Cells, Originals, Past, Revisions
 
 if TYPE_CHECKING:
     from .results import Masking

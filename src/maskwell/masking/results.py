@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy, taken, to_numpy
+from ..arrow_buffers import from_numpy, taken, to_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan
-from ..keystream import Blocks, Key, Stream, identified, numbered
+from ..keys import Blocks, Key, Stream, identified, numbered
 from ..schema import Schema
 from ..table import Table
-from .past import Past, Revisions
+from .lineage import Past, Revisions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .swapping import Exchange, Swapping
+    from .swap_record import Exchange, Swapping
 
 Integers = npt.NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class Release:
         return len(self.table)
 
     def __repr__(self) -> str:
-        from .withheld import is_withheld
+        from .hidden_cards import is_withheld
 
         closed = is_withheld(self.card)
         columns = "unknown, the card is not in the open" if closed else ", ".join(self.card.masked) or "none"
@@ -50,7 +50,7 @@ class Release:
 
     def write(self, path: str | Path, *, format: str | None = None) -> str:
         """Write the public bundle (data, card, schema, codebook, manifest) and return its id."""
-        from .stored import write_release
+        from .release_files import write_release
 
         return write_release(self, Path(path), format)
 
@@ -91,7 +91,7 @@ class Masking:
     @property
     def unswapped(self) -> Table:
         """The masked values, in the order of `truth`, as they were before any exchange."""
-        from .swapping import exchange
+        from .swap_record import exchange
 
         if self.exchange is None:
             return self.masked
@@ -100,7 +100,7 @@ class Masking:
     @cached_property
     def order(self) -> Integers:
         """For each released record its number in the truth, counted from 0: the links."""
-        from .leaving import released_order
+        from .shuffle import released_order
 
         return self.given[1] if self.given is not None else released_order(self)
 
@@ -113,7 +113,7 @@ class Masking:
     @cached_property
     def release(self) -> Release:
         """The masked table, shuffled under the key, with new ids and rebuilt columns, and its card."""
-        from .leaving import leave
+        from .shuffle import leave
 
         return self.given[0] if self.given is not None else leave(self)
 
@@ -155,8 +155,8 @@ class Masking:
         then has the card that may be handed on. `public` and `inside` are writers of further files by name, reports
         for example, that go into the two halves and their manifests.
         """
-        from .carrying import Leaving
-        from .stored import write_masking
+        from .card_delivery import Leaving
+        from .release_files import write_masking
 
         leaving = Leaving(card, sealing, public or {}, inside or {})
         return write_masking(self, Path(release), Path(private), format, leaving)
@@ -164,7 +164,7 @@ class Masking:
     @classmethod
     def read(cls, *, release: str | Path, private: str | Path) -> Masking:
         """Open a masking again from its two halves."""
-        from .stored import read_masking
+        from .release_files import read_masking
 
         return read_masking(Path(release), Path(private))
 
@@ -179,7 +179,7 @@ class Masking:
         card: NoiseCard | None = None,
     ) -> Masking:
         """Make a masking of files masked elsewhere; `links` has the columns truth_id and released_id."""
-        from .foreign import from_files
+        from .from_files import from_files
 
         return from_files(truth, masked, links, schema, card)
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Outlet
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table
 

@@ -11,9 +11,9 @@ from .additive import CorrelatedNoise, IndependentNoise
 from .bias import BiasNoise
 from .category import CodeNoise, Grouping, Pram
 from .chain import Chain, Recompute
-from .coding import Coding
 from .exchange import RankSwap, Subsample
 from .mixture import MixtureNoise
+from .top_codes import Coding
 
 __all__ = [
     "MASKS",

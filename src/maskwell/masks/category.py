@@ -13,7 +13,7 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Step, Transition
 from ..laws.noise import Matrix
-from ..laws.outlet import inside
+from ..laws.transform import inside
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Classes, RankSwapped, Transition
-from ..laws.chained import combined_of, follow
+from ..laws.chain import combined_of, follow
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Table

@@ -15,7 +15,7 @@ from ..engines import Moments
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
-from ..laws.outlet import beyond, inside, on_unit
+from ..laws.transform import beyond, inside, on_unit
 from ..masking import Plan, Setting
 from ..schema import Column
 from ..table import Floats, Table

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .demo import demo_plans
     from .intruders import intruders_beside
     from .outcome import Advice, Attempt, Outcome
-    from .reading import (
+    from .plan_files import (
         check_folders,
         earlier_of,
         inspect_file,
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         read_targets,
         unrelated_releases,
     )
-    from .releasing import release
+    from .run import release
 
 __all__ = [
     "Advice",
@@ -42,17 +42,17 @@ _WHERE = {
     "Advice": "outcome",
     "Attempt": "outcome",
     "Outcome": "outcome",
-    "check_folders": "reading",
+    "check_folders": "plan_files",
     "demo_plans": "demo",
-    "earlier_of": "reading",
-    "inspect_file": "reading",
+    "earlier_of": "plan_files",
+    "inspect_file": "plan_files",
     "intruders_beside": "intruders",
-    "mask_by_plan": "reading",
-    "read_input": "reading",
-    "read_table": "reading",
-    "read_targets": "reading",
-    "release": "releasing",
-    "unrelated_releases": "reading",
+    "mask_by_plan": "plan_files",
+    "read_input": "plan_files",
+    "read_table": "plan_files",
+    "read_targets": "plan_files",
+    "release": "run",
+    "unrelated_releases": "plan_files",
 }
 
 

@@ -10,12 +10,12 @@ from scipy.special import ndtr
 
 from ..attacks import Linkage
 from ..attacks.bayes.large.cell_mixture import least_split_pairs, parts_of
-from ..attacks.bayes.large.scaled import is_plain, is_searched_by_trees, least_pairs
-from ..attacks.coding import sure_columns
-from ..attacks.search import block_codes
+from ..attacks.bayes.pruned_sums.scores import is_plain, is_searched_by_trees, least_pairs
+from ..attacks.blocks import block_codes
+from ..attacks.class_codes import sure_columns
 from ..laws import Additive
-from ..laws.outlet import FINE
-from .classes import AS_IT_WAS
+from ..laws.transform import FINE
+from .coded_columns import AS_IT_WAS
 from .costs import NODE, RECTANGLE, Counts
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _nodes(law: Any) -> float:
 
     Where cells are wide along several columns a pair is an integral by a lattice, as at limits.
     """
-    from ..kernels.cells import MOST_WEIGHT_POINTS, WEIGHT_NODES
+    from ..kernels.normal_box_small import MOST_WEIGHT_POINTS, WEIGHT_NODES
 
     widths = np.sort(_cell_widths(law))
     if len(widths) < RECTANGLES:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Sample
-from ..attacks.bayes.helped.matchings import MATCHED_CELLS
+from ..attacks.bayes.matching_posterior.matchings import MATCHED_CELLS
+from ..attacks.blocks import block_codes
 from ..attacks.cluster_sample import FEWEST, ClusterSample
-from ..attacks.latent import EM
-from ..attacks.search import block_codes
+from ..attacks.linkage.em import EM
 from ..attacks.targets import Quantiles
 from ..checks.evidence import LARGEST
-from ..checks.linked import is_informed
+from ..checks.links import is_informed
 from ..tolerances import MaxRate
 from .attack_counts import counts_of
 from .costs import Counts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import CalibratePlan, ReleasePlan
     from ..table import Table
-    from .classes import Coded
+    from .coded_columns import Coded
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
 # Of one attack's share, for that of a rehearsal: thirty of them are within the share of advice

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..attacks.search import block_codes, joint_codes
-from ..calibration.scaling import has_scale, scale_words, scaled, writable
+from ..attacks.blocks import block_codes, joint_codes
+from ..calibration.scale import has_scale, scale_words, scaled, writable
 from ..checks.findings import FAIL
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
 from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
-from ..plan.noise import KEYS
+from ..plan.mask_plan import KEYS
 from ..tolerances import MaxRate, Ratio
-from .meeting import Met, Situation, most_dangerous
+from .meet_tolerance import Met, Situation, most_dangerous
 from .plan_text import dropped_text, masks_text, section_text, sections_text
 
 if TYPE_CHECKING:
     from ..attacks import Risk, Risks
-    from ..attacks.contract import Ints
+    from ..attacks.protocol import Ints
     from ..checks import Audit
     from ..checks.findings import Finding
     from ..table import Floats, Table

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..attacks import BayesIntruder, Linkage, NearestRecord
-from ..attacks.bayes.helped.matchings import MATCHED_CELLS
-from ..attacks.bayes.large.scaled import LEAST_PAIRS
-from ..attacks.contract import Ints
-from ..attacks.field_choice import MOST_FIELDS
-from ..attacks.latent import EM
+from ..attacks.bayes.matching_posterior.matchings import MATCHED_CELLS
+from ..attacks.bayes.pruned_sums.scores import LEAST_PAIRS
+from ..attacks.linkage.em import EM
+from ..attacks.linkage.field_choice import MOST_FIELDS
+from ..attacks.protocol import Ints
 from ..table import Floats
 
 LINKED, NEAREST = 1e-8, 2.5e-8  # two passes over the pairs for record linkage

@@ -131,7 +131,7 @@ class Recipient:
 def recipients_fit(release: str | Path, survey: Table, *, seed: int | None = None) -> Recipient:
     """Fit the demo's model to a written release as a recipient would, and to the survey, which only we have."""
     from ..analysis import fit, moment_correction
-    from ..analysis.dropping import complete
+    from ..analysis.complete_records import complete
     from ..card import NoiseCard
     from ..masking import Release, read_release
 

@@ -19,7 +19,7 @@ from .verdict import group_rate, tolerated_rate
 
 if TYPE_CHECKING:
     from ..calibration import Calibration
-    from .meeting import Situation
+    from .meet_tolerance import Situation
 
 MOST_SEARCHES = 3  # each as long as a search without groups
 NEAR = 1.15  # ratio of two rates that are not told apart by the draws of a search

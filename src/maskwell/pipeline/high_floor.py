@@ -14,18 +14,18 @@ import numpy as np
 
 from ..attacks import BayesIntruder, NearestRecord, Risk
 from ..attacks.blind_guess import alike_numbers
-from ..attacks.contract import Ints
+from ..attacks.blocks import block_codes
 from ..attacks.fingerprint import floor_of
-from ..attacks.floor import HIDDEN, remedy
-from ..attacks.sampled_floor import Sampling
-from ..attacks.search import block_codes
-from ..attacks.surviving import PATTERN
-from ..calibration.judging import ALL
+from ..attacks.protocol import Ints
+from ..attacks.sampled_uniqueness import Sampling
+from ..attacks.uniqueness import HIDDEN, remedy
+from ..attacks.unmasked_values import PATTERN
+from ..calibration.measures import ALL
 from ..errors import MaskwellError
 from ..plan.hidden_columns import ROOM as CLEAR_ROOM
 from ..plan.hidden_columns import Clear, columns_to_drop
 from .attack_counts import counts_of
-from .classes import Coded
+from .coded_columns import Coded
 from .outcome import Advice
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..plan import ReleasePlan
     from ..table import Floats, Table
     from .costs import Counts
-    from .meeting import Situation
+    from .meet_tolerance import Situation
 
 FLOOR_CHECK = "fingerprint floor"  # of the audit
 BY_GAPS = ", among those with the same values missing or coded,"

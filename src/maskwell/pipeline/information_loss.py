@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..masks import Chain, CorrelatedNoise, IndependentNoise
-from ..plan.noise import KEYS
+from ..plan.mask_plan import KEYS
 
 if TYPE_CHECKING:
     from ..table import Table

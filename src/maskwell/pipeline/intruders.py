@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior, Risk, Risks
-from ..attacks.running import attack_by
+from ..attacks.attack_run import attack_by
 from ..errors import BadPlan, NoLaw
 from .known_columns import on_known_columns
-from .stages import Step
+from .progress import Step
 
 if TYPE_CHECKING:
     from ..card import NoiseCard

@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import from_numpy
+from ..arrow_buffers import from_numpy
+from ..attacks.attack_run import attack_by
 from ..attacks.risk import Risk
-from ..attacks.running import attack_by
 from ..card import NoiseCard
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking import apply

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..errors import MaskwellError
+from .progress import Stages
 from .rehearsal import DRAWS, is_quickly_met, situation_of
-from .stages import Stages
 
 if TYPE_CHECKING:
     from .candidates import Candidate
-    from .meeting import Situation
+    from .meet_tolerance import Situation
 
 LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
 HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders

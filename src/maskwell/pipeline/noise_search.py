@@ -14,16 +14,16 @@ from ..attacks import Fingerprint
 from .attack_counts import counts_of
 from .budget import MOST_OVER, SCALES, on_targets, share_of_draw
 from .costs import attack_seconds
-from .keys import keep_key
+from .release_key import keep_key
 
 if TYPE_CHECKING:
     from ..calibration import Calibration
-    from ..calibration.kept import KeptTrials
+    from ..calibration.trial_store import KeptTrials
     from ..calibration.trials import Trial
     from ..card import NoiseCard
     from ..plan import ReleasePlan
-    from .meeting import Situation
-    from .stages import Step
+    from .meet_tolerance import Situation
+    from .progress import Step
 
 
 def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
@@ -118,7 +118,7 @@ def _bounds(plan: ReleasePlan) -> list[Any]:
 
 def kept_trials(case: Situation) -> KeptTrials | None:
     """Return the trials of this plan, data and key that an earlier run has kept; of studies none are."""
-    from ..calibration.kept import KeptTrials
+    from ..calibration.trial_store import KeptTrials
 
     key = case.key if case.earlier is None else case.earlier.key
     if key is None or key.seeded:

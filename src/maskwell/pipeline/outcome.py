@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from ..calibration.judging import ALL
+from ..calibration.measures import ALL
 from .information_loss import drowned_words, noise_ratios
 
 if TYPE_CHECKING:

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import Fingerprint, Linkage, Risk, Risks
+from ..attacks.attack_run import attack_by
 from ..attacks.fingerprint import floor_of
-from ..attacks.latent import EM
-from ..attacks.running import attack_by
+from ..attacks.linkage.em import EM
 from ..calibration.trials import Resolved
 from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
-from ..keystream import Key
+from ..keys import Key
 from ..masking import apply
-from .classes import Coded
+from .coded_columns import Coded
 from .high_floor import all_high, audit_limit
 from .intruders import card_risk
 from .outcome import Advice, Outcome
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
-    from .judging import Judge
-    from .meeting import Situation
+    from .meet_tolerance import Situation
+    from .tolerance_checks import Judge
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
 MANY_COLUMNS = 15  # with noise: a trial on few records then takes up to minutes
@@ -92,7 +92,7 @@ def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, ca
 
 def check_models(plan: ReleasePlan, table: Table) -> None:
     """Refuse models, and groups of [utility], that name a column which is not there or does not leave."""
-    from ..analysis.formulas.uses import names_in
+    from ..analysis.formulas.column_uses import names_in
     from ..analysis.formulas.whitelist import check
 
     problems: list[str] = []

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ..attacks.running import attack_by
+from ..attacks.attack_run import attack_by
 from ..card import NoiseCard
 from ..masking.results import Masking, Release
 from ..masks import IndependentNoise

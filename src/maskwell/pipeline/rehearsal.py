@@ -36,15 +36,15 @@ from ..calibration.trials import Resolved
 from ..checks.catalogue import checks
 from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
-from ..keystream import Key
+from ..keys import Key
 from ..masking import apply
 from .budget import ONE_DRAW, budgeted, rehearsing
-from .classes import Coded
+from .coded_columns import Coded
 from .intruders import intruders_of
-from .judging import Judge
-from .meeting import Met, Situation, attempt, exchanged
+from .meet_tolerance import Met, Situation, attempt, exchanged
+from .progress import Stages
 from .search_part import search_part
-from .stages import Stages
+from .tolerance_checks import Judge
 from .verdict import audited, compared, is_plain_law, judged
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import Fingerprint
-from ..attacks.search import block_codes
+from ..attacks.blocks import block_codes
 
 if TYPE_CHECKING:
     from ..card import NoiseCard

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Risks
 from ..attacks.risk import wilson
-from ..calibration.judging import ALL
-from ..checks.linked import ALL_RECORDS, is_informed, weighs_by_law
+from ..calibration.measures import ALL
+from ..checks.links import ALL_RECORDS, is_informed, weighs_by_law
 from ..errors import MaskwellError, MaskwellWarning
-from ..masking.withheld import is_withheld
+from ..masking.hidden_cards import is_withheld
 from ..tolerances import MaxRate
 from .companion_information import MATERIAL, CompanionInformation
 from .joined_releases import earlier_rate, joined_releases, joined_risk
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ModelPlan, ReleasePlan
     from ..utility import ModelUtility, Utility
-    from .meeting import Situation
-    from .stages import Step
+    from .meet_tolerance import Situation
+    from .progress import Step
 
 INTERCEPT, SIGMA = "Intercept", "sigma"
 SLIGHT = 0.02  # share of records that were exchanged up to which a forecast leaves it out of account
@@ -269,7 +269,7 @@ def unfitted(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility
 
     Refused before any draw, or drawn for the comparison by chains that did not agree.
     """
-    from ..analysis.fitting import DRAW, DROP, fit_refusal
+    from ..analysis.model_fit import DRAW, DROP, fit_refusal
 
     tries = (
         fit_refusal(model.formula, masking.release, family=model.family, missing=missing)

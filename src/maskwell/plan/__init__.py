@@ -1,8 +1,8 @@
 """Plan files: what to read, how to mask it, what is tolerated, where to write; every error is listed at once."""
 
-from .building import wanted
-from .noise import KEYS, InputPlan, MaskPlan, NoisePlan, OutputPlan
-from .release import ReleasePlan
+from .mask_plan import KEYS, InputPlan, MaskPlan, NoisePlan, OutputPlan
+from .parser import wanted
+from .release_plan import ReleasePlan
 from .sections import (
     DEFAULT_INTRUDERS,
     AuditPlan,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from .deciding import Decided
+from .draft_decisions import Decided
 from .draft_words import comment, counted, listed, names_of, plain, quoted
 from .hidden_columns import ROOM, RandomChange, coarsest_first, columns_to_drop, is_enough, random_change
 from .narrow_classes import START

@@ -10,7 +10,7 @@ from ..schema import Column, Schema
 from .draft_words import sentences
 
 if TYPE_CHECKING:
-    from ..io.drafts import Finding
+    from ..io.column_drafts import Finding
     from ..io.inspect import Proposal
 
 

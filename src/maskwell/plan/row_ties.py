@@ -10,7 +10,7 @@ is another row's a puts the rows of a person together again, and two rows that b
 Rows are taken in the order of the file. A column counts where nearly all rows obey in which both sides are known, and
 nearly all that can tell: not both the most frequent value, and a different from the row before (else a itself would do
 for its lag). Of a category without numbers lags and leads are looked for alone. Chosen for drafts of files with a group
-that is dropped; what ties members together within a row is in `ties`.
+that is dropped; what ties members together within a row is in `determined_amounts`.
 """
 
 from __future__ import annotations

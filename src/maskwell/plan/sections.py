@@ -168,7 +168,7 @@ class ModelPlan:
     at_most_wider: float | None = None
 
     def __post_init__(self) -> None:
-        from ..analysis.fitting import family_of
+        from ..analysis.model_fit import family_of
 
         problems = []
         if self.formula.count("~") != 1 or not all(side.strip() for side in self.formula.split("~")):

@@ -1,8 +1,8 @@
 """Amounts that many records alike in clear columns share: the mean over these undoes noise on each.
 
-Hours of work are 0 for whoever is out of work: where that leaves in clear, the hours of all of them are told by a mean,
-and the audit refuses it (`checks.averages`). The draft leaves out the clear columns without which no amount is shared
-so, where these are no more than the amounts, and else the amounts.
+Hours of work are 0 for whoever is out of work: where that leaves in clear, the hours of all of them are told by a
+mean, and the audit refuses it (`checks.group_means`). The draft leaves out the clear columns without which no amount
+is shared so, where these are no more than the amounts, and else the amounts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from .questions import Answer, Question
 
 if TYPE_CHECKING:
-    from ..checks.averages import Averaged, Integers
+    from ..checks.group_means import Averaged, Integers
     from ..table import Floats, Table
 
 # Of the records that a set of columns puts together with one value: who does so many needs no other
@@ -26,7 +26,7 @@ GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
     """Return what to leave out so that no mean over records alike undoes the noise; `fixed` amounts stay."""
-    from ..attacks.search import block_codes
+    from ..attacks.blocks import block_codes
 
     columns = [c for c in table.schema.columns if not c.drop]
     amounts = {
@@ -104,8 +104,8 @@ def _averaged(
     by: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[str, Averaged]:
     """Return the amounts of whose noise a mean leaves less than the audit allows."""
-    from ..checks.averages import averages_ahead
     from ..checks.catalogue import checks
+    from ..checks.group_means import averages_ahead
 
     limit = next(one.limits.fail for one in checks() if one.name == "averaging") or 0.0
     return {name: one for name, one in averages_ahead(amounts, clear, by).items() if one.left <= limit}

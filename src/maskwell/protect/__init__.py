@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .directed import swap
+from .directed_swaps import swap
 from .strategy import kim_winkler
 
 __all__ = ["kim_winkler", "swap"]

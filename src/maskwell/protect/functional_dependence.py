@@ -21,7 +21,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ..attacks.contract import Bools, Ints
+from ..attacks.protocol import Bools, Ints
 from ..card import block_numbers
 from ..table import Floats, Table
 

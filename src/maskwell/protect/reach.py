@@ -13,7 +13,7 @@ from ..errors import BadPlan, nearest, raise_all
 from ..laws import Additive
 from ..laws.unknowns import is_independent
 from ..masking import Masking
-from ..masking.swapping import rest_columns
+from ..masking.swap_record import rest_columns
 from ..masking.totals import amounts, exact_identities
 from ..table import Table
 from .functional_dependence import Dependence, dependent_columns

@@ -8,15 +8,15 @@ from typing import Any
 
 from ..attacks import Linkage
 from ..calibration import critical_noise
-from ..calibration.situation import make_situation
+from ..calibration.comparison_setting import make_situation
 from ..errors import BadPlan, raise_all
-from ..keystream import Key
+from ..keys import Key
 from ..masking import Masking, apply
 from ..masks import CorrelatedNoise
 from ..table import Table
 from ..tolerances import is_real
-from .directed import swap
-from .effects import Domain
+from .directed_swaps import swap
+from .swap_effects import Domain
 
 DIGITS = 3  # of the critical noise: more would say nothing
 

@@ -52,7 +52,7 @@ def by_block(risk: Risk) -> list[Share]:
 
 def by_outlyingness(risk: Risk, masking: Masking) -> list[Share]:
     """Return the shares by decile of how far out a target lies; nothing where that is not known."""
-    from ..calibration.outlying import outlyingness_of
+    from ..calibration.outlier_share import outlyingness_of
 
     try:
         return _deciles(outlyingness_of(risk, masking.truth), _found(risk))
@@ -66,7 +66,7 @@ def by_amount(risk: Risk, masking: Masking) -> dict[str, list[Share]]:
         return {}
     import pyarrow.compute as pc
 
-    from ..arrays import to_numpy
+    from ..arrow_buffers import to_numpy
     from ..masking.results import labels_of
 
     truth, found = masking.truth, _found(risk)
@@ -105,7 +105,7 @@ def _found(risk: Risk) -> Floats:
 
 
 def _column(risk: Risk, name: str) -> Floats:
-    from ..arrays import to_numpy
+    from ..arrow_buffers import to_numpy
 
     return np.asarray(to_numpy(risk.table[name].combine_chunks()), dtype=np.float64)
 

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from .elements import Html, badge, data_table, folded, joined, paragraph, section, tag
-from .wording import counted, sentence, trimmed
+from .words import counted, sentence, trimmed
 
 WORDS = {"fail": ("fails", "bad"), "warn": ("warns", "fair"), "pass": ("passes", "good")}
 NOT_CHECKED = ("not checked", "none")

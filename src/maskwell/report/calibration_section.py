@@ -17,7 +17,7 @@ from .pictures import (
     calibration_trace,
     risk_and_loss,
 )
-from .wording import counted, limit_rate, percent, sentence, worst_name
+from .words import counted, limit_rate, percent, sentence, worst_name
 
 
 def calibration_section(outcome: Any) -> Html:
@@ -38,7 +38,7 @@ def calibration_section(outcome: Any) -> Html:
 
 
 def _lead(found: Any) -> Html:
-    from ..calibration.scaling import scale_words
+    from ..calibration.scale import scale_words
 
     if not found.met:
         near = f" The closest was {found.closest.said}." if found.closest is not None else ""
@@ -169,7 +169,7 @@ def noise_size(mask: Any, truth: Any, card: Any = None) -> float | None:
 
     from ..errors import MaskwellError
     from ..laws import Additive
-    from ..laws.chained import combined_of
+    from ..laws.chain import combined_of
 
     try:
         laws = (mask.card(truth) if card is None else card).laws

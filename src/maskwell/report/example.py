@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .wording import by_passphrase_of
+from .words import by_passphrase_of
 
 if TYPE_CHECKING:
     from ..masking import Release
@@ -74,8 +74,8 @@ def _quoted(name: str) -> str:
 
 def _has_closed(formula: str, release: Release) -> bool:
     """Whether a column of the formula has values that are missing or coded."""
-    from ..analysis.formulas.reading import tree_of
-    from ..analysis.formulas.uses import names_in
+    from ..analysis.formulas.column_uses import names_in
+    from ..analysis.formulas.formula_tree import tree_of
 
     return not set(names_in(tree_of(formula))).isdisjoint(release.table.closed)
 
@@ -83,8 +83,8 @@ def _has_closed(formula: str, release: Release) -> bool:
 def _runs(formula: str, family: str, release: Release) -> bool:
     """Run the line: everything that `fit` checks on all records, and a few draws on some of them."""
     from ..analysis import fit
-    from ..analysis.fitting import DRAW, fit_refusal
-    from ..analysis.fitting import DROP as LEFT_OUT
+    from ..analysis.model_fit import DRAW, fit_refusal
+    from ..analysis.model_fit import DROP as LEFT_OUT
     from ..errors import MaskwellError
 
     try:

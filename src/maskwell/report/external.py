@@ -18,7 +18,7 @@ from .charts import picture
 from .elements import Child, Html, data_table, document, listed, paragraph, section, tag
 from .example import DROP, example_of
 from .pictures import signal_and_noise
-from .wording import by_passphrase_of, counted, figure, sentence
+from .words import by_passphrase_of, counted, figure, sentence
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -92,7 +92,7 @@ def _as_read(outcome: Any, folder: Path | None) -> Release:
     """Return the release as its recipients read it; a card that does not leave in the open is the steward's own."""
     from tempfile import TemporaryDirectory
 
-    from ..masking.stored import read_files, write_release
+    from ..masking.release_files import read_files, write_release
 
     own = outcome.masking.release
     if folder is not None:
@@ -165,7 +165,7 @@ def _whole_file(page: _Page) -> list[Child]:
 
 def _untouched(release: Release, touched: tuple[str, ...]) -> list[Child]:
     """Say which columns have other values without being masked, and that the rest, if any, is as it was collected."""
-    from ..laws.chained import only_rounds
+    from ..laws.chain import only_rounds
 
     table, said = release.table, list[Child]()
     groups = table.schema.with_role("group")
@@ -273,7 +273,7 @@ def _analysis(page: _Page) -> Html:
 def _logarithms(page: _Page) -> list[str]:
     """Say which logarithm to model of a column whose noise is on the scale of log(x + shift)."""
     from ..analysis.log_scale import written_log
-    from ..analysis.noise.reading import state_scale
+    from ..analysis.noise.card_columns import state_scale
 
     shifts = {name: state_scale(page.release.card, name) for name in page.release.card.masked}
     return [

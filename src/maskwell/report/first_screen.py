@@ -8,7 +8,7 @@ from typing import Any
 
 from .at_risk import UNKNOWN, Share, by_block, by_outlyingness
 from .elements import Child, Html, joined, listed, paragraph, tag
-from .wording import (
+from .words import (
     counted,
     every_reason,
     held_names,

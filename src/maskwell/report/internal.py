@@ -11,7 +11,7 @@ from .first_screen import first_screen
 from .plan_section import advice_section, limits_section, plan_section
 from .risk_section import card_section, people_section, risk_section
 from .utility_section import utility_section
-from .wording import title_of
+from .words import title_of
 
 LINKS = {
     "risk": "Risk by intruder",

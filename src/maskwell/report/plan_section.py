@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
-from .wording import advice_of, counted, laxer_words, not_held_words, sentence, trimmed
+from .words import advice_of, counted, laxer_words, not_held_words, sentence, trimmed
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (

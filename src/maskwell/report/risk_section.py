@@ -10,7 +10,7 @@ from .at_risk import Share, by_amount, by_block, by_outlyingness
 from .charts import picture
 from .elements import Html, data_table, joined, listed, paragraph, part, section
 from .pictures import ASIDE, EXCEEDS, HELD, WITHIN, decile_heat, risk_by_intruder, share_bars
-from .wording import (
+from .words import (
     NOT_TRIED,
     counted,
     held_names,

@@ -9,7 +9,7 @@ from textwrap import wrap
 
 from ..masking import Masking
 from ..masking.codebook import describe
-from ..masking.figures import ColumnFigures, column_figures
+from ..masking.column_figures import ColumnFigures, column_figures
 
 
 def masking_summary(masking: Masking, release: Path, private: Path) -> str:

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from .first_screen import NARROWER, TOO_NARROW, learned, widest_interval
-from .wording import (
+from .words import (
     advice_of,
     counted,
     every_reason,

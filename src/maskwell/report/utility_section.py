@@ -9,7 +9,7 @@ from typing import Any
 from .charts import BLUE, INK, VERMILLION, picture
 from .elements import Html, badge, data_table, joined, listed, paragraph, part, section
 from .pictures import ADJUSTED, NAIVE, ORIGINAL, dots, forest
-from .wording import figure, percent, sentence, trimmed
+from .words import figure, percent, sentence, trimmed
 
 NOT_SLOPES = ("Intercept", "sigma")
 MOST_PAIRS, MOST_GROUPS, MOST_COEFFICIENTS = 12, 15, 12

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..drawing import INK, label, spread_out
+from ..figure_style import INK, label, spread_out
 from .results import Cell, Study
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .comparing import compare
+    from .comparison import compare
     from .models import Model, ModelUtility
     from .results import (
         AssociationUtility,
@@ -31,7 +31,7 @@ __all__ = [
     "compare",
 ]
 
-_WHERE = {"Judgement": "verdicts", "Model": "models", "ModelUtility": "models", "compare": "comparing"}
+_WHERE = {"Judgement": "verdicts", "Model": "models", "ModelUtility": "models", "compare": "comparison"}
 
 
 def __getattr__(name: str) -> Any:

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from ..schema import Column
 from ..table import Floats
 from .columns import comparable
+from .pairs import Sides
 from .results import AssociationUtility
-from .sides import Sides
 
 FEW_LEVELS = 30  # of a category that is looked at
 FEWEST = 10  # open records of a level on both sides

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..laws import Classes, Transition
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
-from .correcting import NO_CARD, NOTHING, Undoing, undoings
+from .correction import NO_CARD, NOTHING, Undoing, undoings
 from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
+from .pairs import Sides
 from .results import ColumnUtility
-from .sides import Sides
 
 # A table of changes with a smaller singular value undoes them with errors a thousand times as large
 SINGULAR = 1e-3

@@ -11,8 +11,8 @@ import numpy as np
 from ..errors import BadPlan, raise_all
 from ..table import Floats
 from .figures import overlaps
+from .pairs import Sides
 from .results import GroupUtility
-from .sides import Sides
 
 FEWEST = 10  # records of a sub-domain whose mean has an interval worth the name
 LISTED = 1_000  # sub-domains that are listed; the figures are over all

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from ..masking.results import Integers
 from ..table import Floats
+from .pairs import Sides
 from .results import Propensity
-from .sides import Sides
 
 # Records of each file: the ratio grows with the records, so that large files are made comparable
 LARGEST = 20_000

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..analysis.complete_records import without_ends
 from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
-from ..analysis.corrections.ordinary import Ordinary, family_of, fit_ordinary
-from ..analysis.corrections.reading import Asked, arrays, read_formula
+from ..analysis.corrections.design_arrays import Asked, arrays, read_formula
+from ..analysis.corrections.glm import Ordinary, family_of, fit_ordinary
 from ..analysis.corrections.result import corrected
-from ..analysis.dropping import without_ends
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
 from ..laws import Additive
-from ..laws.chained import combined_of
+from ..laws.chain import combined_of
 from ..masking import Release
 from ..masking.results import Integers
 from ..schema import OPEN
 from ..table import Floats, Table
 from .models import Model, ModelUtility, floats
-from .sides import Sides
-from .summed import with_totals
+from .pairs import Sides
+from .totals import with_totals
 
 if TYPE_CHECKING:
     from ..analysis import Posterior
@@ -85,8 +85,8 @@ def _forecast(sides: Sides, model: Model, seed: int) -> Forecast:
 
 def check_models(models: Sequence[Model], table: Table) -> None:
     """Refuse models that name columns which the table does not have; all of them at once, before any work."""
-    from ..analysis.formulas.reading import tree_of
-    from ..analysis.formulas.uses import names_in
+    from ..analysis.formulas.column_uses import names_in
+    from ..analysis.formulas.formula_tree import tree_of
 
     problems = []
     for model in models:
@@ -309,8 +309,8 @@ def _is_lost(found: Posterior) -> bool:
 
 
 def _columns(model: Model, table: Table) -> tuple[str, ...]:
-    from ..analysis.formulas.reading import tree_of
-    from ..analysis.formulas.uses import names_in
+    from ..analysis.formulas.column_uses import names_in
+    from ..analysis.formulas.formula_tree import tree_of
 
     named = set(names_in(tree_of(model.formula)))
     return tuple(name for name in table.names if name in named)

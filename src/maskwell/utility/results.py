@@ -348,7 +348,7 @@ class Utility:
 
     def lines(self) -> list[str]:
         """Return what fits on one screen."""
-        from .telling import lines_of
+        from .text import lines_of
 
         return lines_of(self)
 

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .correcting import moment_correction, regression_calibration, simex
-    from .costs import Efficiency, efficiency
-    from .forecasting import Forecast, forecast
+    from .cross_checks import moment_correction, regression_calibration, simex
+    from .efficiency_index import Efficiency, efficiency
+    from .interval_forecast import Forecast, forecast
     from .result import Corrected
 
 __all__ = [
@@ -24,13 +24,13 @@ __all__ = [
 
 _WHERE = {
     "Corrected": "result",
-    "Efficiency": "costs",
-    "Forecast": "forecasting",
-    "efficiency": "costs",
-    "forecast": "forecasting",
-    "moment_correction": "correcting",
-    "regression_calibration": "correcting",
-    "simex": "correcting",
+    "Efficiency": "efficiency_index",
+    "Forecast": "interval_forecast",
+    "efficiency": "efficiency_index",
+    "forecast": "interval_forecast",
+    "moment_correction": "cross_checks",
+    "regression_calibration": "cross_checks",
+    "simex": "cross_checks",
 }
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..system import Floats, Ints
-from .ordinary import Family, log_density
+from .glm import Family, log_density
 
 RECORDS, DRAWS, BATCHES = 5_000, 60, 20
 Generator = np.random.Generator

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..system import Floats
-from .ordinary import Data
+from .glm import Data
 
 Draw = Callable[[int], Floats]
 

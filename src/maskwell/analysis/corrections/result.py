@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import BadPlan
 from ..system import Floats
-from .ordinary import Family
+from .glm import Family
 
 METHODS = {
     "moment correction": "moment correction (Fuller)",

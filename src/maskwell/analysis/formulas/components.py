@@ -13,8 +13,8 @@ import numpy as np
 
 from ...errors import BadPlan
 from ..expressions import ONE, Binary, Level, Node, Number, Ref, Unary
-from .trees import ZERO, simplified
-from .uses import Levels
+from .column_uses import Levels
+from .expression_trees import ZERO, simplified
 from .whitelist import MATHS
 
 _OPERATORS = {

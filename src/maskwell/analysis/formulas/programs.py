@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import BadPlan
 from ..expressions import ONE, Binary, Level, Node, Number, Ref, Unary
-from .trees import simplified
+from .expression_trees import simplified
 
 if TYPE_CHECKING:
     from ...kernels.programs import Programs

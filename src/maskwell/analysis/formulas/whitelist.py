@@ -11,7 +11,7 @@ from math import comb
 from typing import Any
 
 from ...errors import BadPlan, nearest, raise_all
-from .reading import bare, is_number, is_operator, name_of, tree_of, walk
+from .formula_tree import bare, is_number, is_operator, name_of, tree_of, walk
 
 MATHS = ("log", "log1p", "log2", "log10", "sqrt", "exp", "expm1", "abs", "sin", "cos", "tanh")
 FROZEN = (
@@ -179,7 +179,7 @@ def _is_sum(tree: Any) -> bool:
     """Return whether formulae takes an expression for several terms; 1 alone is one."""
     from formulae.terms import Model  # type: ignore[import-untyped]
 
-    from .lazy import resolved
+    from .lazy_calls import resolved
 
     try:
         return isinstance(resolved(tree), Model)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .arrays import Arrays, Lowered
+from .card_arrays import lowered
+from .card_columns import check_fit, levels_of, recomputed, state_scale
+from .category_tables import tables
 from .cells import bounds
 from .counts import Chances, count_chances, is_shared
-from .lowering import lowered
-from .reading import check_fit, levels_of, recomputed, state_scale
-from .tables import tables
-from .unknown import unknown_cells
+from .unknown_cells import unknown_cells
 
 __all__ = [
     "Arrays",

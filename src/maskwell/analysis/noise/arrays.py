@@ -58,7 +58,7 @@ class Arrays(NamedTuple):
     """The noise of n records in q unknown numbers.
 
     u = slope t + offset - correction + s(t) e, e ~ Normal(shift, P^-1), P = M' diag(weight) M, M = turn[pattern].
-    The first six arrays belong to one chain and are redrawn by `kernels.noises.refresh`; the others never change.
+    The first six arrays belong to one chain and are redrawn by `kernels.gibbs_noise.refresh`; the others never change.
     `is_open` says which cells of a pattern have a law; u of an `interval` cell lies between its ends.
     """
 

@@ -12,7 +12,7 @@ from ...laws import Additive, Classes, Outlet, SkewedBias
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ...table import Table
 from ..system import Bools, Floats, Variable
-from .reading import is_noisy, law_of
+from .card_columns import is_noisy, law_of
 
 COARSE = 0.05  # of a column's sd: a unit above it leaves the true value in doubt where nothing else does
 ZERO = 1e-6  # of a column's sd: how far from 0 a value may be that noise in proportion to it left at 0

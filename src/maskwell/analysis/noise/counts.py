@@ -14,9 +14,9 @@ from ...laws.unknowns import is_independent, of_columns
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Table
 from ..system import Bools, Floats, Ints
+from .card_columns import is_noisy, law_of, levels_of
 from .cells import released
-from .parts import error_law, with_errors
-from .reading import is_noisy, law_of, levels_of
+from .law_parts import error_law, with_errors
 
 LEAST_LOG = -37.0  # below the likeliest count of a row: what is left out
 REACH, LONG_REACH = 9.0, 27.0  # sds of normal and of Laplace noise until it is that unlikely

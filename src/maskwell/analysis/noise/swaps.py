@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...card import NoiseCard
-from ...card.background import block_numbers
+from ...card.release_density import block_numbers
 from ...laws import SkewedBias
 from ...table import Table
 from ..system import Bools, Floats, Ints, Variable
 from .arrays import Far
-from .parts import Part
+from .law_parts import Part
 
 LEAST = 30  # records: blocks below it take the law of the whole file
 LOG_ROOT_2_PI = 0.5 * np.log(2.0 * np.pi)

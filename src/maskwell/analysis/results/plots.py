@@ -9,8 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, SKY, check_picture, panels, plain, save, title
 from ...errors import BadPlan
+from ...figure_style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PINK,
+    SKY,
+    check_picture,
+    panels,
+    plain,
+    save,
+    title,
+)
 from .summary import LEVEL, check_level, index_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from ...errors import BadPlan, nearest
 from .draws import Draws, Floats
 from .prediction import Prediction, Predictor, predicted
 from .summary import LEVEL, SHOWN, Diagnostics, Summary, check_level, ends, index_of
-from .truths import Truths
+from .true_values import Truths
 from .words import UNCONVERGED, counted, listed, noted, trouble
 
 if TYPE_CHECKING:

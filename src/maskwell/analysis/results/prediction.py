@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...arrays import from_numpy
+from ...arrow_buffers import from_numpy
 from ...errors import BadPlan
 from .covariates import Covariates, Labels, read_covariates
 from .draws import Draws, Floats

@@ -14,9 +14,9 @@ import numpy as np
 from ..priors import Priors
 from ..results.draws import Draws
 from ..system import System
-from .gibbs.laid_out import unknown_variables
-from .gibbs.recording import Record, gathered
-from .gibbs.straight import swept
+from .gibbs.chain_record import Record, gathered
+from .gibbs.layout import unknown_variables
+from .gibbs.linear_gaussian import swept
 from .gibbs.sweeps import Chain, Plan, plan_of, start, step
 
 Progress = Callable[[int, int], None]

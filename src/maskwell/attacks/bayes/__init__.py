@@ -6,23 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .advice import Telling, telling
     from .belief import Belief
-    from .helped.matchings import Sampling
+    from .matching_posterior.matchings import Sampling
+    from .own_error.error_law import OwnError
     from .plan import BayesIntruder
-    from .roughly.erring import OwnError
-    from .untold.priors import Prior
+    from .unknown_noise.priors import Prior
+    from .value_of_card import Telling, telling
 
 __all__ = ["BayesIntruder", "Belief", "OwnError", "Prior", "Sampling", "Telling", "telling"]
 
 _WHERE = {
     "BayesIntruder": "plan",
     "Belief": "belief",
-    "OwnError": "roughly.erring",
-    "Prior": "untold.priors",
-    "Sampling": "helped.matchings",
-    "Telling": "advice",
-    "telling": "advice",
+    "OwnError": "own_error.error_law",
+    "Prior": "unknown_noise.priors",
+    "Sampling": "matching_posterior.matchings",
+    "Telling": "value_of_card",
+    "telling": "value_of_card",
 }
 
 

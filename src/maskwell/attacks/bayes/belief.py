@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ...arrays import from_numpy
+from ...arrow_buffers import from_numpy
 from ...errors import BadPlan
 from ...masking.results import labels_of
 from ...table import Floats
 from ...tolerances import is_real
-from ..contract import Bools, Ints, Marked
+from ..protocol import Bools, Ints, Marked
 from ..risk import tenths
 from .reliability import Reliability, reliability_of, shown
 

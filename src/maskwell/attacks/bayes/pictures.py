@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...drawing import BLUE, GREY, INK, ORANGE, check_picture, label, panels, save, spread_out, title
-from .assumed import counted
+from ...figure_style import BLUE, GREY, INK, ORANGE, check_picture, label, panels, save, spread_out, title
+from .assumptions import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

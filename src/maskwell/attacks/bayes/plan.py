@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ...errors import BadPlan, NoLaw, nearest, raise_all
-from ...laws.chained import combined_of
+from ...laws.chain import combined_of
 from ...laws.unknowns import unknowns_of
 from ...masking import Release
-from ..contract import Guess, Ints, Known, Marked, OrderOf
-from ..pairwise import laws_on
-from ..ranking import option_problems
+from ..blocks import Search, block_codes
+from ..candidate_scores import option_problems
+from ..pair_density import laws_on
+from ..protocol import Guess, Ints, Known, Marked, OrderOf
 from ..risk import Risk
-from ..search import Search, block_codes
-from .assumed import Assumed
+from .assumptions import Assumed
 from .belief import Belief
-from .fields import compared_fields, described
-from .fitting import check_card, far_targets
-from .reading import BACKWARD, KERNELS
+from .card_check import check_card, far_targets
+from .compared_fields import compared_fields, described
+from .law_kernels import BACKWARD, KERNELS
 
 if TYPE_CHECKING:
     from ...table import Floats, Table
-    from .helped.ceiling import Ceiling
-    from .helped.matchings import Sampling
-    from .roughly.erring import OwnError
-    from .untold.priors import Prior
+    from .matching_posterior.ceiling_bound import Ceiling
+    from .matching_posterior.matchings import Sampling
+    from .own_error.error_law import OwnError
+    from .unknown_noise.priors import Prior
 
 EVERYBODY = "all"
 MADE = {
@@ -104,9 +104,9 @@ class BayesIntruder(Search):
         notes += self._on_knowledge(fields, known, release)
         if self.helpers:
             _check_helpers(self.helpers, known)
-            from .helped.together import together as answer
+            from .matching_posterior.posterior import together as answer
         else:
-            from .weighing import weighed as answer
+            from .posterior import weighed as answer
 
         with np.errstate(over="ignore"):  # a log density below all numbers is that of what is impossible
             guess = answer(self, known, release, order_of, fields)
@@ -125,12 +125,12 @@ class BayesIntruder(Search):
     def _on_knowledge(self, fields: tuple[str, ...], known: Known, release: Release) -> list[str]:
         """Refuse priors and errors of what is not there, and say what a prior leaves out."""
         if self.error is not None:
-            from .roughly.erring import error_problems
+            from .own_error.error_law import error_problems
 
             raise_all(error_problems(self.error, fields, known.targets.schema), BadPlan)
         if self.prior is None:
             return []
-        from .untold.priors import prior_problems
+        from .unknown_noise.priors import prior_problems
 
         laws = laws_on(release.card, fields)
         raise_all(prior_problems(self.prior, laws), BadPlan)
@@ -164,7 +164,7 @@ class BayesIntruder(Search):
         given = marked.guess.figures.get("bound")
         if given is None:
             return None
-        from .helped.ceiling import ceiling_of
+        from .matching_posterior.ceiling_bound import ceiling_of
 
         return ceiling_of(self, marked, risk.fields, given)
 

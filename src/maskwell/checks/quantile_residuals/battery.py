@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...laws.chained import combined_of
+from ...laws.chain import combined_of
 from ..evidence import Evidence
 from . import (
     coincidences,

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...keystream import Key, Stream, numbered
+from ...keys import Key, Stream, numbered
 from ...laws import Additive, Classes, Outlet, SkewedBias, Transition
-from ...laws.outlet import on_unit
+from ...laws.transform import on_unit
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Floats, Statuses, Table
 from ..evidence import Evidence

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
-from ...laws.outlet import on_unit
+from ...laws.transform import on_unit
 from ...table import Floats
 from .cells import Bools, Cells, Integers
 from .families import TEN, Score, residue_groups

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...laws import JointMixture, Laplace, Mixture, Normal, RotatedMixture
-from ...laws.mixtures import MOST_COMPONENTS
+from ...laws.mixture import MOST_COMPONENTS
 
 Floats = npt.NDArray[np.float64]
 Tails = tuple[Floats, Floats]

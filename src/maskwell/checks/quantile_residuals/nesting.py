@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...laws import Additive, Normal, Transition
-from ...laws.chained import combined_of, stages_of
+from ...laws.chain import combined_of, stages_of
 from ...masking import Masking
 from ...masking.history import Pairing
 from ...table import Floats

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...drawing import BLUE, GREY, INK, ORANGE, PINK, panels, save, title
+from ...figure_style import BLUE, GREY, INK, ORANGE, PINK, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, rows_down, say
 from ..plans import named
 from ..results import Study, expected

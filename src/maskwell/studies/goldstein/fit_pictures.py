@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, panels, save, title
+from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, panels, save, title
 from ..pictures import Picture, headline, legend, rows_down, say
 from ..plans import named
 from ..results import Cell, Study, StudyTable, band_name

@@ -99,7 +99,7 @@ def _adjusted(model: Model, masking: Masking, **options: Any) -> Floats:
 
 def _proposed(model: Model, masking: Masking, *, hastings: bool) -> Floats:
     """Fit by the paper's proposal (A3): a number with noise and a category whose code has noise."""
-    from ...analysis.samplers.proposals.proposed import NoisedData, PaperOptions, paper_draws
+    from ...analysis.samplers.goldstein.metropolis import NoisedData, PaperOptions, paper_draws
 
     release, (number, category) = masking.release, model.predictors
     released = release.table.values([model.response, number, category])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
+from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, say, shade
 from ..results import BETWEEN, Study, StudyTable, expected
 from .farms import NOISES as FARM_NOISES

@@ -8,7 +8,7 @@ from ..plans import Progress, Steps, files_of
 from ..results import BETWEEN, Study, StudyTable, expected
 from .analyses import ANALYSES
 from .chances import Figures, table_of, z_scores
-from .fitted import fits_of
+from .published_fits import fits_of
 from .simulation import simulate
 from .statements import notes
 from .tables import SCORES, TABLES

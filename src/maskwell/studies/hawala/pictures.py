@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
+from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ...masking import Setting
 from ...masks import IndependentNoise
 from ...table import Floats

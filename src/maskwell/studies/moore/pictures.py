@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
+from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ..pictures import Picture, draw_all, headline, shade
 from ..results import BETWEEN, Cell, Study, StudyTable, band_name, expected
 from .matching import published_rows, rows_of_table_4

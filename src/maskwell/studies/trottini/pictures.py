@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...drawing import BLUE, GREEN, GREY, INK, ORANGE, panels, save, title
+from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, rows_down, say, shade
 from ..plans import named
 from ..results import Cell, Study, band_name

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...expressions import Node
-from ...formulas.trees import evaluate, on_state, refs, split
+from ...formulas.expression_trees import evaluate, on_state, refs, split
 from ...system import Equation, Floats, Ints, System
 
 

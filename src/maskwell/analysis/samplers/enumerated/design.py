@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...expressions import ONE, Node
-from ...formulas.trees import evaluate, on_state, refs
+from ...formulas.expression_trees import evaluate, on_state, refs
 from ...priors import Priors, Resolved, resolve
 from ...system import LOGIT, NEGATIVE_BINOMIAL, PROBIT, Bools, Floats, Ints, System
 from .columns import categories_of, columns_of
@@ -91,7 +91,7 @@ def _known_nodes(system: System) -> list[Node]:
 
 def problem_of(system: System, *, counting: bool = True) -> Problem:
     """Return the records of a system that `why_not` has nothing against; with `counting` those alike once."""
-    from ....kernels.enumerated import Records
+    from ....kernels.enumerated_likelihood import Records
 
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     nodes = _known_nodes(system)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...expressions import Node
-from ...formulas.trees import on_state
+from ...formulas.expression_trees import on_state
 from ...system import Equation, Floats, Ints, System
 from .columns import Column, categories_of, columns_of, latent_values
 
@@ -30,7 +30,7 @@ def parameter_starts(system: System) -> list[int]:
 
 def lay_out(system: System, nodes: Sequence[Node]) -> tuple[Any, Floats, Floats]:
     """Return the shape of the equations, and the matrix and the constants that make coefficients of parameters."""
-    from ....kernels.enumerated import Shape
+    from ....kernels.enumerated_likelihood import Shape
 
     categories, starts = categories_of(system), parameter_starts(system)
     places: list[Place] = []

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...formulas.trees import evaluate, on_state
+from ...formulas.expression_trees import evaluate, on_state
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Equation, Floats, Ints
 from ..marginal.mode import Fit, climb, least_squares, settle, working
 from .design import problem_of
 from .layout import parameter_starts
 from .posterior import Posterior
-from .truths import true_codes
+from .true_categories import true_codes
 
 APART = 1.0  # standard deviations from which on two climbs ended at different modes
 MATTERS = 12.0  # log density below the highest at which another mode has no weight

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...priors import Resolved
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, Ints
-from ..gibbs.ordered import CUT_SD
+from ..gibbs.ordered_probit import CUT_SD
 from ..marginal.posterior import half_t
 from .design import Problem
 
@@ -49,7 +49,7 @@ class Posterior:
 
     def of(self, records: Ints) -> Posterior:
         """Return the posterior by some of the records."""
-        from ...weighting.resampling import resampled
+        from ...survey_weights.resamples import resampled
         from .design import problem_of
 
         return Posterior(problem_of(resampled(self.problem.system, records)), self.priors)
@@ -62,7 +62,7 @@ class Posterior:
 
     def log_densities(self, thetas: Floats) -> Floats:
         """Return the log density of each row, minus infinity where it has none."""
-        from ....kernels.enumerated import room_for, totals
+        from ....kernels.enumerated_likelihood import room_for, totals
 
         out, problem = np.empty(len(thetas)), self.problem
         with np.errstate(all="ignore"):
@@ -81,8 +81,8 @@ class Posterior:
 
     def gradient(self, theta: Floats) -> tuple[float, Floats]:
         """Return the log density and its gradient."""
-        from ....kernels.enumerated import room_for
-        from ....kernels.enumerated_slopes import slopes
+        from ....kernels.enumerated_gradient import slopes
+        from ....kernels.enumerated_likelihood import room_for
 
         problem = self.problem
         with np.errstate(all="ignore"):

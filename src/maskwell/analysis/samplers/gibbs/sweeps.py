@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from ...priors import Priors, Resolved, resolve
 from ...system import GAUSSIAN, ORDERED, System
-from .laid_out import EffectsPlace, LaidOut, Part, lay_out
-from .scaling import HALF_T_DF, rescale_effects, rescale_utilities
+from .layout import EffectsPlace, LaidOut, Part, lay_out
+from .scale_moves import HALF_T_DF, rescale_effects, rescale_utilities
 
 Floats = npt.NDArray[np.float64]
 MOST_LISTED = 2000  # counts of a record, where noise is shared with other columns
@@ -61,7 +61,7 @@ def plan_of(system: System, priors: Priors) -> Plan:
 
 
 def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
-    from ...formulas.trees import evaluate
+    from ...formulas.expression_trees import evaluate
 
     system, equation = laid_out.system, part.equation
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
@@ -131,8 +131,8 @@ def draw_codes(plan: Plan, state: Floats, rng: np.random.Generator) -> None:
 
 def plain_part(system: System, noise: Any) -> Any:
     """Return the noise's part of every record's conditional where it never changes, else an empty one."""
-    from ....kernels.noises import reference
-    from ....kernels.records import Plain
+    from ....kernels.gibbs_noise import reference
+    from ....kernels.gibbs_records import Plain
 
     nothing = Plain(np.empty((0, 0, 0)), np.empty(0, np.int64), np.empty((0, 0)))
     if system.noise is None or not system.noise.plain:
@@ -162,7 +162,7 @@ def first_fit(chain: Chain) -> None:
         if part.augmented:
             _augment(chain, part)
         if part.equation.family != GAUSSIAN and part.equation.stick is None:
-            from .turned import start_turned
+            from .elliptical_slice import start_turned
 
             start_turned(chain, part)
         _coefficients(chain, part)
@@ -170,8 +170,8 @@ def first_fit(chain: Chain) -> None:
 
 def step(chain: Chain) -> None:
     """Move a chain by one sweep."""
-    from ....kernels.noises import refresh
-    from ....kernels.records import draw_categories
+    from ....kernels.gibbs_noise import refresh
+    from ....kernels.gibbs_records import draw_categories
 
     laid_out, unknown = chain.plan.laid_out, chain.plan.laid_out.limits.unknown
     for what in laid_out.categories:
@@ -201,7 +201,7 @@ def step(chain: Chain) -> None:
 
 def _components(chain: Chain) -> None:
     """Move components of mixtures with the true values they imply."""
-    from ....kernels.flips import flip_components
+    from ....kernels.gibbs_mixture import flip_components
 
     laid_out, units = chain.plan.laid_out, chain.noise.units
     room = np.empty(len(laid_out.numbers)), np.empty(units.logs.shape[1])
@@ -211,8 +211,8 @@ def _components(chain: Chain) -> None:
 
 def _counts(chain: Chain) -> None:
     """Draw the true counts behind a noised response."""
-    from ....kernels.counts import draw_counts, draw_counts_given_noise
     from ....kernels.equations import predictors
+    from ....kernels.gibbs_counts import draw_counts, draw_counts_given_noise
 
     laid_out, etas = chain.plan.laid_out, np.empty(len(chain.state))
     last = laid_out.parts[-1]
@@ -227,7 +227,7 @@ def _counts(chain: Chain) -> None:
 
 
 def _numbers(chain: Chain, block: Any) -> None:
-    from ....kernels.records import draw_numbers, room_for
+    from ....kernels.gibbs_records import draw_numbers, room_for
 
     laid_out = chain.plan.laid_out
     room = chain.rooms.setdefault(id(block), room_for(block, chain.state.shape[1]))
@@ -236,7 +236,7 @@ def _numbers(chain: Chain, block: Any) -> None:
 
 
 def _augment(chain: Chain, part: Part) -> None:
-    from ....kernels.records import augment
+    from ....kernels.gibbs_records import augment
 
     e = part.number
     augment(chain.plan.laid_out.layout, chain.values, e, chain.state, chain.pseudo[e], chain.rng)
@@ -245,7 +245,7 @@ def _augment(chain: Chain, part: Part) -> None:
 def _coefficients(chain: Chain, part: Part) -> None:
     """Draw an equation's coefficients, with the effects of each of its factors in turn."""
     if part.equation.family != GAUSSIAN and part.equation.stick is None:
-        from .turned import draw_turned
+        from .elliptical_slice import draw_turned
 
         draw_turned(chain, part)
         if chain.plan.laid_out.counts is not None:  # they were integrated out
@@ -273,8 +273,8 @@ def solve_working(
     noisy: bool,
 ) -> None:
     """Draw coefficients and the effects of one factor from a gaussian working model, or put its mean in place."""
-    from ....kernels.coefficients import draw_coefficients
     from ....kernels.equations import Moments, accumulate
+    from ....kernels.gibbs_coefficients import draw_coefficients
 
     size, e, prior = part.stop - part.begin, part.number, chain.plan.priors[part.number]
     groups, width = place.groups, place.width
@@ -338,6 +338,6 @@ def _inverse_wishart(rng: np.random.Generator, df: float, scatter: Floats) -> Fl
 
 def _cuts(chain: Chain, part: Part) -> None:
     """Move the cuts of an ordered model with the utilities integrated out."""
-    from .ordered import draw_cuts
+    from .ordered_probit import draw_cuts
 
     draw_cuts(chain, part)

@@ -1,5 +1,5 @@
 """Independence chains on the parameters alone, with the unknown values integrated out."""
 
-from .sampling import applies, draw, named_draws, sample
+from .sampler import applies, draw, named_draws, sample
 
 __all__ = ["applies", "draw", "named_draws", "sample"]

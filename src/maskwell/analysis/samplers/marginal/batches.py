@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Bools, Floats
-from ..closed.reduced import lower_roots
+from ..conjugate.reduced_form import lower_roots
 from .posterior import Posterior, half_t
 from .problem import Kind
 

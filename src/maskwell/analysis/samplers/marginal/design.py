@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...expressions import ONE, Node
-from ...formulas.trees import evaluate
+from ...formulas.expression_trees import evaluate
 from ...priors import Priors, Resolved, resolve
 from ...system import Floats, Ints, System
-from ..closed.affine import (
+from ..conjugate.affine import (
     Affine,
     NoiseKind,
     Term,

@@ -49,27 +49,29 @@ class Family:
 
     def total(self, mean: Floats, variance: Floats, extra: float) -> float:
         """Return the log likelihood; `extra` is the log of sigma or of the shape."""
-        from ....kernels import marginal
+        from ....kernels import marginal_likelihood
 
         match self.family:
             case f if f == GAUSSIAN:
                 whole, error = variance + np.exp(2.0 * extra), self.response - mean
                 return float(-0.5 * np.log(whole).sum() - 0.5 * (error**2 / whole).sum())
             case f if f == PROBIT:
-                return float(marginal.probit_total(self.signs, mean, variance))
+                return float(marginal_likelihood.probit_total(self.signs, mean, variance))
             case f if f == LOGIT:
-                return float(marginal.logit_total(self.signs, mean, variance, *rule(self.pairs)))
+                return float(marginal_likelihood.logit_total(self.signs, mean, variance, *rule(self.pairs)))
             case f if f == POISSON:
-                return float(marginal.count_total(self.response, 0.0, (mean, variance), rule(self.pairs)))
+                return float(
+                    marginal_likelihood.count_total(self.response, 0.0, (mean, variance), rule(self.pairs))
+                )
             case _:
                 shape = float(np.exp(extra))
                 moments = mean - extra, variance
-                inside = marginal.count_total(self.response, shape, moments, rule(self.pairs))
+                inside = marginal_likelihood.count_total(self.response, shape, moments, rule(self.pairs))
                 return float(inside) + self._constant(shape)[0]
 
     def slopes(self, mean: Floats, variance: Floats, extra: float) -> Slopes:
         """Return the log likelihood and its derivatives."""
-        from ....kernels import marginal
+        from ....kernels import marginal_likelihood
 
         out = np.empty(len(mean)), np.empty(len(mean))
         moments = mean, variance
@@ -77,16 +79,20 @@ class Family:
             case f if f == GAUSSIAN:
                 return self._gaussian_slopes(mean, variance, extra)
             case f if f == PROBIT:
-                return Slopes(float(marginal.probit_slopes(self.signs, moments, out)), *out, 0.0)
+                return Slopes(float(marginal_likelihood.probit_slopes(self.signs, moments, out)), *out, 0.0)
             case f if f == LOGIT:
-                total = marginal.logit_slopes(self.signs, moments, rule(self.pairs), out)
+                total = marginal_likelihood.logit_slopes(self.signs, moments, rule(self.pairs), out)
                 return Slopes(float(total), *out, 0.0)
             case f if f == POISSON:
-                total, _ = marginal.count_slopes(self.response, 0.0, moments, rule(self.pairs), out)
+                total, _ = marginal_likelihood.count_slopes(
+                    self.response, 0.0, moments, rule(self.pairs), out
+                )
                 return Slopes(float(total), *out, 0.0)
             case _:
                 shape, moments = float(np.exp(extra)), (mean - extra, variance)
-                total, by_shape = marginal.count_slopes(self.response, shape, moments, rule(self.pairs), out)
+                total, by_shape = marginal_likelihood.count_slopes(
+                    self.response, shape, moments, rule(self.pairs), out
+                )
                 constant, its_slope = self._constant(shape)
                 return Slopes(float(total) + constant, *out, shape * (float(by_shape) + its_slope))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
-from ..closed.reduced import triangle_of
+from ..conjugate.reduced_form import triangle_of
 from .families import fine_enough, has_extra
 from .posterior import Parameters, Posterior
 from .problem import filter_of

@@ -4,10 +4,10 @@ A cell of width u, split into k parts of width w = u / k, has the density
 
     P(cell) / u  =  1/k sum_i phi(z + (i - (k - 1) / 2) w - x; S_i),   S_i = S + w^2 / 12,
 
-each part by Sheppard's correction (see `scaled`). Several coarse columns give a grid of shifts. So f(z) is a sum that
+each part by Sheppard's correction (see `scores`). Several coarse columns give a grid of shifts. So f(z) is a sum that
 trees make, of as many searchers as there are shifts, and a pair costs a square for each of them, where nodes in boxes
-of several columns are hundreds (see `kernels.cells`). Taken where many pairs have units beyond what trees can take
-whole, and few enough parts do.
+of several columns are hundreds (see `kernels.normal_box_small`). Taken where many pairs have units beyond what trees
+can take whole, and few enough parts do.
 """
 
 from __future__ import annotations
@@ -23,16 +23,24 @@ from typing import Any
 import numpy as np
 
 from ....laws import Additive
-from ....laws.outlet import FINE, Outlet
+from ....laws.transform import FINE, Outlet
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...contract import Ints, Known
-from ...pairwise import Lowered, Term, whitening
-from ..ground import Ground
-from ..odds import Odds
-from .pruned import log_sums_by
-from .scaled import COARSE, LEAST_CELLS, LEAST_PAIRS, SEVERAL, is_plain, rounding_error, without_units
-from .trees import Points, Trees
+from ...pair_density import Lowered, Term, whitening
+from ...protocol import Ints, Known
+from ..candidates import Ground
+from ..posterior_odds import Odds
+from ..pruned_sums.posterior_sums import log_sums_by
+from ..pruned_sums.scores import (
+    COARSE,
+    LEAST_CELLS,
+    LEAST_PAIRS,
+    SEVERAL,
+    is_plain,
+    rounding_error,
+    without_units,
+)
+from ..pruned_sums.trees import Points, Trees
 
 MOST_PARTS = 64  # of a cell: two in each of six columns, or four in each of three
 MATRIX_CELLS = 1_000_000  # pairs that are weighed at once

@@ -1,0 +1,210 @@
+"""A forecast for the steward, before anything is released: how much wider noise will make the intervals of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from ...card import NoiseCard
+from ...errors import BadPlan, NoLaw
+from ...table import Table
+from ..system import Floats
+from .covariate_model import covariate_model
+from .design_arrays import Asked, Named, arrays, read_formula
+from .glm import FORECASTS, Ordinary, family_of, fit_ordinary
+from .information import simulated_ratios
+from .interval_inflation import widened_by_draws, widened_by_normal
+from .law_passage import channel_of, limits_bind, passing_columns
+from .noise_moments import Noised, noised_columns
+from .problem import Problem
+from .result import aligned, figure
+
+SMALL = 0.005  # widening below this is none
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How much wider the interval of each coefficient will be than one from the true values.
+
+    `widening` is 0.38 where it will be 38% wider; empty, with the reason in `notes`, where nothing can be said.
+    `errors` are the Monte Carlo errors of these figures (0 for a closed form). `method` says how they were found.
+    """
+
+    formula: str
+    family: str
+    names: tuple[str, ...] = ()
+    widening: Mapping[str, float] = field(default_factory=dict)
+    errors: Mapping[str, float] = field(default_factory=dict)
+    ordinary_errors: tuple[float, ...] = ()
+    method: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The forecast in words, a sentence for each coefficient but the intercept."""
+        if not self.widening:
+            return (f"what this noise does to {self.formula} cannot be forecast: {'; '.join(self.notes)}",)
+        return tuple(_sentence(name, self.widening[name]) for name in self.names if name != "Intercept")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the forecast as plain data."""
+        return {
+            "formula": self.formula,
+            "family": self.family,
+            "names": list(self.names),
+            "widening": dict(self.widening),
+            "errors": dict(self.errors),
+            "ordinary_errors": list(self.ordinary_errors),
+            "method": self.method,
+            "notes": list(self.notes),
+            "sentences": list(self.sentences),
+        }
+
+    def __repr__(self) -> str:
+        head = f"forecast of {self.formula}, {self.family}"
+        if not self.widening:
+            return "\n".join([head, *wrap(self.sentences[0], 100)])
+        rows = [("", "se without noise", "se with noise", "wider by")]
+        for name, before in zip(self.names, self.ordinary_errors, strict=True):
+            wider = self.widening[name]
+            rows.append((name, figure(before), figure(before * (1 + wider)), f"{wider:.0%}"))
+        said = [
+            line for note in (self.method, *self.notes) for line in wrap(note, 100, subsequent_indent="  ")
+        ]
+        return "\n".join([head, *aligned(rows), *said])
+
+
+def _sentence(name: str, wider: float) -> str:
+    if not np.isfinite(wider):
+        return f"this noise will leave nothing to tell {name} by"
+    if wider < SMALL:
+        return f"this noise will hardly widen the interval of {name}"
+    if wider >= 2:
+        return f"this noise will make the interval of {name} {1 + wider:.1f} times as wide"
+    return f"this noise will widen the interval of {name} by {wider:.0%}"
+
+
+def forecast(
+    formula: str, table: Table, planned: Any, *, family: str = "gaussian", seed: int = 0
+) -> Forecast:
+    """Forecast, from the true table and a mask (or the card of one), how much noise will widen a model's intervals.
+
+    Linear models with noise that moments can undo: the asymptotic covariance of the corrected estimate, in closed form
+    for normal noise. Other families, and limits, coarse units, noise that depends on the value, categories with noise:
+    the information of simulated released records. Noise on the log scale, powers of noised columns and a response that
+    moments cannot correct have no forecast, and the result says so. `family` is gaussian, binary (or logit), probit or
+    poisson; ordered and negative binomial models are refused.
+    """
+    asked = Asked(formula, family_of(family, FORECASTS), seed=seed)
+    card = _card(planned, table)
+    named = read_formula(formula, table, "leave them out to forecast the rest")
+    try:
+        noised = noised_columns(card, table, named.columns, None, released=False)
+        linear = asked.family.has_scale and not limits_bind(noised, named.values, seed)
+    except (BadPlan, NoLaw):
+        linear = False
+    try:
+        found = _linear(named, asked, noised) if linear else _simulated(named, asked, card)
+    except (BadPlan, NoLaw) as refusal:
+        return Forecast(formula, asked.family.name, notes=refusal.problems)
+    return _thinned(found, card)
+
+
+def _card(planned: Any, table: Table) -> NoiseCard:
+    """Resolve a mask to its card; take a card, or a masking's, as it is."""
+    if isinstance(planned, NoiseCard):
+        return planned
+    card = getattr(planned, "card", None)
+    if isinstance(card, NoiseCard):
+        return card
+    if not callable(card):
+        raise BadPlan(f"a forecast needs a mask or a noise card, not a {type(planned).__name__}")
+    resolved: NoiseCard = card(table)
+    return resolved
+
+
+def _linear(named: Named, asked: Asked, noised: Noised) -> Forecast:
+    """Forecast by the asymptotic covariance of the moment-corrected estimate."""
+    truth, fitted = _truth(named, asked, noised.columns)
+    beta, variance = fitted.coefficients, fitted.variance
+    if not noised.depends_on_value and all(part.is_normal for part in noised.parts):
+        truth = replace(truth, covariance=noised.covariance(truth.values))
+        ratios = widened_by_normal(truth, beta, variance).ratios
+        method = "by the asymptotic covariance of the moment-corrected estimate"
+    else:
+        noisy = _noisy(truth, noised, asked.seed)
+        ratios = widened_by_draws(truth, beta, variance, noisy, asked.seed).ratios
+        method = "by the covariance of the moment-corrected estimate over drawn noise"
+    if not all(part.is_normal for part in noised.parts) or (truth.loadings != truth.loadings[:1]).any():
+        method += "; fit(...) uses more than moments here and may do a little better"
+    return _found(asked, truth, fitted, (ratios, np.zeros(len(ratios))), method)
+
+
+def _noisy(truth: Problem, noised: Noised, seed: int) -> Any:
+    def released(number: int) -> Problem:
+        noise, data = noised.drawn(truth.values, seed, number), truth.data
+        moved = np.einsum("nkq,nq->nk", truth.loadings, noise)
+        values = truth.values + noise
+        data = replace(data, y=data.y + moved[:, 0], design=data.design + moved[:, 1:])
+        return replace(truth, data=data, values=values, covariance=noised.covariance(values))
+
+    return released
+
+
+def _simulated(named: Named, asked: Asked, card: NoiseCard) -> Forecast:
+    """Forecast by the information of simulated released records."""
+    from ..formulas.expression_trees import refs
+
+    numbers, categories = passing_columns(card, named.columns)
+    noised = numbers.columns, categories.columns
+    truth, fitted = _truth(named, asked, numbers.columns)
+    if refs(named.parsed.response) & {*numbers.columns, *categories.columns}:
+        raise BadPlan(f"the response {named.parsed.response_name} is noised in a way that has no forecast")
+    if not any(noised):
+        return _found(
+            asked, truth, fitted, (np.ones(len(truth.names)), np.zeros(len(truth.names))), "no noise"
+        )
+    model, kinds = covariate_model(named, noised, fitted, asked.family, asked.seed)
+    channel = channel_of(numbers, categories, kinds.codes, truth.values, asked.seed)
+    ratios = simulated_ratios(model, channel, asked.seed)
+    method = (
+        "by the information of simulated released records, noised numbers normal given the rest: "
+        f"figures are right to about {max(2 * float(np.nanmax(ratios[1])), 0.01):.0%}"
+    )
+    return _found(asked, truth, fitted, ratios, method)
+
+
+def _truth(named: Named, asked: Asked, variables: tuple[str, ...]) -> tuple[Problem, Ordinary]:
+    count = len(next(iter(named.values.values())))
+    truth = arrays(named, asked, np.ones(count), variables)
+    return truth, fit_ordinary(truth.data, asked.family)
+
+
+def _found(
+    asked: Asked, truth: Problem, fitted: Ordinary, ratios: tuple[Floats, Floats], method: str
+) -> Forecast:
+    return Forecast(
+        formula=asked.formula,
+        family=asked.family.name,
+        names=truth.names,
+        widening=dict(zip(truth.names, (float(ratio) - 1 for ratio in ratios[0]), strict=True)),
+        errors=dict(zip(truth.names, map(float, ratios[1]), strict=True)),
+        ordinary_errors=tuple(map(float, np.sqrt(np.diag(fitted.covariance)))),
+        method=method,
+        notes=truth.notes,
+    )
+
+
+def _thinned(found: Forecast, card: NoiseCard) -> Forecast:
+    """Add what a subsample does: fewer records widen every interval."""
+    share = card.subsampled
+    if share is None or share >= 1:
+        return found
+    factor = share**-0.5
+    widening = {name: (1 + wider) * factor - 1 for name, wider in found.widening.items()}
+    note = f"of which a subsample of {share:.0%} of the records alone makes {factor - 1:.0%}"
+    return replace(found, widening=widening, notes=(*found.notes, note))

@@ -1,0 +1,375 @@
+"""fit(): from a formula and a release to the posterior of the model that the original data would have had."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import BadPlan, MaskwellError, MaskwellWarning, nearest
+from ..masking import Masking, Release
+from ..table import Table
+from .model import FAMILY, Asked, as_if_true, build, read_formula
+from .priors import Priors
+from .progress import Bar, Lines, check_progress, shown
+from .results.draws import Draws
+from .results.summary import Diagnostics
+from .samplers.chains import Running
+from .system import ORDERED, System
+
+SYNONYMS = {
+    "binomial": "binary",
+    "bernoulli": "binary",
+    "normal": "gaussian",
+    "ols": "gaussian",
+    "negbin": "negative binomial",
+    "nbinom": "negative binomial",
+    "nb": "negative binomial",
+    "ordinal": "ordered",
+    "ordered probit": "ordered",
+    "oprobit": "ordered",
+    "cumulative": "ordered",
+    "linear": "gaussian",
+    "count": "poisson",
+    "logistic": "logit",
+}
+NO_FAMILY = {
+    "multinomial": "of categories without order model one against the others, y['level'] ~ x with family 'binary'",
+    "ordered logit": "ordered models have the probit link, family 'ordered'",
+    "ologit": "ordered models have the probit link, family 'ordered'",
+}
+LINKS = {
+    "gaussian": "identity",
+    "binary": "logit",
+    "ordered": "probit",
+    "poisson": "log",
+    "negative binomial": "log",
+}
+NAMED = ("gaussian", "binary", "logit", "probit", "ordered", "poisson", "negative binomial")
+SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
+DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
+DRAW, DROP = "draw", "drop"  # what becomes of records with missing or coded values
+NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How a model is fitted: chains, draws of each (None: until they agree), warm-up, sampler, priors, seed.
+
+    `missing` says what becomes of records in which a column of the model is missing or coded: "draw" draws what is not
+    known with the rest, "drop" leaves these records out, as ordinary fits do.
+    `progress` is True (a bar on standard error, or lines where that is no terminal), False, a function that is called
+    with the steps done and the steps in all, or None: a bar at a terminal and nothing elsewhere.
+    """
+
+    chains: int = 4
+    draws: int | None = None
+    warmup: int = WARMUP
+    sampler: str = "auto"
+    priors: Priors = field(default_factory=Priors)
+    seed: int | None = None
+    cores: int | None = None
+    keep_truths: bool = False
+    missing: str = DRAW
+    progress: Any = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("chains", 1), ("draws", 4), ("warmup", 0), ("seed", 0), ("cores", 1)):
+            value, optional = getattr(self, name), name in ("draws", "seed", "cores")
+            if optional and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise BadPlan(f"{name} must be a whole number of at least {least}")
+        check_progress(self.progress)
+        if self.missing not in (DRAW, DROP):
+            raise BadPlan(f"missing is {DRAW!r} or {DROP!r}, not {self.missing!r}")
+        if not isinstance(self.priors, Priors):
+            raise BadPlan("priors must be a Priors, such as Priors(coefficients={'x': (0, 1)})")
+        if self.sampler not in SAMPLERS:
+            hint = nearest(str(self.sampler), SAMPLERS)
+            raise BadPlan(f"sampler {self.sampler!r} is not one of {', '.join(SAMPLERS)}{hint}")
+
+
+def fit(
+    formula: str,
+    release: Release,
+    *,
+    family: str = "gaussian",
+    link: str | None = None,
+    weights: str | None = None,
+    measurement_error: Mapping[str, float] | None = None,
+    covariate_groups: bool = True,
+    naive: bool = True,
+    options: FitOptions | None = None,
+    **given: Any,
+) -> Any:
+    """Fit a model to a release as if to the original: true values of noised columns are drawn with the parameters.
+
+    `formula` is read by formulae (`y ~ x1*x2 + sex + (1|school)`); `family` is gaussian, binary (with `link` logit
+    or probit, which are also families), ordered, poisson or negative binomial. `measurement_error` gives the variances
+    of known errors of the original columns, `weights` names a column of survey weights. The covariate model of unknown
+    columns has the grouping of the model of interest unless `covariate_groups` is False. With `naive` the unadjusted
+    fit stands beside. Further arguments (`chains`, `draws`, `warmup`, `seed`, `priors`, `sampler`, `cores`,
+    `keep_truths`, `missing`, `progress`) are those of `FitOptions`; `missing="drop"` leaves records with missing values
+    out, `progress` is True for a bar, False for none, or a function.
+    """
+    chosen = _options(options, given)
+    kind = family_of(family, link)
+    errors = _check_arguments(formula, weights, measurement_error)
+    release = as_release(release)
+    ready = _ready(formula, release, (kind, covariate_groups, errors), chosen.missing)
+    asked, system, release, notes = ready.asked, ready.system, ready.release, ready.notes
+    with shown(chosen.progress) as show:
+        draws, beside = _drawn(system, release, weights, replace(chosen, progress=show), naive)
+    if weights is None:
+        from .identification import resting_on_priors
+
+        notes = (*notes, *resting_on_priors(system, chosen.priors, draws, notes))
+    if beside is not None and Diagnostics.of(beside).failing:
+        notes = (*notes, "the unadjusted fit beside has not converged: compare with care")
+    return _posterior(asked, system, draws, beside, (*ready.left_out, *notes))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A model and its records before anything is drawn, and what there is to say of them."""
+
+    asked: Asked
+    system: System
+    release: Release
+    left_out: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _ready(formula: str, release: Release, about: tuple[int, bool, dict[str, float]], missing: str) -> _Ready:
+    """Read a formula on a release and make the model; refuse whatever cannot be fitted."""
+    parsed, seen = read_formula(formula, release)
+    left_out: tuple[str, ...] = ()
+    if missing == DROP:
+        from .complete_records import complete
+
+        release, left_out = complete(release, [*seen])
+        parsed, seen = read_formula(formula, release)
+    asked = Asked(parsed, *about)
+    system = build(asked, release, seen)
+    return _Ready(asked, system, release, left_out, check_design(system, release, asked.measurement_error))
+
+
+def fit_refusal(formula: str, release: Release, *, family: str = "gaussian", missing: str = DRAW) -> str:
+    """Say why `fit` refuses a model of a release before it draws anything; nothing where it does not."""
+    try:
+        _ready(formula, release, (family_of(family, None), True, {}), missing)
+    except MaskwellError as refusal:
+        return "; ".join(refusal.problems)
+    return ""
+
+
+def _drawn(
+    system: System, release: Release, weights: str | None, options: FitOptions, naive: bool
+) -> tuple[Draws, Draws | None]:
+    """Draw from the posterior, and where asked from the unadjusted one; slopes of groups about the means of columns."""
+    from .centred_slopes import about_means, on_own_scale
+
+    moved, turns = about_means(system)
+    first, second = np.random.SeedSequence(options.seed).spawn(2)
+    beside: Draws | None = None
+    if weights is None:
+        draws = sample(moved, options, first)
+        beside = sample_naive(moved, options, second) if naive else None
+    else:
+        from .survey_weights.bootstrap import fit_weighted, naive_weighted
+
+        draws = fit_weighted(moved, release, weights, options, first)
+        beside = naive_weighted(moved, release, weights, options, second) if naive else None
+    back = None if beside is None else on_own_scale(beside, system, turns)
+    return on_own_scale(draws, system, turns), back
+
+
+def _check_arguments(formula: Any, weights: Any, errors: Any) -> dict[str, float]:
+    """Refuse arguments that are no formula, no column, no variances; return the variances of measurement errors."""
+    if not isinstance(formula, str):
+        raise BadPlan("the formula comes first, as a text: fit('y ~ x', release)")
+    if weights is not None and not isinstance(weights, str):
+        raise BadPlan("weights names a column of the release; the weights themselves go into the file")
+    if errors is not None and not isinstance(errors, Mapping):
+        raise BadPlan("measurement_error has the variance of the error of each column, such as {'x1': 0.2}")
+    found: dict[str, Any] = dict(errors or {})
+    for name, variance in found.items():
+        is_number = isinstance(variance, int | float | np.number) and not isinstance(variance, bool)
+        if not is_number or not 0 < variance < np.inf:
+            raise BadPlan(f"the measurement error of {name!r} must be a variance, a finite number above 0")
+    return found
+
+
+def as_release(given: Any) -> Release:
+    """Take a release, the release of a masking, or the folder of a written one."""
+    if isinstance(given, Release):
+        return given
+    if isinstance(given, Masking):
+        return given.release
+    if isinstance(given, str | Path):
+        from ..masking import read_release
+
+        return read_release(given)
+    of = "table" if isinstance(given, Table) else "mw.Table.from_frame(frame)"
+    raise BadPlan(
+        f"fit needs a release, not a {type(given).__name__}: mw.read_release(folder), masking.release, or "
+        f"mw.Release({of}, card) with card = mw.NoiseCard.read('card.json'), or mw.NoiseCard() where nothing carries "
+        "noise"
+    )
+
+
+def _options(options: FitOptions | None, given: Mapping[str, Any]) -> FitOptions:
+    known = FitOptions.__dataclass_fields__
+    if options is not None and not isinstance(options, FitOptions):
+        raise BadPlan("options must be a FitOptions, such as FitOptions(chains=2, draws=2000)")
+    for name in given:
+        if name not in known:
+            near = nearest(name, (*known, "family", "link", "weights", "measurement_error"))
+            raise BadPlan(f"fit has no option {name!r}{near}; those of its draws are {', '.join(known)}")
+    return replace(options or FitOptions(), **given)
+
+
+def family_of(family: str, link: str | None) -> int:
+    """Return a family by its name and link."""
+    if not isinstance(family, str):
+        raise BadPlan(f"family must be one of {', '.join(NAMED)}")
+    family = " ".join(family.casefold().replace("_", " ").replace("-", " ").split())
+    name = SYNONYMS.get(family, family)
+    if name in ("probit", "logit"):
+        name, link = "binary", link or name
+    if name not in LINKS:
+        near = nearest(family, (*NAMED, *SYNONYMS))
+        hint = f"; {NO_FAMILY[family]}" if family in NO_FAMILY else near
+        raise BadPlan(f"family {family!r} is not one of {', '.join(NAMED)}{hint}")
+    if name == "binary":
+        if (link or "logit") not in ("logit", "probit"):
+            raise BadPlan(f"link {link!r} of a binary family is not 'logit' or 'probit'")
+        return FAMILY[link or "logit"]
+    if link is not None and link != LINKS[name]:
+        raise BadPlan(f"family {name!r} has the link {LINKS[name]!r} only")
+    return FAMILY[name]
+
+
+def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
+    """Draw from the posterior of a system, by the fastest way that holds."""
+    from .samplers.choice import chosen_sampler
+
+    run = chosen_sampler(system, options.sampler)
+    if options.draws is None:
+        found = _until_converged(run, system, options, seed)
+    else:
+        _tell(system, options, options.draws)
+        found = run(system, options.priors, _running(options, options.draws), seed, options.progress)
+    return _with_remedy(found, system, options.sampler)
+
+
+def _with_remedy(draws: Draws, system: System, sampler: str) -> Draws:
+    """Note with draws of the Gibbs sampler that do not do which other sampler holds: more draws help less."""
+    if sampler != "gibbs" or not Diagnostics.of(draws).failing or (name := _holding(system)) == "gibbs":
+        return draws
+    return replace(draws, info={**draws.info, "remedy": f"take sampler='auto' ({name!r} holds here)"})
+
+
+def _holding(system: System) -> str:
+    """Return the fastest sampler that holds."""
+    from .samplers.choice import chosen_sampler
+
+    for name in ("closed", "marginal", "enumerated"):
+        with suppress(BadPlan):
+            chosen_sampler(system, name)
+            return name
+    return "gibbs"
+
+
+def _tell(system: System, options: FitOptions, draws: int) -> None:
+    """Say what runs, where there is a bar to say it on."""
+    if isinstance(options.progress, Bar | Lines):
+        name = _holding(system) if options.sampler == "auto" else options.sampler
+        chains = "1 chain" if options.chains == 1 else f"{options.chains} chains"
+        again = ", for shorter ones do not agree" if options.draws is None and draws > DRAWS else ""
+        options.progress.say(f"{name}, {chains} of {draws:,} draws{again}")
+
+
+def _running(options: FitOptions, draws: int) -> Running:
+    return Running(options.chains, draws, options.warmup, options.cores, options.keep_truths)
+
+
+def _until_converged(run: Any, system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
+    """Run chains twice as long, from the start, until they agree or a limit is reached."""
+    draws, warmup = DRAWS, options.warmup
+    while True:
+        children = seed.spawn(1)[0]
+        running = replace(_running(options, draws), warmup=warmup)
+        _tell(system, options, draws)
+        found: Draws = run(system, options.priors, running, children, options.progress)
+        if draws >= MOST_DRAWS or not Diagnostics.of(found).failing:
+            return found
+        draws, warmup = 2 * draws, 2 * warmup
+
+
+def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws | None:
+    """Fit the same model to the released values as if they were true; nothing where too few have no missing value."""
+    from .samplers.chains import run_gibbs
+
+    seen = as_if_true(system)
+    running = replace(NAIVE, cores=options.cores)
+    if seen is None:
+        return None
+    told = options.progress if isinstance(options.progress, Bar | Lines) else None
+    if told is not None:
+        told.say("the unadjusted fit beside")
+    return run_gibbs(seen, options.priors, running, seed, told)
+
+
+def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[str, ...]:
+    """Refuse designs that cannot be fitted; return notes about what a reader should know."""
+    from .design_checks import checked
+    from .identification import check_apart, check_equalities, check_errors
+    from .separation import separated_together
+
+    notes = checked(system, release)
+    check_apart(system)
+    check_equalities(system)
+    check_errors(system, errors)
+    return (*_coding(system), *separated_together(system, notes), *notes)
+
+
+def _coding(system: System) -> tuple[str, ...]:
+    """Say how a category that is the response is read: which level counts as 1, or in which order they are."""
+    response = system.variables[system.interest.response]
+    if not response.levels or response.base is not None:
+        return ()
+    if system.interest.family == ORDERED:
+        return (f"{response.name} is taken in the order {', '.join(response.levels)}",)
+    return (f"{response.levels[-1]} of {response.name} counts as 1, {response.levels[0]} as 0",)
+
+
+def _posterior(
+    asked: Asked, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
+) -> Any:
+    from .prediction_columns import SystemPredictor
+    from .results.posterior import Posterior
+    from .samplers.gibbs.layout import unknown_variables
+    from .system import FAMILIES
+
+    unknown = [system.variables[j] for j in unknown_variables(system)]
+    found = Posterior(
+        draws=draws,
+        naive=beside,
+        formula=asked.parsed.formula,
+        family=FAMILIES[system.interest.family],
+        records=len(system),
+        noised=tuple(variable.name for variable in unknown),
+        notes=notes,
+        levels={variable.name: variable.levels for variable in unknown if variable.is_category},
+        predictor=SystemPredictor.of(system, draws, asked.parsed.coded),
+    )
+    if found.warning is not None:
+        warnings.warn(found.warning, MaskwellWarning, stacklevel=3)
+    return found

@@ -1,0 +1,74 @@
+"""Which sampler a system gets: the fastest that is valid for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import BadPlan
+from ..priors import Priors
+from ..results.draws import Draws
+from ..system import System
+from .chains import Progress, Running, run_gibbs
+
+FASTEST = ("closed", "marginal", "enumerated")
+Run = Callable[[System, Priors, Running, np.random.SeedSequence, Progress | None], Draws]
+
+
+def chosen_sampler(system: System, name: str) -> Run:
+    """Return the sampler of a name, refusing one that does not hold; `auto` takes the fastest that does."""
+    if name == "gibbs":
+        return run_gibbs
+    if name == "auto":
+        return _falling_back([each for each in FASTEST if _module(each).applies(system) is None])
+    why_not = _module(name).applies(system)
+    if why_not is not None:
+        raise BadPlan(f"sampler {name!r} does not hold here: {why_not}; take 'auto'")
+    return _direct(name)
+
+
+def _module(name: str) -> Any:
+    from . import conjugate, enumerated, marginal
+    from .goldstein import sampler
+
+    return {"closed": conjugate, "marginal": marginal, "enumerated": enumerated, "paper": sampler}[name]
+
+
+def _direct(name: str) -> Run:
+    def run(
+        system: System,
+        priors: Priors,
+        running: Running,
+        seed: np.random.SeedSequence,
+        progress: Progress | None = None,
+    ) -> Draws:
+        found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
+        if found is None:
+            raise BadPlan(
+                f"sampler {name!r} does not hold here: the noise leaves too little signal, or the priors are too "
+                "strong; take 'auto'"
+            )
+        return found
+
+    return run
+
+
+def _falling_back(names: Sequence[str]) -> Run:
+    """Return what tries one sampler after the other, and the Gibbs sampler where each of them gives way."""
+
+    def run(
+        system: System,
+        priors: Priors,
+        running: Running,
+        seed: np.random.SeedSequence,
+        progress: Progress | None = None,
+    ) -> Draws:
+        for name in names:
+            found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
+            if found is not None:
+                return found
+        return run_gibbs(system, priors, running, seed, progress)
+
+    return run

@@ -1,5 +1,0 @@
-"""Draws in closed form: one-level gaussian systems under plain normal noise have such a posterior."""
-
-from .sampling import applies, draw, sample
-
-__all__ = ["applies", "draw", "sample"]

@@ -1,0 +1,185 @@
+"""Coefficients of models that are not gaussian: an elliptical slice around the normal that lies closest.
+
+Given everything else, the log posterior of coefficients and group effects is concave. Newton's method finds its
+mode and curvature, the normal with these is the slice's prior, and the slice follows what is left: exact and
+without tuning. From far out in a tail it would not find in, so chains begin near the mode.
+
+The true counts behind noised ones are integrated out, and drawn afterwards. The log posterior may then have several
+modes, so that the climb always begins at the same place, that of the chain's beginning, and not at where it is now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...system import NEGATIVE_BINOMIAL
+from .layout import EffectsPlace, Part
+from .slice_sampler import slice_draw
+
+if TYPE_CHECKING:
+    from .sweeps import Chain
+
+Floats = npt.NDArray[np.float64]
+
+MOST_NEWTON, AT_REST = 25, 1e-6
+FULL_TURN = 2 * np.pi
+_PLACE = "where the climb begins, effects from {}"
+
+
+def draw_turned(chain: Chain, part: Part) -> None:
+    """Draw coefficients with the effects of each factor in turn, then the shape of a negative binomial."""
+    for k, place in enumerate(part.effects):
+        _turn(
+            chain, part, place, np.asarray(np.linalg.inv(chain.covariances[part.number][k]), dtype=np.float64)
+        )
+    if not part.effects:
+        _turn(chain, part, EffectsPlace(-1, 0, 0, 0), np.empty((0, 0)))
+    if part.equation.family == NEGATIVE_BINOMIAL:
+        _shape(chain, part)
+
+
+def start_turned(chain: Chain, part: Part) -> None:
+    """Begin at a draw of the normal around the mode: an ellipse cannot climb from far out in a tail."""
+    for k, place in enumerate(part.effects or (EffectsPlace(-1, 0, 0, 0),)):
+        inverse = np.linalg.inv(chain.covariances[part.number][k]) if part.effects else np.empty((0, 0))
+        precision = np.asarray(inverse, dtype=np.float64)
+        here, pseudo = _Point(chain, part, place), (np.empty(len(chain.state)), np.empty(len(chain.state)))
+        chain.info[_PLACE.format(place.begin)] = _mode(chain, here, pseudo, precision)[0]
+        here.solve(pseudo, precision, noisy=True)
+
+
+def _turn(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats) -> None:
+    """Draw coefficients and the effects of one factor on an ellipse around their mode."""
+    here, fit = _Point(chain, part, place), Fit(chain)
+    now, eta_now = here.get(), here.etas()
+    pseudo = np.empty(len(chain.state)), np.empty(len(chain.state))
+    if fit.hidden:
+        here.put(chain.info[_PLACE.format(place.begin)])
+    mode, eta_mode = _mode(chain, here, pseudo, group_precision)
+    here.solve(pseudo, group_precision, noisy=True)
+    step, eta_step = here.get() - mode, here.etas() - eta_mode
+    ellipse = eta_mode, eta_now - eta_mode, eta_step
+    height = fit.excess(ellipse, 0.0, pseudo) - chain.rng.standard_exponential()
+    angle = FULL_TURN * chain.rng.random()
+    low, high = angle - FULL_TURN, angle
+    while high - low > 1e-12:
+        if fit.excess(ellipse, angle, pseudo) > height:
+            here.put(mode + (now - mode) * np.cos(angle) + step * np.sin(angle))
+            return
+        low, high = (angle, high) if angle < 0 else (low, angle)
+        angle = low + (high - low) * chain.rng.random()
+    here.put(now)
+
+
+def _mode(
+    chain: Chain, here: _Point, pseudo: tuple[Floats, Floats], group_precision: Floats
+) -> tuple[Floats, Floats]:
+    """Climb to the mode; leave the working targets and weights there in `pseudo`."""
+    fit, etas = Fit(chain), here.etas()
+    for _ in range(MOST_NEWTON):
+        fit.working(etas, pseudo)
+        here.solve(pseudo, group_precision, noisy=False)
+        moved = here.etas()
+        change = float(np.abs(moved - etas).max(initial=0.0))
+        etas = moved if change < 2.0 else etas + (moved - etas) * (2.0 / change)
+        if change < AT_REST:
+            break
+    fit.working(etas, pseudo)
+    here.solve(pseudo, group_precision, noisy=False)
+    return here.get(), here.etas()
+
+
+class Fit:
+    """The likelihood of the model of interest by linear predictor, noised counts integrated out of it."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain, self.hidden = chain, chain.plan.laid_out.counts is not None
+
+    def _given(self) -> tuple[Any, ...]:
+        chain, laid_out = self.chain, self.chain.plan.laid_out
+        if not self.hidden:
+            return laid_out.layout, chain.values, chain.state
+        model = laid_out.parts[-1].equation.family, float(chain.values.shape[0])
+        return model, chain.state, laid_out.layout.counted, laid_out.hidden
+
+    def working(self, etas: Floats, pseudo: tuple[Floats, Floats]) -> None:
+        """Fill the targets and weights whose least squares is one Newton step."""
+        from ....kernels.count_likelihood import hidden_working
+        from ....kernels.working_response import working
+
+        kernel: Any = hidden_working if self.hidden else working
+        kernel(*self._given(), etas, pseudo)
+
+    def excess(
+        self, ellipse: tuple[Floats, Floats, Floats], angle: float, pseudo: tuple[Floats, Floats]
+    ) -> float:
+        """Return the log likelihood less its normal approximation at a point of an ellipse."""
+        from ....kernels.count_likelihood import hidden_log
+        from ....kernels.working_response import excess
+
+        kernel: Any = hidden_log if self.hidden else excess
+        return float(kernel(*self._given(), ellipse, angle, pseudo))
+
+    def log(self, etas: Floats) -> float:
+        """Return the log likelihood."""
+        from ....kernels.count_likelihood import hidden_log
+        from ....kernels.working_response import interest_log
+
+        kernel: Any = hidden_log if self.hidden else interest_log
+        if not self.hidden:
+            return float(kernel(*self._given(), etas))
+        still, nothing = np.zeros(len(etas)), np.empty(0)
+        return float(kernel(*self._given(), (etas, still, still), 0.0, (nothing, nothing)))
+
+
+class _Point:
+    """Coefficients and the effects of one factor, as one vector."""
+
+    def __init__(self, chain: Chain, part: Part, place: EffectsPlace) -> None:
+        self.chain, self.part, self.place = chain, part, place
+
+    def get(self) -> Floats:
+        values, part, place = self.chain.values, self.part, self.place
+        return np.concatenate(
+            [values.coefficients[part.begin : part.stop], values.effects[place.begin : place.stop]]
+        )
+
+    def put(self, vector: Floats) -> None:
+        values, part, place = self.chain.values, self.part, self.place
+        size = part.stop - part.begin
+        values.coefficients[part.begin : part.stop] = vector[:size]
+        values.effects[place.begin : place.stop] = vector[size:]
+
+    def etas(self) -> Floats:
+        from ....kernels.equations import predictors
+
+        out = np.empty(len(self.chain.state))
+        layout: Any = self.chain.plan.laid_out.layout
+        predictors(layout, self.chain.values, self.part.number, self.chain.state, out)
+        return out
+
+    def solve(self, pseudo: tuple[Floats, Floats], group_precision: Floats, *, noisy: bool) -> None:
+        """Put the mode of the working model, or a draw from it, in place."""
+        from .sweeps import solve_working
+
+        solve_working(self.chain, self.part, self.place, pseudo, group_precision, noisy=noisy)
+
+
+def _shape(chain: Chain, part: Part) -> None:
+    """Draw the shape of a negative binomial, its log normal."""
+    values, fit = chain.values, Fit(chain)
+    etas = _Point(chain, part, EffectsPlace(-1, 0, 0, 0)).etas()
+    sd = chain.plan.priors[part.number].shape_log_sd
+
+    def log_density(log_shape: float) -> float:
+        kept = values.shape[0]
+        values.shape[0] = np.exp(log_shape)
+        found = fit.log(etas)
+        values.shape[0] = kept
+        return float(found) - 0.5 * (log_shape / sd) ** 2
+
+    log_shape = slice_draw(chain.rng, log_density, float(np.log(values.shape[0])), 0.5, (-20.0, 20.0))
+    values.shape[0] = np.exp(log_shape)

@@ -1,0 +1,404 @@
+"""`attack`: the intruder answers without links, and is marked afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..arrow_buffers import of_one_length, to_numpy
+from ..card import Swapped
+from ..errors import BadInput, BadPlan, NoLaw
+from ..keys import Key, Stream, in_blocks, words
+from ..masking.results import Masking, Release, record_blocks
+from ..table import Table
+from .class_codes import seen_by, sure_columns
+from .cluster_sample import ClusterSample
+from .linkage.remarks import other_units
+from .protocol import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
+from .response_knowledge import WITHIN, released_part
+from .target_blocks import TargetBlocks, target_blocks
+
+if TYPE_CHECKING:
+    from .risk import Risk, Risks
+
+LONGEST_OPTION = 30
+UNRELIED = "left in clear and NOT USED"
+
+
+def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None) -> Any:
+    """Attack a release as the plan's intruder would, and return his `Risk`; of several plans their `Risks`.
+
+    `masking` may be a plain `Table` for plans that look at what no noise protects (`Fingerprint`).
+    `targets` is a file the intruder holds; without it he holds true records, those that the plan calls targets. Its
+    ids tell which of them are in the truth, and are read only to mark his answer.
+    """
+    if targets is not None and not isinstance(targets, Table):
+        raise BadPlan(
+            f"targets is a Table, not a {type(targets).__name__}: make one with read(...) or Table.from_frame(...)"
+        )
+    if isinstance(plan, Sequence | dict):
+        return _side_by_side(plan, masking, targets)
+    return _with_unrelied(attack_by(plan, masking, targets)[0], masking)
+
+
+def _with_unrelied(risk: Risk, masking: Masking | Table) -> Risk:
+    """Say which columns in clear an intruder did not use, though somebody outside may know them."""
+    from .known_columns import unrelied_columns
+
+    names = unrelied_columns(risk, masking) if isinstance(masking, Masking) else ()
+    if not names:
+        return risk
+    note = (
+        f"{UNRELIED}: {', '.join(names)} (who knows them finds more: add them to match_blocks, or call them "
+        "sensitive in the schema where nobody outside knows them)"
+    )
+    return replace(risk, notes=(*risk.notes, note))
+
+
+def attack_by(
+    plan: Attack,
+    attacked: Masking | Table,
+    targets: Table | None = None,
+    shared: dict[Any, Any] | None = None,
+) -> Found:
+    """Return what an intruder achieves, with his answer, its marks, and the numbers of his records in the truth.
+
+    `shared` is what intruders of one attack have computed already. Where records exchanged values, he is after the
+    target's record and after the target's values, and the worse counts. Where not all records were released he knows
+    whose were (see `response_knowledge`), unless he holds a file of his own or his plan says that he does not.
+    """
+    masking, shared = _checked(plan, attacked), {} if shared is None else shared
+    knows = targets is None and getattr(plan, "response_knowledge", False)
+    part = released_part(masking, shared) if knows else None
+    if part is None:
+        return _found(plan, masking, targets, shared)
+    own, among, share = part.targets(plan)
+    found = _found(own, part.masking, None, shared.setdefault(WITHIN, {}), among)
+    return found._replace(risk=part.in_whole(found.risk, plan, share), numbers=part.records[found.numbers])
+
+
+def _found(
+    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+) -> Found:
+    """Let an intruder answer and mark him; where records exchanged values, for his record and for his values."""
+    if masking.exchange is None:
+        return answer_of(plan, masking, targets, shared, among).found()
+    from .donors import attack_exchanged
+
+    return attack_exchanged(plan, masking, targets, shared, among)
+
+
+class Found(NamedTuple):
+    """What an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
+
+    risk: Risk
+    guess: Guess
+    marks: Marks
+    numbers: Ints
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An intruder's answer on a masking as he sees it, before it is marked.
+
+    `known` are his records, `numbers` theirs in the truth (-1: not in it), `chosen` those that are judged (None: all).
+    With a `part` of the file `masking` is that part, numbers are of records in it, and `records` counts the whole.
+    """
+
+    plan: Any
+    guess: Guess
+    known: Table
+    numbers: Ints
+    chosen: Ints | None
+    masking: Masking
+    notes: tuple[str, ...]
+    part: TargetBlocks | None = None
+    records: int = 0
+    released_share: float | None = None
+
+    def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> Found:
+        """Mark the answer by who owns each released row: its record, or the record that it has its values from.
+
+        `swapped` names the columns that the row does not have from its owner.
+        """
+        from .risk_figures import score
+
+        guess, marks, masking = self._marked(owners)
+        if swapped is not None:
+            card = replace(masking.release.card, swapped=swapped)
+            masking = replace(masking, given=(Release(masking.release.table, card), masking.order))
+        count = len(self.known) if self.chosen is None else len(self.chosen)
+        tables, card = (self.known, masking.release.table), masking.release.card
+        risk = score(self.plan, guess, marks, tables, card, count)
+        chosen = getattr(self.plan, "targets", None)
+        if isinstance(chosen, ClusterSample):
+            right = np.where(guess.claimed, marks.share, 0.0)
+            risk = replace(risk, effective=chosen.effective(self.known, guess.searcher, right, self.records))
+        notes = (*self.notes, *risk.notes)
+        risk = replace(risk, records=self.records, released_share=self.released_share, notes=notes)
+        if hasattr(self.plan, "assessed"):
+            risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
+        return self._in_whole(Found(risk, guess, marks, self.numbers))
+
+    def _in_whole(self, found: Found) -> Found:
+        """Return what was found in a part of the file with its records numbered as in the whole."""
+        if self.part is None:
+            return found
+        guess, marks = self.part.in_whole(found.guess, found.marks)
+        risk = replace(found.risk, table=self.part.named(found.risk.table, guess))
+        return Found(risk, guess, marks, self.part.records[found.numbers])
+
+    def correct(self, owners: Ints | None = None) -> float:
+        """Return how many of the links that he stands by are right, ties shared."""
+        guess, marks, _ = self._marked(owners)
+        return float(marks.share[guess.claimed].sum())
+
+    def _marked(self, owners: Ints | None) -> tuple[Guess, Marks, Masking]:
+        masking, guess = self.masking, self.guess
+        if owners is not None:
+            masking = replace(masking, given=(masking.release, owners))
+        if self.chosen is not None:
+            searching = self.numbers if guess.to_masked else masking.order
+            guess = guess.only(np.isin(searching[guess.searcher], self.chosen))
+        return guess, mark(guess, self.numbers, masking.order), masking
+
+
+def answer_of(
+    plan: Any, whole: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+) -> Answer:
+    """Let an intruder answer, without any link; his targets are chosen `among` some records (None: as he says)."""
+    seen = seen_by(plan, whole, shared)
+    masking = seen.masking
+    plan, said = _in_clear_blocks(plan, masking)
+    table, numbers, chosen = held(plan, whole, targets, masking.truth, among)
+    as_true = targets is None and getattr(plan, "error", None) is None
+    if targets is None and not as_true:
+        table = _with_error(table, plan, whole)
+    table = masking.truth if table is whole.truth else seen.coded(table)
+    sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
+    judged = numbers if chosen is None else chosen
+    here = int(np.isin(judged[judged >= 0], masking.order).sum())
+    said += _on_presence(judged, here)
+    said += other_units(targets, whole.truth) if targets is not None else []
+    part = target_blocks(plan, masking, numbers) if as_true else None
+    if part is not None:
+        masking, shared = part.masking, {}
+        numbers, chosen = part.place[numbers], None if chosen is None else part.place[chosen]
+    known = Known(table, masking.truth, numbers, sought, as_true, shared)
+    guess = plan.guess(known, masking.release, order_of(masking))
+    share = None if here == len(judged) else here / len(judged)
+    return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth), share)
+
+
+def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
+    """Return true records as an intruder holds them whose own values are off, by a keyed draw."""
+    from .bayes.own_error.error_law import erred
+
+    key = masking.key or Key.from_seed(0)
+    return erred(table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table)))
+
+
+def _bare(table: Table) -> Masking:
+    """Return a masking without any noise."""
+    from ..card import NoiseCard
+
+    card = NoiseCard(records=len(table))
+    return Masking(table, table, card, given=(Release(table, card), np.arange(len(table))))
+
+
+def _in_clear_blocks(plan: Any, masking: Masking) -> tuple[Any, list[str]]:
+    """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those.
+
+    Who codes by himself relies on what leaves as classes.
+    """
+    if getattr(plan, "match_blocks", ()) is not None or not hasattr(plan, "match_columns"):
+        return plan, []
+    schema, masked = masking.release.table.schema, set(masking.card.masked)
+    blocks = [name for name in plan.match_columns(schema) if not schema[name].drop]
+    if getattr(plan, "codes_itself", False):
+        masked -= set(sure_columns(masking.card, masking.truth.schema, masked))
+    left = [name for name in blocks if name in masked]
+    if not left:
+        return plan, []
+    kept = tuple(name for name in blocks if name not in masked)
+    return replace(plan, match_blocks=kept), [f"not among the blocks, because masked: {', '.join(left)}"]
+
+
+def _on_presence(numbers: Ints, here: int) -> list[str]:
+    """Say how many of the intruder's records could be found at all, where not all can."""
+    if here == len(numbers):
+        return []
+    return [
+        f"{here:,} of {len(numbers):,} targets are in the release ({int((numbers >= 0).sum()):,} in the truth), and he "
+        "does not know who: the rate is over all of them"
+    ]
+
+
+def _checked(plan: Any, attacked: Any) -> Masking:
+    if isinstance(plan, type) or not hasattr(plan, "guess"):
+        raise BadPlan(
+            f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
+        )
+    if isinstance(attacked, Table) and getattr(plan, "on_tables", False):
+        return _bare(attacked)
+    if not isinstance(attacked, Masking):
+        if getattr(plan, "on_tables", False):
+            raise BadPlan(
+                f"attack needs a Masking or a maskwell Table here, not a {type(attacked).__name__}: make one with "
+                "read(...) or Table.from_frame(...)"
+            )
+        raise BadPlan(
+            f"attack needs a Masking, not a {type(attacked).__name__}: only the steward can mark an answer"
+        )
+    return attacked
+
+
+def held(
+    plan: Any,
+    masking: Masking,
+    targets: Table | None,
+    seen: Table | None = None,
+    among: Ints | None = None,
+) -> tuple[Table, Ints, Ints | None]:
+    """Return the intruder's records, their numbers in the truth (-1: not in it), and those that are judged.
+
+    Where records compete (one-to-one) or are searched among (to_original) he holds all, or all of the blocks in which
+    the chosen targets compete, and the answer is judged on these; else he holds these alone. Who has helpers holds
+    these too: who share their blocks in the truth as it is `seen`.
+    """
+    if targets is not None:
+        return targets, _given_numbers(plan, targets, masking), None
+    records, chosen = _chosen(plan, masking, among), None
+    if getattr(plan, "helpers", 0):
+        records, chosen = plan.company(masking.truth if seen is None else seen, records), records
+        everybody = len(records) == len(masking.truth)
+        chosen = None if len(chosen) == len(records) else chosen
+        return (masking.truth if everybody else masking.truth.take(records)), records, chosen
+    competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
+    if getattr(plan, "targets", None) is not None and competing:
+        everyone = np.asarray(plan.eligible_records(masking.truth) if among is None else among)
+        chosen = records
+        truth = masking.truth if seen is None else seen
+        records = everyone[np.isin(everyone, plan.company(truth, chosen))] if _in_blocks(plan) else everyone
+    everybody = len(records) == len(masking.truth)
+    return (masking.truth if everybody else masking.truth.take(records)), records, chosen
+
+
+def _in_blocks(plan: Any) -> bool:
+    """Whether records compete within blocks alone, so that those of other blocks need not be looked at.
+
+    Who learns how he weighs them (by EM, or the noise) learns from all.
+    """
+    return hasattr(plan, "company") and getattr(plan, "to_masked", True) and plan.prior is None
+
+
+def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:
+    if getattr(plan, "largest_target_block", None) is not None:
+        raise BadPlan("give either a target file or largest_target_block, not both")
+    if getattr(plan, "targets", None) is not None:
+        raise BadPlan("give either a target file or targets in the plan, not both")
+    return _numbers(targets, masking.truth)
+
+
+def _chosen(plan: Any, masking: Masking, among: Ints | None = None) -> Ints:
+    if among is not None and getattr(plan, "targets", None) is None:
+        return among
+    if getattr(plan, "targets", None) is None:
+        return np.asarray(plan.target_records(masking.truth))
+    keyed = order_of(masking)
+    return np.asarray(plan.target_records(masking.truth, lambda truth: keyed(truth, "targets"), among))
+
+
+def _numbers(targets: Table, truth: Table) -> Ints:
+    import pyarrow.compute as pc
+
+    if not len(targets):
+        raise BadInput("the target file has no records")
+    if targets.ids is None or truth.ids is None:
+        raise BadInput(
+            "the target file and the truth both need an id column: without one nobody can say which links are right"
+        )
+    if len(pc.unique(targets.ids)) < len(targets):
+        raise BadInput("the target file names an id twice")
+    found = pc.index_in(targets.ids, value_set=truth.ids)
+    numbers: Ints = np.nan_to_num(to_numpy(found), nan=NOBODY).astype(np.int64)
+    if not (numbers >= 0).any():
+        raise BadInput(
+            "no id of the target file is in the truth, so no link could ever be right: are the ids written alike?"
+        )
+    return numbers
+
+
+def order_of(masking: Masking) -> Callable[..., Ints]:
+    """Return a function that puts records in an order which the masking's key decides: ties go by it.
+
+    A masking made elsewhere has no key; its ties go by a fixed one, which knows as little of the order of its files.
+    """
+    key, series = masking.key or Key.from_seed(0), masking.truth.schema.series
+
+    def order(table: Table, side: str = "released") -> Ints:
+        subkey = key.subkey(series=series, purpose="ties", stage="ids", column=side)
+        return Stream(key, series, "attack", _blocks(table, subkey)).order(side, "ties")
+
+    return order
+
+
+def _blocks(table: Table, subkey: bytes) -> Any:
+    """Return 128 bits for each record: ids of one length are packed by AES, 16 letters a step (CBC-MAC)."""
+    letters = None if table.ids is None else of_one_length(table.ids)
+    if letters is None:
+        return record_blocks(table)
+    blocks: Any = 0
+    for start in range(0, letters.shape[1], 16):
+        part = in_blocks(np.ascontiguousarray(letters[:, start : start + 16])).view(np.uint64)
+        blocks = words(subkey, (part ^ blocks).view(np.uint8))
+    return blocks.view(np.uint8)
+
+
+def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -> Risks:
+    from .risk import Risks
+
+    named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
+    if not named:
+        raise BadPlan("there is no plan in the list")
+    found: dict[str, Risk] = {}
+    refused: dict[str, str] = {}
+    shared: dict[Any, Any] = {}
+    for name, plan in named.items():
+        try:
+            found[name] = _with_unrelied(attack_by(plan, masking, targets, shared)[0], masking)
+        except NoLaw as error:
+            refused[name] = str(error)
+    if not found:
+        raise NoLaw(list(refused.values()))
+    return Risks(found, refused)
+
+
+def _names(plans: Sequence[Any]) -> list[str]:
+    """Name plans by their kind, by what tells those of one kind apart, and by a number where nothing does."""
+    kinds = [type(plan).__name__ for plan in plans]
+    options = [dict(plan.to_dict()) if hasattr(plan, "to_dict") else {} for plan in plans]
+    names = []
+    for kind, own in zip(kinds, options, strict=True):
+        alike = [other for other, name in zip(options, kinds, strict=True) if name == kind]
+        differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
+        names.append(" ".join([kind, *(_said(key, own[key]) for key in differing)]))
+    return [
+        name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}"
+        for i, name in enumerate(names)
+    ]
+
+
+def _said(key: str, value: Any) -> str:
+    """Say an option in a word or two; what is long by its name alone."""
+    if isinstance(value, dict):
+        return str(value.get(key, key))
+    if isinstance(value, list):
+        value = ",".join(map(str, value)) or "none"
+    if isinstance(value, str) and key in ("assignment", "direction"):
+        return value
+    said = f"{key}={value}"
+    return said if len(said) <= LONGEST_OPTION else key

@@ -1,0 +1,118 @@
+"""What an attack compared and took for granted, in words: nobody should have to guess what a rate is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..blocks import block_codes
+from ..protocol import Marked
+
+if TYPE_CHECKING:
+    from .plan import BayesIntruder
+
+GAUSSIAN = "a normal law fitted to the release"
+
+
+@dataclass(frozen=True, slots=True)
+class Assumed:
+    """What was compared and how: `by_law` are fields by their noise, `in_clear` those that left as they were.
+
+    `alone` counts the targets that blocks and fields in clear single out by themselves, of so many `targets`.
+    """
+
+    by_law: tuple[str, ...]
+    in_clear: tuple[str, ...]
+    blocks: tuple[str, ...]
+    knows: tuple[str, ...]
+    alone: int = 0
+    targets: int = 0
+
+    @classmethod
+    def of(cls, plan: BayesIntruder, fields: tuple[str, ...], marked: Marked) -> Assumed:
+        """Gather what a plan and its release say."""
+        released = marked.masking.release
+        card, blocks = released.card, plan.match_columns(released.table.schema)
+        hidden = {*card.masked, *(() if card.swapped is None else card.swapped.columns)}
+        clear = tuple(name for name in fields if name not in hidden)
+        sure = [name for name in clear if plan.error is None or name not in plan.error.columns]
+        ours, theirs = block_codes(marked.known, released.table, (*blocks, *sure))
+        count = np.bincount(theirs, minlength=int(max(ours.max(initial=0), theirs.max(initial=0))) + 1)
+        searching = np.unique(marked.guess.searcher) if plan.to_masked else np.arange(len(ours))
+        return cls(
+            tuple(name for name in fields if name in hidden),
+            clear,
+            blocks,
+            _knowledge(plan, _holds_all(plan, marked)),
+            int((count[ours[searching]] == 1).sum()),
+            len(searching),
+        )
+
+    def lines(self) -> list[str]:
+        """Return what a `Risk` prints of it."""
+        return [*self.compared(), *_wrapped("; ".join(self.knows))]
+
+    def compared(self) -> list[str]:
+        """Say which columns were compared, and how."""
+        where = (
+            f"within blocks of {', '.join(self.blocks)}" if self.blocks else "among all records, no blocks"
+        )
+        what = f"compares {', '.join(self.by_law) or 'nothing'} by the noise, {where}"
+        return [line for text in (what, *self._on_clear()) for line in _wrapped(text)]
+
+    def _on_clear(self) -> list[str]:
+        if not self.in_clear:
+            return []
+        count = f"they and the blocks alone single out {self.alone:,} of {counted(self.targets, 'target')}"
+        remedy = "if the intruder does not know them, name fields without them"
+        return [f"LEFT IN CLEAR and compared exactly: {', '.join(self.in_clear)}; {count}; {remedy}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        names = ("by_law", "in_clear", "blocks", "knows")
+        return {name: list(getattr(self, name)) for name in names} | {"singled_out_in_clear": self.alone}
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
+
+
+def _holds_all(plan: BayesIntruder, marked: Marked) -> bool:
+    """Whether the intruder's file has every unit that can help to find those in it."""
+    held = np.unique(marked.numbers[marked.numbers >= 0])
+    return len(plan.company(marked.masking.truth, held)) == len(held)
+
+
+def counted(count: int, what: str) -> str:
+    """Write a number of things: one is one."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[str, ...]:
+    """Say what the intruder holds and how he weighs it; that f(z) is by the true records is a note of its own."""
+    said = ["holds the card" if plan.prior is None else _prior(plan.prior), f"kernel {plan.kernel}"]
+    if plan.kernel == "coherent" and plan.to_masked and plan.helpers != "all" and plan.marginal != "truth":
+        said.append(f"f(z) {GAUSSIAN if plan.marginal == 'gaussian' else 'a function of your own'}")
+    if plan.error is not None:
+        said.append(f"his own values of {', '.join(plan.error.columns)} are off")
+    if plan.helpers:
+        everybody = "knows all others" if holds_all else "knows all in his file"
+        said.append(everybody if plan.helpers == "all" else counted(int(plan.helpers), "helper"))
+    else:
+        said.append("no helpers")
+    if plan.assignment != "best":
+        said.append("links one-to-one")
+    said += [] if plan.to_masked else ["searches true records for each released one"]
+    said.append(f"claims links above {plan.threshold:g}" if plan.threshold else "claims every best link")
+    return tuple(said)
+
+
+def _prior(prior: Any) -> str:
+    """Say by which prior the parameters are guessed."""
+    own = ", ".join(name for name, _ in prior.given)
+    said = f"not told the parameters: prior {prior.family}, mean over sd {prior.mean_over_sd:g}"
+    said += f", own ones of {own}" if own else ""
+    return said + (f", shared {', '.join(prior.shared)}" if prior.shared else "")

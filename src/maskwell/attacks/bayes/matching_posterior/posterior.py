@@ -1,0 +1,375 @@
+"""The answer of an intruder who knows other units too: each released record belongs to one of them or to a stranger."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import BadPlan
+from ....masking import Release
+from ....table import Floats
+from ...candidate_scores import SAME_SCORE, Best, Blocks, answered
+from ...pair_density import laws_on
+from ...protocol import NOBODY, Bools, Guess, Ints, Known, OrderOf
+from ..belief import Standing
+from ..candidates import Ground, clear_fields, status_laws
+from ..law_kernels import BACKWARD, Reading
+from ..likelihood import swapped_columns
+from ..posterior import (
+    NODES,
+    TOO_SURE,
+    UPPER_BOUND,
+    check_possible,
+    judged,
+    log_absent,
+    log_f,
+    odds_of,
+    weighed,
+)
+from .ceiling_bound import Unbounded
+from .known_noise import Part, told_parts
+from .matchings import MATCHED_CELLS, MOST_CELLS, Sampling
+from .notes import on_chains, on_links, on_matchings
+
+if TYPE_CHECKING:
+    from .unknown_noise import Group, Helped, Kernel
+
+MOST_PAIRS = 30_000_000  # of known and released records of one block, for which probabilities are kept
+BOUNDED = (
+    "blocks are too large for all matchings: the links are those of one who knows his target alone, and what anybody "
+    "can expect to find is bounded, by neighbourhoods whose records are told (the ceiling)"
+)
+CEILING = "every unit is known to him: no intruder who holds this card can expect to do better (the ceiling)"
+NO_CEILING = (
+    "every unit is known to him, but exchanges count as made at random in the card's share: who knows by which rule "
+    "records were exchanged may find more (no ceiling)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one target's probabilities are, over the released records of its block."""
+
+    released: Ints
+    probability: Floats
+    absent: float
+    is_decided: bool = True
+
+
+def together(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
+    """Link every target with the help of other units, group by group."""
+    columns = plan.match_columns(release.table.schema)
+    orders = order_of(known.targets, "known"), order_of(release.table, "released")
+    ours, theirs = plan.blocks_of(known.targets, release.table)
+    blocks = Blocks(ours, theirs, orders)
+    every = list(_groups(plan, known, orders[0]))
+    used = _taking_part(every)
+    some, groups = _only(known, used), [np.searchsorted(used, members) for members in every]
+    clear, laws = clear_fields(release, fields), status_laws(plan, release, fields)
+    ground = Ground.of(some, release, columns, clear, order_of, laws)
+    if _is_bounded(plan, some, ground):
+        return _without_helpers(plan, known, release, order_of, fields)
+    _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
+    if plan.kernel == "forward" and ground.absent.any():
+        raise BadPlan(
+            "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
+        )
+    ask = _told if plan.prior is None else _untold
+    parts, notes = ask(plan, some, release, fields, ground, groups)
+    rows: list[Row | None] = [None] * len(known.targets)
+    for part in parts:
+        _entered(replace(part, known=used[part.known]), rows)
+    guess = _answered(plan, blocks, rows, fields, ground)
+    said = _notes(plan, known, _knows_everybody(plan, some, ground), groups)
+    said = [NO_CEILING if note == CEILING and has_exchanges(release) else note for note in said]
+    sought = range(len(rows)) if known.sought is None else known.sought.tolist()
+    luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
+    return judged(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
+
+
+def has_exchanges(release: Release) -> bool:
+    """Whether the card says that records exchanged values."""
+    swapped = release.card.swapped
+    return swapped is not None and swapped.share > 0
+
+
+def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
+    """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
+    told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
+    return told and _all_pairs(known, ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
+
+
+def _without_helpers(
+    plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]
+) -> Guess:
+    """Answer as one who knows each target alone; what others could add is bounded with links in hand (`assessed`)."""
+    alone = replace(plan, helpers=0, sampling=None)
+    guess = weighed(alone, replace(known, sought=None), release, order_of, fields)
+    numbers = np.arange(len(known.targets)) if known.numbers is None else known.numbers
+    chance = np.full(len(known.population), np.nan)
+    chance[numbers[guess.searcher]] = np.nan_to_num(guess.columns["probability"])
+    bound = Unbounded(_seed(order_of(release.table, "released")), chance)
+    return replace(guess, figures={**guess.figures, "bound": bound}, notes=(BOUNDED, *guess.notes))
+
+
+def _taking_part(groups: Sequence[Ints]) -> Ints:
+    """Return the known units of any group."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *groups]))
+
+
+def _only(known: Known, used: Ints) -> Known:
+    """Return what he knows of the units that take part."""
+    if len(used) == len(known.targets):
+        return known
+    numbers = known.numbers
+    if known.targets is known.population:
+        numbers = np.arange(len(known.targets))
+    sought = None if known.sought is None else np.searchsorted(used, np.sort(known.sought))
+    return replace(
+        known,
+        targets=known.targets.take(used),
+        numbers=None if numbers is None else numbers[used],
+        sought=sought,
+        as_true=_as_true(known),
+    )
+
+
+def _as_true(known: Known) -> bool:
+    return known.as_true or known.targets is known.population
+
+
+def _knows_everybody(plan: Any, known: Known, ground: Ground) -> bool:
+    """Whether every unit of the blocks that hold a target is known to him."""
+    sought = slice(None) if known.sought is None else known.sought
+    blocks = np.unique(ground.blocks.known[sought])
+    counts = [np.isin(codes, blocks).sum() for codes in (ground.blocks.known, ground.true)]
+    return bool(_has_all(plan, known) and counts[0] >= counts[1])
+
+
+def _has_all(plan: Any, known: Known) -> bool:
+    """Whether all known units are in one group."""
+    return bool(plan.helpers == "all" or plan.helpers + 1 >= len(known.targets))
+
+
+def _groups(plan: Any, known: Known, order: Ints) -> Iterator[Ints]:
+    """Yield known units, those sought first, in groups of a target and its helpers."""
+    count = len(known.targets)
+    sought = np.zeros(count, bool)
+    sought[slice(None) if known.sought is None else known.sought] = True
+    size = count if _has_all(plan, known) else plan.helpers + 1
+    queue = np.concatenate([order[sought[order]], order[~sought[order]]])
+    starts = range(0, int(sought.sum()), size)
+    return (queue[min(begin, count - size) :][:size] for begin in starts)
+
+
+def _seed(order: Ints) -> int:
+    """Return a seed that the key decides through the order it gives to released records."""
+    return int.from_bytes(hashlib.sha256(order.astype(np.int64).tobytes()).digest()[:8], "little")
+
+
+def _sizes(blocks: Blocks) -> list[Ints]:
+    """Return how many known and how many released records each block has."""
+    count = int(max(blocks.known.max(initial=0), blocks.released.max(initial=0))) + 1
+    return [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
+
+
+def _all_pairs(known: Known, blocks: Blocks) -> int:
+    """Return how many pairs the blocks of those sought have together: all of them would be matched."""
+    units, released = _sizes(blocks)
+    sought = np.unique(blocks.known if known.sought is None else blocks.known[known.sought])
+    return int((units * released)[sought].sum())
+
+
+def _check_size(blocks: Blocks, most: int) -> None:
+    """Refuse more pairs of a block than can be held, or matched at once where all are in one group."""
+    sides = _sizes(blocks)
+    pairs = sides[0] * sides[1]
+    if pairs.max(initial=0) > most:
+        known, released = (int(side[pairs.argmax()]) for side in sides)
+        raise BadPlan(
+            f"a block has {known:,} targets and helpers and {released:,} released records, {int(pairs.max()):,} pairs "
+            f"where {most:,} can be held: name finer match_blocks, or fewer targets (Sample) and helpers"
+        )
+
+
+def _told(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
+) -> tuple[list[Part], list[str]]:
+    """Match with the parameters told: blocks tell nothing of one another."""
+    odds = odds_of(plan, known, release, fields, ground, Reading(plan.kernel, None, None, release.table))
+    wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
+    seed = _seed(ground.blocks.orders[1])
+    parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
+    check_possible(odds, release, fields)
+    said = on_matchings([part.marginals for part in parts])
+    return parts, [*said, *([TOO_SURE] if swapped_columns(release.card) else [])]
+
+
+def _untold(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
+) -> tuple[list[Part], list[str]]:
+    """Draw matchings and parameters together, group by group."""
+    from .unknown_noise import helped
+
+    if swapped_columns(release.card):
+        raise BadPlan("on a release with exchanged records helpers need the card: leave prior or helpers out")
+    laws, seed = laws_on(release.card, fields), _seed(ground.blocks.orders[1])
+    said = _counted(plan, known, release, fields, ground, groups) or [
+        helped(
+            laws,
+            _group(known, release, ground, members),
+            _kernel(plan, known, release, fields, ground, members),
+            plan.prior,
+            plan.sampling or Sampling(),
+            seed + number,
+        )
+        for number, members in enumerate(groups)
+    ]
+    parts = [
+        Part(members[one.known], one.released, one.marginals)
+        for members, found in zip(groups, said, strict=True)
+        for one in found.blocks
+    ]
+    return parts, on_chains(said)
+
+
+def _counted(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
+) -> list[Helped] | None:
+    """Count all matchings at values of the parameters, all groups at once; nothing where that is too much."""
+    from .enumeration import counted
+
+    members = np.concatenate(groups)
+    labels = np.repeat(np.arange(len(groups)), [len(one) for one in groups])
+    group = _group(known, release, ground, members)
+    kernel = _kernel(plan, known, release, fields, ground, members)
+    return counted(laws_on(release.card, fields), group, labels, kernel, plan.prior)
+
+
+def _group(known: Known, release: Release, ground: Ground, members: Ints) -> Group:
+    from .unknown_noise import Group
+
+    blocks = ground.blocks
+    numbers = np.full(len(known.targets), NOBODY) if known.numbers is None else known.numbers
+    sides = known.targets.take(members), known.population
+    codes = blocks.released, blocks.known[members], ground.true
+    return Group(release.table, *sides, *codes, numbers[members], _as_true(known))
+
+
+def _kernel(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, members: Ints
+) -> Kernel:
+    from .unknown_noise import Kernel
+
+    marginal = None
+    if plan.kernel == "coherent" and plan.marginal != "truth":
+        fine = np.bincount(ground.blocks.released)[ground.blocks.released]
+        within = np.log(fine) - np.log(np.bincount(ground.matching)[ground.matching])
+        marginal = log_f(plan, release, fields, ground.matching) - within
+    if plan.kernel not in BACKWARD or not ground.absent.any():
+        return Kernel(plan.kernel, marginal)
+    reading = Reading(plan.kernel, plan.prior, None, release.table, NODES[1])
+    some = replace(known, targets=known.targets.take(members))
+    absent = log_absent(some, release, fields, replace(ground, absent=ground.absent[members]), reading)
+    with np.errstate(divide="ignore"):
+        return Kernel(plan.kernel, marginal, absent - np.log(ground.absent[members]))
+
+
+def _entered(part: Part, rows: list[Row | None]) -> None:
+    """Enter the probabilities of a group; who was a target in an earlier group stays as he is."""
+    for place, row in enumerate(part.known.tolist()):
+        if rows[row] is None:
+            found = part.marginals
+            decided = found.decided is None or bool(found.decided[place])
+            rows[row] = Row(part.released, found.probability[place], float(found.unreleased[place]), decided)
+
+
+def _answered(
+    plan: Any, blocks: Blocks, rows: list[Row | None], fields: Sequence[str], ground: Ground
+) -> Guess:
+    best = _best(rows)
+    chance = np.where(best.place >= 0, np.exp(best.score), np.nan)
+    columns = {"probability": chance}
+    if ground.absent.any():
+        columns["not_released"] = np.array([0.0 if row is None else row.absent for row in rows])
+
+    def is_tied(at: Ints, found: Ints) -> Bools:
+        return _of(rows, at, found) >= chance[at] * (1 - SAME_SCORE)
+
+    def partners(known: int) -> Ints:
+        row = rows[known]
+        if row is None:
+            return np.empty(0, np.int64)
+        order = np.argsort(-row.probability, kind="stable")
+        return np.asarray(row.released[order[row.released[order] != best.place[known]]])
+
+    guess = answered(
+        plan,
+        blocks,
+        best,
+        is_tied,
+        partners,
+        scores=(best.score, best.second_score),
+        columns=columns,
+        fields=tuple(fields),
+    )
+    return replace(guess, figures={**guess.figures, "standing": lambda at, found: _standing(rows, at, found)})
+
+
+def _best(rows: list[Row | None]) -> Best:
+    """Return the likeliest released record of each target, and the next."""
+    best = Best.nothing(len(rows))
+    with np.errstate(divide="ignore"):
+        for at, row in enumerate(rows):
+            if row is not None and len(row.released) and row.probability.max() > 0:
+                _enter_best(best, at, row)
+    return best
+
+
+def _enter_best(best: Best, at: int, row: Row) -> None:
+    top = int(row.probability.argmax())
+    best.place[at], best.score[at] = row.released[top], np.log(row.probability[top])
+    best.ties[at] = int((row.probability >= row.probability[top] * (1 - SAME_SCORE)).sum())
+    rest = row.probability.copy()
+    rest[top] = 0.0
+    then = int(rest.argmax())
+    if rest[then] > 0:
+        best.second[at], best.second_score[at] = row.released[then], np.log(rest[then])
+
+
+def _of(rows: list[Row | None], at: Ints, found: Ints) -> Floats:
+    """Return the probabilities that targets give to released records."""
+    return _standing(rows, at, found).probability
+
+
+def _standing(rows: list[Row | None], at: Ints, found: Ints) -> Standing:
+    """Return how given released records stand among all of their targets'."""
+    better, ties, chance = np.full(len(at), -1), np.zeros(len(at), np.int64), np.zeros(len(at))
+    for i, (target, record) in enumerate(zip(at.tolist(), found.tolist(), strict=True)):
+        row = rows[target]
+        where = np.empty(0, np.int64) if row is None else np.flatnonzero(row.released == record)
+        if row is None or not len(where):
+            continue
+        chance[i] = row.probability[where[0]]
+        margin = SAME_SCORE * chance[i]
+        better[i] = int((row.probability > chance[i] + margin).sum())
+        ties[i] = int((np.abs(row.probability - chance[i]) <= margin).sum()) if chance[i] > 0 else 0
+    return Standing(better, ties, chance)
+
+
+def _notes(plan: Any, known: Known, everybody: bool, groups: Sequence[Ints]) -> list[str]:
+    """Say what the figures rest on."""
+    notes = [CEILING] if everybody and plan.prior is None and plan.kernel not in BACKWARD else []
+    notes += [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody else []
+    others = len(known.targets) - 1
+    if plan.helpers != "all" and plan.helpers > others:
+        notes.append(
+            f"he knows {others:,} other units, all that can help: more helpers than these he cannot have"
+        )
+    if len(groups) > 1:
+        notes.append(f"{len(groups):,} groups of a target and its helpers, each member of which is a target")
+    return notes

@@ -1,0 +1,316 @@
+"""The answer of an intruder who knows his target alone: every candidate weighed, parameters integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import BadInput
+from ...masking import Release
+from ...table import Floats
+from ..blocks import block_codes
+from ..candidate_scores import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
+from ..one_to_one import on_gap
+from ..pair_density import laws_on
+from ..protocol import Bools, Guess, Ints, Known, OrderOf
+from .candidates import Ground, clear_fields, status_laws
+from .law_kernels import BACKWARD, Reading
+from .likelihood import Pairing, swapped_columns
+from .posterior_odds import Odds
+
+if TYPE_CHECKING:
+    from .pruned_sums.scores import Scaled
+
+UPPER_BOUND = "f(z) comes from the steward's own true records: an upper bound on what an outsider can do"
+TOO_SURE = (
+    "records at risk were exchanged far more often than the card's share says: his probabilities are too sure"
+)
+IF_RELEASED = (
+    "the forward kernel has no weight for units that were not released: probabilities are given release"
+)
+ROUGH = (
+    "many values of a record lie at limits or near their units: the probabilities of such boxes are right to a "
+    "hundredth or so"
+)
+NODES = (9, 17)  # for each unknown parameter, where their number is fixed
+TOLERANCES = (1e-3, 1e-6, 1e-9)  # of integrals over unknown parameters, until the probabilities stop changing
+SETTLED = 1e-4
+SAME = 1e-9  # probabilities that differ by a smaller share differ by rounding alone
+HARDLY = -300.0  # the log of a density, beside that without noise: what lies more than 20 sds from everything
+MOST_LOOKED_AT = 1_000  # released records by which a card is judged: a median needs no more
+KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One reading's answer."""
+
+    odds: Odds | Scaled
+    best: Best
+    is_tied: Callable[[Ints, Ints], Bools]
+    probability: Floats
+    gap: float | None = None
+
+
+def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
+    """Link every target by its posterior, reading the laws as the plan says."""
+    uncertain = () if plan.error is None else plan.error.columns
+    columns = plan.match_columns(release.table.schema)
+    orders = order_of(known.targets, "known"), order_of(release.table, "released")
+    ours, theirs = plan.blocks_of(known.targets, release.table)
+    blocks = Blocks(ours, theirs, orders)
+    clear, laws = clear_fields(release, fields, uncertain), status_laws(plan, release, fields)
+    ground = Ground.of(known, release, columns, clear, order_of, laws)
+    reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
+    answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
+    check_possible(answer.odds, release, fields)
+    odds, best = answer.odds, answer.best
+    guess = answered(
+        plan,
+        blocks,
+        best,
+        answer.is_tied,
+        partners_of(odds, blocks, best, to_masked=plan.to_masked),
+        scores=(best.score, best.second_score),
+        columns=_columns(answer, plan.to_masked),
+        fields=tuple(fields),
+        notes=[
+            *_notes(plan, release, ground),
+            *_error_notes(plan, odds),
+            *said,
+            *_on_boxes(odds),
+            *_on_gap(answer),
+        ],
+    )
+    return judged(_with_figures(guess, answer, plan.to_masked), plan.threshold)
+
+
+def _settled(
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: Ground,
+    blocks: Blocks,
+    reading: Reading,
+) -> tuple[Answer, list[str]]:
+    """Answer; with a prior, with more and more nodes until the probabilities stop changing."""
+
+    def answer(at: Reading) -> Answer:
+        odds = odds_of(plan, known, release, fields, ground, at)
+        best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
+        return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
+
+    if (quick := _quick(plan, known, release, fields, ground, blocks)) is not None:
+        return quick
+    if plan.prior is None:
+        return answer(reading), []
+    at = replace(reading, tolerance=TOLERANCES[0])
+    now, change = answer(at), np.inf
+    for tolerance in TOLERANCES[1:] if at.most_nodes else ():
+        fewer, before = at.most_nodes, now
+        at = replace(reading, tolerance=tolerance)
+        now = answer(at)
+        change = _change(before.probability, now.probability)
+        if change <= SETTLED:
+            said = f"up to {at.most_nodes} nodes for an unknown; with up to {fewer} no probability differs by more than"
+            return now, [f"{said} {change:.0e}"]
+    if not at.most_nodes:
+        return now, ["these laws leave nothing unknown: the prior plays no part"]
+    return now, [
+        f"NOT SETTLED: with {at.most_nodes} nodes for an unknown, probabilities still change by {change:.0e}"
+    ]
+
+
+def _quick(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
+) -> tuple[Answer, list[str]] | None:
+    """Answer by trees where many records have plain noise; nothing where that is not possible."""
+    plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
+    if not plain or swapped_columns(release.card):
+        return None
+    from .pruned_sums.scores import scaled
+
+    reading = Reading(plan.kernel, None, None, release.table)
+    by_truth = plan.kernel == "coherent" and plan.marginal == "truth"
+    nothing = np.zeros(len(release.table))
+    logs = nothing if by_truth else log_f(plan, release, fields, ground.matching)
+    odds = scaled(
+        plan, known, release, fields, ground, (logs, log_absent(known, release, fields, ground, reading))
+    )
+    if odds is None:
+        return _by_parts(plan, known, release, fields, ground, blocks) if by_truth else None
+    best, log_weights, neglected = odds.best()
+    said = [f"candidates left unseen: no probability is off by more than a share of {1.05 * neglected:.1e}"]
+    if odds.rounding:
+        said.append(f"units taken for noise: densities are right to {odds.rounding:.1%} within 2 sds")
+    if plan.assignment == "one-to-one":
+        from .pruned_sums.assignment import one_to_one
+
+        links = one_to_one(odds, best, log_weights)
+        return Answer(
+            odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap
+        ), said
+    tied = partial(odds.is_tied, best)
+    return Answer(odds, best, tied, odds.probability(best, log_weights)), said
+
+
+def _by_parts(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
+) -> tuple[Answer, list[str]] | None:
+    """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
+    from .large.cell_mixture import least_split_pairs, parts_of, split_odds
+    from .pruned_sums.scores import pairs_of
+
+    laws = laws_on(release.card, fields)
+    if not parts_of(laws) or pairs_of(ground) < least_split_pairs(laws):
+        return None
+    odds, said = split_odds(known, release, fields, ground, laws, plan.eps)
+    best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
+    return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap), said
+
+
+def _change(before: Floats, now: Floats) -> float:
+    linked = np.isfinite(before) & np.isfinite(now)
+    return float(np.abs(now - before)[linked].max(initial=0.0))
+
+
+def odds_of(
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+) -> Odds:
+    """Prepare the scores of pairs by a kernel and its marginal."""
+    if plan.error is not None:
+        from .own_error.true_value_law import erring_odds
+
+        return erring_odds(plan, known, release, fields, ground, reading)
+    if plan.kernel == "coherent" and plan.marginal == "truth":
+        known = known if reading.prior is None else replace(known, shared={})
+        return Odds.by_truth(ground, known, release, fields, (reading.exact, reading.exact))
+    logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
+    return Odds.by_given(
+        ground, known, release, fields, reading.exact, (*logs, carried(release, fields, reading))
+    )
+
+
+def carried(release: Release, fields: Sequence[str], reading: Reading) -> Floats | None:
+    """Return the log density of what swapped records carry, as one who is not told the noise takes it.
+
+    He does not have the true records either: it is a normal law, fitted to the release, in the blocks in which records
+    were exchanged. For others it is nothing: they take it over the true records.
+    """
+    swapped = release.card.swapped
+    if reading.prior is None or swapped is None:
+        return None
+    from .marginal.released_density import log_gaussian
+
+    moved = [name for name in fields if name in swapped.columns]
+    blocks = block_codes(release.table, release.table, swapped.blocks)[1]
+    return log_gaussian(release.table, moved, release.card, blocks)
+
+
+def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
+    """Return the f(z) of an outsider, or nothing for kernels without one."""
+    if plan.kernel != "coherent":
+        return np.zeros(len(release.table))
+    from .marginal.released_density import log_gaussian, log_given
+
+    if callable(plan.marginal):
+        return log_given(plan.marginal, release.table)
+    uncertain = () if plan.error is None else plan.error.columns
+    sure = [n for n in fields if n not in uncertain or release.card.law_of(n) is not None]
+    return log_gaussian(release.table, sure, release.card, blocks)
+
+
+def log_absent(
+    known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+) -> Floats:
+    """Return the log weight of not being released: the units that were not, by how well the target fits among them."""
+    nothing = np.full(len(known.targets), -np.inf)
+    if reading.kernel == "forward" or not ground.absent.any():
+        return nothing
+    with np.errstate(divide="ignore"):
+        counts = np.log(ground.absent)
+    if reading.kernel not in BACKWARD:
+        return np.asarray(counts)
+    return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))
+
+
+def check_possible(odds: Odds | Scaled, release: Release, fields: Sequence[str]) -> None:
+    """Refuse a card under which most released records can hardly have come from any true one.
+
+    Densities are held against those of records to which no noise was added, so that units and the number of fields do
+    not matter: of k fields the law itself takes k / 2 from the log, or some more.
+    """
+    if not isinstance(odds, Odds) or odds.truth is None:
+        return
+    looked_at = np.flatnonzero(np.isin(odds.ground.blocks.released, odds.ground.blocks.known))
+    looked_at = looked_at[:: max(1, len(looked_at) // MOST_LOOKED_AT)]
+    if not len(looked_at):
+        return
+    part, numbers = release.table.take(looked_at), np.arange(len(looked_at))
+    amounts = [name for name in fields if part.schema[name].is_number]
+    without = Pairing.of(release.card, amounts, part, part).logs(numbers, numbers, odds.log_moved[looked_at])
+    usual = np.where(np.isfinite(without), without, 0.0) - len(fields)
+    if np.median(np.maximum(odds.log_f[looked_at], -1e300) - usual) < HARDLY:
+        raise BadInput(
+            "under this card most released records cannot have come from a true one: is it the card of another release?"
+        )
+
+
+def _columns(answer: Answer, to_masked: bool) -> dict[str, Floats]:
+    columns = {"probability": answer.probability}
+    if to_masked and np.isfinite(answer.odds.log_absent).any():
+        total = answer.odds.log_total(answer.best, to_masked=True)
+        columns["not_released"] = np.exp(answer.odds.log_absent - np.where(np.isneginf(total), 0.0, total))
+    return columns
+
+
+def _notes(plan: Any, release: Release, ground: Ground) -> list[str]:
+    weighs = plan.kernel == "coherent" and plan.to_masked
+    notes = [UPPER_BOUND] if weighs and plan.marginal == "truth" else []
+    notes += [TOO_SURE] if swapped_columns(release.card) else []
+    notes += [IF_RELEASED] if plan.kernel == "forward" and plan.to_masked and ground.absent.any() else []
+    return notes
+
+
+def _error_notes(plan: Any, odds: Any) -> list[str]:
+    if plan.error is None:
+        return []
+    from .own_error.true_value_law import error_notes
+
+    return error_notes(plan, odds)
+
+
+def _on_boxes(odds: Any) -> list[str]:
+    """Say where weights are near and not exact: many values of a record at limits or near units of correlated noise."""
+    is_rough = isinstance(odds, Odds) and isinstance(odds.targets, Pairing) and odds.targets.is_rough
+    return [ROUGH] if is_rough else []
+
+
+def _on_gap(answer: Answer) -> list[str]:
+    return [] if answer.gap is None else [on_gap(answer.gap)]
+
+
+def _with_figures(guess: Guess, answer: Answer, to_masked: bool) -> Guess:
+    def standing(rows: Ints, found: Ints) -> Any:
+        return answer.odds.standing(answer.best, rows, found, to_masked=to_masked)
+
+    return replace(guess, figures={**guess.figures, "standing": standing, "gap": answer.gap})
+
+
+def judged(guess: Guess, threshold: float) -> Guess:
+    """Let the intruder stand by the links he is sure enough of, and say which of them he doubts."""
+    probability, linked = guess.columns["probability"], guess.found >= 0
+    absent = guess.columns.get("not_released")
+    sure = linked & ((np.nan_to_num(probability) > threshold) | (threshold == 0))
+    kind = np.where(linked, np.where(sure, 0, 2), 3)
+    if absent is not None:
+        kind = np.where(sure & (absent > (1 + SAME) * np.nan_to_num(probability)), 1, kind)
+    shown = [0, *([1] if absent is not None else []), *([2] if threshold > 0 else []), 3]
+    place = np.full(len(KINDS), 0)
+    place[shown] = np.arange(len(shown))
+    return replace(guess, claimed=sure, kind=place[kind], kinds=tuple(KINDS[i] for i in shown))

@@ -1,0 +1,192 @@
+"""Searchers and candidates sorted by block, and the two passes over their pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...table import Floats
+from ..protocol import NOBODY, Ints
+from ..threads import threaded
+from .small_jobs import Tile, best_in_tiles, count_tiles, tiles_of
+
+WORD = 64
+MOST_MARKED_FIELDS = 10  # beyond this a mask of the patterns each searcher has met is larger than it is worth
+PAIRS_AT_ONCE = 4_000_000
+FEW_COMPARISONS = 50_000_000  # numpy makes them in less time than it takes to load the compiler
+SAME_SCORE = 1e-9
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """Searchers and candidates sorted by block, ready for the kernels.
+
+    `searchers` and `places` are the record numbers of searchers and candidates in sorted order; `low` and `high` are
+    searchers x fields, `found` fields x candidates.
+    """
+
+    searchers: Ints
+    places: Ints
+    low: Floats
+    high: Floats
+    found: Floats
+    start: Ints
+    stop: Ints
+
+    @property
+    def fields(self) -> int:
+        """How many fields are compared."""
+        return len(self.found)
+
+    @property
+    def candidates(self) -> Ints:
+        """How many candidates each searcher has."""
+        return np.asarray(self.stop - self.start)
+
+    @cached_property
+    def row_of(self) -> Ints:
+        """The sorted place of each searcher."""
+        return _inverse(self.searchers)
+
+    @cached_property
+    def place_of(self) -> Ints:
+        """The sorted place of each candidate."""
+        return _inverse(self.places)
+
+    @cached_property
+    def tiles(self) -> list[Tile] | None:
+        """The patterns of all pairs, where these are few; else nothing, and the pairs are passed over one by one."""
+        if int(self.candidates.sum()) * self.fields > FEW_COMPARISONS:
+            return None
+        return tiles_of(self.low, self.high, self.found, self.start, self.stop)
+
+    def patterns(self, searchers: Ints, places: Ints) -> Ints:
+        """Return the pattern of each searcher (by its sorted place) with one candidate, or of one with several."""
+        pattern = np.zeros(len(places), np.int64)
+        low, high = self.low[searchers], self.high[searchers]
+        for f, values in enumerate(self.found):
+            found = values[places]
+            pattern |= ((found >= low[:, f]) & (found <= high[:, f])).astype(np.int64) << f
+        return pattern
+
+    def chunks(self, rows: Ints | None = None) -> list[Ints | slice]:
+        """Cut the searchers (or some of them) into runs of about equally many pairs."""
+        ends = np.cumsum(self.candidates if rows is None else self.candidates[rows])
+        pairs = int(ends[-1]) if len(ends) else 0
+        cuts = np.searchsorted(ends, np.arange(PAIRS_AT_ONCE, pairs, PAIRS_AT_ONCE))
+        edges = np.unique([0, *cuts, len(ends)])
+        runs = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        return runs if rows is None else [rows[run] for run in runs]  # type: ignore[return-value]
+
+
+def arrange(
+    bounds: tuple[Floats, Floats], found: Floats, blocks: tuple[Ints, Ints], orders: tuple[Ints, Ints]
+) -> Arranged:
+    """Sort both sides by block; within a block records stand in keyed orders, never in that of a file."""
+    ours, theirs = blocks
+    count = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
+    searchers, places = (_sorted(side, order) for side, order in zip(blocks, orders, strict=True))
+    sizes = np.bincount(theirs, minlength=count)
+    ends = np.cumsum(sizes)
+    mine = ours[searchers]
+    start, stop = ends[mine] - sizes[mine], ends[mine]
+    gathered = np.empty(found.shape)
+    for f in range(len(found)):
+        np.take(found[f], places, out=gathered[f], mode="clip")  # in place; "raise" would gather beside it
+    low, high = (np.take(side, searchers, axis=0) for side in bounds)
+    return Arranged(searchers, places, low, high, gathered, start, stop)
+
+
+def _sorted(blocks: Ints, order: Ints) -> Ints:
+    """Sort records by the number of their block, keeping their order within a block.
+
+    Numbers that carry their places are sorted faster than places by numbers.
+    """
+    bits = len(order).bit_length()
+    carried = (blocks[order] << bits) | np.arange(len(order))
+    carried.sort()
+    carried &= (1 << bits) - 1
+    return np.asarray(order[carried])
+
+
+def _inverse(numbers: Ints) -> Ints:
+    places = np.empty(len(numbers), np.int64)
+    places[numbers] = np.arange(len(numbers))
+    return places
+
+
+def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
+    """Count the pairs of each pattern, and mark for each searcher the patterns it met: one pass over the pairs."""
+    width = arranged.fields
+    if not marked and arranged.tiles is not None:
+        return count_tiles(arranged.tiles, 1 << width), np.zeros((len(arranged.searchers), 0), np.uint64)
+    from ...kernels.pairs import count_patterns
+
+    words = max(1, (1 << width) // WORD) if marked and width <= MOST_MARKED_FIELDS else 0
+    seen = np.zeros((len(arranged.searchers), words), np.uint64)
+
+    def work(run: Any) -> Ints:
+        counts = np.zeros(1 << width, np.int64)
+        a = arranged
+        count_patterns(a.low[run], a.high[run], a.found, a.start[run], a.stop[run], counts, seen[run])
+        return counts
+
+    parts = threaded(work, arranged.chunks())
+    return np.asarray(sum(parts, np.zeros(1 << width, np.int64))), seen
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """For each searcher (in sorted order) the rank of its best candidates, how many, the first and the next best."""
+
+    rank: Ints
+    ties: Ints
+    place: Ints
+    next_rank: Ints
+    next_place: Ints
+
+
+def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> Best:
+    """Find the best candidates of the searchers, or of some of them."""
+    if rows is None and arranged.tiles is not None:
+        return Best(*best_in_tiles(arranged.tiles, arranged.start, rank))
+    from ...kernels.pairs import best_links
+
+    count = len(arranged.searchers)
+    out = [np.full(count, NOBODY, np.int64) for _ in range(5)]
+    out[1][:] = 0
+
+    def work(run: Any) -> None:
+        a, mine = arranged, [np.empty(len(arranged.start[run]), np.int64) for _ in range(5)]
+        best_links(a.low[run], a.high[run], a.found, a.start[run], a.stop[run], rank, *mine)
+        for whole, part in zip(out, mine, strict=True):
+            whole[run] = part
+
+    threaded(work, arranged.chunks(rows))
+    return Best(*out)
+
+
+def ranks(scores: Floats) -> Ints:
+    """Rank scores from 0 on; scores that differ by rounding alone share a rank."""
+    order = np.argsort(scores, kind="stable")
+    steps = np.diff(scores[order]) > SAME_SCORE * max(1.0, float(np.abs(scores).max()))
+    out = np.empty(len(scores), np.int64)
+    out[order] = np.concatenate([[0], np.cumsum(steps)])
+    return out
+
+
+def best_seen(seen: Any, rank: Ints) -> Ints:
+    """Return the highest rank among the patterns that each searcher has met; -1 where it met none."""
+    out = np.full(len(seen), NOBODY, np.int64)
+    waiting = np.flatnonzero(seen.any(axis=1))
+    for pattern in np.argsort(-rank, kind="stable"):
+        if not len(waiting):
+            break
+        met = (seen[waiting, pattern // WORD] >> np.uint64(pattern % WORD)) & np.uint64(1) == 1
+        out[waiting[met]] = rank[pattern]
+        waiting = waiting[~met]
+    return out

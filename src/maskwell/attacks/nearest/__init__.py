@@ -1,0 +1,1 @@
+"""The nearest-record intruder: distances, exact searches, and the h-index (Goldstein and Shlomo)."""

@@ -1,0 +1,227 @@
+"""Nearest points and how many lie closer: exact, ties included, whatever way is quickest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...errors import BadInput, BadPlan, raise_all
+from ...table import Floats
+from ..protocol import NOBODY, Bools, Ints
+from ..threads import cores, threaded
+from .matrix_products import Products
+
+SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
+LARGEST = 1e150  # of a coordinate, so that squares are finite
+WAYS = ("tree", "matrix", "brute")
+LEAF = 64
+SHORTEST_TURN, LONGEST_TURN = 512, 4096  # searchers that a thread takes at once
+FEW = 4000  # candidates: with fewer a tree is always quick enough
+TRIED = 64  # searchers whose work in the tree is counted
+FADED = 0.35  # share of the candidates that are compared in a tree: beyond it matrix products are quicker
+
+
+@dataclass(frozen=True, slots=True)
+class Nearest:
+    """For each searcher its nearest candidate, how many are as near, and the next nearest (-1 where there is none).
+
+    `distance` and `second_distance` are squared for the Euclidean norm, infinite where there is nobody.
+    """
+
+    place: Ints
+    distance: Floats
+    ties: Ints
+    second: Ints
+    second_distance: Floats
+
+    @classmethod
+    def nobody(cls, count: int) -> Nearest:
+        """Return what searchers without candidates find."""
+        place, second = (np.full(count, NOBODY, np.int64) for _ in range(2))
+        return cls(place, np.full(count, np.inf), np.zeros(count, np.int64), second, np.full(count, np.inf))
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """All arrays, in order."""
+        return self.place, self.distance, self.ties, self.second, self.second_distance
+
+
+def nearest(
+    searchers: Floats, candidates: Floats, blocks: tuple[Ints, Ints], *, norm: int = 2, how: str | None = None
+) -> Nearest:
+    """Return for each searcher (n x q) its nearest candidates (m x q) of the same block.
+
+    `blocks` are those of searchers and candidates. Candidates as near as the nearest, but for rounding
+    (`SAME_DISTANCE`), are ties: the one that comes first among them is named; the second is the first of the nearest
+    others. `norm` is 2 (Euclidean) or 1 (city block). `how` is "tree", "matrix" (Euclidean only) or "brute"; by itself
+    the quickest is taken, and all give the same.
+    """
+    from ...kernels.kdtree_search import find_nearest
+
+    out = Nearest.nobody(len(searchers))
+    search = Paired.of(searchers, candidates, blocks, norm, how)
+
+    def by_tree(some: Ints) -> int:
+        found = Nearest.nobody(len(some))
+        who = search.searchers[some], search.roots[some]
+        compared = find_nearest(search.forest, *who, norm, 1 + SAME_DISTANCE, *found.columns)
+        for whole, part in zip(out.columns, found.columns, strict=True):
+            whole[some] = part
+        return int(compared)
+
+    multiply = search.products_are_quicker(by_tree, how)
+    tied = [each for block in search.blocks(multiply) for each in _nearest_by_products(search, block, out)]
+    threaded(by_tree, _turns(np.concatenate([search.order[~multiply[search.order]], *tied])))
+    return out
+
+
+def closer(
+    searchers: Floats,
+    points: Floats,
+    blocks: tuple[Ints, Ints],
+    radius: Floats,
+    *,
+    norm: int = 2,
+    most: int | None = None,
+    how: str | None = None,
+) -> Ints:
+    """Return how many points of its block lie closer to each searcher than its radius, ties left out; at most `most`.
+
+    `radius` is squared for the Euclidean norm, as `Nearest.distance` is; a point counts when its distance is below
+    radius (1 - SAME_DISTANCE). `norm` and `how` are those of `nearest`.
+    """
+    from ...kernels.kdtree_search import count_closer
+
+    out, enough = np.zeros(len(searchers), np.int64), len(points) if most is None else most
+    limit = np.asarray(radius, np.float64) * (1 - SAME_DISTANCE)
+    search = Paired.of(searchers, points, blocks, norm, how)
+
+    def by_tree(some: Ints) -> int:
+        found = np.empty(len(some), np.int64)
+        who = search.searchers[some], search.roots[some]
+        compared = count_closer(search.forest, *who, limit[some], enough, norm, found)
+        out[some] = found
+        return int(compared)
+
+    multiply = search.products_are_quicker(by_tree, how)
+    for block in search.blocks(multiply):
+        _closer_by_products(search, block, limit, out)
+    threaded(by_tree, _turns(search.order[~multiply[search.order]]))
+    return np.minimum(out, enough)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Searchers and points, with a tree for each block of points.
+
+    `roots` are those of the searchers' trees (-1: no candidates), `order` lets near searchers follow each other.
+    """
+
+    searchers: Floats
+    points: Floats
+    forest: Any
+    roots: Ints
+    order: Ints
+    norm: int
+
+    @classmethod
+    def of(
+        cls, searchers: Floats, points: Floats, blocks: tuple[Ints, Ints], norm: int, how: str | None
+    ) -> Paired:
+        """Grow the trees; for "brute" each is a single leaf."""
+        from ...kernels.kdtree import plant
+        from ...kernels.kdtree_search import locate
+
+        raise_all(_problems(norm, how), BadPlan)
+        same = searchers is points
+        searchers, points = (np.require(side, np.float64, ["C", "W"]) for side in (searchers, points))
+        number = np.argsort(blocks[1], kind="stable")
+        there, begin = np.unique(blocks[1][number], return_index=True)
+        end = np.append(begin, len(number))[1:]
+        leaf = len(points) + 1 if how == "brute" else LEAF
+        forest = plant(points[number], number, begin, end, leaf, norm, _unit(searchers, points))
+        roots = np.where(np.isin(blocks[0], there), np.searchsorted(there, blocks[0]), NOBODY)
+        order = number if same else np.argsort(locate(forest, searchers, roots), kind="stable")
+        return cls(searchers, points, forest, roots, order, norm)
+
+    def products_are_quicker(self, by_tree: Callable[[Ints], int], how: str | None) -> Bools:
+        """Mark the searchers for whom matrix products are quicker than the tree.
+
+        Some of those with many candidates try the tree, and the pairs that it compares are counted: how far a tree
+        carries depends on the data, not only on the number of coordinates.
+        """
+        candidates = np.append(self.forest.stop - self.forest.first, 0)[self.roots]
+        if how is not None or self.norm != 2:
+            return np.asarray((candidates > 0) & (how == "matrix"))
+        many = candidates >= FEW
+        order = self.order[many[self.order]]
+        some = order[:: max(len(order) // TRIED, 1)]
+        return np.asarray(many & (by_tree(some) > FADED * int(candidates[some].sum())))
+
+    def blocks(self, chosen: Bools) -> list[Ints]:
+        """Return the chosen searchers of each block, near ones together."""
+        order = self.order[chosen[self.order]]
+        order = order[np.argsort(self.roots[order], kind="stable")]
+        cuts = np.flatnonzero(np.diff(self.roots[order])) + 1
+        return [block for block in np.split(order, cuts) if len(block)]
+
+    def products(self, block: Ints) -> Products:
+        """Prepare the searchers of a block for matrix products with its points."""
+        root = self.roots[block[0]]
+        first, stop = int(self.forest.first[root]), int(self.forest.stop[root])
+        points = self.points[self.forest.number[first:stop]]
+        return Products.of(self.searchers[block], points, self.forest, first)
+
+
+def _problems(norm: int, how: str | None) -> list[str]:
+    """Say what is wrong with a norm and a way."""
+    problems = [] if norm in (1, 2) else [f"norm is 2 (Euclidean) or 1 (city block), not {norm!r}"]
+    if how is not None and how not in WAYS:
+        problems.append(f"how is one of {', '.join(WAYS)}, or None for the quickest, not {how!r}")
+    if how == "matrix" and norm == 1:
+        problems.append("matrix products give Euclidean distances only: take norm=2, or another way")
+    return problems
+
+
+def _unit(*sides: Floats) -> float:
+    """Return a power of two by which no coordinate is beyond 1, seen from any middle of them."""
+    largest = float(np.max([[side.max(initial=0.0), -side.min(initial=0.0)] for side in sides]))
+    if not largest < LARGEST:
+        raise BadInput(
+            f"points must have finite coordinates below {LARGEST:g}: put them on a common scale first"
+        )
+    return float(2.0 ** min(-np.ceil(np.log2(largest)) - 1, 1000.0)) if largest > 0 else 1.0
+
+
+def _nearest_by_products(search: Paired, block: Ints, out: Nearest) -> list[Ints]:
+    """Find the nearest in one block; return the searchers whose ties are still to be sorted out."""
+    same, number, products = 1 + SAME_DISTANCE, search.forest.number, search.products(block)
+
+    def work(run: slice) -> Ints:
+        distances, places = products.nearest(run, same)
+        some, one, two, three = block[run], *distances.T
+        out.place[some], out.distance[some], out.ties[some] = number[places[:, 0]], one, 1
+        out.second[some] = np.where(places[:, 1] < 0, NOBODY, number[places[:, 1]])
+        out.second_distance[some] = two
+        return np.asarray(some[(two < np.inf) & ((two <= one * same) | (three <= two * same))])
+
+    return threaded(work, products.runs())
+
+
+def _closer_by_products(search: Paired, block: Ints, limit: Floats, out: Ints) -> None:
+    """Count in one block how many lie closer."""
+    products = search.products(block)
+
+    def work(run: slice) -> None:
+        out[block[run]] = products.closer(run, limit[block[run]])
+
+    threaded(work, products.runs())
+
+
+def _turns(order: Ints) -> list[Ints]:
+    """Cut searchers into turns for threads: several for each, so that all end together."""
+    length = max(SHORTEST_TURN, min(LONGEST_TURN, len(order) // (8 * cores())))
+    return [order[k : k + length] for k in range(0, len(order), length)]

@@ -1,0 +1,80 @@
+"""The share of records that no noise protects, and what it means for a tolerance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..attacks.fingerprint import floor_of
+from ..errors import BadPlan
+from ..tolerances import MaxRate, ProbH, Ratio
+from .measures import ALL, counted
+from .outlier_share import columns_of
+from .trials import Bench
+
+TARGETS = ("largest_target_block", "target_blocks", "targets", "response_knowledge")
+
+
+def is_certain(mask: Any, table: Any) -> bool:
+    """Whether the floor is the same at every scale: of values that noise spares more of it may cover some."""
+    return not floor_of(mask, table).floor.spared
+
+
+def fingerprint_floor(bench: Bench, mask: Any) -> float:
+    """Return the share of the judged records whose fingerprint is theirs alone, whatever the size of the noise.
+
+    Of intruders with different targets, or who judge another tenth of them, the one with the largest share counts.
+    """
+    plans = list(bench.plans.values()) if isinstance(bench.plans, dict) else bench.plans
+    pairs = [(plan, None) for plan in plans] if bench.over == ALL else _outlying_by(bench, mask)
+    kinds = {str([by, *(getattr(plan, name, None) for name in TARGETS)]): (plan, by) for plan, by in pairs}
+    return max(_share(bench, mask, plan, columns) for plan, columns in kinds.values())
+
+
+def _outlying_by(bench: Bench, mask: Any) -> list[tuple[Any, tuple[str, ...] | None]]:
+    """Return the intruders who can work on such a release, and by which columns each tells who lies far out."""
+    masking, risks = next(bench.drawn(mask, "floor", 1))
+    return [(risk.attack, columns_of(risk, masking.release.table)) for risk in risks.values()]
+
+
+def _share(bench: Bench, mask: Any, plan: Any, outlying_by: tuple[str, ...] | None) -> float:
+    risk = floor_of(mask, bench.table, plan)
+    if bench.over == ALL:
+        return float(risk.rate)
+    found = counted(risk, bench.table, bench.over, outlying_by)
+    released = 1.0 if risk.among_released else mask.card(bench.table).subsampled or 1.0
+    return released * found.correct / found.targets  # who is alone in the file is so in every sample
+
+
+def check_floor(tolerance: Any, floor: float, *, certain: bool = True) -> None:
+    """Refuse a tolerance that lies below what no noise protects."""
+    least = _least(tolerance, floor)
+    if least is not None and certain:
+        raise BadPlan(
+            f"no noise meets this tolerance ({tolerance}): {floor:.2%} of the records judged have a fingerprint of "
+            f"their own (blocks, unmasked columns, missing or coded values), which allows {least}; see "
+            "attack(Fingerprint(), table) for what would remove them, or say floor='report' (--ignore-floor) to "
+            "judge the given attacks alone"
+        )
+
+
+def floor_notes(tolerance: Any, floor: float) -> tuple[str, ...]:
+    """Say that the floor lies above the tolerance, where that was not refused."""
+    least = _least(tolerance, floor)
+    if least is None:
+        return ()
+    return (
+        f"judged by the given attacks alone: whoever looks at all that leaves unmasked finds {floor:.2%} of the "
+        f"records judged whatever the noise, which allows {least}",
+    )
+
+
+def _least(tolerance: Any, floor: float) -> str | None:
+    """Say the least figure that the floor allows, where that is above the tolerance."""
+    match tolerance:
+        case MaxRate() if floor > tolerance.max_rate:
+            return f"no rate below {floor:.4g}"
+        case Ratio() if floor > tolerance.max_ratio * (1 - floor):
+            return "no link to be wrong" if floor == 1 else f"no ratio below {floor / (1 - floor):.4g}"
+        case ProbH() if floor > tolerance.at_most:
+            return f"no share below {floor:.4g}"
+    return None

@@ -1,0 +1,325 @@
+"""What is left in the bytes of the public files: labels that nobody has any more, and strings known to be secret."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from ..errors import MaskwellError
+from ..io import FORMATS, load
+from ..laws import Additive, Transition
+from ..laws.chain import combined_of
+from ..schema import Column
+from ..table import Table, coded_values
+from .catalogue import Measured
+from .evidence import Evidence
+from .short_strings import Sought, found_words, words_of
+from .string_search import found_in
+
+LONG_TEXT, LONG_NUMBER = 8, 10  # letters, or digits, from which on a string is not found by chance
+IN_NEW_IDS = 0.01  # of the ids of a release, up to which strings inside them are there by chance
+OWN_TEXTS = 0.5  # of the records: a dropped column with more different texts names people
+
+KEY, IDS, GROUPS, DROPPED, LABELS = (
+    "spellings of the key",
+    "ids",
+    "group labels",
+    "dropped texts",
+    "suppressed labels",
+)
+NAMING = (IDS, GROUPS, DROPPED)
+
+
+def known_strings(evidence: Evidence) -> Measured:
+    """Count ids, group labels, dropped texts and keys of the truth that stand in a public file."""
+    wanted, short, found = _wanted(evidence), _short(evidence), _searched(evidence)
+    words, passed_over = _found_words(evidence)
+    counts = {kind: float(len(found[kind]) + len(words.get(kind, ()))) for kind in (KEY, *NAMING)}
+    searched = {
+        kind: len(wanted[kind]) + len(short[kind].words) if kind in short else len(wanted[kind])
+        for kind in counts
+    }
+    total, looked = sum(counts.values()), {kind: count for kind, count in searched.items() if count}
+    unsearched = [said for kind in NAMING for said in short[kind].said(kind)]
+    if passed_over:
+        unsearched.append(
+            f"{passed_over:,} short ones are words that chance gives as often, and were passed over"
+        )
+    if total:
+        named = ", ".join(
+            f"{int(count):,} of {searched[kind]:,} {kind}" for kind, count in counts.items() if count
+        )
+        said = f"the public files hold {named}: whoever knows one of them has the record"
+    elif looked:
+        named = ", ".join(f"{count:,} {kind}" for kind, count in looked.items())
+        said = f"none of {named} stands in the bytes of a public file"
+        if any(short[kind].words for kind in NAMING):
+            said += f" (below {LONG_TEXT} letters, {LONG_NUMBER} digits: as a word of texts, categories and documents)"
+    else:
+        said = "there is no id, group label or key that can be told from chance in the files"
+    where = ", ".join(kind for kind, count in counts.items() if count)
+    figure = total if looked else float("nan")
+    return Measured(figure, "; ".join([said, *unsearched]), where, counts)
+
+
+def labels_left(evidence: Evidence) -> Measured:
+    """Count categories and labels in the release that no released record has and no law speaks of."""
+    table, card = evidence.masking.release.table, evidence.masking.release.card
+    unused = {
+        column.name: float(count)
+        for column in table.schema.columns
+        if (count := len(_unused(column, table, card.law_of(column.name))))
+    }
+    in_bytes = len(_searched(evidence)[LABELS])
+    if in_bytes:
+        unused["bytes of the files"] = float(in_bytes)
+    total, listed = sum(unused.values()), ", ".join(unused)
+    said = (
+        f"{int(total):,} labels of categories that no released record has are still in the release ({listed}): they "
+        "tell what was suppressed"
+        if unused
+        else "every category and label in the release belongs to some released record, or to a law on the card"
+    )
+    return Measured(total, said, listed, unused)
+
+
+def _unused(column: Column, table: Table, law: Any) -> set[str]:
+    """Return the categories and labels of a column that do not occur and that no law needs."""
+    import pyarrow.compute as pc
+
+    if not column.categories and not column.labels:
+        return set()
+    status, values = table.status(column.name), pc.unique(table.array(column.name)).to_pylist()
+    coded = {str(code) for mark, code in coded_values(column).items() if np.any(status == mark)}
+    occurring = {str(value) for value in values if value is not None} | _spoken_of(law, column.name)
+    named = {*column.categories, *(code for code, _ in column.labels)} - coded
+    return {
+        code for code in named if code not in occurring and _plain(code) not in map(_plain, occurring | coded)
+    }
+
+
+def _plain(code: str) -> float | str:
+    try:
+        return float(code)
+    except ValueError:
+        return code
+
+
+def _spoken_of(law: Any, name: str) -> set[str]:
+    law = combined_of(law)
+    if isinstance(law, Transition):
+        return {*law.true, *law.released_as}
+    if isinstance(law, Additive) and law.categories:
+        return set(law.categories[law.columns.index(name)])
+    return set(getattr(law, "labels", ()))
+
+
+def _searched(evidence: Evidence) -> dict[str, set[bytes]]:
+    """Return what of the wanted strings stands in the files, searched once for all checks of an audit."""
+    return evidence.once("searched", lambda: _search(evidence))
+
+
+def _search(evidence: Evidence) -> dict[str, set[bytes]]:
+    wanted = _wanted(evidence)
+    every = set().union(*wanted.values())
+    with _written(evidence) as folder:
+        found = _found(folder, every, evidence.masking.release.table)
+        if any(short.words for short in _short(evidence).values()):
+            evidence.once("words", lambda: words_of(evidence.masking.release.table, folder))
+    return {kind: strings & found for kind, strings in wanted.items()}
+
+
+def _found_words(evidence: Evidence) -> tuple[dict[str, set[str]], int]:
+    """Return the short strings that stand among the words of the release, and how many of them are left to chance."""
+    _searched(evidence)
+    words = evidence.once("words", set[str])
+    each = {kind: found_words(short.words, words) for kind, short in _short(evidence).items()}
+    return {kind: found for kind, (found, _) in each.items()}, sum(count for _, count in each.values())
+
+
+@contextmanager
+def _written(evidence: Evidence) -> Iterator[Path]:
+    """Give the folder of the public half, written for the time being where it is not yet."""
+    if evidence.folder is not None:
+        yield evidence.folder
+        return
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "release"
+        evidence.masking.release.write(place)
+        yield place
+
+
+def _found(folder: Path, wanted: set[bytes], released: Table) -> set[bytes]:
+    """Return the strings that stand in a file more often than inside longer ids made for the release.
+
+    New ids are drawn by the key: among millions of them some hold ten digits that are an id of the truth by chance.
+    """
+    found: set[bytes] = set()
+    for data in _contents(folder):
+        times = found_in(data, wanted - found)
+        alone = set(found_in(data, times, alone=True)) if times else set()
+        inside = _inside_new_ids(set(times) - alone, released)
+        found |= {text for text, count in times.items() if text in alone or count > inside.get(text, 0)}
+    return found
+
+
+def _inside_new_ids(texts: set[bytes], released: Table) -> Mapping[bytes, int]:
+    """Count how often texts stand inside longer ids of a release, as far as chance may have it; not as whole ids."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not texts or released.ids is None:
+        return {}
+    ids, listed = pc.cast(released.ids, pa.binary()).drop_null(), sorted(texts)
+    whole = pc.is_in(pa.array(listed, pa.binary()), value_set=ids).to_pylist()
+    parts = [text for text, is_whole in zip(listed, whole, strict=True) if not is_whole]
+    inside = found_in(b"\n".join(one for one in ids.to_pylist() if one is not None), parts)
+    return inside if inside.total() <= IN_NEW_IDS * len(ids) else {}
+
+
+def _contents(folder: Path) -> Iterator[bytes]:
+    """Return the bytes of all public files, and the texts inside those that pack or compress them."""
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        yield path.read_bytes()
+        kind = FORMATS.get(path.suffix.lower().removeprefix("."))
+        if kind not in (None, "csv"):
+            yield _texts_of(path, str(kind))
+
+
+def _texts_of(path: Path, kind: str) -> bytes:
+    """Return the texts inside a file that packs them; of one that is no such file after all, nothing."""
+    import pyarrow as pa
+    import pyarrow.feather as feather
+    import pyarrow.parquet as pq
+
+    try:
+        if kind == "parquet":
+            return _texts(pq.read_table(path))
+        if kind == "arrow":  # as it is: our own reader drops values of a dictionary that no record has
+            return _texts(feather.read_table(path, memory_map=False))
+        raw = load(path)
+    except (MaskwellError, pa.ArrowException):
+        return b""
+    labels = [text for hint in raw.hints.values() for pair in hint.labels.items() for text in pair]
+    labels += [hint.description for hint in raw.hints.values()]
+    return _texts(raw.data) + "\n".join(labels).encode()
+
+
+def _texts(table: Any) -> bytes:
+    """Return the names, metadata and different values of a table, one a line."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    lines: list[str] = list(table.column_names)
+    metadata = b"\n".join(part for pair in (table.schema.metadata or {}).items() for part in pair)
+    for column in table.columns:
+        if types.is_dictionary(column.type):  # with values that no record has
+            lines += [str(text) for chunk in column.chunks for text in chunk.dictionary.to_pylist()]
+        elif not types.is_floating(column.type) and not types.is_nested(column.type):
+            texts: Any = pc.unique(column.cast(pa.string())).drop_null()
+            lines += texts.to_pylist()
+    return metadata + "\n".join(["", *lines, ""]).encode()
+
+
+def _wanted(evidence: Evidence) -> dict[str, set[bytes]]:
+    """Return the strings that must not be found, by kind, as far as they are long enough not to be there by chance."""
+    return evidence.once("wanted strings", lambda: _collected(evidence))
+
+
+def _collected(evidence: Evidence) -> dict[str, set[bytes]]:
+    truth, released = evidence.masking.truth, evidence.masking.release.table
+    suppressed = set(_suppressed(truth, released, evidence)) - _legitimate(released)
+    naming = {kind: _encoded(filter(_is_long, texts)) for kind, texts in _naming(evidence).items()}
+    return {KEY: _keys(evidence), **naming, LABELS: _encoded(filter(_is_long, suppressed))}
+
+
+def _short(evidence: Evidence) -> dict[str, Sought]:
+    """Return the strings that are too short to be searched for in the bytes, by kind."""
+
+    def made() -> dict[str, Sought]:
+        return {
+            kind: Sought.of({text for text in texts if not _is_long(text)})
+            for kind, texts in _naming(evidence).items()
+        }
+
+    return evidence.once("short strings", made)
+
+
+def _naming(evidence: Evidence) -> dict[str, set[str]]:
+    """Return the ids, group labels and dropped texts of the truth, each string once."""
+    return evidence.once(
+        "naming strings", lambda: _named(evidence.masking.truth, evidence.masking.release.table)
+    )
+
+
+def _named(truth: Table, released: Table) -> dict[str, set[str]]:
+    ids = set() if truth.ids is None else _said(truth.ids.to_pylist())
+    groups = [_values(truth, name) for name in truth.schema.with_role("group", dropped=True)]
+    dropped = [_values(truth, c.name) for c in truth.schema.columns if c.drop and _names_people(c, truth)]
+    others = [_said(text for texts in some for text in texts) for some in (groups, dropped)]
+    rest = [texts - _legitimate(released) - ids for texts in others]
+    return dict(zip(NAMING, (ids, *rest), strict=True))
+
+
+def _values(table: Table, name: str) -> list[Any]:
+    import pyarrow.compute as pc
+
+    values: list[Any] = pc.unique(table.array(name)).to_pylist()
+    return values
+
+
+def _names_people(column: Column, truth: Table) -> bool:
+    return column.kind == "text" and len(_values(truth, column.name)) > OWN_TEXTS * len(truth)
+
+
+def _said(values: Iterable[Any]) -> set[str]:
+    return {str(value) for value in values if value is not None}
+
+
+def _is_long(text: str) -> bool:
+    """Whether a text is not found by chance; digits must be more of them, because files are full of digits."""
+    return len(text) >= (LONG_NUMBER if text.isdigit() else LONG_TEXT)
+
+
+def _encoded(texts: Iterable[str]) -> set[bytes]:
+    return {text.encode() for text in texts}
+
+
+def _keys(evidence: Evidence) -> set[bytes]:
+    if evidence.masking.key is None:
+        return set()
+    secret = evidence.masking.key.secret
+    return {secret, secret.hex().encode(), secret.hex().upper().encode(), base64.b64encode(secret)}
+
+
+def _legitimate(released: Table) -> set[str]:
+    """Return what the release may say: names, descriptions, categories and labels, and texts of columns in clear."""
+    said: set[str] = set(released.names)
+    for column in released.schema.columns:
+        said |= {column.description, *column.categories, *(label for _, label in column.labels)}
+        if column.kind == "text" and not column.roles & {"id", "group"}:
+            said |= {str(value) for value in _values(released, column.name) if value is not None}
+    return said
+
+
+def _suppressed(truth: Table, released: Table, evidence: Evidence) -> Iterator[str]:
+    """Return categories and labels of the truth that no released record has and that no law speaks of."""
+    card = evidence.masking.release.card
+    for column in truth.schema.columns:
+        if column.roles & {"id", "group"}:
+            continue
+        if column.name not in released.schema:
+            yield from (*column.categories, *(label for _, label in column.labels))
+            continue
+        now, law = released.schema[column.name], card.law_of(column.name)
+        gone = _unused(column, released, law) if now.kind == column.kind else set()
+        gone -= _spoken_of(law, column.name)
+        yield from (code for code in gone if code in column.categories)
+        yield from (label for code, label in column.labels if code in gone)
