@@ -17,7 +17,7 @@ from maskwell.attacks.bayes.matching_posterior.bethe import approximated
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
 from maskwell.attacks.bayes.matching_posterior.mcmc import log_factors
 
-from .test_bayes_ceiling import drawn, joined, line
+from .test_ceiling import drawn, joined, line
 
 
 def messages(logs, units):

@@ -10,7 +10,8 @@ from maskwell.attacks.bayes.matching_posterior import parameter_nodes, unknown_n
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
 from maskwell.attacks.bayes.matching_posterior.unknown_noise import Kernel, helped
 from maskwell.attacks.bayes.unknown_noise.priors import Doubt
-from tests.attacks.test_bayes_helpers import (
+
+from .test_known_units import (
     UNSURE,
     biased,
     block_logs,

@@ -38,7 +38,7 @@ from maskwell.masks import (
 from maskwell.schema import TOP_CODED, Column, Schema
 from maskwell.table import Table
 
-from .geweke import Setting, Words, World, differences, limit, scores, tight
+from .samplers.geweke import Setting, Words, World, differences, limit, scores, tight
 
 Floats = NDArray[np.float64]
 TOURS, STATISTICS = 60, 400  # at most so many in all: what the Bonferroni limit counts

@@ -30,7 +30,7 @@ from maskwell.analysis.system import (
     Variable,
 )
 
-from .closed_systems import normal_noise, system_of, times
+from .conjugate_systems import normal_noise, system_of, times
 
 FAMILIES = (GAUSSIAN, PROBIT, LOGIT, POISSON, NEGATIVE_BINOMIAL)
 COLUMNS = {

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from maskwell.attacks.bayes.own_error.convolved_noise import LaplaceAndNormal, blurred
 from maskwell.laws import JointMixture, Laplace, Normal, RotatedMixture
 
-from ..laws.conftest import PAIR, UNIT_MEANS
+from ...laws.conftest import PAIR, UNIT_MEANS
 
 JOINT = {
     "normal": Normal((2.0, 1.0), PAIR),

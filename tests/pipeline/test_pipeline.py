@@ -132,7 +132,7 @@ def test_folders_are_checked_against_the_input_and_its_schema(folder: Path) -> N
 
 def test_plans_of_the_documentation_are_plans() -> None:
     """The plan in docs/commands.md is a plan (its commands are run elsewhere)."""
-    page = (Path(__file__).parents[1] / "docs" / "commands.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
     texts = [block.split("```")[0] for block in page.split("```toml\n")[1:]]
     plans = [MaskPlan.from_dict(tomllib.loads(text)) for text in texts if "[[masks]]" in text]
     assert plans

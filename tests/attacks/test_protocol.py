@@ -82,7 +82,7 @@ def every_example():
 
 def test_every_attack_has_an_example():
     missing = [name for name in ATTACKS if not EXAMPLES.get(name)]
-    assert missing == [], "add a plan for the table `people` to EXAMPLES in tests/attacks/test_contract.py"
+    assert missing == [], "add a plan for the table `people` to EXAMPLES in tests/attacks/test_protocol.py"
 
 
 @pytest.fixture(scope="module")

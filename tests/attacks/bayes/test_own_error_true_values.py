@@ -20,8 +20,7 @@ from maskwell.masking import Masking, Release, Setting
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .test_bayes_error import LETTERS
-from .test_bayes_frequencies import (
+from .test_frequencies import (
     COVARIANCE,
     ID,
     KEY,
@@ -33,6 +32,7 @@ from .test_bayes_frequencies import (
     posterior,
     release_of,
 )
+from .test_own_error import LETTERS
 
 NOISE = mw.IndependentNoise(("A",), variance=0.5)
 

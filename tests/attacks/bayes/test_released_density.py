@@ -20,7 +20,7 @@ from maskwell.laws import Additive, Multiplicative, Normal, Outlet, SkewedBias, 
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .test_bayes_frequencies import COVARIANCE, clustered, in_bins, many, release_of
+from .test_frequencies import COVARIANCE, clustered, in_bins, many, release_of
 
 PLAIN = Outlet()
 

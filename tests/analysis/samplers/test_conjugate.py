@@ -23,7 +23,7 @@ from maskwell.analysis.samplers.conjugate.reduced_form import (
 )
 from maskwell.analysis.system import LOGIT, Variable
 
-from .closed_systems import normal_noise, system_of, times
+from .conjugate_systems import normal_noise, system_of, times
 
 PLAIN = {"Intercept": ONE, "w1": Ref("w1"), "x1": Ref("x1"), "x2": Ref("x2")}
 

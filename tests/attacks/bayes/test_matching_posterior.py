@@ -13,7 +13,7 @@ from maskwell.attacks.bayes.posterior import UPPER_BOUND
 from maskwell.attacks.protocol import Known
 from maskwell.errors import BadPlan
 
-from .test_bayes_plan import NAMES, masked, table_of
+from .test_plan import NAMES, masked, table_of
 
 UNSURE = mw.Prior(mean_over_sd=2.0)
 BRIEF = mw.Sampling(chains=2, draws=200, most=200, ess=10.0, rhat=2.0)

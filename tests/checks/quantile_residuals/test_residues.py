@@ -21,7 +21,7 @@ from maskwell.masking import Masking, apply
 from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table
 
-from .law_families import some_findings
+from ..law_families import some_findings
 
 RECORDS = 2_500
 AMOUNTS = ("income", "wealth", "debt")

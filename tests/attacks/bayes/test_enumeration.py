@@ -14,18 +14,7 @@ from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kerne
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
 from maskwell.laws import Additive, Laplace, Outlet
 
-from .test_bayes_helpers import (
-    CASES,
-    UNSURE,
-    World,
-    allowed,
-    enumerated,
-    joined,
-    normal,
-    off,
-    table_of,
-    world,
-)
+from .test_known_units import CASES, UNSURE, World, allowed, enumerated, joined, normal, off, table_of, world
 
 ALONE = np.zeros
 

@@ -21,7 +21,7 @@ from maskwell.masking import Release
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from .test_bayes_error import LAWS, LETTERS, amounts, letters
+from .test_own_error import LAWS, LETTERS, amounts, letters
 
 # --- a law of true values that has a density -------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from maskwell.attacks.bayes.belief import THRESHOLDS, Belief, Chances, Standing
 from maskwell.attacks.bayes.pictures import belief_picture, draw_belief
 from maskwell.errors import BadPlan, CannotWrite
 
-from .test_bayes_reliability import draws
+from .test_reliability import draws
 
 NAN = np.nan
 

@@ -38,8 +38,8 @@ from maskwell.masking.results import record_blocks
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
-from ..laws.conftest import PAIR
-from .test_bayes_blurred import JOINT
+from ...laws.conftest import PAIR
+from .test_own_error_noise import JOINT
 
 PLAIN = Outlet()
 NODES, WEIGHTS = leggauss(24)

@@ -20,7 +20,7 @@ from maskwell.masking import Masking, apply
 from maskwell.schema import Column, Schema
 from maskwell.table import Floats, Table
 
-from .law_families import some_findings
+from ..law_families import some_findings
 
 RECORDS = 3_000
 FEW = 300  # for what one cell shows
