@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from scipy.spatial import cKDTree
 
-from maskwell.attacks.one_to_one import Near, optimal
+from maskwell.attacks.one_to_one import NearPairs, optimal
 
 FIELDS, SKEW = 4, 1.5
 MOST_DENSE = 5_000  # records of a block whose matrix the rival gets
@@ -39,13 +39,13 @@ FULL = (
 )  # the first of a size that the rival solves in seconds: its time grows by the cube
 
 
-def block_of(count: int, sd: float, skewed: bool) -> Near:
+def block_of(count: int, sd: float, skewed: bool) -> NearPairs:
     """Draw true and released records of a block, where the noise has variance 1."""
     rng = np.random.default_rng(1)
     true = rng.normal(size=(count, FIELDS))
     true = np.exp(SKEW * true) if skewed else true
     released = (true + sd * rng.normal(size=true.shape)) / sd
-    return Near.of(true / sd, released[rng.permutation(count)], np.zeros(count))
+    return NearPairs.of(true / sd, released[rng.permutation(count)], np.zeros(count))
 
 
 def timed(work: Any, *given: Any) -> tuple[float, Any]:
@@ -73,7 +73,7 @@ def row_of(count: int, sd: float, skewed: bool) -> dict[str, Any]:
     return row | {"rival_seconds": rival, "ratio": rival / seconds}
 
 
-def against_sparse(block: Near, found: Any, seconds: float) -> dict[str, Any]:
+def against_sparse(block: NearPairs, found: Any, seconds: float) -> dict[str, Any]:
     """Time the sparse rival on the nearest pairs of both sides, and compare its total with ours."""
     count = len(found.column)
     ours, theirs = block.rows, block.columns

@@ -26,7 +26,7 @@ import pyarrow as pa
 import maskwell as mw
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.quantile_residuals import joint_turns, turns
-from maskwell.checks.quantile_residuals.battery import Ground, ScoredColumns, battery
+from maskwell.checks.quantile_residuals.battery import ScoredColumns, TestGround, battery
 from maskwell.checks.quantile_residuals.findings import CHECKS, FAIL_P, WARN_P
 from maskwell.checks.quantile_residuals.ledger import Ledger
 from maskwell.keys import Key
@@ -159,7 +159,7 @@ def least(name: str, seed: int, records: int) -> tuple[float, list[str], list[st
 def least_of_turns(name: str, seed: int, records: int) -> tuple[float, list[str], list[str]]:
     """Return the same of one family of tests alone."""
     evidence, ledger = evidence_of(name, seed, records), Ledger()
-    ground = Ground.of(evidence)
+    ground = TestGround.of(evidence)
     columns = (*ground.columns, *ground.places)
     scores = ScoredColumns.of(evidence).independent
     turns.turns(ledger, scores, columns, ground.places, evidence.seed)

@@ -21,7 +21,7 @@ from maskwell.engines.chopped import Chopped
 from maskwell.engines.local import Local
 from maskwell.keys import Key, Stream
 from maskwell.laws import Power, Step
-from maskwell.masking import Masking, Plan, Release, apply, read_release
+from maskwell.masking import Masking, MaskPlan, Release, apply, read_release
 from maskwell.masking.results import record_blocks
 from maskwell.masks import (
     MASKS,
@@ -138,7 +138,7 @@ def test_every_mask_is_public():
 
 def test_a_new_mask_is_found_and_asks_for_its_example(monkeypatch: pytest.MonkeyPatch):
     @dataclass(frozen=True)
-    class Blur(Plan):
+    class Blur(MaskPlan):
         columns: tuple[str, ...]
 
     monkeypatch.setitem(MASKS, "Blur", Blur)

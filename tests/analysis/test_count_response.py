@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from maskwell import fit
-from maskwell.analysis.model import FAMILY, Asked, as_if_true, build, read_formula
+from maskwell.analysis.model import FAMILY, ModelRequest, as_if_true, build, read_formula
 from maskwell.analysis.noise import count_chances
 from maskwell.analysis.noise import counts as counting
 from maskwell.analysis.priors import Priors
@@ -152,10 +152,10 @@ def released(law: Any, records: int, seed: int = 7) -> Release:
     return Release(table, NoiseCard((law,)))
 
 
-def chain_of(release: Release, formula: str, family: str) -> sweeps.Chain:
+def chain_of(release: Release, formula: str, family: str) -> sweeps.GibbsChain:
     parsed, seen = read_formula(formula, release)
-    laid_out = lay_out(build(Asked(parsed, FAMILY[family]), release, seen))
-    plan = sweeps.Plan(laid_out, tuple(tight(part) for part in laid_out.parts))
+    laid_out = lay_out(build(ModelRequest(parsed, FAMILY[family]), release, seen))
+    plan = sweeps.SweepPlan(laid_out, tuple(tight(part) for part in laid_out.parts))
     return sweeps.start(plan, np.random.Generator(np.random.SFC64(3)))
 
 
@@ -275,7 +275,7 @@ def test_slopes_are_recovered_where_the_unadjusted_ones_are_off(mask: str, noisy
 def unadjusted(release: Release) -> Floats:
     """Return the coefficients of a fit that takes the unadjusted values, as `fit` does: by Newton's method."""
     parsed, seen = read_formula("visits ~ x + v", release)
-    state = as_if_true(build(Asked(parsed, POISSON), release, seen)).state
+    state = as_if_true(build(ModelRequest(parsed, POISSON), release, seen)).state
     assert (state[:, -1] == np.maximum(np.rint(state[:, -1]), 0)).all()
     design, beta = np.column_stack([np.ones(len(state)), state[:, :-1]]), np.array([1.0, 0.0, 0.0])
     for _ in range(20):
@@ -300,7 +300,7 @@ def test_true_counts_come_out_whole(noisy: Table):
 def test_copies_of_records_keep_what_was_released_of_them():
     release = released(CONDITIONALS["as it fell"], 12)
     parsed, seen = read_formula("c ~ w", release)
-    system, records = build(Asked(parsed, POISSON), release, seen), np.array([3, 3, 0, 7])
+    system, records = build(ModelRequest(parsed, POISSON), release, seen), np.array([3, 3, 0, 7])
     copied = resampled(system, records)
     assert (copied.counts.which == system.counts.which[records]).all()
     assert len(np.unique(system.counts.which)) == 12

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.samplers.marginal.independence_chain import Mixture, Proposal
+from maskwell.analysis.samplers.marginal.independence_chain import ChainProposal, ProposalMixture
 
 FAR = 0.001  # probabilities that 8,000 draws can tell from 0
 
@@ -69,10 +69,10 @@ def test_a_mixture_has_the_density_it_draws_from() -> None:
     rng = np.random.default_rng(1)
     even = np.ones(2)
     parts = (
-        Proposal(np.zeros(2), np.eye(2), 10.0, even, 2.0 * even),
-        Proposal(np.array([3.0, 1.0]), np.array([[0.5, 0.0], [0.3, 0.4]]), 10.0, 1.5 * even, even),
+        ChainProposal(np.zeros(2), np.eye(2), 10.0, even, 2.0 * even),
+        ChainProposal(np.array([3.0, 1.0]), np.array([[0.5, 0.0], [0.3, 0.4]]), 10.0, 1.5 * even, even),
     )
-    thetas, logs = Mixture(parts, np.array([0.3, 0.7])).draw(40_000, rng)
+    thetas, logs = ProposalMixture(parts, np.array([0.3, 0.7])).draw(40_000, rng)
     # the normal law's density integrates to what it is, by weights of draws
     constant = np.log(2 * np.pi)  # of a t law in two dimensions: Gamma(6) / (Gamma(5) 10 pi) = 1 / (2 pi)
     target = -0.5 * ((thetas - 1.0) ** 2).sum(axis=1) - np.log(2 * np.pi)

@@ -9,7 +9,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.analysis.corrections import moment_correction
-from maskwell.analysis.model import Asked, build, read_formula
+from maskwell.analysis.model import ModelRequest, build, read_formula
 from maskwell.analysis.model_fit import FitOptions, family_of
 from maskwell.analysis.noise.arrays import Arrays
 from maskwell.analysis.samplers.chains import Running, run_gibbs
@@ -22,10 +22,10 @@ from maskwell.analysis.survey_weights.bootstrap import (
     recentred,
     weights_of,
 )
-from maskwell.analysis.survey_weights.estimates import Chains
+from maskwell.analysis.survey_weights.estimates import ShortChains
 from maskwell.analysis.survey_weights.resamples import (
     BY_RECORD,
-    Units,
+    ResampledUnits,
     drawn_counts,
     drawn_system,
     resampled,
@@ -73,7 +73,7 @@ def seen(release, *names: str) -> list[np.ndarray]:
 
 def system_of(formula: str, release, family: str = "gaussian"):
     parsed, seen = read_formula(formula, release)
-    return build(Asked(parsed, family_of(family, None)), release, seen)
+    return build(ModelRequest(parsed, family_of(family, None)), release, seen)
 
 
 def fitted(release, resamples: int, formula: str = "y ~ x + z", seed: int = 1, **more):
@@ -151,7 +151,7 @@ def test_groups_come_whole_and_copies_are_groups_of_their_own():
     release = released(columns)
     system = system_of("y ~ x + z + (1|school) + (1|room)", release)
     school, room, weight = seen(release, "school", "room", "weight")
-    units = Units.of(system, weight)
+    units = ResampledUnits.of(system, weight)
     records, codes = units.draw(rng)
     drawn = drawn_system(system, (records, codes))
     place = [factor.name for factor in system.factors].index("school")
@@ -162,7 +162,7 @@ def test_groups_come_whole_and_copies_are_groups_of_their_own():
         assert len(np.unique(rooms)) == len(np.unique(room[here]))
     assert len(drawn.factors[place].labels) == codes[place].max() + 1
     assert len(np.unique(codes[1 - place])) == codes[1 - place].max() + 1
-    certain = Units.of(system, np.full(count, 7.0))
+    certain = ResampledUnits.of(system, np.full(count, 7.0))
     assert certain.is_certain
     assert (np.sort(certain.rounded(rng)[0]) == np.arange(count)).all()
 
@@ -174,7 +174,7 @@ def test_weights_within_groups_become_counts_of_their_records():
     release = released(columns)
     school, weight = seen(release, "school", "weight")
     school = school.astype(np.int64)
-    units = Units.of(system_of("y ~ x + z + (1|school)", release), weight)
+    units = ResampledUnits.of(system_of("y ~ x + z + (1|school)", release), weight)
     sizes = np.bincount(school)
     counts = np.zeros((2000, len(school)))
     for row in counts:
@@ -195,7 +195,7 @@ def test_crossed_groups_are_refused():
     release = released(columns)
     system = system_of("y ~ x + z + (1|school) + (1|area)", release)
     with pytest.raises(BadPlan, match="do not lie within"):
-        Units.of(system, seen(release, "weight")[0])
+        ResampledUnits.of(system, seen(release, "weight")[0])
 
 
 def test_the_weighted_fit_finds_the_population_and_its_spread_is_the_sandwich():
@@ -353,7 +353,7 @@ def test_draws_are_centred_and_freed_of_their_own_error():
 def test_a_chain_starts_where_the_pilot_was():
     release = released(surveyed(60, 16))
     system = system_of("y ~ x + z", release)
-    chains = Chains(system, FitOptions().priors, 20)
+    chains = ShortChains(system, FitOptions().priors, 20)
     chains.prepare(np.random.default_rng(1))
     assert chains.burn >= 10
     assert chains.draws >= 40

@@ -13,7 +13,7 @@ import maskwell as mw
 from maskwell.attacks import one_to_one
 from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes.pruned_sums import scores as scaled
-from maskwell.attacks.one_to_one import Digests, Near, best_of_matrix, dense, matrix, optimal
+from maskwell.attacks.one_to_one import Digests, NearPairs, best_of_matrix, dense, matrix, optimal
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
 
@@ -39,7 +39,7 @@ def total(scores, column):
 @pytest.mark.parametrize("sd", [0.1, 1.0])
 @pytest.mark.parametrize("sides", [(150, 150), (150, 152), (100, 300)], ids=str)
 def test_listed_pairs_give_the_best_total_of_all(sides, sd, skewed):
-    near = Near.of(*points(*sides, sd, seed=4, skewed=skewed))
+    near = NearPairs.of(*points(*sides, sd, seed=4, skewed=skewed))
     scores = near.matrix()
     best = total(scores, dense(scores).column)
     for block in (near, matrix(scores)):
@@ -75,7 +75,7 @@ def test_the_gap_bounds_what_is_missing_where_rounds_end_early(monkeypatch):
         monkeypatch.setattr(one_to_one, few, 2)
     for most in ("MOST_AUCTIONS", "MOST_ROUNDS"):
         monkeypatch.setattr(one_to_one, most, 1)
-    near = Near.of(*points(300, 300, 1.0, seed=2))
+    near = NearPairs.of(*points(300, 300, 1.0, seed=2))
     scores, found = near.matrix(), optimal(near)
     missing = total(scores, dense(scores).column)[1] - total(scores, found.column)[1]
     assert missing > 1.0
@@ -84,7 +84,7 @@ def test_the_gap_bounds_what_is_missing_where_rounds_end_early(monkeypatch):
 
 def test_a_large_matrix_goes_by_listed_pairs_either_way_round(monkeypatch):
     monkeypatch.setattr(one_to_one, "DENSE_CELLS", 100)
-    scores = Near.of(*points(60, 80, 0.5, seed=3)).matrix()
+    scores = NearPairs.of(*points(60, 80, 0.5, seed=3)).matrix()
     for one in (scores, np.ascontiguousarray(scores.T)):
         assert total(one, best_of_matrix(one).column) == pytest.approx(total(one, dense(one).column))
 

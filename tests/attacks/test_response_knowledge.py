@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 
 import maskwell as mw
 from maskwell.attacks.attack_run import attack_by
-from maskwell.attacks.targets import Records
+from maskwell.attacks.targets import RecordSet
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -86,12 +86,12 @@ def test_records_are_named_as_in_the_whole_file(ids):
 
 def test_a_few_targets_are_those_of_them_who_were_released():
     masking = sampled(people())
-    asked = Records(tuple(range(0, 400, 4)))
+    asked = RecordSet(tuple(range(0, 400, 4)))
     risk = mw.attack(mw.BayesIntruder(targets=asked), masking)
     assert risk.targets == np.isin(np.arange(0, 400, 4), masking.order).sum()
     absent = int(np.setdiff1d(np.arange(400), masking.order)[0])
     with pytest.raises(BadPlan, match="none of the targets is in the release"):
-        mw.attack(mw.BayesIntruder(targets=Records((absent,))), masking)
+        mw.attack(mw.BayesIntruder(targets=RecordSet((absent,))), masking)
 
 
 def test_small_blocks_are_those_of_the_whole_file():

@@ -12,7 +12,7 @@ import maskwell as mw
 from maskwell.attacks import Sample, attack_run
 from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes import likelihood
-from maskwell.attacks.bayes.likelihood import Pairing
+from maskwell.attacks.bayes.likelihood import PairLikelihood
 
 
 def masking_of(records: int, blocks: int, *, ids: bool) -> mw.Masking:
@@ -79,13 +79,13 @@ def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch
 def test_who_is_without_the_card_makes_densities_in_the_blocks_of_his_targets_alone(monkeypatch):
     masking = masking_of(800, 40, ids=True)
     plan = mw.BayesIntruder(prior=mw.Prior(), marginal="gaussian", targets=Sample(9))
-    sizes, of = [], Pairing.of.__func__
+    sizes, of = [], PairLikelihood.of.__func__
 
     def seen(cls, card, fields, z, x, read):
         sizes.append(len(z))
         return of(cls, card, fields, z, x, read)
 
-    monkeypatch.setattr(Pairing, "of", classmethod(seen))
+    monkeypatch.setattr(PairLikelihood, "of", classmethod(seen))
     some = attack_by(plan, masking).risk
     assert max(sizes) <= 9 * 20
     monkeypatch.setattr(likelihood, "FEW", 0.0)

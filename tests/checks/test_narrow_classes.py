@@ -9,9 +9,9 @@ import pytest
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.findings import FAIL, NOT_CHECKED, PASS, WARN, Finding
 from maskwell.checks.narrow_classes import (
-    Amount,
-    Classes,
+    ClearClasses,
     Narrow,
+    NoisedAmount,
     class_codes,
     narrow_amounts,
     records_looked_at,
@@ -53,7 +53,7 @@ def made(table: Table, sd_ratio: float = 0.75, **options: object) -> Finding:
     return next(one for one in CHECKS if one.name == "narrow classes").made(Evidence(masking))
 
 
-def narrow_in(amount: Amount, classes: Classes) -> Narrow | None:
+def narrow_in(amount: NoisedAmount, classes: ClearClasses) -> Narrow | None:
     """Return what classes tell of one amount."""
     return narrow_amounts({"x": amount}, classes).get("x")
 
@@ -109,7 +109,9 @@ def test_widths_are_those_of_brute_force(sd: float):
     rng = np.random.default_rng(3)
     inside = np.arange(6_000) < 1_200
     x = np.where(inside, rng.normal(0.7, 0.1, 6_000), rng.normal(0, 1, 6_000))
-    found = narrow_in(Amount(x, np.full(6_000, sd)), Classes({"class": inside.astype(np.int64)}, {}))
+    found = narrow_in(
+        NoisedAmount(x, np.full(6_000, sd)), ClearClasses({"class": inside.astype(np.int64)}, {})
+    )
     assert found is not None
     assert found.share == pytest.approx(0.2)
     alone, by_class = _readers(x, inside, sd, 5)
@@ -129,7 +131,7 @@ def test_classes_by_chance_tell_nothing(shape: str):
     levels = {f"{count} classes": rng.integers(0, count, N) for count in (2, 5, 20, 100, 700)}
     gaps = {f"gap {share}": (rng.random(N) < share).astype(np.int64) for share in (0.5, 0.02)}
     for ratio in (0.1, 1.0, 4.0):
-        found = narrow_in(Amount(x, np.full(N, ratio * x.std())), Classes(levels, gaps))
+        found = narrow_in(NoisedAmount(x, np.full(N, ratio * x.std())), ClearClasses(levels, gaps))
         assert found is not None
         assert found.share == 0.0
 
@@ -140,7 +142,7 @@ def test_a_class_of_three_tells_nothing_and_one_of_forty_does():
     for members, told in ((3, 0.0), (40, 40 / N)):
         inside = np.arange(N) < members
         y = np.where(inside, 0.5 + 0.01 * x, x)
-        found = narrow_in(Amount(y, np.ones(N)), Classes({"class": inside.astype(np.int64)}, {}))
+        found = narrow_in(NoisedAmount(y, np.ones(N)), ClearClasses({"class": inside.astype(np.int64)}, {}))
         assert found is not None
         assert found.share == pytest.approx(told)
 
@@ -150,7 +152,7 @@ def test_pairs_tell_what_no_column_does():
     first, second = rng.integers(0, 2, (2, N))
     x = np.where(first == second, rng.normal(1, 0.05, N), rng.normal(0, 1, N))
     levels = {"first": first, "second": second}
-    found = narrow_in(Amount(x, np.ones(N)), Classes(levels, {}))
+    found = narrow_in(NoisedAmount(x, np.ones(N)), ClearClasses(levels, {}))
     assert found is not None
     assert found.grouping.words == "first x second"
     assert found.share == pytest.approx(np.mean(first == second))

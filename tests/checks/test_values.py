@@ -351,13 +351,13 @@ def test_two_digits_tell_the_last_record_as_was_measured():
 
 @pytest.mark.parametrize("n", [20, 200, 1_000])
 def test_the_check_inverts_the_rounding_as_brute_force_does(n):
-    from maskwell.checks.last_record import Sizes, _told
+    from maskwell.checks.last_record import NoiseSizes, _told
 
     truth = gaussian(n)
     x = truth.floats("A")
     exact = apply(IndependentNoise("A", variance_ratio=0.25), truth, key=KEY, exact=True).card.laws[0]
     shown = float(f"{exact.noise.sds[0]:.2e}")  # three digits: no size of this program's own
-    told = _told(Sizes(exact, 0, (shown,), exact.noise.sds), truth)
+    told = _told(NoiseSizes(exact, 0, (shown,), exact.noise.sds), truth)
     assert told is not None
     low, high = shown - shown_step(shown) / 20, shown + shown_step(shown) / 20
     for last in (0, 1, int(np.argmax(np.abs(x)))):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from maskwell.errors import BadInput
 from maskwell.io.conform import conform
-from maskwell.io.inspect import Finding, Proposal, propose
+from maskwell.io.inspect import ColumnFinding, SchemaProposal, propose
 from maskwell.schema import Column, Schema
 from maskwell.table import Source
 
@@ -28,7 +28,7 @@ def texts(values) -> pa.Array:
     return pa.array([None if value is None else str(value) for value in values], pa.string())
 
 
-def proposed(decimal: str = ".", **columns) -> Proposal:
+def proposed(decimal: str = ".", **columns) -> SchemaProposal:
     arrays = {name: v if isinstance(v, pa.Array) else texts(v) for name, v in columns.items()}
     return propose(pa.table(arrays), decimal=decimal)
 
@@ -37,11 +37,11 @@ def column(values, name: str = "x", decimal: str = ".") -> Column:
     return proposed(decimal, **{name: values}).schema[name]
 
 
-def kinds(proposal: Proposal, name: str | None = "x") -> list[str]:
+def kinds(proposal: SchemaProposal, name: str | None = "x") -> list[str]:
     return [finding.kind for finding in proposal.of(name)]
 
 
-def finding(proposal: Proposal, kind: str) -> Finding:
+def finding(proposal: SchemaProposal, kind: str) -> ColumnFinding:
     (found,) = [found for found in proposal.findings if found.kind == kind]
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.io.inspect import Proposal, propose
+from maskwell.io.inspect import SchemaProposal, propose
 
 HOUSEHOLDS = 150
 
@@ -16,7 +16,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(11)
 
 
-def proposed(**columns) -> Proposal:
+def proposed(**columns) -> SchemaProposal:
     return propose(pa.table({name: pa.array(values).cast(pa.string()) for name, values in columns.items()}))
 
 
@@ -25,7 +25,7 @@ def members(rng: np.random.Generator) -> np.ndarray:
     return np.repeat(np.arange(HOUSEHOLDS), rng.integers(1, 6, HOUSEHOLDS))
 
 
-def asked(proposal: Proposal, name: str) -> bool:
+def asked(proposal: SchemaProposal, name: str) -> bool:
     return any(one.kind == "repeats" for one in proposal.of(name)) and proposal.schema[name].drop
 
 

@@ -15,8 +15,8 @@ from maskwell.kernels.enumerated_likelihood import (
     ORDERED,
     POISSON,
     PROBIT,
-    Records,
-    Shape,
+    CategoryRecords,
+    EnumerationShape,
     room_for,
     totals,
 )
@@ -48,7 +48,7 @@ def test_far_out_they_neither_overflow_nor_vanish():
     assert np.all(every(normal_tail, np.array([38.0, 100.0])) > 0)
 
 
-def make(family: int, n: int, seed: int, *, counts: bool = False) -> tuple[Records, Shape]:
+def make(family: int, n: int, seed: int, *, counts: bool = False) -> tuple[CategoryRecords, EnumerationShape]:
     """Return two unknown categories of 3 and 2 levels: the second and the response depend on levels, and on w with it.
 
     Some cells are known, some responses missing.
@@ -73,7 +73,7 @@ def make(family: int, n: int, seed: int, *, counts: bool = False) -> tuple[Recor
     shift, turn, move = np.array([9, 9, 9, 12]), np.array([0, 0, 0, 1, 3]), np.array([0, 0, 2])
     variant = np.array([0, 1, 2, 3, 4, 4])
     many = rng.integers(1, 5, n).astype(float) if counts else np.empty(0)
-    return Records(known, weight, response, many), Shape(
+    return CategoryRecords(known, weight, response, many), EnumerationShape(
         np.array(LEVELS), begin, source, shift, turn, move, variant, family
     )
 
@@ -82,7 +82,9 @@ def extra_of(family: int) -> np.ndarray:
     return CUTS if family == ORDERED else np.array([0.3])
 
 
-def plain_logs(records: Records, shape: Shape, linear: np.ndarray, extra: np.ndarray) -> np.ndarray:
+def plain_logs(
+    records: CategoryRecords, shape: EnumerationShape, linear: np.ndarray, extra: np.ndarray
+) -> np.ndarray:
     """The log of every combination's term, combinations x records, written out."""
     _, w1, w2 = records.known
     sticks = [linear[2 * s] + linear[2 * s + 1] * w1 for s in range(3)]
@@ -102,7 +104,7 @@ def plain_logs(records: Records, shape: Shape, linear: np.ndarray, extra: np.nda
     return np.array(out)
 
 
-def response_logs(records: Records, family: int, eta: np.ndarray, extra: np.ndarray) -> np.ndarray:
+def response_logs(records: CategoryRecords, family: int, eta: np.ndarray, extra: np.ndarray) -> np.ndarray:
     first, second = records.response
     if family in (PROBIT, LOGIT):
         log = log_ndtr if family == PROBIT else lambda x: -np.logaddexp(0, -x)
@@ -119,12 +121,14 @@ def response_logs(records: Records, family: int, eta: np.ndarray, extra: np.ndar
     return second * (stats.nbinom.logpmf(first, k, k / (k + np.exp(eta))) - constant)
 
 
-def plain_total(records: Records, shape: Shape, linear: np.ndarray, extra: np.ndarray) -> float:
+def plain_total(
+    records: CategoryRecords, shape: EnumerationShape, linear: np.ndarray, extra: np.ndarray
+) -> float:
     each = np.logaddexp.reduce(plain_logs(records, shape, linear, extra), axis=0)
     return float(each @ records.counts if len(records.counts) else each.sum())
 
 
-def total(records: Records, shape: Shape, linear: np.ndarray, extra: np.ndarray) -> float:
+def total(records: CategoryRecords, shape: EnumerationShape, linear: np.ndarray, extra: np.ndarray) -> float:
     out = np.empty(1)
     totals(records, shape, linear[None], extra[None], room_for(shape), out)
     return float(out[0])

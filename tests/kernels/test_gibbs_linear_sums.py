@@ -11,9 +11,9 @@ from numba import njit
 from scipy import stats
 
 from maskwell.kernels.gibbs_linear_levels import (
-    Parameters,
-    Records,
-    Shape,
+    LinearParameters,
+    LinearRecords,
+    LinearShape,
     draw_codes,
     fill_weights,
     prepare,
@@ -104,7 +104,7 @@ def setting(sizes: tuple[int, ...], levels: int, grouped: bool = True, singular:
     for e, places in enumerate(columns):
         padded[e, : width[e]] = places
     known = np.array([W, Y, TWICE, SHARED])
-    shape = Shape(
+    shape = LinearShape(
         np.array([FIRST, SECOND]), level, known, np.array([FIRST, SECOND, Y]), width, padded, grouped, 1
     )
     linear = rng.standard_normal((count, 2))
@@ -115,8 +115,8 @@ def setting(sizes: tuple[int, ...], levels: int, grouped: bool = True, singular:
     odds = table[:, 1:] - table[:, :1] if levels == 2 else table
     begin = np.concatenate([[0], np.cumsum(sizes)])
     noise = np.array([[1.0, 0.3], [0.3, 0.8]])
-    records = Records(left, code, group, begin, odds.copy(), centre, left.T @ left, noise)
-    parameters = Parameters(
+    records = LinearRecords(left, code, group, begin, odds.copy(), centre, left.T @ left, noise)
+    parameters = LinearParameters(
         0.5 * rng.standard_normal(padded.shape),
         np.array([1.0, 2.0, 1.5]),
         0.5 * rng.standard_normal((3, len(sizes))),

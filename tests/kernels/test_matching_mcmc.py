@@ -51,7 +51,9 @@ def drawn(logs, units, draws, *, factors=0.0, longest=200, loops=2, seed=3):
     first = np.arange(min(known, released))
     match[first], owner[first] = first, first
     begins = matching_mcmc.rows_of(np.zeros((1, released)), -inf)
-    walk = matching_mcmc.Walk(rows, others, begins, match, owner, np.zeros((longest + 1, 2), np.int64))
+    walk = matching_mcmc.MatchingWalk(
+        rows, others, begins, match, owner, np.zeros((longest + 1, 2), np.int64)
+    )
     rng, out = np.random.default_rng(seed), []
     for _ in range(50):
         counts, kept = np.zeros((known, released + 1), np.int64), np.zeros((draws // 50, known), np.int32)
@@ -179,7 +181,9 @@ def test_wrong_weights_would_be_seen():
 
 def test_probing_notes_the_steps_of_a_loop_from_every_record():
     rows = matching_mcmc.rows_of(np.where(np.eye(4), 0.0, -inf), -inf)
-    walk = matching_mcmc.Walk(rows, np.ones(5), rows, np.arange(4), np.arange(4), np.zeros((9, 2), np.int64))
+    walk = matching_mcmc.MatchingWalk(
+        rows, np.ones(5), rows, np.arange(4), np.arange(4), np.zeros((9, 2), np.int64)
+    )
     lengths = np.zeros(4, np.int64)
     matching_mcmc.probe(walk, 0, lengths, np.random.default_rng(1))
     assert lengths.tolist() == [1, 1, 1, 1]

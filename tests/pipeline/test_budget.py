@@ -21,7 +21,7 @@ from maskwell.pipeline.budget import (
     sample_within,
 )
 from maskwell.pipeline.coded_columns import Coded
-from maskwell.pipeline.costs import BOUNDED, RECTANGLE, Counts, attack_seconds
+from maskwell.pipeline.costs import BOUNDED, RECTANGLE, AttackCounts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.pipeline.search_part import search_part
 from maskwell.plan import ReleasePlan
@@ -43,8 +43,8 @@ ALL = (
 )
 
 
-def blocks(*sizes: int, fields: int = 5) -> Counts:
-    return Counts(np.array(sizes), np.array(sizes), fields)
+def blocks(*sizes: int, fields: int = 5) -> AttackCounts:
+    return AttackCounts(np.array(sizes), np.array(sizes), fields)
 
 
 def table_of(plan: ReleasePlan) -> mw.Table:
@@ -254,8 +254,8 @@ def test_records_at_several_limits_of_correlated_noise_cost_integrals() -> None:
     few = counts_of(BayesIntruder(), table, coded)
     assert few.at_limits is not None
     assert few.at_limits.sum() == 0  # two columns are no integral
-    one = Counts(np.array([500]), np.array([500]), 4, at_limits=np.array([20]))
-    free = Counts(np.array([500]), np.array([500]), 4)
+    one = AttackCounts(np.array([500]), np.array([500]), 4, at_limits=np.array([20]))
+    free = AttackCounts(np.array([500]), np.array([500]), 4)
     apart = attack_seconds(BayesIntruder(), one, None) - attack_seconds(BayesIntruder(), free, None)
     assert apart == pytest.approx(20 * 500 * RECTANGLE)
 

@@ -16,7 +16,7 @@ from maskwell.pipeline.companion_information import (
     companion_information,
     whole_groups,
 )
-from maskwell.pipeline.companion_laws import Codes, Columns, Floats
+from maskwell.pipeline.companion_laws import Codes, CompanionColumns, Floats
 from maskwell.pipeline.reassembly import unknown_companions
 from maskwell.plan import ReleasePlan
 from maskwell.release_job import release
@@ -41,7 +41,9 @@ def members_alike(alike: float, columns: int, seed: int) -> Floats:
 @pytest.mark.parametrize(("alike", "columns"), [(0.3, 1), (0.8, 1), (0.5, 3)])
 def test_numbers_have_in_common_what_normal_values_have(alike: float, columns: int) -> None:
     x = np.exp(members_alike(alike, columns, seed=1))
-    found = companion_information("home", Columns({f"x{k}": x[:, k] for k in range(columns)}), GROUP, 0.1)
+    found = companion_information(
+        "home", CompanionColumns({f"x{k}": x[:, k] for k in range(columns)}), GROUP, 0.1
+    )
     expected = -0.5 * columns * np.log2(1 - alike**2)
     spread = np.sqrt(2 / (MEMBERS * (MEMBERS - 1) * GROUPS)) * (1 - alike) * (1 + (MEMBERS - 1) * alike)
     error = (
@@ -56,7 +58,7 @@ def test_many_companions_tell_the_effect_of_their_group_and_no_more() -> None:
     """Of 60 pupils with r = 0.1 the school's effect is told, -1/2 log2(1 - 0.1) bits at most, and not 60 pairs."""
     rng, group = np.random.default_rng(7), np.repeat(np.arange(100), 60)
     x = np.sqrt(0.1) * rng.standard_normal(100)[group] + np.sqrt(0.9) * rng.standard_normal(6_000)
-    found = companion_information("school", Columns({"exam": x}), group, 0.5)
+    found = companion_information("school", CompanionColumns({"exam": x}), group, 0.5)
     n, r = 0.5 * 59, 0.1
     error = np.sqrt(2 / 100) * r  # of the variance between schools, in bits at most as much
     assert found.found_bits == pytest.approx(-0.5 * np.log2(1 - n * r**2 / (1 + (n - 1) * r)), abs=4 * error)
@@ -68,7 +70,9 @@ def test_what_one_of_a_couple_has_of_a_sum_tells_of_the_other() -> None:
     couples, noise = 2_000, 0.2
     share = rng.standard_normal(couples)
     x = np.column_stack([share, -share]).ravel() + noise * rng.standard_normal(2 * couples)
-    found = companion_information("home", Columns({"share": x}), np.repeat(np.arange(couples), 2), 0.1)
+    found = companion_information(
+        "home", CompanionColumns({"share": x}), np.repeat(np.arange(couples), 2), 0.1
+    )
     r = 1 / (1 + noise**2)
     error = (1 - r**2) / np.sqrt(couples) * r / ((1 - r**2) * np.log(2))
     assert found.pair_bits == pytest.approx(-0.5 * np.log2(1 - r**2), abs=5 * error)
@@ -77,7 +81,7 @@ def test_what_one_of_a_couple_has_of_a_sum_tells_of_the_other() -> None:
 
 def test_a_category_that_members_share_has_its_entropy_in_common() -> None:
     levels = np.random.default_rng(2).integers(0, 8, GROUPS)
-    found = companion_information("home", Columns({}, {"faith": levels[GROUP]}), GROUP, 0.05)
+    found = companion_information("home", CompanionColumns({}, {"faith": levels[GROUP]}), GROUP, 0.05)
     assert found.pair_bits == pytest.approx(
         3.0, abs=0.03
     )  # levels are even but for chance: 7 / (2 x 1,000 ln 2) bits
@@ -90,9 +94,9 @@ def test_likeness_that_known_columns_explain_is_no_news() -> None:
     rng = np.random.default_rng(8)
     intake = members_alike(0.5, 1, seed=8)[:, 0]
     mark = intake + 0.5 * rng.standard_normal(len(GROUP))
-    unknown = Columns({"mark": mark})
+    unknown = CompanionColumns({"mark": mark})
     assert companion_information("school", unknown, GROUP, 0.1).gain > MATERIAL
-    found = companion_information("school", unknown, GROUP, 0.1, Columns({"intake": intake}))
+    found = companion_information("school", unknown, GROUP, 0.1, CompanionColumns({"intake": intake}))
     assert found.gain < MATERIAL
 
 
@@ -102,8 +106,8 @@ def test_likeness_that_known_columns_hide_is_found() -> None:
     role = np.tile([0, 0, 1, 1], GROUPS)
     shared = rng.standard_normal(GROUPS)[GROUP]
     age = np.where(role == 0, 45.0, 14.0) + 6 * shared + 2 * rng.standard_normal(len(GROUP))
-    unknown = Columns({"age": age})
-    told = companion_information("home", unknown, GROUP, 0.1, Columns({}, {"role": role}))
+    unknown = CompanionColumns({"age": age})
+    told = companion_information("home", unknown, GROUP, 0.1, CompanionColumns({}, {"role": role}))
     assert told.pair_bits > 5 * companion_information("home", unknown, GROUP, 0.1).pair_bits
     assert told.gain > MATERIAL
 
@@ -113,7 +117,9 @@ def test_what_is_known_of_companions_tells_without_finding_them() -> None:
     rng = np.random.default_rng(10)
     earns = np.where(np.tile([1, 0, 0, 0], GROUPS) == 1, rng.standard_normal(len(GROUP)), 0.0)
     rent = np.bincount(GROUP, earns)[GROUP] + rng.standard_normal(len(GROUP))
-    found = companion_information("home", Columns({"rent": rent}), GROUP, 0.001, Columns({"earns": earns}))
+    found = companion_information(
+        "home", CompanionColumns({"rent": rent}), GROUP, 0.001, CompanionColumns({"earns": earns})
+    )
     assert found.known_bits > 0.1
     assert found.found_bits < 0.01
     assert found.gain > MATERIAL
@@ -123,7 +129,7 @@ def test_a_place_among_companions_is_told_by_what_is_known_of_them() -> None:
     """Children are numbered by height: who knows all heights of a family knows the numbers."""
     height = np.random.default_rng(11).standard_normal(len(GROUP))
     number = np.argsort(np.argsort(height.reshape(-1, MEMBERS), axis=1), axis=1).ravel().astype(float)
-    unknown, known = Columns({"number": number}), Columns({"height": height})
+    unknown, known = CompanionColumns({"number": number}), CompanionColumns({"height": height})
     found = companion_information("family", unknown, GROUP, 0.05, known)
     assert found.known_bits > 1.0
     assert not found.is_judged(0.1)
@@ -135,9 +141,9 @@ def test_chance_tells_nothing_however_many_columns_there_are(seed: int, tied: bo
     rng = np.random.default_rng(seed)
     numbers = {f"x{k}": rng.standard_normal(200) for k in range(15)}
     categories = {f"c{k}": rng.integers(0, 6, 200) for k in range(5)}
-    known = Columns({"k": rng.standard_normal(200)}, {"b": rng.integers(0, 3, 200)})
+    known = CompanionColumns({"k": rng.standard_normal(200)}, {"b": rng.integers(0, 3, 200)})
     group = np.repeat(np.arange(100), 2)
-    found = companion_information("home", Columns(numbers, categories), group, 0.1, known, tied)
+    found = companion_information("home", CompanionColumns(numbers, categories), group, 0.1, known, tied)
     assert found.gain < MATERIAL * (
         1.5 + tied
     )  # 100 couples and 45 columns: chance itself tells nearly as much
@@ -146,7 +152,7 @@ def test_chance_tells_nothing_however_many_columns_there_are(seed: int, tied: bo
 
 def test_a_tolerance_that_whole_groups_meet_is_judged() -> None:
     x = members_alike(0.5, 1, seed=3)[:, 0]
-    found = companion_information("home", Columns({"x": x}), GROUP, 0.05)
+    found = companion_information("home", CompanionColumns({"x": x}), GROUP, 0.05)
     assert found.gain > MATERIAL
     assert not found.is_judged(0.05)
     assert found.is_judged(found.forecast)
@@ -169,7 +175,9 @@ def test_who_knows_whole_groups_finds_what_is_forecast(levels: int, members: int
     assert alone == pytest.approx(rate, abs=5 * error)
     classes = rng.integers(0, levels, GROUPS)[np.repeat(np.arange(GROUPS), members)]
     group = np.repeat(np.arange(GROUPS), members)
-    forecast = companion_information("g", Columns({}, {"faith": classes}), group, rate, None, tied).forecast
+    forecast = companion_information(
+        "g", CompanionColumns({}, {"faith": classes}), group, rate, None, tied
+    ).forecast
     assert together - 4 * error < 1.15 * forecast
     assert forecast < 1.6 * together
 
@@ -200,7 +208,7 @@ def test_who_knows_couples_finds_what_is_forecast_by_numbers(alike: float, colum
     group = np.repeat(np.arange(4 * GROUPS), 2)
     shared = np.sqrt(alike) * rng.standard_normal((4 * GROUPS, columns))[group]
     x = shared + np.sqrt(1 - alike) * rng.standard_normal((len(group), columns))
-    unknown = Columns({f"x{k}": x[:, k] for k in range(columns)})
+    unknown = CompanionColumns({f"x{k}": x[:, k] for k in range(columns)})
     forecast = companion_information("couple", unknown, group, rate).forecast
     error = np.sqrt(together * (1 - together) / (2 * couples))
     assert together - 4 * error < forecast
@@ -323,21 +331,25 @@ def panel(seed: int = 4) -> tuple[Codes, Floats, Codes, Codes]:
 
 def test_a_change_of_what_is_known_tells_its_class():
     group, level, growth, _ = panel()
-    known, place = Columns({"level": level}), np.arange(len(group))
-    told = companion_information("firm", Columns({}, {"growth": growth}), group, 0.02, known, place=place)
+    known, place = CompanionColumns({"level": level}), np.arange(len(group))
+    told = companion_information(
+        "firm", CompanionColumns({}, {"growth": growth}), group, 0.02, known, place=place
+    )
     assert told.known_bits > 1.5  # of 2.5 bits, for four years of five
     noise = np.random.default_rng(1).permutation(growth)
-    by_chance = companion_information("firm", Columns({}, {"growth": noise}), group, 0.02, known, place=place)
+    by_chance = companion_information(
+        "firm", CompanionColumns({}, {"growth": noise}), group, 0.02, known, place=place
+    )
     assert by_chance.known_bits < 0.05
 
 
 def test_the_class_of_last_year_points_to_the_row_before():
     group, _, growth, last = panel()
-    unknown, place = Columns({}, {"growth": growth, "last": last}), np.arange(len(group))
+    unknown, place = CompanionColumns({}, {"growth": growth, "last": last}), np.arange(len(group))
     assert companion_information("firm", unknown, group, 0.1, place=place).pair_bits > 2
     assert companion_information("firm", unknown, group, 0.1).pair_bits < 1
     shuffled = np.random.default_rng(2).permutation(len(group))
-    others = Columns({}, {"growth": growth[shuffled], "last": last[shuffled]})
+    others = CompanionColumns({}, {"growth": growth[shuffled], "last": last[shuffled]})
     assert companion_information("firm", others, group, 0.1, place=place).pair_bits < 0.05
 
 
@@ -345,7 +357,7 @@ def test_the_class_of_last_year_points_to_the_row_before():
 def test_the_rate_that_settles_groups_is_where_the_forecast_meets_the_tolerance(
     alike: float, max_rate: float
 ) -> None:
-    unknown = Columns({"x": members_alike(alike, 1, seed=2)[:, 0]})
+    unknown = CompanionColumns({"x": members_alike(alike, 1, seed=2)[:, 0]})
     found = companion_information("home", unknown, GROUP, 0.2)
     rate = found.tolerated(max_rate)
     assert 0 < rate < max_rate
@@ -357,7 +369,7 @@ def test_the_rate_that_settles_groups_is_where_the_forecast_meets_the_tolerance(
 
 
 def test_likeness_that_is_none_asks_for_no_less() -> None:
-    unknown = Columns({"x": np.random.default_rng(4).standard_normal(len(GROUP))})
+    unknown = CompanionColumns({"x": np.random.default_rng(4).standard_normal(len(GROUP))})
     assert companion_information("home", unknown, GROUP, 0.2).tolerated(0.1) == 0.1
 
 

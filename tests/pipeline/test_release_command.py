@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import maskwell as mw
 from maskwell.cli import main
-from maskwell.cli.release import Told, release
+from maskwell.cli.release import ToldStages, release
 from maskwell.errors import BadInput
 from maskwell.pipeline.release_key import read_key
 from maskwell.plan import ReleasePlan
@@ -153,7 +153,7 @@ def test_a_key_file_is_closed_to_others_and_holds_a_key(folder: Path) -> None:
 
 
 def test_a_stage_is_told_once_when_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
-    with Told() as told:
+    with ToldStages() as told:
         for step in (("attack", 0, 2), ("attack", 1, 2), ("attack", 2, 2), ("attack", 2, 2)):
             told(*step)
     (line,) = capsys.readouterr().err.splitlines()
@@ -189,7 +189,7 @@ def short_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Told() as told:
+    with ToldStages() as told:
         told("attack", 0, 8)
         told("attack", 3, 8)
         sleep(0.5)
@@ -201,7 +201,7 @@ def test_off_a_terminal_a_line_a_minute_says_how_far_it_is_and_what_is_left(
 
 @pytest.mark.usefixtures("short_minutes")
 def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.CaptureFixture[str]) -> None:
-    with Told() as told:
+    with ToldStages() as told:
         told.refusal(("the floor is too high", "a group leaves"))
         told("advise", 0, 8)
         sleep(0.5)
@@ -211,7 +211,7 @@ def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.C
     assert lines[0] == expected
     assert lines.count(expected) == 1
     assert not any("then write" in line for line in lines), "nothing is written after a refusal"
-    with Told() as told:  # what is found at once needs no word before it
+    with ToldStages() as told:  # what is found at once needs no word before it
         told.refusal(("the floor is too high",))
         told("advise", 0, 8)
         told("advise", 8, 8)
@@ -223,7 +223,7 @@ def test_a_refusal_is_told_while_it_is_searched_what_would_pass(capsys: pytest.C
     [("compare", "left; then audit, write"), ("advise, candidate 1 of 2, draw", "left for this part")],
 )
 def test_the_time_left_of_one_candidate_is_not_that_of_all(stage: str, ending: str) -> None:
-    told = Told()
+    told = ToldStages()
     told(stage, 0, 20)
     told.started[stage] -= 10
     told.known = 10, 20
@@ -244,7 +244,7 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
     monkeypatch.setattr(release, "SHORT", 0.01)
 
     def work() -> None:
-        with Told(0.001) as told:
+        with ToldStages(0.001) as told:
             told("calibrate", 0, 0)
             for _ in range(1_000):
                 sleep(0.02)
@@ -359,7 +359,7 @@ def test_a_search_for_what_would_pass_that_is_stopped_says_what_it_tried_and_goe
 
 
 def test_a_step_far_longer_than_those_before_it_is_no_measure_of_those_that_follow() -> None:
-    told = Told()
+    told = ToldStages()
     told("calibrate", 0, 15)
     told.started["calibrate"] -= 60
     told("calibrate", 1, 15)

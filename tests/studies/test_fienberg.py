@@ -17,8 +17,8 @@ from maskwell.studies.fienberg.simulation import (
     GAMMA,
     SAMPLED,
     SCENARIOS,
-    Answer,
-    Job,
+    FienbergAnswer,
+    FienbergJob,
     answered,
     masked,
     simulate,
@@ -91,7 +91,7 @@ def test_told_he_weighs_records_as_the_slides_say(scenario):
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     places = (chances > chances.diagonal()[:, None]).sum(axis=1)
-    answer = answered(Job(scenario, prior=None), masking)
+    answer = answered(FienbergJob(scenario, prior=None), masking)
     assert answer.truth == pytest.approx(chances.diagonal().mean(), rel=1e-6)
     assert answer.first == pytest.approx(chances.max(axis=1).mean(), rel=1e-6)
     np.testing.assert_allclose(answer.places, np.bincount(np.minimum(places, 10), minlength=11))
@@ -132,7 +132,7 @@ def test_nobody_is_found_with_high_probability():
 
 @pytest.mark.parametrize("kernel", ["fms", "coherent"])
 def test_who_was_not_released_is_told_apart_where_bias_is_told(kernel):
-    job = Job("bias only", kernel, None, SAMPLED)
+    job = FienbergJob("bias only", kernel, None, SAMPLED)
     found = simulate({job: 4}, 8, nothing)[job]
     gaps = np.array([one.out - one.inside for one in found])
     assert gaps.mean() > 4 * gaps.std(ddof=1) / 2 > 0
@@ -140,7 +140,7 @@ def test_who_was_not_released_is_told_apart_where_bias_is_told(kernel):
 
 
 def test_a_whole_release_has_no_such_outcome():
-    job = Job("bias only", prior=None)
+    job = FienbergJob("bias only", prior=None)
     (one,) = simulate({job: 1}, 8, nothing)[job]
     assert (one.out, one.inside, one.places.sum()) == (0.0, 0.0, SMALL)
 
@@ -184,7 +184,7 @@ def test_every_table_has_files_enough_for_a_verdict():
 
 def made(name: str, figures: dict[str, float], files: int = 6) -> dict[str, list[float]]:
     """Return a table of which the cells that contain a text have a figure, and all others the same."""
-    answer = Answer(np.full(11, 2.0), 0.3, 0.2, 0.4, 0.6, 0.5)
+    answer = FienbergAnswer(np.full(11, 2.0), 0.3, 0.2, 0.4, 0.6, 0.5)
     plan = TABLES[name]()
     wiggle = 0.01 * (-1.0) ** np.arange(files)
     return {

@@ -23,8 +23,8 @@ from maskwell.studies.goldstein.simulation import (
     FIFTH,
     LOWEST,
     MEDIAN,
-    Job,
-    Normals,
+    GoldsteinJob,
+    NormalFile,
     independent,
     simulate,
 )
@@ -115,7 +115,7 @@ def test_a_cell_agrees_up_to_the_largest_z_and_not_beyond():
 
 
 def test_simulated_identifiers_have_the_covariance_asked_for():
-    data = Normals(20_000, 4, 0.3)
+    data = NormalFile(20_000, 4, 0.3)
     values = data.table(np.random.default_rng(1)).values(data.fields)
     error = 4 * np.sqrt((1 + data.omega**2) / 20_000)  # of a covariance of normal variables with variance 1
     assert (np.abs(np.cov(values.T) - data.omega) < error).all()
@@ -132,10 +132,10 @@ def test_targets_are_symmetric_around_the_quantiles_that_they_stand_for():
 
 def test_h_is_what_its_definition_says():
     """The h of a job against equation (1) written out: ranks of the distances, nothing standardised."""
-    data = Normals(300, 3, 0.25)
+    data = NormalFile(300, 3, 0.25)
     table = data.table(np.random.default_rng(3))
     masking = apply(independent(data, 0.1), table, seed=3, exact=True)
-    found = Job(data, independent(data, 0.1)).found(masking)
+    found = GoldsteinJob(data, independent(data, 0.1)).found(masking)
     y, z, order = table.values(data.fields), masking.release.table.values(data.fields), masking.order
     sds = z.std(axis=0, ddof=1)
     sums = ((y - y.mean(axis=0)) / y.std(axis=0, ddof=1)).sum(axis=1)
@@ -170,7 +170,7 @@ def test_few_simulations_are_not_far_from_the_published_and_their_z_are_shown():
 def test_table_2_has_a_misprint():
     table = expected("goldstein")["2"]
     cell = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3"
-    job = normal(Normals(covariance=0.3), 0.4, at=LOWEST)
+    job = normal(NormalFile(covariance=0.3), 0.4, at=LOWEST)
     found = simulate({job: 25}, 8, lambda: None)[job]
     values = TABLES["2"]().cells(defaultdict(lambda: found))[cell]
     assert table.published(cell) == 0.01
@@ -180,7 +180,7 @@ def test_table_2_has_a_misprint():
 
 def test_the_5th_percentile_is_not_reproduced():
     """The published figure is held against ours with the error of ours alone: it is no chance of theirs either."""
-    job = normal(Normals(covariance=0.1), at=FIFTH)
+    job = normal(NormalFile(covariance=0.1), at=FIFTH)
     values = simulate({job: 60}, 8, lambda: None)[job].ravel() == 0
     published = expected("goldstein")["covariance"].published("covariance 0.1 | pr(h = 0)")
     assert values.mean() - published > 4 * sqrt(0.25 / len(values))
@@ -308,7 +308,7 @@ def test_progress_is_told_to_the_end():
 
 def test_plans_are_the_papers():
     job = normal()
-    assert (job.data, job.mask.variance, job.intruder) == (Normals(1000, 5, 0.25), 0.1, EUCLID)
+    assert (job.data, job.mask.variance, job.intruder) == (NormalFile(1000, 5, 0.25), 0.1, EUCLID)
     assert job.plan == NearestRecord(fields=job.data.fields, match_blocks=(), targets=job.plan.targets)
     assert job.plan.targets.of == "row sum"
     assert farms.correlated(0.05).keep == "moments"

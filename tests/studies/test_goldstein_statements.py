@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED, Estimate, estimate, judged
+from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED, StudyEstimate, estimate, judged
 from maskwell.studies.goldstein import agreement, statements
 from maskwell.studies.goldstein.chances import errors, noticed, z_score, z_scores
 from maskwell.studies.results import expected
@@ -35,11 +35,11 @@ def test_targets_that_are_all_alike_leave_an_error_and_few_files_leave_no_interv
 
 
 def test_a_judgement_needs_all_within_or_one_outside():
-    inside, outside, across = (Estimate(mean, 0.1, 1000) for mean in (0.0, 2.0, 1.0))
+    inside, outside, across = (StudyEstimate(mean, 0.1, 1000) for mean in (0.0, 2.0, 1.0))
     assert judged([inside, inside], -1, 1) == HOLDS
     assert judged([inside, outside, across], -1, 1) == FAILS
     assert judged([inside, across], -1, 1) == UNDECIDED
-    barely = Estimate(1.21, 0.1, 1000)  # outside by one interval of 95%, not by the one of several
+    barely = StudyEstimate(1.21, 0.1, 1000)  # outside by one interval of 95%, not by the one of several
     assert judged([barely], -1, 1) == FAILS
     assert judged([barely, *[inside] * 9], -1, 1) == UNDECIDED
 

@@ -13,7 +13,7 @@ from maskwell.calibration import FINE_R0, agreement_curve
 from maskwell.studies import draw_study, run_study, table_names
 from maskwell.studies.moore import critical, matching, statements
 from maskwell.studies.moore.matching import published_rows, published_shape, rows_of_table_4
-from maskwell.studies.moore.simulation import WINKLER, Simulation
+from maskwell.studies.moore.simulation import WINKLER, MooreSimulation
 from maskwell.studies.moore.study import TABLES
 from maskwell.studies.moore.study import run as run_tables
 from maskwell.studies.results import Study
@@ -152,7 +152,7 @@ def test_published_figures_of_the_shape_come_from_table_4():
 
 
 def test_simulated_correct_links_are_those_predicted():
-    simulation = Simulation(8, 11)
+    simulation = MooreSimulation(8, 11)
     sizes = [0.1005, 3.0]
     points = agreement_curve(simulation.survey, attack=WINKLER, sd_ratios=sizes).points
     for c, point in zip(sizes, points, strict=True):
@@ -172,7 +172,7 @@ def test_progress_ends_where_it_said():
 
 def test_critical_c_leaves_the_share_to_gain_that_was_asked_for(monkeypatch):
     monkeypatch.setattr(critical, "EPSILONS", (0.05,))
-    simulation = Simulation(1, 1)
+    simulation = MooreSimulation(1, 1)
     draws = critical.critical(simulation)
     assert draws["exact, all agree, 5% | to gain"] == [pytest.approx(0.05, abs=1e-3)]
     assert draws["exact, one may disagree, 5% | to gain, one may disagree"] == [pytest.approx(0.05, abs=1e-3)]
@@ -183,7 +183,7 @@ def test_critical_c_leaves_the_share_to_gain_that_was_asked_for(monkeypatch):
 def test_the_sweep_goes_in_steps_of_a_thousandth(monkeypatch):
     assert [round(1000 * r0) for r0 in FINE_R0] == list(range(999, 974, -1))
     monkeypatch.setattr(critical, "FINE_R0", (0.999, 0.975))
-    draws = critical.sweep(Simulation(1, 1))
+    draws = critical.sweep(MooreSimulation(1, 1))
     first, last = ([draws[f"{row} | {name}"][0] for name in COLUMNS] for row in SWEPT)
     assert all(a > b for a, b in zip(first, last, strict=True))
     assert first[2] > first[1]
@@ -195,14 +195,14 @@ COLUMNS = ("correct", "correct, predicted", "true record agrees")
 
 def test_without_codes_fewer_are_found(monkeypatch):
     monkeypatch.setattr(matching, "C_UNCODED", (0.1759,))
-    draws = matching.uncoded(Simulation(1, 1))
+    draws = matching.uncoded(MooreSimulation(1, 1))
     assert draws["c 0.1759 | correct"][0] < draws["c 0.1759 | correct, with codes"][0]
     assert sum(draws[f"c 0.1759 | {name}"][0] for name in matching.CLASSES) == pytest.approx(771)
 
 
 def test_the_present_code_gives_the_survey_s_own_figures(monkeypatch):
     monkeypatch.setattr(critical, "RELAXED", ("HOME_VAL",))
-    simulation = Simulation(1, 1)
+    simulation = MooreSimulation(1, 1)
     draws = critical.relaxed(simulation)
     (point,) = agreement_curve(simulation.survey, attack=WINKLER, sd_ratios=[critical.C_RELAXED]).points
     assert draws["HOME_VAL, code 350,000 | true record agrees"] == [pytest.approx(point.agreeing, abs=0.01)]

@@ -14,10 +14,10 @@ from maskwell.studies import STUDIES, table_names
 from maskwell.studies.results import (
     BY_RANGE,
     WIDTH,
-    Cell,
     ExpectedTable,
     Study,
     StudyTable,
+    TableCell,
     agree,
     expected,
     quantile,
@@ -65,9 +65,9 @@ PUBLISHED = ExpectedTable(
 
 def test_our_figure_is_the_mean_and_its_band_that_of_the_replicates():
     table = PUBLISHED.table({"a | x": [5.0, 7.0, 9.0], "b | x": [1.0, 2.0], "b | y": [3.0]})
-    assert table["a | x"] == Cell("a | x", 5, 7.0, 5.0, 9.0, False, is_range=True)
+    assert table["a | x"] == TableCell("a | x", 5, 7.0, 5.0, 9.0, False, is_range=True)
     assert table["b | x"].within is True
-    assert table["b | y"] == Cell("b | y", None, 3.0, None, None, None)
+    assert table["b | y"] == TableCell("b | y", None, 3.0, None, None, None)
     assert (table.rows, table.columns) == (("a", "b"), ("x", "y"))
 
 
@@ -155,7 +155,7 @@ def test_the_text_shows_published_beside_ours():
 
 def test_wide_tables_go_on_below():
     names = [f"column {i}" for i in range(9)]
-    cells = tuple(Cell(f"row {r} | {n}", 1.0, 2.0, 1.0, 3.0) for r in range(2) for n in names)
+    cells = tuple(TableCell(f"row {r} | {n}", 1.0, 2.0, 1.0, 3.0) for r in range(2) for n in names)
     lines = StudyTable("wide", cells).lines()
     assert max(map(len, lines)) <= WIDTH
     assert sum(line.count("column") for line in lines) == 9

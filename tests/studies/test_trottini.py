@@ -12,7 +12,7 @@ from scipy.special import gammaln, ndtr
 
 from maskwell.studies import draw_study, run_study, table_names
 from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED
-from maskwell.studies.results import Cell, Study, StudyTable, expected
+from maskwell.studies.results import Study, StudyTable, TableCell, expected
 from maskwell.studies.trottini import simulation, study, tables
 from maskwell.studies.trottini.further import RECOMPUTED, errors_off
 from maskwell.studies.trottini.simulation import (
@@ -27,9 +27,9 @@ from maskwell.studies.trottini.simulation import (
     THRESHOLDS,
     TIGHT,
     WIDE,
-    Answer,
-    Job,
     Scenario,
+    TrottiniAnswer,
+    TrottiniJob,
     helped,
     intruder,
     masked,
@@ -116,7 +116,7 @@ def test_answers_are_those_of_the_recipe(case, kernel, data, bias, noise):
     else:
         pairs = integrated(logs, z, x[:, None])
     right, truth = found(pairs)
-    answer = Job(scenario, intruder(kernel, CASES[case])).answer(masking)
+    answer = TrottiniJob(scenario, intruder(kernel, CASES[case])).answer(masking)
     assert answer.correct == right.sum()
     assert answer.truth == pytest.approx(truth.mean(), rel=1e-6)
     assert np.nan_to_num(answer.probability) * right.sum() == pytest.approx(truth[right].sum(), rel=1e-6)
@@ -124,7 +124,7 @@ def test_answers_are_those_of_the_recipe(case, kernel, data, bias, noise):
 
 @cache
 def least(case: str, kernel: str, data: str) -> np.ndarray:
-    job = Job(equal(LEAST, data), intruder(kernel, CASES[case]))
+    job = TrottiniJob(equal(LEAST, data), intruder(kernel, CASES[case]))
     return np.array([one.correct for one in simulate({job: FILES}, 11, nothing)[job]])
 
 
@@ -207,7 +207,7 @@ def test_table_1_shows_the_first_records():
 
 
 def counted(inside: int) -> list[StudyTable]:
-    cells = [Cell(f"cell {i} | DATA1", 1.0, 1.0, 0.0, 2.0, i < inside) for i in range(36)]
+    cells = [TableCell(f"cell {i} | DATA1", 1.0, 1.0, 0.0, 2.0, i < inside) for i in range(36)]
     return [StudyTable("2", tuple(cells[:18])), StudyTable("3", tuple(cells[18:]))]
 
 
@@ -283,7 +283,7 @@ ALL = 10.0  # every figure of a made table, but for those that a statement is ab
 def made(table: str, figures: dict[str, float], files: int = 8) -> dict[str, list[float]]:
     """Return a table of which the cells that contain a text have a figure, and all others the same."""
     at = np.ones(len(THRESHOLDS))
-    answers = [Answer(ALL, ALL, ALL, ALL / 100, at, at)] * files
+    answers = [TrottiniAnswer(ALL, ALL, ALL, ALL / 100, at, at)] * files
     plan = TABLES[table]()
     wiggle = 0.01 * (-1.0) ** np.arange(files)
     return {
@@ -382,8 +382,8 @@ def test_more_links_are_made_at_lower_thresholds_and_all_at_none():
 
 
 def test_the_share_that_is_right_is_that_of_all_links_and_absent_without_links():
-    empty = Answer(0.0, np.nan, np.nan, 0.0, np.zeros(len(THRESHOLDS)), np.zeros(len(THRESHOLDS)))
-    some = Answer(1.0, 0.5, np.nan, 0.1, np.full(len(THRESHOLDS), 4.0), np.full(len(THRESHOLDS), 1.0))
+    empty = TrottiniAnswer(0.0, np.nan, np.nan, 0.0, np.zeros(len(THRESHOLDS)), np.zeros(len(THRESHOLDS)))
+    some = TrottiniAnswer(1.0, 0.5, np.nan, 0.1, np.full(len(THRESHOLDS), 4.0), np.full(len(THRESHOLDS), 1.0))
     assert tables._at([empty, some], 3)["% right"] == [25.0]
     assert tables._at([empty, empty], 3)["% right"] == []
     names = {one.cell for one in small()["threshold"].cells}
@@ -411,7 +411,7 @@ def test_known_units_teach_him_unless_his_prior_is_sure(monkeypatch):
     masking = masked(scenario, 4, 0)
 
     def truth(prior, helpers):
-        return Job(scenario, helped(prior, helpers)).answer(masking).truth
+        return TrottiniJob(scenario, helped(prior, helpers)).answer(masking).truth
 
     assert truth(None, 11) > truth(WIDE, 11) > 2 * truth(WIDE, 0)
     assert truth(TIGHT, 11) < 2 * truth(TIGHT, 0)
@@ -420,10 +420,10 @@ def test_known_units_teach_him_unless_his_prior_is_sure(monkeypatch):
 def test_one_sample_of_targets_serves_all_that_he_may_know():
     scenario = equal(LEAST, "DATA2")
     masking = masked(scenario, 4, 0)
-    answers = [Job(scenario, helped(None, count)).answer(masking) for count in (0, 1)]
+    answers = [TrottiniJob(scenario, helped(None, count)).answer(masking) for count in (0, 1)]
     assert [one.links[0] for one in answers] == [SOUGHT, SOUGHT]
     assert answers[0].truth == pytest.approx(answers[1].truth, abs=0.02)
-    everybody = Job(scenario, intruder()).answer(masking)
+    everybody = TrottiniJob(scenario, intruder()).answer(masking)
     assert everybody.links[0] == RECORDS
 
 
@@ -431,7 +431,7 @@ def test_what_did_not_converge_is_said():
     from maskwell.studies.trottini.study import _said
 
     at = np.zeros(len(THRESHOLDS))
-    answers = [Answer(1.0, 0.5, 0.1, 0.1, at, at, converged) for converged in (True, False)]
+    answers = [TrottiniAnswer(1.0, 0.5, 0.1, 0.1, at, at, converged) for converged in (True, False)]
     assert _said({"job": answers}) == "[2 files of 100 records; 1 of 2 attacks did not converge]"
     assert _said({"job": answers[:1]}) == "[1 file of 100 records]"
 

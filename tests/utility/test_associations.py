@@ -12,7 +12,7 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.utility import compare
 from maskwell.utility.associations import associations
-from maskwell.utility.pairs import Sides
+from maskwell.utility.pairs import TruthAndRelease
 
 KEY = frozenset({"key"})
 LEVELS = ("one", "two", "three")
@@ -70,7 +70,7 @@ def test_noise_of_a_number_leaves_its_means_by_category_alone():
 def test_figures_are_means_and_shares_of_variance(weighted):
     table = table_of(gaps=0.1, weighted=weighted)
     masking = apply(Pram(("level",), stay=0.5), table, seed=1)
-    one = next(one for one in associations(Sides(masking)) if one.column == "amount")
+    one = next(one for one in associations(TruthAndRelease(masking)) if one.column == "amount")
     weights = table.floats("weight") if weighted else np.ones(len(table))
     x, code = table.floats("amount"), LEVELS.index(one.level)
     for side, mean, explained in (

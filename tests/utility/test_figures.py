@@ -8,8 +8,8 @@ import pytest
 
 from maskwell.utility.figures import (
     PROBABILITIES,
+    ColumnSpread,
     Ordered,
-    Spread,
     between_shares,
     hellinger,
     kolmogorov_smirnov,
@@ -36,7 +36,7 @@ def test_a_weight_counts_a_record_so_many_times():
     weighted, plain = Ordered.of(x, w), Ordered.of(repeated, None)
     assert weighted.quantiles() == plain.quantiles()
     assert kolmogorov_smirnov(weighted, plain) < 1e-12
-    assert Spread.of(x, w).mean == pytest.approx(np.nanmean(repeated))
+    assert ColumnSpread.of(x, w).mean == pytest.approx(np.nanmean(repeated))
 
 
 def test_quantiles_are_the_inverse_of_the_distribution_function():

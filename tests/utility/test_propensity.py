@@ -10,7 +10,7 @@ from maskwell.schema import Column, Schema
 from maskwell.table import Table
 from maskwell.utility import compare
 from maskwell.utility import propensity as room
-from maskwell.utility.pairs import Sides
+from maskwell.utility.pairs import TruthAndRelease
 from maskwell.utility.propensity import propensity
 
 NAMES = ("x", "y")
@@ -55,22 +55,22 @@ def test_the_verdict_says_what_two_samples_would_give():
     assert "records drawn from a law fitted to the true ones" in told.said
     assert "two independent samples of one law give about 2.0" in told.said
     assert "fresh" not in told.sentence
-    part = propensity(Sides(apply(Subsample(fraction=0.25), table_of(4_000), seed=1)))
+    part = propensity(TruthAndRelease(apply(Subsample(fraction=0.25), table_of(4_000), seed=1)))
     share = 1 - 4_000 / part.records
     assert part.two_samples == pytest.approx(1 / (1 - share))
 
 
 def test_little_noise_is_less_than_fresh_records_and_much_noise_is_more():
     table = table_of(3_000)
-    little = propensity(Sides(apply(IndependentNoise(NAMES, variance_ratio=0.01), table, seed=1)))
-    much = propensity(Sides(apply(IndependentNoise(NAMES, variance_ratio=0.5), table, seed=1)))
+    little = propensity(TruthAndRelease(apply(IndependentNoise(NAMES, variance_ratio=0.01), table, seed=1)))
+    much = propensity(TruthAndRelease(apply(IndependentNoise(NAMES, variance_ratio=0.5), table, seed=1)))
     assert little.ratio < 1 < 10 < much.ratio
     assert little.standardised < 0 < much.standardised
     assert little.expected == pytest.approx(5 * 0.5**3 / 6_000)  # two columns, two squares, one product
 
 
 def test_a_subsample_has_its_own_share_and_looks_like_the_rest():
-    found = propensity(Sides(apply(Subsample(fraction=0.25), table_of(4_000), seed=1)))
+    found = propensity(TruthAndRelease(apply(Subsample(fraction=0.25), table_of(4_000), seed=1)))
     share = 1 - 4_000 / found.records
     assert found.expected == pytest.approx((found.parameters - 1) * (1 - share) ** 2 * share / found.records)
     assert found.ratio < 3
@@ -78,7 +78,7 @@ def test_a_subsample_has_its_own_share_and_looks_like_the_rest():
 
 def test_large_files_are_sampled_by_the_seed(monkeypatch):
     monkeypatch.setattr(room, "LARGEST", 500)
-    sides = Sides(apply(IndependentNoise(NAMES, variance_ratio=0.3), table_of(2_000), seed=1))
+    sides = TruthAndRelease(apply(IndependentNoise(NAMES, variance_ratio=0.3), table_of(2_000), seed=1))
     first, again, other = (propensity(sides, seed) for seed in (1, 1, 2))
     assert first.sampled == 500
     assert first.records == 1_000

@@ -20,7 +20,7 @@ INSIDE = 0.5  # of the sd: how far beyond a code the first guess of a coded valu
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenColumn:
     """One column: its variable, a first guess of every state, and which cells carry noise, are coded, are missing."""
 
     variable: Variable
@@ -41,7 +41,7 @@ class Seen:
         return self.guess if shift is None else np.exp(self.guess) - shift
 
 
-def see(card: NoiseCard, table: Table, name: str, erring: Collection[str] = ()) -> Seen:
+def see(card: NoiseCard, table: Table, name: str, erring: Collection[str] = ()) -> SeenColumn:
     """Read one column of a release; those in `erring` were measured with a known error."""
     from .noise.card_columns import law_of, levels_of, state_scale
 
@@ -56,7 +56,7 @@ def see(card: NoiseCard, table: Table, name: str, erring: Collection[str] = ()) 
     return _number(Variable(name, (), state_scale(card, name)), law, table, missing, name in erring)
 
 
-def _category(variable: Variable, law: Any, table: Table, missing: Bools) -> Seen:
+def _category(variable: Variable, law: Any, table: Table, missing: Bools) -> SeenColumn:
     """Guess the nearest code; PRAM's released categories are found among the true ones by name."""
     z = table.floats(variable.name)
     noised = np.zeros(len(table), bool) if law is None or _is_sure(law) else ~missing
@@ -68,11 +68,11 @@ def _category(variable: Variable, law: Any, table: Table, missing: Bools) -> See
     known = codes[~missing]
     usual = float(np.bincount(known.astype(np.int64)).argmax()) if len(known) else 0.0
     nothing = np.zeros(len(table), bool)
-    seen = Seen(variable, np.where(missing, usual, codes), noised, nothing, missing)
+    seen = SeenColumn(variable, np.where(missing, usual, codes), noised, nothing, missing)
     return seen if noised.any() else present_levels(seen)
 
 
-def present_levels(seen: Seen) -> Seen:
+def present_levels(seen: SeenColumn) -> SeenColumn:
     """Leave levels out that no record has: nothing can be said about them."""
     used = np.unique(seen.guess[~seen.missing]).astype(np.int64)
     if len(used) in (0, len(seen.variable.levels)):
@@ -89,7 +89,7 @@ def _is_sure(law: Any) -> bool:
     return isinstance(law, Additive) and not np.diag(law.noise.covariance).any()
 
 
-def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: bool) -> Seen:
+def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: bool) -> SeenColumn:
     from .noise.card_columns import is_noisy
     from .noise.cells import bounds
 
@@ -112,7 +112,7 @@ def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: 
     state = np.where(np.isfinite(state), state, middle)
     if limits is not None:
         state = _between(state, limits[0][:, 0], limits[1][:, 0], coded, size)
-    return Seen(variable, state, noised, coded & ~missing, missing)
+    return SeenColumn(variable, state, noised, coded & ~missing, missing)
 
 
 def _values(law: Any, table: Table, name: str) -> Floats:

@@ -52,10 +52,12 @@ def _compile_enumerated() -> None:
     from ..kernels import enumerated_gradient, enumerated_likelihood
 
     one, where, none = np.ones((1, 1)), np.zeros(1, np.int64), np.zeros(0, np.int64)
-    records = enumerated_likelihood.Records(one, np.ones((2, 1)), np.ones((2, 1)), np.empty(0))
+    records = enumerated_likelihood.CategoryRecords(one, np.ones((2, 1)), np.ones((2, 1)), np.empty(0))
     ends = np.array([0, 1, 2])
     zeros = np.zeros(3, np.int64)
-    shape = enumerated_likelihood.Shape(where + 2, ends, zeros[:2], zeros[:2] + 2, zeros, none, zeros[:2], 0)
+    shape = enumerated_likelihood.EnumerationShape(
+        where + 2, ends, zeros[:2], zeros[:2] + 2, zeros, none, zeros[:2], 0
+    )
     room, out, given = enumerated_likelihood.room_for(shape), np.ones(1), (np.ones(2), np.ones(1))
     enumerated_likelihood.totals(records, shape, np.ones((1, 2)), one, room, out)
     enumerated_gradient.slopes(records, shape, *given, room, (np.ones(2), np.ones(1)))

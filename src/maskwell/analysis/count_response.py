@@ -15,13 +15,13 @@ from ..table import Table
 from .system import Floats, System, Variable
 
 if TYPE_CHECKING:
-    from .model import Asked
+    from .model import ModelRequest
 
 INSTEAD = "model it as family='gaussian'"
 
 
 def noised_counts(
-    asked: Asked, release: Release, variables: Sequence[Variable], numbers: Sequence[int]
+    asked: ModelRequest, release: Release, variables: Sequence[Variable], numbers: Sequence[int]
 ) -> Any:
     """Return how likely true counts make what was released; None where their noise must be computed draw by draw.
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import BadPlan, raise_all
 from ..masking import Release
-from .columns import Seen, group_codes, see
+from .columns import SeenColumn, group_codes, see
 from .expressions import ONE, Binary, Level, Node, Number, Ref
 from .system import (
     GAUSSIAN,
@@ -40,7 +40,7 @@ FAMILY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelRequest:
     """What the user asked for, checked: the formula read, the family, and options that shape the model."""
 
     parsed: Any
@@ -49,7 +49,7 @@ class Asked:
     measurement_error: Mapping[str, float] = field(default_factory=dict)
 
 
-def read_formula(formula: str, release: Release) -> tuple[Any, dict[str, Seen]]:
+def read_formula(formula: str, release: Release) -> tuple[Any, dict[str, SeenColumn]]:
     """Parse a formula against a release; return it with the columns it names."""
     from .formulas.column_uses import names_in
     from .formulas.formula import parse
@@ -113,7 +113,7 @@ def _written_out(parsed: Any, totals: Mapping[str, tuple[tuple[str, float], ...]
     return replace(parsed, columns=columns, effects=groups)
 
 
-def build(asked: Asked, release: Release, seen: dict[str, Seen]) -> System:
+def build(asked: ModelRequest, release: Release, seen: dict[str, SeenColumn]) -> System:
     """Return the system: equations of unknown categories, of unknown numbers, and the model of interest."""
     from .formulas.expression_trees import refs
     from .noise import bounds, lowered, tables
@@ -182,7 +182,7 @@ def _check_logarithms(upper: Floats, variables: Sequence[Variable]) -> None:
             )
 
 
-def _reread(sides: dict[str, Seen], asked: Asked, release: Release) -> dict[str, Seen]:
+def _reread(sides: dict[str, SeenColumn], asked: ModelRequest, release: Release) -> dict[str, SeenColumn]:
     """Read columns again that were measured with a known error."""
     from ..errors import nearest
 
@@ -197,7 +197,7 @@ def _reread(sides: dict[str, Seen], asked: Asked, release: Release) -> dict[str,
     return {**sides, **again}
 
 
-def _response(asked: Asked, seen: Seen) -> tuple[Seen, Bools]:
+def _response(asked: ModelRequest, seen: SeenColumn) -> tuple[SeenColumn, Bools]:
     """Check the response against its family; return it as the sampler needs it, and where it is there."""
     from .responses import as_response
 
@@ -221,7 +221,9 @@ def _factors(parsed: Any, release: Release) -> tuple[tuple[Factor, ...], list[tu
     return tuple(factors), groups
 
 
-def _interest(asked: Asked, variables: tuple[Variable, ...], groups: list[tuple[int, Any]]) -> Equation:
+def _interest(
+    asked: ModelRequest, variables: tuple[Variable, ...], groups: list[tuple[int, Any]]
+) -> Equation:
     parsed = asked.parsed
     chosen = list(zip(parsed.names, parsed.columns, strict=True))
     if asked.family == ORDERED:  # the cuts are its intercepts

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import BadPlan, MaskwellError, MaskwellWarning, nearest
 from ..masking import Masking, Release
 from ..table import Table
-from .model import FAMILY, Asked, as_if_true, build, read_formula
+from .model import FAMILY, ModelRequest, as_if_true, build, read_formula
 from .priors import Priors
 from .progress import Bar, Lines, check_progress, shown
 from .results.draws import Draws
@@ -139,7 +139,7 @@ def fit(
 class _Ready:
     """A model and its records before anything is drawn, and what there is to say of them."""
 
-    asked: Asked
+    asked: ModelRequest
     system: System
     release: Release
     left_out: tuple[str, ...]
@@ -155,7 +155,7 @@ def _ready(formula: str, release: Release, about: tuple[int, bool, dict[str, flo
 
         release, left_out = complete(release, [*seen])
         parsed, seen = read_formula(formula, release)
-    asked = Asked(parsed, *about)
+    asked = ModelRequest(parsed, *about)
     system = build(asked, release, seen)
     return _Ready(asked, system, release, left_out, check_design(system, release, asked.measurement_error))
 
@@ -351,7 +351,7 @@ def _coding(system: System) -> tuple[str, ...]:
 
 
 def _posterior(
-    asked: Asked, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
+    asked: ModelRequest, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
 ) -> Any:
     from .prediction_columns import SystemPredictor
     from .results.posterior import Posterior

@@ -44,7 +44,7 @@ class Priors:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedPriors:
     """The prior of one equation in the data's units."""
 
     mean: Floats
@@ -62,7 +62,7 @@ def resolve(
     effects: tuple[Floats, ...],
     *,
     named: bool,
-) -> Resolved:
+) -> ResolvedPriors:
     """Bring a prior to the scale of an equation: its columns and response at the released values.
 
     `effects` are the columns of each set of group effects; `named` says that coefficients may be named.
@@ -91,7 +91,7 @@ def resolve(
         _name(priors, equation, mean, sd)
     scale = priors.sd_scale * size
     scales = tuple(np.array([scale / _size(column) for column in block.T]) for block in effects)
-    return Resolved(mean, sd, scale, scales, priors.shape_log_sd)
+    return ResolvedPriors(mean, sd, scale, scales, priors.shape_log_sd)
 
 
 def _name(priors: Priors, equation: Equation, mean: Floats, sd: Floats) -> None:

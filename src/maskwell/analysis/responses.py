@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import BadPlan
-from .columns import Seen
+from .columns import SeenColumn
 from .expressions import Binary, Level, Node, Ref, Unary
 from .system import (
     FAMILIES,
@@ -24,7 +24,7 @@ from .system import (
 MOST_CODES = 20  # of an ordered response given as a number
 
 
-def as_response(family: int, node: Node, seen: Seen) -> tuple[Seen, Bools]:
+def as_response(family: int, node: Node, seen: SeenColumn) -> tuple[SeenColumn, Bools]:
     """Return the response as the sampler needs it, and which records have one; refuse what a family cannot take."""
     counted = ~seen.missing
     if not counted.any():
@@ -41,7 +41,7 @@ def as_response(family: int, node: Node, seen: Seen) -> tuple[Seen, Bools]:
     return found, counted
 
 
-def _varies(seen: Seen, counted: Bools) -> None:
+def _varies(seen: SeenColumn, counted: Bools) -> None:
     values = seen.guess[counted]
     if (values == values[0]).all():
         raise BadPlan(
@@ -49,7 +49,7 @@ def _varies(seen: Seen, counted: Bools) -> None:
         )
 
 
-def _gaussian(node: Node, seen: Seen) -> Seen:
+def _gaussian(node: Node, seen: SeenColumn) -> SeenColumn:
     name = seen.variable.name
     if seen.variable.is_category:
         count = len(seen.variable.levels)
@@ -62,7 +62,7 @@ def _gaussian(node: Node, seen: Seen) -> Seen:
     return _transformed(node, seen)
 
 
-def _transformed(node: Node, seen: Seen) -> Seen:
+def _transformed(node: Node, seen: SeenColumn) -> SeenColumn:
     """Bring the response to the scale of the formula: as it is, or a transform of a known column."""
     from .formulas.expression_trees import evaluate, on_state
     from .log_scale import log_remedy
@@ -89,14 +89,14 @@ def _transformed(node: Node, seen: Seen) -> Seen:
     return replace(seen, variable=Variable(variable.name), guess=np.where(seen.missing, 0.0, values))
 
 
-def _plain(node: Node, seen: Seen, family: str) -> None:
+def _plain(node: Node, seen: SeenColumn, family: str) -> None:
     if node != Ref(seen.variable.name):
         raise BadPlan(
             f"family {family!r} takes the response as it is: write {seen.variable.name!r} alone on the left"
         )
 
 
-def _binary(node: Node, seen: Seen) -> Seen:
+def _binary(node: Node, seen: SeenColumn) -> SeenColumn:
     name = seen.variable.name
     if isinstance(node, Level | Binary):
         return _success(node, seen)
@@ -119,7 +119,7 @@ def _binary(node: Node, seen: Seen) -> Seen:
     return seen
 
 
-def _success(node: Level | Binary, seen: Seen) -> Seen:
+def _success(node: Level | Binary, seen: SeenColumn) -> SeenColumn:
     """Take one level, or one value, of a column for success: y['yes'], binary(n, 3)."""
     from .formulas.expression_trees import evaluate
 
@@ -134,7 +134,7 @@ def _success(node: Level | Binary, seen: Seen) -> Seen:
     return replace(seen, variable=Variable(seen.variable.name), guess=values)
 
 
-def _ordered(node: Node, seen: Seen) -> Seen:
+def _ordered(node: Node, seen: SeenColumn) -> SeenColumn:
     name = seen.variable.name
     _plain(node, seen, "ordered")
     if seen.variable.is_category:
@@ -155,7 +155,7 @@ def _ordered(node: Node, seen: Seen) -> Seen:
     return replace(seen, variable=Variable(name, levels), guess=codes)
 
 
-def _count(family: int, node: Node, seen: Seen) -> Seen:
+def _count(family: int, node: Node, seen: SeenColumn) -> SeenColumn:
     name = seen.variable.name
     _plain(node, seen, FAMILIES[family])
     assert family in (POISSON, NEGATIVE_BINOMIAL)
@@ -173,7 +173,7 @@ def _count(family: int, node: Node, seen: Seen) -> Seen:
     return replace(seen, variable=Variable(name), guess=guess)
 
 
-def _as_numbers(seen: Seen, family: str) -> Seen:
+def _as_numbers(seen: SeenColumn, family: str) -> SeenColumn:
     """Read the levels of a category as the counts they are: small whole numbers are often taken for categories."""
     name, levels = seen.variable.name, seen.variable.levels
     if not all(level.isascii() and level.isdigit() for level in levels):

@@ -10,14 +10,14 @@ from ..card import NoiseCard
 from ..laws import Additive, Mixture
 from ..laws.unknowns import is_independent
 from ..table import Table
-from .columns import Seen
+from .columns import SeenColumn
 from .system import Variable
 
 FINE = 0.5  # of the sd of the noise: a unit below it is no different from a continuous truth
 MOST_VALUES = 12
 
 
-def as_whole(card: NoiseCard, table: Table, seen: Seen) -> Seen:
+def as_whole(card: NoiseCard, table: Table, seen: SeenColumn) -> SeenColumn:
     """Return a column of noised whole numbers as one with levels, where its unit is coarse and its values are few.
 
     The values are those between the least and the largest released one; others under correlated noise, on a log

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrow_buffers import to_numpy
 from ..errors import BadInput, BadPlan, raise_all
-from ..masking.protocol import Plan
+from ..masking.protocol import MaskPlan
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table
 
@@ -36,7 +36,7 @@ def is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative(Plan):
+class Relative(MaskPlan):
     """Values agree within a share of a base: the searching record's value, or the larger of the two.
 
     With "larger", values of opposite signs never agree.
@@ -73,7 +73,7 @@ class Relative(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute(Plan):
+class Absolute(MaskPlan):
     """Values agree within an amount, in the unit of the column."""
 
     word: ClassVar[str] = "rule"
@@ -94,7 +94,7 @@ class Absolute(Plan):
 
 
 @dataclass(frozen=True, slots=True)
-class Exact(Plan):
+class Exact(MaskPlan):
     """Values agree when they are the same."""
 
     word: ClassVar[str] = "rule"
@@ -175,7 +175,7 @@ def _numbers(places: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedField:
     """Two tables made comparable on some fields: for each field the values, closed ones far above all others.
 
     `known` and `released` are fields x records.
@@ -198,22 +198,22 @@ class Compared:
             high[:, f] = np.where(closed, values, np.minimum(above, LARGEST))
         return low, high
 
-    def only(self, places: Ints) -> Compared:
+    def only(self, places: Ints) -> ComparedField:
         """Return some of the fields."""
         names, rules = ([given[place] for place in places.tolist()] for given in (self.fields, self.rules))
-        return Compared(tuple(names), tuple(rules), self.known[places], self.released[places])
+        return ComparedField(tuple(names), tuple(rules), self.known[places], self.released[places])
 
 
 def compare_tables(
     known: Table, released: Table, fields: Mapping[str, Rule | None], default: Rule
-) -> Compared:
+) -> ComparedField:
     """Put the fields of two tables on one scale; a field without a rule of its own gets the one of its kind."""
     pairs, rules = [], []
     for name, rule in fields.items():
         values, of_kind = _on_one_scale(known, released, name, default)
         pairs.append(values)
         rules.append(_fitting(name, rule, of_kind))
-    return Compared(
+    return ComparedField(
         tuple(fields),
         tuple(rules),
         np.array([pair[0] for pair in pairs]),

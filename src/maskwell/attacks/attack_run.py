@@ -63,7 +63,7 @@ def attack_by(
     attacked: Masking | Table,
     targets: Table | None = None,
     shared: dict[Any, Any] | None = None,
-) -> Found:
+) -> AttackResult:
     """Return what an intruder achieves, with his answer, its marks, and the numbers of his records in the truth.
 
     `shared` is what intruders of one attack have computed already. Where records exchanged values, he is after the
@@ -82,7 +82,7 @@ def attack_by(
 
 def _found(
     plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
-) -> Found:
+) -> AttackResult:
     """Let an intruder answer and mark him; where records exchanged values, for his record and for his values."""
     if masking.exchange is None:
         return answer_of(plan, masking, targets, shared, among).found()
@@ -91,7 +91,7 @@ def _found(
     return attack_exchanged(plan, masking, targets, shared, among)
 
 
-class Found(NamedTuple):
+class AttackResult(NamedTuple):
     """What an intruder achieves, his answer, its marks, and the numbers of his records in the truth."""
 
     risk: Risk
@@ -119,7 +119,7 @@ class Answer:
     records: int = 0
     released_share: float | None = None
 
-    def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> Found:
+    def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> AttackResult:
         """Mark the answer by who owns each released row: its record, or the record that it has its values from.
 
         `swapped` names the columns that the row does not have from its owner.
@@ -141,15 +141,15 @@ class Answer:
         risk = replace(risk, records=self.records, released_share=self.released_share, notes=notes)
         if hasattr(self.plan, "assessed"):
             risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
-        return self._in_whole(Found(risk, guess, marks, self.numbers))
+        return self._in_whole(AttackResult(risk, guess, marks, self.numbers))
 
-    def _in_whole(self, found: Found) -> Found:
+    def _in_whole(self, found: AttackResult) -> AttackResult:
         """Return what was found in a part of the file with its records numbered as in the whole."""
         if self.part is None:
             return found
         guess, marks = self.part.in_whole(found.guess, found.marks)
         risk = replace(found.risk, table=self.part.named(found.risk.table, guess))
-        return Found(risk, guess, marks, self.part.records[found.numbers])
+        return AttackResult(risk, guess, marks, self.part.records[found.numbers])
 
     def correct(self, owners: Ints | None = None) -> float:
         """Return how many of the links that he stands by are right, ties shared."""

@@ -106,7 +106,7 @@ def in_runs(records: Ints, width: int) -> Iterator[Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestCandidates:
     """For each searcher its best score, how many candidates have it, the first of them, and the next best.
 
     `log_total` is the log of the sum of all its weights.
@@ -120,7 +120,7 @@ class Best:
     log_total: Floats
 
     @classmethod
-    def nothing(cls, count: int) -> Best:
+    def nothing(cls, count: int) -> BestCandidates:
         """Start with no candidate for anybody."""
         low, nobody = np.full(count, -np.inf), np.full(count, NOBODY, np.int64)
         return cls(low, np.zeros(count, np.int64), nobody, low.copy(), nobody.copy(), low.copy())
@@ -179,7 +179,7 @@ class Assigned:
     No assignment within blocks has a total score that is larger by more than `gap`.
     """
 
-    best: Best
+    best: BestCandidates
     alike: Ints = field(repr=False)
     gap: float = 0.0
 
@@ -198,7 +198,7 @@ def assigned(
     more than that is passed over by it in every round.
     """
     searchers, candidates = counts if to_masked else counts[::-1]
-    out = _Links(Best.nothing(searchers), np.arange(candidates), Digests.of(candidates))
+    out = _Links(BestCandidates.nothing(searchers), np.arange(candidates), Digests.of(candidates))
     for parts in _by_block(batches):
         near, far, rough = out.enter(parts, to_masked)
         if len(near) * len(far) <= MOST_CELLS:
@@ -214,7 +214,7 @@ def assigned(
 class _Links:
     """Links as they are found, block by block."""
 
-    best: Best
+    best: BestCandidates
     alike: Ints
     digests: Digests
     gap: float = 0.0
@@ -311,7 +311,7 @@ def _joined(parts: Sequence[Batch]) -> Batch:
 
 def search(
     scorer: Scorer, blocks: Blocks, *, to_masked: bool, assignment: str
-) -> tuple[Best, Callable[[Ints, Ints], Bools], float | None]:
+) -> tuple[BestCandidates, Callable[[Ints, Ints], Bools], float | None]:
     """Link every searcher; return the links, a function that tells whether candidates tie with them, and the gap of a
     one-to-one assignment.
     """
@@ -322,7 +322,7 @@ def search(
         sides = (linked, links.best.place[linked])
         links.best.score[linked] = scorer.pairs(*(sides if to_masked else sides[::-1]))
         return links.best, links.is_tied, links.gap
-    best = Best.nothing(counts[0] if to_masked else counts[1])
+    best = BestCandidates.nothing(counts[0] if to_masked else counts[1])
     for batch in scorer.batches():
         best.add(*_turned(batch, to_masked))
     best.ties[np.isneginf(best.score)] = 0
@@ -341,7 +341,9 @@ def search(
     return best, is_tied, None
 
 
-def partners_of(scorer: ScoresPairs, blocks: Blocks, best: Best, *, to_masked: bool) -> Callable[[int], Ints]:
+def partners_of(
+    scorer: ScoresPairs, blocks: Blocks, best: BestCandidates, *, to_masked: bool
+) -> Callable[[int], Ints]:
     """Return a function that lists the released records an intruder would not claim for one of his, likeliest first."""
 
     def partners(known: int) -> Ints:
@@ -363,7 +365,7 @@ def partners_of(scorer: ScoresPairs, blocks: Blocks, best: Best, *, to_masked: b
 def answered(
     plan: Any,
     blocks: Blocks,
-    best: Best,
+    best: BestCandidates,
     is_tied: Callable[[Ints, Ints], Bools],
     partners: Callable[[int], Ints],
     *,

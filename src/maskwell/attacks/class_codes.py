@@ -25,7 +25,7 @@ from .unmasked_values import sent
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CodedRecords:
     """A masking as an intruder looks at it; `laws` say how he codes records, which `true` describes as they were."""
 
     masking: Masking
@@ -37,7 +37,7 @@ class Seen:
         return table if self.true is None else coded(table, self.laws, self.true)
 
 
-def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -> Seen:
+def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -> CodedRecords:
     """Return a masking with the plan's block columns that leave as classes coded in the truth already.
 
     Fields that a plan names are compared by their law, not coded. Plans that code by themselves (`codes_itself`) see
@@ -46,12 +46,12 @@ def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -
     """
     columns = _coded_blocks(plan, masking)
     if not columns:
-        return Seen(masking)
+        return CodedRecords(masking)
     kept = {} if shared is None else shared
     if ("coded", columns) not in kept:
         kept["coded", columns] = _seen(masking, columns)
-    seen: Seen = kept["coded", columns]
-    return Seen(masking) if getattr(plan, "needs_law", False) and not seen.masking.card.laws else seen
+    seen: CodedRecords = kept["coded", columns]
+    return CodedRecords(masking) if getattr(plan, "needs_law", False) and not seen.masking.card.laws else seen
 
 
 def _coded_blocks(plan: Any, masking: Masking) -> tuple[str, ...]:
@@ -90,12 +90,12 @@ def _is_sure(law: Any, column: Column) -> bool:
     return isinstance(law, Additive) and column.is_number and draws_nothing(law, place)
 
 
-def _seen(masking: Masking, columns: tuple[str, ...]) -> Seen:
+def _seen(masking: Masking, columns: tuple[str, ...]) -> CodedRecords:
     laws = tuple(law for law in masking.card.laws if set(law.columns) <= set(columns))
     release, true = masking.release, masking.truth.schema
     given = Release(release.table, _without(release.card, columns)), masking.order
     truth, card = coded(masking.truth, laws, true), _without(masking.card, columns)
-    return Seen(replace(masking, truth=truth, card=card, given=given), laws, true)
+    return CodedRecords(replace(masking, truth=truth, card=card, given=given), laws, true)
 
 
 def in_groups(masking: Masking) -> Masking:

@@ -35,7 +35,7 @@ from ..errors import MaskwellError
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
 from ..masking.swap_record import Exchange, rest_columns
-from .attack_run import Answer, Found, answer_of
+from .attack_run import Answer, AttackResult, answer_of
 from .protocol import MOVED, Ints
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ LISTS = ("fields", "match_blocks", "columns", "masked")  # options of plans that
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class SwapView:
     """What of a release an intruder goes by: a masking with these columns alone, and his plan for them."""
 
     by: str
@@ -69,7 +69,7 @@ class View:
 
 def attack_exchanged(
     plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
-) -> Found:
+) -> AttackResult:
     """Attack a release with exchanged records for his record and for his values; return the worse of the two.
 
     The `Risk` has both, `his_record` and `his_values`. Where the values are exempt it is that of the record.
@@ -161,7 +161,7 @@ def _without_bound(answer: Answer) -> Answer:
     return replace(answer, guess=replace(answer.guess, figures=figures))
 
 
-def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
+def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[SwapView]:
     """Return the other ways to look at the release."""
     exchange = masking.exchange
     assert exchange is not None
@@ -184,12 +184,12 @@ def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[View]:
         names = {(DIRECTED, DIRECTED_FROM_DONORS): share}
         names |= {(MOSTLY, MOSTLY_FROM_DONORS): MOST} if abs(share - MOST) > APART else {}
         for (both, donors), supposed in names.items():
-            views[both] = _with_share(View(BOTH, plan, masking), both, supposed)
+            views[both] = _with_share(SwapView(BOTH, plan, masking), both, supposed)
             views[donors] = _with_share(views[FROM_DONORS], donors, supposed)
     yield from (view for view in views.values() if view is not None)
 
 
-def _with_share(view: View | None, by: str, share: float) -> View | None:
+def _with_share(view: SwapView | None, by: str, share: float) -> SwapView | None:
     """Look at the same as if so large a share had been exchanged, where the card says that some were."""
     if view is None or is_withheld(view.masking.release.card) or view.masking.release.card.swapped is None:
         return None
@@ -199,12 +199,12 @@ def _with_share(view: View | None, by: str, share: float) -> View | None:
         if card.swapped is not None
     ]
     given = Release(view.masking.release.table, cards[-1]), view.masking.order
-    return View(by, view.plan, replace(view.masking, card=cards[0], given=given, exchange=None))
+    return SwapView(by, view.plan, replace(view.masking, card=cards[0], given=given, exchange=None))
 
 
 def _part(
     plan: Any, masking: Masking, columns: tuple[str, ...], blocks: tuple[str, ...], by: str
-) -> View | None:
+) -> SwapView | None:
     """Look at the exchanged columns alone, or at the rest alone, within the blocks of the swap."""
     table = masking.release.table
     left_out = columns if by == REST else rest_columns(table, columns, blocks)
@@ -216,10 +216,10 @@ def _part(
     if not cards[1].laws and hasattr(own, "masked") and own.masked is None:
         own = replace(own, masked=())
     given = Release(table.select(names), cards[1]), masking.order
-    return View(by, own, replace(masking, card=cards[0], given=given, exchange=None))
+    return SwapView(by, own, replace(masking, card=cards[0], given=given, exchange=None))
 
 
-def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> View | None:
+def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> SwapView | None:
     """Look at all columns from where the exchanged ones stand: to them it is the rest that comes from another."""
     exchange, card = masking.exchange, masking.release.card
     assert exchange is not None
@@ -232,7 +232,7 @@ def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> View | N
     swapped = replace(card.swapped, columns=rest)
     cards = [replace(one, swapped=swapped) for one in (masking.card, card)]
     given = Release(masking.release.table, cards[1]), masking.order
-    return View(FROM_DONORS, own, replace(masking, card=cards[0], given=given, exchange=None))
+    return SwapView(FROM_DONORS, own, replace(masking, card=cards[0], given=given, exchange=None))
 
 
 def _restricted(plan: Any, names: Iterable[str]) -> Any:
@@ -278,7 +278,7 @@ def _card_on(card: NoiseCard, names: Iterable[str]) -> NoiseCard:
 
 def _best(
     answers: Mapping[str, Answer], wanted: Iterable[str], owners: Ints | None, foreign: Swapped
-) -> Found:
+) -> AttackResult:
     """Mark the answers by whose rows, or by whose values, they found, and return the best."""
     able = [by for by in wanted if by in answers]
     best = max(able, key=lambda by: answers[by].correct(owners))

@@ -24,7 +24,7 @@ from .blocks import Search, check_fields, frozen_names, joint_codes
 from .candidate_scores import Blocks
 from .protocol import NOBODY, Guess, Ints, Known, Marked, OrderOf
 from .risk import Risk
-from .sampled_uniqueness import Sampling, sampled_floor
+from .sampled_uniqueness import SampledBlocks, sampled_floor
 from .targets import Quantiles, number_keys
 from .unchanged_values import MOST_STRAYS, on_spared, on_unchanged
 from .uniqueness import Prints, floor
@@ -219,7 +219,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     intruder does not know who they are.
     """
     is_known = risk.attack.response_knowledge
-    sampling = Sampling(share, is_known)
+    sampling = SampledBlocks(share, is_known)
     found = sampled_floor(risk.floor, guess.figures["prints"], sampling)
     whom = "among the targets in the release" if is_known else "among all targets"
     said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"

@@ -64,7 +64,7 @@ class Offers:
     cost: Floats
 
 
-class Block(Protocol):
+class AssignmentBlock(Protocol):
     """Rows and columns whose pairs have scores."""
 
     @property
@@ -81,7 +81,7 @@ class Block(Protocol):
         """Score listed pairs."""
 
 
-def optimal(block: Block, rough: Block | None = None) -> Assignment:
+def optimal(block: AssignmentBlock, rough: AssignmentBlock | None = None) -> Assignment:
     """Return the assignment of largest total score: first as many pairs as can be, then the largest total.
 
     `rough` is the same block with scores that are rounded where pairs are passed over: it is searched first, and what
@@ -125,18 +125,18 @@ def turned(found: Assignment, rows: int) -> Assignment:
 class _Search:
     """The pairs listed so far (numbers row x columns + column, in order, and costs), prices and the matching."""
 
-    block: Block
+    block: AssignmentBlock
     keys: Ints
     costs: Floats
     rows: Prices
     columns: Prices
     match: Match
     is_cold: bool  # every start is from prices of 0: some columns stay free
-    exact: Block
+    exact: AssignmentBlock
     scale: float = 1.0
 
     @classmethod
-    def of(cls, exact: Block, block: Block) -> _Search:
+    def of(cls, exact: AssignmentBlock, block: AssignmentBlock) -> _Search:
         from ..kernels.assignment import Match, Prices
 
         count, wide = block.shape
@@ -344,7 +344,7 @@ def matrix(scores: Floats) -> Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearPairs:
     """Points of rows and of columns (n x p), and what columns have above: score = offset - |row - column|^2 / 2.
 
     Every row may have every column, and there are no fewer columns than rows. `order` has the columns by tile.
@@ -357,7 +357,7 @@ class Near:
     tiles: Tiles = field(repr=False)
 
     @classmethod
-    def of(cls, rows: Floats, columns: Floats, offset: Floats) -> Near:
+    def of(cls, rows: Floats, columns: Floats, offset: Floats) -> NearPairs:
         """Put columns that lie together into tiles."""
         from ..kernels.assignment import WIDE, Tiles
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from ..card import NoiseCard, Sides
+from ..card import NoiseCard, RecordPair
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chain import combined_of
@@ -30,7 +30,7 @@ MOST_BOXES, MOST_ENDLESS = 6, 4
 LEAST_EIGENVALUE = 1e-9  # of correlations: thinner noise is left to the law itself
 
 
-class Term(Protocol):
+class LawTerm(Protocol):
     """One factor of p(z | x)."""
 
     def logs(self, z: Ints, x: Ints) -> Floats:
@@ -38,7 +38,7 @@ class Term(Protocol):
 
 
 @runtime_checkable
-class MatrixTerm(Term, Protocol):
+class MatrixTerm(LawTerm, Protocol):
     """One factor that knows a quicker way for all pairs of some records."""
 
     def matrix(self, z: Ints, x: Ints) -> Floats:
@@ -51,7 +51,7 @@ def pair_logs(card: NoiseCard, z: Table, x: Table, z_records: Ints, x_records: I
     return summed_logs(terms, np.asarray(z_records), np.asarray(x_records))
 
 
-def summed_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
+def summed_logs(terms: Sequence[LawTerm], z: Ints, x: Ints) -> Floats:
     """Add the terms of pairs up; a pair that one term excludes is not shown to the next."""
     total = np.zeros(len(z))
     for begin in range(0, len(z), PAIRS_AT_ONCE):
@@ -60,7 +60,7 @@ def summed_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
     return total
 
 
-def _run_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
+def _run_logs(terms: Sequence[LawTerm], z: Ints, x: Ints) -> Floats:
     total = np.zeros(len(z))
     possible = np.arange(len(z))
     for term in terms:
@@ -86,18 +86,20 @@ def laws_on(card: NoiseCard, columns: Iterable[str]) -> list[Any]:
     return laws
 
 
-def law_terms(laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
+def law_terms(laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
     """Prepare laws for pairs of records of two tables, the cheap and selective ones first."""
     raise_all([p for law in laws for p in _problems(law, z, x)], BadInput)
-    terms: list[tuple[int, Term]] = []
+    terms: list[tuple[int, LawTerm]] = []
     for law in laws:
         if not law.has_density:
             names = ", ".join(map(repr, law.columns))
             raise NoLaw(f"{law.form} of {names} has no law p(z | x): name fields that have one")
         if is_lowered(law):
-            terms.append((2, Lowered.of(law, z, x)))
+            terms.append((2, LoweredLaw.of(law, z, x)))
         else:
-            terms.append((int(not isinstance(law, Transition | Classes)), Plain(Sides.of(law, z, x))))
+            terms.append(
+                (int(not isinstance(law, Transition | Classes)), PlainNoise(RecordPair.of(law, z, x)))
+            )
     return [term for _, term in sorted(terms, key=lambda item: item[0])]
 
 
@@ -175,10 +177,10 @@ def _numbered(rows: Any) -> tuple[Any, Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainNoise:
     """A law asked for each pair as it stands."""
 
-    sides: Sides
+    sides: RecordPair
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the law's log density of each pair."""
@@ -200,7 +202,7 @@ def _looks_at_truth(outlet: Outlet) -> bool:
     return outlet.unit is not None and any(low < code < high for code in outlet.avoid)
 
 
-def all_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
+def all_logs(terms: Sequence[LawTerm], z: Ints, x: Ints) -> Floats:
     """Return the sums of terms of all pairs (x records x z records)."""
     total = np.zeros((len(x), len(z)))
     for term in terms:
@@ -213,7 +215,7 @@ def all_logs(terms: Sequence[Term], z: Ints, x: Ints) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class LoweredLaw:
     """Additive noise that is the same for every true value: cells of released values, centres of true ones.
 
     Where values of many correlated columns come near their units, hardly two released records have the same columns as
@@ -231,9 +233,9 @@ class Lowered:
     is_motley: bool = False
 
     @classmethod
-    def of(cls, law: Additive, z: Table, x: Table) -> Lowered:
+    def of(cls, law: Additive, z: Table, x: Table) -> LoweredLaw:
         """Compute the cells and the centres."""
-        sides = Sides.of(law, z, x)
+        sides = RecordPair.of(law, z, x)
         centre = law.place(sides.true, np.zeros(sides.true.shape, order="F"))
         released, openable = _at_limits(law, sides)
         nothing, resolution = np.zeros(len(z)), law.noise.resolution
@@ -373,7 +375,7 @@ def _by_kind(kinds: Ints) -> list[tuple[int, Ints]]:
     return [(int(kinds[part[0]]), part) for part in parts]
 
 
-def _at_limits(law: Additive, sides: Sides) -> tuple[Floats, Bools]:
+def _at_limits(law: Additive, sides: RecordPair) -> tuple[Floats, Bools]:
     """Return released values, codes of the mask itself at their limit, and which of them an open value can become."""
     released, openable = sides.released.copy(), sides.status_z == OPEN
     for j, outlet in enumerate(law.outlets):

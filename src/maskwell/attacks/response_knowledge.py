@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..masking.results import Masking, labels_of
 from .protocol import NOBODY, Ints
-from .targets import Records
+from .targets import RecordSet
 
 if TYPE_CHECKING:
     from ..table import Table
@@ -59,11 +59,11 @@ class ReleasedPart:
 
         Small blocks are those of the whole truth.
         """
-        if isinstance(attack.targets, Records):
+        if isinstance(attack.targets, RecordSet):
             asked = np.asarray(attack.targets.numbers, np.int64)
             here = self._here(asked)
             return Targets(
-                replace(attack, targets=Records(tuple(here.tolist()))), None, len(here) / len(asked)
+                replace(attack, targets=RecordSet(tuple(here.tolist()))), None, len(here) / len(asked)
             )
         if attack.largest_target_block is None:
             return Targets(attack, None, len(self.records) / len(self.whole))

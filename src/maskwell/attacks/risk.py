@@ -12,7 +12,7 @@ import numpy as np
 
 from ..table import Floats
 from .cluster_sample import ClusterSample
-from .linkage.em import Fit
+from .linkage.em import EMFit
 from .nearest.h_index import HIndex
 from .targets import Sample
 
@@ -89,7 +89,7 @@ class Risk:
     table: pa.Table = field(repr=False, compare=False)
     best_correct: float = 0.0
     fields: tuple[str, ...] = ()
-    fit: Fit | None = field(default=None, repr=False, compare=False)
+    fit: EMFit | None = field(default=None, repr=False, compare=False)
     patterns: pa.Table | None = field(default=None, repr=False, compare=False)
     true_m: Floats | None = field(default=None, repr=False, compare=False)
     h: HIndex | None = field(default=None, repr=False, compare=False)

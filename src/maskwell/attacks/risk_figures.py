@@ -12,7 +12,7 @@ from ..card import NoiseCard
 from ..masking.results import labels_of
 from ..table import Floats, Table
 from .blind_guess import guessing_rate
-from .linkage.em import Fit, pattern_bits
+from .linkage.em import EMFit, pattern_bits
 from .protocol import Guess, Ints, Marks
 from .risk import ClassCount, Risk
 
@@ -95,7 +95,7 @@ def _named(table: Table, records: Ints) -> Any:
     return pc.if_else(from_numpy(records >= 0), names, pa.scalar(None, names.type))
 
 
-def _patterns(counts: Ints, fit: Fit) -> Any:
+def _patterns(counts: Ints, fit: EMFit) -> Any:
     """Return the patterns that occur, best score first."""
     import pyarrow as pa
 
@@ -128,7 +128,7 @@ def _true_agreement(guess: Guess, marks: Marks) -> Floats | None:
     return np.asarray(pattern_bits(width)[pattern[comparable]].mean(axis=0))
 
 
-def _doubts(fit: Fit, guess: Guess, marks: Marks, true_m: Floats | None) -> list[str]:
+def _doubts(fit: EMFit, guess: Guess, marks: Marks, true_m: Floats | None) -> list[str]:
     """Say whether the latent class that EM found looks like matches at all."""
     if not fit.starts:
         return []

@@ -38,7 +38,7 @@ NOBODY_LEFT = 0.5  # expected records: fewer round to none
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
+class SampledBlocks:
     """A chance with which each record is released, and whether the intruder knows whose records were."""
 
     share: float
@@ -79,13 +79,13 @@ class _Crowd:
             np.asarray(np.bincount(place, self.records), np.float64),
         )
 
-    def alone(self, whole: Words, sampling: Sampling) -> float:
+    def alone(self, whole: Words, sampling: SampledBlocks) -> float:
         """Return how many targets are alone by these sums."""
         merged = replace(self, traits=[]).merged(whole)
         return sampling.alone(merged.targets, merged.records)
 
 
-def sampled_floor(found: Floor, prints: Prints, sampling: Sampling) -> Floor:
+def sampled_floor(found: Floor, prints: Prints, sampling: SampledBlocks) -> Floor:
     """Return a floor that was counted on the whole file as it is expected in a sample of it."""
     speaking = [trait for trait in prints.traits if trait.count > 1]
     alone, steps = _removals(prints, speaking, sampling)
@@ -99,7 +99,7 @@ def sampled_floor(found: Floor, prints: Prints, sampling: Sampling) -> Floor:
     )
 
 
-def _counted(prints: Prints, sampling: Sampling) -> float:
+def _counted(prints: Prints, sampling: SampledBlocks) -> float:
     count = 1 + int(max(side.max() for side in prints.numbers))
     targets, records = (np.bincount(side, minlength=count).astype(np.float64) for side in prints.numbers)
     there = records > 0
@@ -107,7 +107,7 @@ def _counted(prints: Prints, sampling: Sampling) -> float:
 
 
 def _removals(
-    prints: Prints, traits: Sequence[Trait], sampling: Sampling
+    prints: Prints, traits: Sequence[Trait], sampling: SampledBlocks
 ) -> tuple[list[Removed], list[Removed]]:
     """Return how many are alone without each trait alone, and without one after the other."""
     crowd, hidden = _crowd(prints, traits)

@@ -130,7 +130,7 @@ class Quantiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordSet:
     """Given records of the truth, by their numbers from 0: for a steward who asks about some of them."""
 
     numbers: tuple[int, ...]
@@ -144,12 +144,12 @@ class Records:
         return {"numbers": list(self.numbers)}
 
 
-Choice = Sample | ClusterSample | Quantiles | Records
+Choice = Sample | ClusterSample | Quantiles | RecordSet
 
 
 def choice_from_dict(data: Mapping[str, Any]) -> Choice:
     """Build a choice of targets from plain data."""
-    names = {"sample": Sample, "targets": ClusterSample, "numbers": Records}
+    names = {"sample": Sample, "targets": ClusterSample, "numbers": RecordSet}
     kind: Any = next((kind for name, kind in names.items() if name in data), Quantiles)
     allowed = [item.name for item in fields(kind)]
     strange = [f"targets have no option {n!r}{nearest(n, allowed)}" for n in data if n not in allowed]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import BadPlan
 from ..table import Table
 from ..tolerances import is_real
-from .comparison_setting import INFINITE, Situation, make_situation
+from .comparison_setting import INFINITE, ComparisonSetting, make_situation
 from .full_agreement import MOST_PAIRS
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def ratio_of(r0: float) -> float:
     return sqrt((1 - r0) / r0)
 
 
-def check_sizes(situation: Situation, sizes: Sequence[float], disagreeing: int) -> None:
+def check_sizes(situation: ComparisonSetting, sizes: Sequence[float], disagreeing: int) -> None:
     """Refuse sizes that are none, and more disagreements than there are fields."""
     wrong = [size for size in sizes if not 0 < size < INFINITE]
     if wrong:
@@ -151,7 +151,7 @@ def check_sizes(situation: Situation, sizes: Sequence[float], disagreeing: int) 
         raise BadPlan(f"disagreeing must be a whole number from 0 to {count - 1}: there are {count} fields")
 
 
-def curve_of(situation: Situation, sizes: Sequence[float], disagreeing: int) -> AgreementCurve:
+def curve_of(situation: ComparisonSetting, sizes: Sequence[float], disagreeing: int) -> AgreementCurve:
     """Return the curve of a situation."""
     points = tuple(point_at(situation, size, disagreeing) for size in sizes)
     return AgreementCurve(
@@ -164,19 +164,19 @@ def curve_of(situation: Situation, sizes: Sequence[float], disagreeing: int) -> 
     )
 
 
-def notes_of(situation: Situation, disagreeing: int) -> tuple[str, ...]:
+def notes_of(situation: ComparisonSetting, disagreeing: int) -> tuple[str, ...]:
     """Return what a steward should know about the figures."""
     crowded = () if disagreeing or situation.pairs is not None else (TOO_MANY_PAIRS,)
     return (*situation.notes, *crowded)
 
 
-def floor_of(situation: Situation, disagreeing: int) -> CurvePoint:
+def floor_of(situation: ComparisonSetting, disagreeing: int) -> CurvePoint:
     """Return what is left as the noise grows without limit."""
     return point_at(situation, INFINITE, disagreeing, named=float("inf"))
 
 
 def point_at(
-    situation: Situation, sd_ratio: float, disagreeing: int, *, named: float | None = None
+    situation: ComparisonSetting, sd_ratio: float, disagreeing: int, *, named: float | None = None
 ) -> CurvePoint:
     """Return what one size of the noise leaves."""
     from .agreement_chance import Sum

@@ -26,7 +26,7 @@ from ..table import Floats, Table
 from .bounds import Bounds, Widening, percent
 from .columns import Pieces
 from .scale import groups_apart, has_scale, largest_factor, scaled, writable
-from .search import Found, Scales, bisect, bracket, find_weakest
+from .search import Scales, SearchResult, bisect, bracket, find_weakest
 from .trials import Trial
 
 ROUND = "bounds"
@@ -133,10 +133,10 @@ class HeldBack:
             else self.at(factor)
         )
 
-    def weakest(self, precision: float) -> Found:
+    def weakest(self, precision: float) -> SearchResult:
         """Search the weakest noise that meets the tolerance and all bounds."""
         if self.capped is None:
-            return Found(None, True)
+            return SearchResult(None, True)
         return find_weakest(self._along(self.at, self.largest), precision, self.common.factor)
 
     def trade_off(self) -> TradeOff:

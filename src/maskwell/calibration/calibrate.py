@@ -20,7 +20,7 @@ from .losses import TOTAL_VARIANCE, loss_of
 from .measures import measure_of
 from .result import Calibration, level_of
 from .scale import check_scale, largest_factor, scaled, writable
-from .search import Found, Scales, find_weakest
+from .search import Scales, SearchResult, find_weakest
 from .trial_store import KeptTrials
 from .trials import (
     Allows,
@@ -215,7 +215,7 @@ class _Outcome:
     the bounds.
     """
 
-    found: Found
+    found: SearchResult
     scales: Scales
     mask_at: Callable[[float], Any]
     largest: float
@@ -252,7 +252,7 @@ def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds
             within = held.weakest(terms.precision)
             notes = (*found.notes, *within.notes, *(() if pieces is None else (FOR_BOUNDS,)))
             is_monotone = found.is_monotone and within.is_monotone
-            within = Found(within.trial, is_monotone, tuple(dict.fromkeys(notes)))
+            within = SearchResult(within.trial, is_monotone, tuple(dict.fromkeys(notes)))
             return replace(common, found=within, mask_at=held.at, largest=inf, held=held, is_held=True)
         common = replace(common, mask_at=_within(held, common.mask_at, held.at), held=held)
     if pieces is None or found.trial is None:

@@ -18,7 +18,7 @@ from ..masking import Setting
 from ..masks import CorrelatedNoise, IndependentNoise
 from ..table import Floats, Table
 from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restricted
-from .full_agreement import Pairs, find_pairs, tie_shares
+from .full_agreement import AgreeingPairs, find_pairs, tie_shares
 
 Scale = Callable[[Any, float], Any]
 INFINITE = 1e8  # stands for a noise without bound: a target that agrees within a finite range then has a chance of 1e-8
@@ -36,7 +36,7 @@ SCALED: dict[type, Scale] = {CorrelatedNoise: _scaled_correlated, IndependentNoi
 
 
 @dataclass(frozen=True)
-class Situation:
+class ComparisonSetting:
     """An intruder and a mask before its size is known.
 
     `low` and `high` (targets x fields) are between which released values each field agrees with a target's, `known`
@@ -82,7 +82,7 @@ class Situation:
         return np.asarray(-wrong.sum(axis=1))
 
     @cached_property
-    def pairs(self) -> Pairs | None:
+    def pairs(self) -> AgreeingPairs | None:
         """The other records that can agree fully with each target; nothing where there are too many."""
         return find_pairs(self)
 
@@ -118,7 +118,7 @@ class Situation:
         return Sum.of(chances * tie_shares(self, self.pairs, sd_ratio))
 
 
-def make_situation(table: Table, attack: Any = None, mask: Any = None) -> Situation:
+def make_situation(table: Table, attack: Any = None, mask: Any = None) -> ComparisonSetting:
     """Resolve an attack (by default record linkage) and a mask (correlated noise on its number fields)."""
     if not isinstance(table, Table):
         raise BadPlan(f"critical noise is about a Table, not a {type(table).__name__}")
@@ -131,7 +131,7 @@ def make_situation(table: Table, attack: Any = None, mask: Any = None) -> Situat
     mask, said = (mask, []) if mask is not None else _usual_mask(table, compared.fields)
     masked = _masked_fields(mask, table, compared.fields, attack)
     low, high = compared.bounds(compared.known)
-    return Situation(
+    return ComparisonSetting(
         table=table,
         attack=attack,
         mask=mask,

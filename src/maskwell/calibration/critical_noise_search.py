@@ -27,7 +27,7 @@ from .agreement_curves import (
     ratio_of,
 )
 from .closed_form import MooreNoise, moore_noise
-from .comparison_setting import INFINITE, Situation, make_situation
+from .comparison_setting import INFINITE, ComparisonSetting, make_situation
 
 LOWEST, HIGHEST = 1e-3, 1e6
 COARSE, FINE = 4, 24  # sizes tried in a decade, while agreement falls and where it does not
@@ -169,7 +169,7 @@ class _Found:
     notes: tuple[str, ...] = ()
 
 
-def _find(situation: Situation, disagreeing: int, tolerated: float, floor: float) -> _Found:
+def _find(situation: ComparisonSetting, disagreeing: int, tolerated: float, floor: float) -> _Found:
     """Search upwards for the first size that is enough; where agreement does not fall throughout, in small steps."""
     if not (situation.is_open.sum(axis=1) > disagreeing).any():
         return _Found(0.0, notes=("no target has open values enough for noise to make it disagree",))
@@ -196,7 +196,9 @@ def _find(situation: Situation, disagreeing: int, tolerated: float, floor: float
     return _Found(_root(agreeing, limit, below, enough), is_monotone, tuple(notes))
 
 
-def _climb(situation: Situation, agreeing: Agreeing, limit: float, per_decade: int) -> tuple[Trace, float]:
+def _climb(
+    situation: ComparisonSetting, agreeing: Agreeing, limit: float, per_decade: int
+) -> tuple[Trace, float]:
     """Try sizes upwards until one is enough, and some beyond it; return what was found and the first that is enough."""
     decades = np.log10(HIGHEST / LOWEST)
     sizes = LOWEST * 10 ** (np.arange(int(decades * per_decade) + 1) / per_decade)
@@ -215,7 +217,7 @@ def _climb(situation: Situation, agreeing: Agreeing, limit: float, per_decade: i
     return trace, enough
 
 
-def _is_possible(situation: Situation, size: float) -> bool:
+def _is_possible(situation: ComparisonSetting, size: float) -> bool:
     """Return whether the mask can be so small: noise that is lost in the unit of a column is refused."""
     try:
         situation.law(size)

@@ -13,7 +13,7 @@ from ..errors import BadPlan
 from ..keys import Key
 from ..table import Table
 from .estimates import Estimate
-from .measures import ALL, Counts, Measure, below_measure, counted, mean_h_measure, rate_measure
+from .measures import ALL, Measure, MeasureCounts, below_measure, counted, mean_h_measure, rate_measure
 from .trials import Bench, check_key, check_over, check_plans, check_replicates, check_table
 
 
@@ -130,7 +130,7 @@ def expected_risk(
         exact=exact,
     )
     count = check_replicates(replicates)
-    found: dict[str, list[Counts]] = {}
+    found: dict[str, list[MeasureCounts]] = {}
     refused: dict[str, str] = {}
     for _, risks in bench.drawn(mask, "expected", count):
         refused |= risks.refused
@@ -140,7 +140,7 @@ def expected_risk(
     return ExpectedRisk(mask, over, count, figures, tuple(f"{name}: {why}" for name, why in refused.items()))
 
 
-def _figures(counts: list[Counts], below: int) -> ExpectedFigures:
+def _figures(counts: list[MeasureCounts], below: int) -> ExpectedFigures:
     rate = _estimate(rate_measure(), counts)
     if any(one.h is None or not len(one.h) for one in counts):
         return ExpectedFigures(rate, below)
@@ -153,6 +153,6 @@ def _figures(counts: list[Counts], below: int) -> ExpectedFigures:
     )
 
 
-def _estimate(measure: Measure, counts: list[Counts]) -> Estimate:
+def _estimate(measure: Measure, counts: list[MeasureCounts]) -> Estimate:
     parts = np.array([(*measure.parts(one), measure.judged(one)) for one in counts])
     return measure.estimate(*parts.T)

@@ -16,7 +16,7 @@ from .agreement_chance import SHIFTS, Bools, Boxes, Ints, box_chances, noise_box
 
 if TYPE_CHECKING:
     from ..laws import Additive
-    from .comparison_setting import Situation
+    from .comparison_setting import ComparisonSetting
 
 MOST_PAIRS = 200_000  # some seconds for each size of the noise
 PAIRS_AT_ONCE = 200_000
@@ -27,7 +27,7 @@ NEGLIGIBLE = 1e-7  # pairs that cannot have a larger chance are left out
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class AgreeingPairs:
     """Targets and other records of their blocks with the same closed fields, in order of the targets.
 
     The pairs of target t stand from `start[t]` to `start[t + 1]`; `certain[t]` further records have no value that
@@ -40,7 +40,7 @@ class Pairs:
     certain: Ints
 
 
-def find_pairs(situation: Situation) -> Pairs | None:
+def find_pairs(situation: ComparisonSetting) -> AgreeingPairs | None:
     """Return the pairs that noise can make agree, or nothing where they are too many."""
     mine, theirs = _groups(situation)
     order = np.argsort(theirs, kind="stable")
@@ -58,10 +58,10 @@ def find_pairs(situation: Situation) -> Pairs | None:
     certain = np.where(silent, sizes[mine] - 1, np.bincount(target[fixed[target]], minlength=len(mine)))
     target, record = target[~fixed[target]], record[~fixed[target]]
     start = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=len(mine)))])
-    return Pairs(target, record, start, certain)
+    return AgreeingPairs(target, record, start, certain)
 
 
-def _groups(situation: Situation) -> tuple[Ints, Ints]:
+def _groups(situation: ComparisonSetting) -> tuple[Ints, Ints]:
     """Number the combinations of block and closed fields, of targets and of all records alike."""
     sides = zip(situation.blocks, (situation.known, situation.released), strict=True)
     rows = [np.column_stack([block, np.where(values >= CLOSED, values, 0.0).T]) for block, values in sides]
@@ -69,7 +69,7 @@ def _groups(situation: Situation) -> tuple[Ints, Ints]:
     return member.ravel()[: len(rows[0])], member.ravel()[len(rows[0]) :]
 
 
-def _agree_unmasked(situation: Situation, target: Ints, record: Ints) -> Bools:
+def _agree_unmasked(situation: ComparisonSetting, target: Ints, record: Ints) -> Bools:
     """Return whether pairs agree on every field that no noise touches."""
     agree = np.ones(len(target), bool)
     for f in range(len(situation.fields)):
@@ -79,7 +79,7 @@ def _agree_unmasked(situation: Situation, target: Ints, record: Ints) -> Bools:
     return agree
 
 
-def tie_shares(situation: Situation, pairs: Pairs, sd_ratio: float) -> Floats:
+def tie_shares(situation: ComparisonSetting, pairs: AgreeingPairs, sd_ratio: float) -> Floats:
     """Return for each target E 1 / (1 + others that agree fully with it), targets x shifts."""
     from ..kernels.normal_box_lattice import shared_chances
 
@@ -93,7 +93,7 @@ def tie_shares(situation: Situation, pairs: Pairs, sd_ratio: float) -> Floats:
     return own
 
 
-def _likely(situation: Situation, pairs: Pairs, law: Additive) -> tuple[Ints, Floats]:
+def _likely(situation: ComparisonSetting, pairs: AgreeingPairs, law: Additive) -> tuple[Ints, Floats]:
     """Return the pairs with more than a negligible chance, and their chances."""
     kept, boxes = [], []
     for begin in range(0, len(pairs.target), PAIRS_AT_ONCE):
@@ -108,7 +108,7 @@ def _likely(situation: Situation, pairs: Pairs, law: Additive) -> tuple[Ints, Fl
     )
 
 
-def _boxes(situation: Situation, pairs: Pairs, law: Additive, part: slice) -> Boxes:
+def _boxes(situation: ComparisonSetting, pairs: AgreeingPairs, law: Additive, part: slice) -> Boxes:
     target, places = pairs.target[part], situation.places
     bounds = situation.low[target][:, places], situation.high[target][:, places]
     return noise_boxes(law, *bounds, situation.truth[pairs.record[part]])

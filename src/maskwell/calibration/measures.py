@@ -26,7 +26,7 @@ OVER = (ALL, WORST_DECILE)
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class MeasureCounts:
     """What an attack found among some targets: links that are right and wrong (ties shared), and the h it has."""
 
     targets: int
@@ -40,7 +40,9 @@ class Counts:
         return float((self.h == 0).mean()) if self.h is not None and len(self.h) else float("nan")
 
 
-def counted(risk: Risk, truth: Table, over: str = ALL, outlying_by: Sequence[str] | None = None) -> Counts:
+def counted(
+    risk: Risk, truth: Table, over: str = ALL, outlying_by: Sequence[str] | None = None
+) -> MeasureCounts:
     """Count an attack's links, over all targets or over the tenth of them that lies farthest out.
 
     An attack that measures no h does not say how far out that is: then it is by the true values of `outlying_by`, or
@@ -48,12 +50,14 @@ def counted(risk: Risk, truth: Table, over: str = ALL, outlying_by: Sequence[str
     """
     if over == ALL:
         known = None if risk.h is None else risk.h.known
-        return Counts(risk.targets, risk.expected_correct, risk.expected_incorrect, known)
+        return MeasureCounts(risk.targets, risk.expected_correct, risk.expected_incorrect, known)
     worst = worst_tenth(risk, truth, outlying_by)
     claimed = worst & np.asarray(to_numpy(_column(risk, "claimed")), dtype=bool)
     correct = float(np.asarray(to_numpy(_column(risk, "expected_correct")))[claimed].sum())
     h = None if risk.h is None else risk.h.values[worst]
-    return Counts(int(worst.sum()), correct, float(claimed.sum()) - correct, None if h is None else h[h >= 0])
+    return MeasureCounts(
+        int(worst.sum()), correct, float(claimed.sum()) - correct, None if h is None else h[h >= 0]
+    )
 
 
 def _column(risk: Risk, name: str) -> Any:
@@ -69,7 +73,7 @@ class Measure:
 
     name: str
     limit: float
-    parts: Callable[[Counts], tuple[float, float]]
+    parts: Callable[[MeasureCounts], tuple[float, float]]
     at_least: bool = False
     is_share: bool = True
     needs_h: bool = False
@@ -80,7 +84,7 @@ class Measure:
         over = numerator - self.limit * denominator
         return -over if self.at_least else over
 
-    def judged(self, found: Counts) -> int:
+    def judged(self, found: MeasureCounts) -> int:
         """Return how many targets the figure is about."""
         return len(_known(found)) if self.needs_h else found.targets
 
@@ -136,19 +140,19 @@ def below_measure(below: int, limit: float = np.inf) -> Measure:
     return Measure(f"Pr(h < {below})", limit, lambda found: _below(found, below), needs_h=True)
 
 
-def _right_and_wrong(found: Counts) -> tuple[float, float]:
+def _right_and_wrong(found: MeasureCounts) -> tuple[float, float]:
     return found.correct / found.targets, found.incorrect / found.targets
 
 
-def _mean_h(found: Counts) -> tuple[float, float]:
+def _mean_h(found: MeasureCounts) -> tuple[float, float]:
     return float(_known(found).mean()), 1.0
 
 
-def _below(found: Counts, count: int) -> tuple[float, float]:
+def _below(found: MeasureCounts, count: int) -> tuple[float, float]:
     return float((_known(found) < count).mean()), 1.0
 
 
-def _known(found: Counts) -> Ints:
+def _known(found: MeasureCounts) -> Ints:
     if found.h is None or not len(found.h):
         raise BadPlan(
             "no target has an h, so that nothing can be said about it: give an attack that links, or a rate"

@@ -17,7 +17,7 @@ from ..schema import BOTTOM_CODED, OPEN, TOP_CODED, Column
 from ..table import Floats, Table
 from .agreement_curves import TOO_MANY_PAIRS, check_sizes
 from .closed_form import ROOT_12, closed_form
-from .comparison_setting import Situation, make_situation
+from .comparison_setting import ComparisonSetting, make_situation
 
 STEPS = 8  # codes tried between the present one and none
 BISECTIONS = 4
@@ -199,7 +199,9 @@ def _amounts(table: Table, name: str, side: str, code: float) -> Floats:
     return np.asarray(beyond)
 
 
-def _situation(table: Table, name: str, side: str, at: float | None, attack: Any, mask: Any) -> Situation:
+def _situation(
+    table: Table, name: str, side: str, at: float | None, attack: Any, mask: Any
+) -> ComparisonSetting:
     column = table.schema[name]
     plain = table.with_columns({name: (_uncoded(column, side), table.floats(name), table.status(name))})
     ends = (at, None) if side == "bottom" else (None, at)
@@ -217,7 +219,7 @@ def _uncoded(column: Column, side: str) -> Column:
     return replace(column, top=None) if side == "top" else replace(column, bottom=None)
 
 
-def _figure(situation: Situation, name: str, side: str, sd_ratio: float) -> CodeFigure:
+def _figure(situation: ComparisonSetting, name: str, side: str, sd_ratio: float) -> CodeFigure:
     """Return what a code leaves, whose situation this is."""
     chances = situation.chances(sd_ratio)
     correct = situation.correct(sd_ratio, chances)
@@ -300,7 +302,7 @@ def _louder(answer: CodeFigure, present: CodeFigure) -> list[str]:
 
 
 def _moore(
-    situation: Situation, table: Table, name: str, side: str, sd_ratio: float, sd: float
+    situation: ComparisonSetting, table: Table, name: str, side: str, sd_ratio: float, sd: float
 ) -> tuple[float, float, list[str]]:
     """Return Moore's formula turned round: with the present sd, and with the sd that the code itself leaves."""
     rule, column, sign = (

@@ -33,7 +33,7 @@ DIGITS = 3  # of a figure in a plan that is to be written down
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ScaleKind:
     """What a figure of a plan means: how a factor on the size changes it, and how it is rounded towards more noise."""
 
     times: Callable[[Any, float], Any]
@@ -97,14 +97,14 @@ def _matrix_up(matrix: Any) -> Any:
     return tuple(rows)
 
 
-SD = Kind(_power(1), _each(rounded))
-VARIANCE = Kind(_power(2), _each(rounded))
-WINDOW = Kind(lambda ratio, factor: min(ratio * factor, 1.0), lambda ratio: min(rounded(ratio), 1.0))
-R0 = Kind(_r0_times, _less)
-STAY = Kind(_stay_times, _less)
-MATRIX = Kind(_matrix_times, _matrix_up)
+SD = ScaleKind(_power(1), _each(rounded))
+VARIANCE = ScaleKind(_power(2), _each(rounded))
+WINDOW = ScaleKind(lambda ratio, factor: min(ratio * factor, 1.0), lambda ratio: min(rounded(ratio), 1.0))
+R0 = ScaleKind(_r0_times, _less)
+STAY = ScaleKind(_stay_times, _less)
+MATRIX = ScaleKind(_matrix_times, _matrix_up)
 
-SCALES: dict[type, dict[str, Kind]] = {
+SCALES: dict[type, dict[str, ScaleKind]] = {
     CorrelatedNoise: {"sd_ratio": SD, "r0": R0},
     IndependentNoise: {"variance_ratio": VARIANCE, "variance": VARIANCE},
     MixtureNoise: {"variance_ratio": VARIANCE, "within_variance_ratio": VARIANCE},
@@ -167,7 +167,7 @@ def writable(mask: Any) -> Any:
     return _changed(mask, lambda kind, value: kind.up(value))
 
 
-def _changed(mask: Any, change: Callable[[Kind, Any], Any]) -> Any:
+def _changed(mask: Any, change: Callable[[ScaleKind, Any], Any]) -> Any:
     if isinstance(mask, Chain):
         return replace(mask, masks=tuple(_changed(one, change) for one in mask.masks))
     return replace(mask, **{name: change(SCALES[type(mask)][name], value) for name, value in _own(mask)})

@@ -98,7 +98,7 @@ class Scales:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The weakest scale that meets the tolerance (nothing where none does), and how it was found."""
 
     trial: Trial | None
@@ -106,7 +106,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> Found:
+def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> SearchResult:
     """Search from a scale both ways; look beyond what is found; where the risk does not fall throughout, by a grid."""
     start = min(start, scales.largest)
     fails, meets = bracket(scales, start)
@@ -117,8 +117,8 @@ def find_weakest(scales: Scales, precision: float, start: float = 1.0) -> Found:
     if rises is not None:
         return _by_grid(scales, precision, rises)
     if meets is None:
-        return Found(None, True)
-    return Found(scales.at(meets), True, _least_notes(scales, fails, meets))
+        return SearchResult(None, True)
+    return SearchResult(scales.at(meets), True, _least_notes(scales, fails, meets))
 
 
 def bracket(scales: Scales, start: float) -> tuple[float | None, float | None]:
@@ -177,7 +177,7 @@ def _is_riskier(one: Trial, other: Trial, level: float) -> bool:
     return float(difference.mean()) > quantile(1 - level, len(difference)) * se + NEGLIGIBLE
 
 
-def _by_grid(scales: Scales, precision: float, rises: tuple[Trial, Trial]) -> Found:
+def _by_grid(scales: Scales, precision: float, rises: tuple[Trial, Trial]) -> SearchResult:
     """Try a grid over all scales between those tried; return the weakest from which on all larger ones meet."""
     ends = scales.trials[0].factor, _end_of_grid(scales)
     count = min(int(np.ceil(np.log(ends[1] / ends[0]) / np.log(FINEST_IN_GRID))) + 1, MOST_IN_GRID)
@@ -195,11 +195,11 @@ def _by_grid(scales: Scales, precision: float, rises: tuple[Trial, Trial]) -> Fo
         f"searched by a grid of {len(ordered)} scales for the weakest from which on all larger ones meet the tolerance"
     )
     if meets is None:
-        return Found(None, False, (note,))
+        return SearchResult(None, False, (note,))
     below = [trial.factor for trial in ordered if trial.factor < meets.factor]
     if below:
         meets = scales.at(bisect(scales, below[-1], meets.factor, precision))
-    return Found(meets, False, (note,))
+    return SearchResult(meets, False, (note,))
 
 
 def _end_of_grid(scales: Scales) -> float:

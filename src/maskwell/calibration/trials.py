@@ -26,7 +26,7 @@ from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
 from .estimates import Estimate, Pair, figure_of, quantile
 from .losses import Loss
-from .measures import ALL, OVER, Counts, Measure, check_has_h, counted
+from .measures import ALL, OVER, Measure, MeasureCounts, check_has_h, counted
 from .scale import one_figure, scale_of, scale_words
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def trace_table(trials: tuple[Trial, ...]) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedTrial:
     """A mask whose law is computed once for all draws."""
 
     resolved: NoiseCard
@@ -256,7 +256,7 @@ class Bench:
             "refused": dict(refused),
         }
 
-    def _counted(self, name: str, risk: Risk) -> Counts:
+    def _counted(self, name: str, risk: Risk) -> MeasureCounts:
         check_has_h(name, risk, self.measure)
         return counted(risk, self.table, self.over)
 
@@ -274,9 +274,9 @@ class Bench:
                 masking = apply(plan, self.table, key=self.key_of(round, i), exact=self.exact)
             yield masking
 
-    def resolved(self, mask: Any) -> Resolved:
+    def resolved(self, mask: Any) -> ResolvedTrial:
         """Resolve a mask once for all draws, refusing what its plan refuses."""
-        return Resolved(mask.card(self.table, Setting(exact=self.exact)))
+        return ResolvedTrial(mask.card(self.table, Setting(exact=self.exact)))
 
     def key_of(self, round: str, i: int) -> Key:
         """Return the key of one draw: it serves all scales of a round, and no release."""

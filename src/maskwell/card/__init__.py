@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .noise_card import FORMAT, VERSION, NoiseCard, Swapped
-    from .release_density import Sides, block_numbers, joint_codes, log_background, pair_logpdf
+    from .release_density import RecordPair, block_numbers, joint_codes, log_background, pair_logpdf
 
 __all__ = [
     "FORMAT",
     "VERSION",
     "NoiseCard",
-    "Sides",
+    "RecordPair",
     "Swapped",
     "block_numbers",
     "joint_codes",

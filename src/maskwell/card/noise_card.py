@@ -97,14 +97,14 @@ class NoiseCard:
         self, z: Table, x: Table, *, log_background: Floats | None = None
     ) -> tuple[Floats, Floats]:
         """Return log p(z | x) and the absolute error of the rectangle probabilities inside it."""
-        from .release_density import Sides
+        from .release_density import RecordPair
 
         if len(z) != len(x):
             raise BadPlan(f"the two tables have {len(z):,} and {len(x):,} records; they must be paired")
         everybody = np.arange(len(z))
         kept, moved, error = np.zeros(len(z)), np.zeros(len(z)), np.zeros(len(z))
         for law in self.laws:
-            logs, this = Sides.of(law, z, x).logpdf(everybody, everybody)
+            logs, this = RecordPair.of(law, z, x).logpdf(everybody, everybody)
             into = moved if self._moves(law) else kept
             into += logs
             error = np.maximum(error, this)

@@ -29,7 +29,7 @@ FAR_BELOW_PEAK = 15.0  # what is exp(-25) of this adds nothing, even a thousand 
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class RecordPair:
     """One law on two tables: values and statuses of its columns, taken once, for any pairs of records."""
 
     law: Any
@@ -39,7 +39,7 @@ class Sides:
     status_x: Statuses
 
     @classmethod
-    def of(cls, law: Any, z: Table, x: Table) -> Sides:
+    def of(cls, law: Any, z: Table, x: Table) -> RecordPair:
         """Take what the law speaks of; coded values are opened where it speaks of them too."""
         if not law.has_density:
             names = ", ".join(map(repr, law.columns))
@@ -115,12 +115,12 @@ class Sides:
 def pair_logpdf(laws: Sequence[Any], z: Table, x: Table, z_records: Ints, x_records: Ints) -> Floats:
     """Return log p(z | x) under some laws for pairs of records: number `z_records[i]` of z with `x_records[i]` of x.
 
-    For many calls on the same tables make the `Sides` of each law once.
+    For many calls on the same tables make the `RecordPair` of each law once.
     """
-    return _summed([Sides.of(law, z, x) for law in laws], z_records, x_records)[0]
+    return _summed([RecordPair.of(law, z, x) for law in laws], z_records, x_records)[0]
 
 
-def _summed(sides: Sequence[Sides], z_records: Ints, x_records: Ints) -> tuple[Floats, Floats]:
+def _summed(sides: Sequence[RecordPair], z_records: Ints, x_records: Ints) -> tuple[Floats, Floats]:
     """Add the log densities of several laws; what one of them excludes, the next need not look at."""
     total, error = np.zeros(len(z_records)), np.zeros(len(z_records))
     for side in sides:
@@ -139,7 +139,7 @@ def log_background(
     Every record of the block is as likely, the record itself included. Blocks are by the columns `blocks` of z, one
     block of all records without them; the `clear` columns carry no noise, so they must be the same.
     """
-    sides = [Sides.of(law, z, x) for law in laws]
+    sides = [RecordPair.of(law, z, x) for law in laws]
     pairing = _Pairing(
         sides,
         [*(joint_codes(name, z, x) for name in clear), *(side.patterns() for side in sides)],
@@ -162,7 +162,7 @@ def log_background(
 class _Pairing:
     """Laws on two tables, `codes` that must be the same in a pair, and columns in which pairs can be too far apart."""
 
-    sides: Sequence[Sides]
+    sides: Sequence[RecordPair]
     codes: Sequence[tuple[Ints, Ints]]
     distances: Sequence[tuple[Floats, Floats, float]]
 

@@ -16,7 +16,7 @@ from ..keys import Key, Stream, numbered
 from ..laws import Additive, SkewedBias
 from ..laws.chain import combined_of
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 
 Bools = npt.NDArray[np.bool_]
@@ -80,13 +80,13 @@ def _sampled(evidence: Evidence) -> Integers:
     return np.tile(places, max(1, DRAWN // max(len(places), 1)))
 
 
-def spikes(evidence: Evidence) -> Measured:
+def spikes(evidence: Evidence) -> CheckFigure:
     """Measure the mass on one boundary value beyond what the truth has there and the card's law puts there."""
     excess, raw = dict[str, float](), dict[str, float]()
     for name in evidence.numbers:
         excess[name], raw[name] = _spike(evidence, name)
     if not excess:
-        return Measured(float("nan"), "no masked column is a number, so that none has an edge")
+        return CheckFigure(float("nan"), "no masked column is a number, so that none has an edge")
     worst = max(excess, key=lambda name: (excess[name], raw[name]))
     if excess[worst] > 0:
         said = (
@@ -101,7 +101,7 @@ def spikes(evidence: Evidence) -> Measured:
     else:
         said = "no masked column has more values on its edge than the truth or the value beside it"
     at_limits = {f"{name}, by the card's limit": share for name, share in raw.items() if share > SEEN}
-    return Measured(excess[worst], said, worst if excess[worst] > 0 else "", excess | at_limits)
+    return CheckFigure(excess[worst], said, worst if excess[worst] > 0 else "", excess | at_limits)
 
 
 def _spike(evidence: Evidence, name: str) -> tuple[float, float]:
@@ -176,11 +176,11 @@ def _ends(values: Floats) -> list[tuple[float, float]]:
     return [(low, float(above.min())), (high, float(below.max()))]
 
 
-def zeros_kept(evidence: Evidence) -> Measured:
+def zeros_kept(evidence: Evidence) -> CheckFigure:
     """Measure how many zeros stay zero, and can be told by it, beyond what noise like the card's would leave."""
     shares = _kept_shares(evidence, _zero, _zero)
     if not shares:
-        return Measured(
+        return CheckFigure(
             float("nan"), f"no masked column has {LEAST} zeros or more, so that none can be recognised"
         )
     worst = max(shares, key=shares.__getitem__)
@@ -191,14 +191,14 @@ def zeros_kept(evidence: Evidence) -> Measured:
         else f"in {len(shares)} masked column{'s' if len(shares) > 1 else ''} with zeros no more of them stay zero "
         "than the noise leaves by chance"
     )
-    return Measured(shares[worst], said, worst if shares[worst] > 0 else "", shares)
+    return CheckFigure(shares[worst], said, worst if shares[worst] > 0 else "", shares)
 
 
-def signs_kept(evidence: Evidence) -> Measured:
+def signs_kept(evidence: Evidence) -> CheckFigure:
     """Measure how many values of the rarer sign keep it, beyond what noise like the card's would leave."""
     shares = _kept_shares(evidence, _rarer_sign, None)
     if not shares:
-        return Measured(float("nan"), f"no masked column has {LEAST} values or more of either sign")
+        return CheckFigure(float("nan"), f"no masked column has {LEAST} values or more of either sign")
     worst = max(shares, key=shares.__getitem__)
     said = (
         f"of the rarer sign of {worst} {shares[worst]:.0%} more values keep it than noise of a size of its own would "
@@ -207,7 +207,7 @@ def signs_kept(evidence: Evidence) -> Measured:
         else f"in {len(shares)} masked column{'s' if len(shares) > 1 else ''} with both signs no more of them stay "
         "than the noise leaves by chance"
     )
-    return Measured(shares[worst], said, worst if shares[worst] > 0 else "", shares)
+    return CheckFigure(shares[worst], said, worst if shares[worst] > 0 else "", shares)
 
 
 Marking = Callable[[Floats], Bools]

@@ -14,23 +14,23 @@ from ..laws.chain import combined_of, stages_of
 from ..masking import Setting
 from ..masks import mask_from_dict
 from ..masks.resolve import default_unit
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 
 MOST = 17  # digits of a double
 SAME = 1e-11  # relative: what sums of squares leave of equal figures
 
 
-def card_digits(evidence: Evidence) -> Measured:
+def card_digits(evidence: Evidence) -> CheckFigure:
     """Measure the significant digits of the figures on the card that depend on the records."""
     card = evidence.masking.card
     figures = dict(_figures(card))
     if not figures:
-        return Measured(float("nan"), "no figure on the card is a size of noise")
+        return CheckFigure(float("nan"), "no figure on the card is a size of noise")
     fixed = _of_the_plan(evidence, figures)
     digits = {name: float(significant(value)) for name, value in figures.items() if name not in fixed}
     if not digits:
-        return Measured(0.0, "every size on the card is the plan's own: nothing of the data is in them")
+        return CheckFigure(0.0, "every size on the card is the plan's own: nothing of the data is in them")
     worst = max(digits, key=digits.__getitem__)
     said = (
         f"figures on the card that were computed from the records have up to {digits[worst]:.0f} significant digits "
@@ -38,7 +38,7 @@ def card_digits(evidence: Evidence) -> Measured:
         if digits[worst] > 2
         else f"figures on the card that come from the records have at most {digits[worst]:.0f} significant digits"
     )
-    return Measured(digits[worst], said, worst if digits[worst] > 2 else "", digits)
+    return CheckFigure(digits[worst], said, worst if digits[worst] > 2 else "", digits)
 
 
 def significant(value: float) -> int:

@@ -13,13 +13,13 @@ from .findings import FAIL, WARN, Finding, Limits
 class Check:
     """A check: its name, its default limits, the remedy, and the function that makes it.
 
-    `measure` gets the evidence and returns the figure with what goes with it; `Measured` says how.
+    `measure` gets the evidence and returns the figure with what goes with it; `CheckFigure` says how.
     """
 
     name: str
     limits: Limits
     remedy: str
-    measure: Callable[[Evidence], Measured]
+    measure: Callable[[Evidence], CheckFigure]
 
     def made(self, evidence: Evidence, limits: Limits | None = None) -> Finding:
         """Make the check and judge its figure."""
@@ -43,7 +43,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class CheckFigure:
     """A figure (the worst of `figures`; not a number where there is nothing to check) and what it means here.
 
     `said` is one sentence with the figure in words. `verdict` overrules the limits, for two-sided figures.

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING
 
@@ -21,12 +21,14 @@ MOST_LEVELS, FEWEST_IN_LEVEL = 60, 5  # categories of a clear column that predic
 MOST_CROSSED = 12  # columns whose cells are looked at: 66 pairs
 
 
-def predictable_from_clear(evidence: Evidence) -> Measured:
+def predictable_from_clear(evidence: Evidence) -> CheckFigure:
     """Measure how well columns that leave in clear predict the true values of masked ones, on records held out."""
     clear, sample = [*predictors(evidence)], evidence.sample(purpose=(5,))
     gaps = [status[sample] for status in evidence.gaps.values()]
     if not (clear or gaps) or not evidence.numbers:
-        return Measured(NOTHING, "there is no clear column beside a masked number: nothing can be predicted")
+        return CheckFigure(
+            NOTHING, "there is no clear column beside a masked number: nothing can be predicted"
+        )
     missing = _stacked([(status > 0).astype(np.float64) for status in gaps], len(sample))
     empty = np.empty((len(sample), 0))
     simple = np.hstack([empty, *(_features(evidence, name, sample, False) for name in clear)])
@@ -46,14 +48,14 @@ def predictable_from_clear(evidence: Evidence) -> Measured:
             inside = {names: numbers[known] for names, numbers in cells.items()}
             found[name], crossed[name] = _explained([d[known] for d in designs], inside, x[known])
     if not found:
-        return Measured(NOTHING, "too few open values to predict masked numbers from clear columns")
+        return CheckFigure(NOTHING, "too few open values to predict masked numbers from clear columns")
     worst = max(found, key=lambda name: found[name])
     by_cells = f" (with the cells of {' x '.join(crossed[worst])})" if crossed[worst] else ""
     said = (
         f"columns in clear explain {found[worst]:.0%} of the variance of the true {worst} on records held out"
         f"{by_cells}: noise cannot hide that part of it"
     )
-    return Measured(found[worst], said, worst, found, evidence.looked_at(sample))
+    return CheckFigure(found[worst], said, worst, found, evidence.looked_at(sample))
 
 
 def _explained(

@@ -12,7 +12,7 @@ from ..card import block_numbers
 from ..errors import MaskwellError
 from ..schema import Column
 from ..table import Table
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .computed_ids import computed_columns
 from .evidence import Evidence
 
@@ -21,11 +21,11 @@ LEAST = 20  # records from which on that can be told
 SAME_IDS = 0.01  # of the records: fewer have their own number again by chance
 
 
-def fingerprint_floor(evidence: Evidence) -> Measured:
+def fingerprint_floor(evidence: Evidence) -> CheckFigure:
     """Measure the share of records that are alone with what leaves without noise."""
     risk, why = _fingerprints(evidence)
     if risk is None:
-        return Measured(float("nan"), f"the floor cannot be told: {why}")
+        return CheckFigure(float("nan"), f"the floor cannot be told: {why}")
     floor = risk.floor
     by = [", ".join(floor.values)] if floor.values else []
     by += [f"what is missing or coded in {', '.join(floor.patterns)}"] if floor.patterns else []
@@ -42,7 +42,7 @@ def fingerprint_floor(evidence: Evidence) -> Measured:
         f"without {one['column']}": one["remaining"] / floor.targets for one in floor.without.to_pylist()
     }
     sampled = risk.targets if risk.targets < evidence.records else None
-    return Measured(risk.rate, said, where, figures, sampled)
+    return CheckFigure(risk.rate, said, where, figures, sampled)
 
 
 def _fingerprints(evidence: Evidence) -> tuple[Risk | None, str]:
@@ -57,7 +57,7 @@ def _fingerprints(evidence: Evidence) -> tuple[Risk | None, str]:
     return found, ""
 
 
-def id_like_columns(evidence: Evidence) -> Measured:
+def id_like_columns(evidence: Evidence) -> CheckFigure:
     """Count the columns in clear that are ids in disguise, released ids that are the old ones or computed from them."""
     table, masking = evidence.masking.release.table, evidence.masking
     shares = {
@@ -85,7 +85,7 @@ def id_like_columns(evidence: Evidence) -> Measured:
         "no column in clear has a value of its own for nearly every record, and no old id is left, nor one computed "
         "from it"
     )
-    return Measured(float(len(shares)), "; ".join(said) or none, ", ".join(shares), shares)
+    return CheckFigure(float(len(shares)), "; ".join(said) or none, ", ".join(shares), shares)
 
 
 def _distinct_share(column: Column, table: Table) -> float:
@@ -117,12 +117,12 @@ def _same_ids(evidence: Evidence) -> float:
     return max(shares)
 
 
-def uniques_unswapped(evidence: Evidence) -> Measured:
+def uniques_unswapped(evidence: Evidence) -> CheckFigure:
     """Measure the share of records alone with what leaves without noise that were not exchanged with another."""
     masking = evidence.masking
     swapping = masking.swapping
     if swapping is None or not swapping.swaps:
-        return Measured(float("nan"), "no records were exchanged: swapping is not the protection here")
+        return CheckFigure(float("nan"), "no records were exchanged: swapping is not the protection here")
     truth, rows = masking.truth, evidence.rows
     noised = set(masking.card.masked)
     clear = [
@@ -135,12 +135,12 @@ def uniques_unswapped(evidence: Evidence) -> Measured:
     alone = np.bincount(codes)[codes] == 1
     exchanged = np.isin(rows, swapping.pairs)
     if not alone.any():
-        return Measured(0.0, "no record is alone with what leaves without noise")
+        return CheckFigure(0.0, "no record is alone with what leaves without noise")
     share = float((alone & ~exchanged).sum() / alone.sum())
     said = (
         f"of {int(alone.sum()):,} records that are alone with what leaves without noise {share:.1%} were not exchanged "
         f"({swapping.records:,} records were, for the {swapping.at_risk:,} whom the intruder had found)"
     )
-    return Measured(
+    return CheckFigure(
         share, said, "", {"at risk and left": max(0.0, 1 - swapping.swaps / max(swapping.at_risk, 1))}
     )

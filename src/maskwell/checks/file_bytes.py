@@ -17,7 +17,7 @@ from ..laws import Additive, Transition
 from ..laws.chain import combined_of
 from ..schema import Column
 from ..table import Table, coded_values
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .short_strings import Sought, found_words, words_of
 from .string_search import found_in
@@ -36,7 +36,7 @@ KEY, IDS, GROUPS, DROPPED, LABELS = (
 NAMING = (IDS, GROUPS, DROPPED)
 
 
-def known_strings(evidence: Evidence) -> Measured:
+def known_strings(evidence: Evidence) -> CheckFigure:
     """Count ids, group labels, dropped texts and keys of the truth that stand in a public file."""
     wanted, short, found = _wanted(evidence), _short(evidence), _searched(evidence)
     words, passed_over = _found_words(evidence)
@@ -65,10 +65,10 @@ def known_strings(evidence: Evidence) -> Measured:
         said = "there is no id, group label or key that can be told from chance in the files"
     where = ", ".join(kind for kind, count in counts.items() if count)
     figure = total if looked else float("nan")
-    return Measured(figure, "; ".join([said, *unsearched]), where, counts)
+    return CheckFigure(figure, "; ".join([said, *unsearched]), where, counts)
 
 
-def labels_left(evidence: Evidence) -> Measured:
+def labels_left(evidence: Evidence) -> CheckFigure:
     """Count categories and labels in the release that no released record has and no law speaks of."""
     table, card = evidence.masking.release.table, evidence.masking.release.card
     unused = {
@@ -86,7 +86,7 @@ def labels_left(evidence: Evidence) -> Measured:
         if unused
         else "every category and label in the release belongs to some released record, or to a law on the card"
     )
-    return Measured(total, said, listed, unused)
+    return CheckFigure(total, said, listed, unused)
 
 
 def _unused(column: Column, table: Table, law: Any) -> set[str]:

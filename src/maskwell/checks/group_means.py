@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..laws import Additive, Transition
 from ..laws.chain import combined_of
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import noised, noised_columns
@@ -44,7 +44,7 @@ MARKS = 11  # a stream of their own for the marks of values
 
 
 @dataclass(frozen=True, slots=True)
-class Averaged:
+class GroupMean:
     """What is left of the noise by averaging over a grouping: the figure and the groups' typical size.
 
     `share` is that of the members of groups whose group has one true value.
@@ -56,13 +56,13 @@ class Averaged:
     share: float = 1.0
 
 
-def averages(evidence: Evidence) -> Measured:
+def averages(evidence: Evidence) -> CheckFigure:
     """Measure the error left of a group's mean, in the noise's sd, for values that members of a group share."""
     columns = {name: at for name in _noisy(evidence) if (at := _shared_column(evidence, name)) is not None}
     clear = _clear_marks(evidence)
     by_one = [name for name, at in columns.items() if not _is_searched(at, clear)]
     if not columns or not clear:
-        return Measured(
+        return CheckFigure(
             NOTHING, "no column is noised, or nothing leaves in clear that would put records together"
         )
     found = {name: _least_left(at, clear) for name, at in columns.items()}
@@ -71,7 +71,7 @@ def averages(evidence: Evidence) -> Measured:
     one = found[worst]
     if one is None:
         said = "no noised column is the same for all members of a group that leaves together"
-        return Measured(1.0, said + _not_searched(by_one, clear), "", left)
+        return CheckFigure(1.0, said + _not_searched(by_one, clear), "", left)
     together = ", ".join(one.columns)
     what = (
         f"the most frequent of a group is wrong {left[worst]:.2f} times as often as one of them"
@@ -89,14 +89,14 @@ def averages(evidence: Evidence) -> Measured:
         f"{what} ({one.size:.0f} records, typically)"
     )
     said += _not_searched(by_one, clear)
-    return Measured(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
+    return CheckFigure(left[worst], said, f"{worst} by {', '.join(one.columns)}", left)
 
 
 def averages_ahead(
     values: Mapping[str, Floats],
     clear: Mapping[str, Integers],
     by: Mapping[str, tuple[str, ...]] | None = None,
-) -> dict[str, Averaged]:
+) -> dict[str, GroupMean]:
     """Return, before any noise is drawn, what the mean over records alike in clear columns leaves of own noise.
 
     `values` are true ones, NaN unless open; `clear` numbers the values of each column that leaves in clear, from 0 on.
@@ -104,7 +104,7 @@ def averages_ahead(
     """
     rng = np.random.default_rng(MARKS)
     marks = {name: _marked(0, name, codes) for name, codes in clear.items() if codes.max(initial=0) > 0}
-    found = dict[str, Averaged]()
+    found = dict[str, GroupMean]()
     for name, x in values.items():
         known = np.flatnonzero(~np.isnan(x))
         if not marks or len(known) < FEWEST or x[known].min() == x[known].max():
@@ -186,7 +186,7 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
     return found
 
 
-def _least_left(one: SharedColumn, clear: dict[str, Marks], is_searched: bool = True) -> Averaged | None:
+def _least_left(one: SharedColumn, clear: dict[str, Marks], is_searched: bool = True) -> GroupMean | None:
     """Return the grouping by clear columns that averages most of a column's noise away; nothing where none does."""
     inside = {column: codes[one.known] for column, codes in clear.items()}
     ways: list[tuple[str, ...]] = [(column,) for column in inside]
@@ -199,7 +199,7 @@ def _least_left(one: SharedColumn, clear: dict[str, Marks], is_searched: bool = 
     return min(found, key=lambda this: this.left, default=None)
 
 
-def _left_by(one: SharedColumn, clear: dict[str, Marks], columns: tuple[str, ...]) -> Averaged | None:
+def _left_by(one: SharedColumn, clear: dict[str, Marks], columns: tuple[str, ...]) -> GroupMean | None:
     """Return what a mean over records alike in some columns leaves, those that vary; nothing where it takes nothing."""
     varying = tuple(name for name in columns if name in clear)
     inside = {name: clear[name][one.known] for name in varying}
@@ -273,7 +273,7 @@ def _shared(values: Integers, member: Integers) -> float:
     return float(np.where(constant, 1.0, sizes).sum() / len(values))
 
 
-def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> Averaged | None:
+def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> GroupMean | None:
     """Return what averaging over a grouping leaves; nothing where values are not constant inside it, but by chance."""
     sizes, constant = _constant(one.values, member)
     several = sizes > 1
@@ -288,10 +288,10 @@ def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> 
     weight = float(inside.sum() / sizes[several].sum())  # of the members of groups, those in constant ones
     if one.voted is not None:
         left = _wrong_by_vote(one.values[inside], one.voted[inside], member[inside])
-        return Averaged(1 - weight + weight * left, typical, columns, weight)
+        return GroupMean(1 - weight + weight * left, typical, columns, weight)
     alike = _intraclass(one.error[inside], member[inside])
     squares = alike + (1 - alike) / sizes[member[inside]]
-    return Averaged(float(np.sqrt(1 - weight + weight * squares.mean())), typical, columns, weight)
+    return GroupMean(float(np.sqrt(1 - weight + weight * squares.mean())), typical, columns, weight)
 
 
 def _is_accident(constant: npt.NDArray[np.bool_], chances: Floats) -> bool:

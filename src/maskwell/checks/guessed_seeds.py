@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..laws import SkewedBias
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import WARN
 from .record_hashes import hash_normals, hash_seeds, record_texts
@@ -66,7 +66,7 @@ class Residuals:
 
 
 @dataclass(frozen=True, slots=True)
-class Guess:
+class SeedGuess:
     """One guess: which program, seed and filling give which residuals, and how nearly."""
 
     correlation: float
@@ -77,7 +77,7 @@ class Guess:
     residuals: int
 
 
-def predictable_noise(evidence: Evidence) -> Measured:
+def predictable_noise(evidence: Evidence) -> CheckFigure:
     """Measure the largest correlation of the noise with what common programs draw from common seeds."""
     sums = dict(evidence.masking.card.recomputed)
     names = tuple(name for name in noised_columns(evidence) if name not in sums)[:MOST]
@@ -86,7 +86,7 @@ def predictable_noise(evidence: Evidence) -> Measured:
     pairs = [(short, long) for short, long in both if short is not None and long is not None and _tells(long)]
     if not pairs:
         few = "there is no masked number, or too few open values: among so many seeds one fits by chance"
-        return Measured(NOTHING, few)
+        return CheckFigure(NOTHING, few)
     guesses, tries = _promising([short for short, _ in pairs], len(names), first)
     orders = [long for _, long in pairs]
     chance = max(_by_chance(one, tries) for one in orders)
@@ -107,7 +107,7 @@ def predictable_noise(evidence: Evidence) -> Measured:
     return replace(told, said=f"{told.said}; but {seeded}", verdict=WARN)
 
 
-def _told(best: Guess, one: Residuals, tries: int, chance: float) -> Measured:
+def _told(best: SeedGuess, one: Residuals, tries: int, chance: float) -> CheckFigure:
     where = ", ".join(one.columns)
     figures = {"largest correlation": best.correlation, "largest by chance": chance, "tries": float(tries)}
     if best.correlation <= HIT:
@@ -115,15 +115,15 @@ def _told(best: Guess, one: Residuals, tries: int, chance: float) -> Measured:
             f"no common seed gives this noise: the largest correlation in {tries:,} tries is "
             f"{best.correlation:.2f}, and chance alone gives up to {chance:.2f}"
         )
-        return Measured(best.correlation, said, "", figures)
+        return CheckFigure(best.correlation, said, "", figures)
     said = (
         f"the noise of {where} is that of {best.generator} from the seed {best.seed} ({one.order}; "
         f"correlation {best.correlation:.3f}): who guesses the seed takes the noise away"
     )
-    return Measured(best.correlation, said, where, figures)
+    return CheckFigure(best.correlation, said, where, figures)
 
 
-def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> Measured | None:
+def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> CheckFigure | None:
     """Return the largest correlation of a column's noise with what programs draw from a seed for each record."""
     columns = [
         one
@@ -131,7 +131,7 @@ def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> Measured | 
         for j, name in enumerate(names[:MOST_SEEDING])
         if (one := _spanned(order, (name,), rows[:BY_RECORDS, [j]], is_released)) is not None
     ]
-    best = Measured(0.0, "")
+    best = CheckFigure(0.0, "")
     for is_released in sorted({one.is_released for one in columns}):
         own = [one for one in columns if one.is_released == is_released]
         for what, seeds in _record_seeds(evidence, is_released):
@@ -144,8 +144,8 @@ def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> Measured | 
 
 
 def _hashed(
-    evidence: Evidence, own: list[Residuals], best: Measured, names: tuple[str, ...], released: bool
-) -> Measured:
+    evidence: Evidence, own: list[Residuals], best: CheckFigure, names: tuple[str, ...], released: bool
+) -> CheckFigure:
     """Try digests of each record's id, number and values, as uniforms and as seeds."""
     rows = _first_rows(evidence, released)
     for what, texts in record_texts(evidence.masking.truth, rows, MOST_SEEDING):
@@ -158,13 +158,13 @@ def _hashed(
     return best
 
 
-def _better(best: Measured, columns: list[Residuals], drawn: Floats, how: str) -> Measured:
+def _better(best: CheckFigure, columns: list[Residuals], drawn: Floats, how: str) -> CheckFigure:
     for one in columns:
         figure = float(one.correlation(drawn).max())
         if figure > best.figure:
             said = f"the noise of {one.columns[0]} is that of {how} (correlation {figure:.3f})"
             told = f"{said}: who guesses that takes the noise away"
-            best = Measured(figure, told, one.columns[0], {"largest correlation": figure})
+            best = CheckFigure(figure, told, one.columns[0], {"largest correlation": figure})
     return best
 
 
@@ -186,9 +186,9 @@ def _first_rows(evidence: Evidence, released: bool) -> npt.NDArray[np.int64]:
     return (masking.order if released else np.arange(len(masking.truth)))[:BY_RECORDS]
 
 
-def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[Guess], int]:
+def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[SeedGuess], int]:
     """Try every seed of every generator in every order and filling on the first records."""
-    guesses, tries, seeds = list[Guess](), 0, common_seeds()
+    guesses, tries, seeds = list[SeedGuess](), 0, common_seeds()
     spans, known = _side_by_side(orders, first)
     starts = np.cumsum([0, *(one.span.shape[1] for one in orders)])[:-1]
     for label, draw in GENERATORS.items():
@@ -199,12 +199,12 @@ def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[Gu
             found = np.add.reduceat((draws @ spans) ** 2, starts, axis=1) / (draws**2 @ known)
             tries += found.size
             for i, top in enumerate(found.argmax(axis=0).tolist()):
-                guesses.append(Guess(float(found[top, i]), label, int(seeds[top]), stride, offset, i))
+                guesses.append(SeedGuess(float(found[top, i]), label, int(seeds[top]), stride, offset, i))
     guesses.sort(key=lambda guess: -guess.correlation)
     return guesses[:PROMISING], tries
 
 
-def _tried_again(guesses: list[Guess], orders: list[Residuals]) -> list[Guess]:
+def _tried_again(guesses: list[SeedGuess], orders: list[Residuals]) -> list[SeedGuess]:
     """Return guesses with their correlations on other, longer residuals."""
     tried = []
     for label, draw in GENERATORS.items():

@@ -26,7 +26,7 @@ from ..laws.spread import Multiplicative
 from ..masks.size_grid import correlation_step, size_interval
 from ..table import Floats, Table
 from .card_digits import exact_cards, significant
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
 from .residuals import NOTHING
@@ -40,7 +40,7 @@ FEW = 3  # open values below which a mean and an sd of the others say nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LastRecordError:
     """What a card tells of each record of a column: the error left, in sds of its noise, and whether it is news."""
 
     error: Floats
@@ -53,7 +53,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class NoiseSizes:
     """The sizes on a card that set a column's noise, each with what it was before it was rounded."""
 
     law: Additive | SkewedBias
@@ -67,19 +67,19 @@ class Sizes:
         return self.law.columns[self.at]
 
 
-def last_record(evidence: Evidence) -> Measured:
+def last_record(evidence: Evidence) -> CheckFigure:
     """Measure to how many sds of its noise the card tells a record's distance from the mean, all others known."""
     truth = evidence.masking.truth
     columns = [
         one for one in _sizes(evidence) if one.name in truth.schema and truth.schema[one.name].is_number
     ]
     if not columns:
-        return Measured(
+        return CheckFigure(
             NOTHING, "no size on the card was computed from the records: it tells nothing of any of them"
         )
     told = {one.name: found for one in columns if (found := _told(one, truth)) is not None}
     if not told:
-        return Measured(NOTHING, f"fewer than {FEW} open values: no mean of the others can be told")
+        return CheckFigure(NOTHING, f"fewer than {FEW} open values: no mean of the others can be told")
     typical = {name: float(np.median(one.error)) for name, one in told.items()}
     least = {name: one.least for name, one in told.items()}
     for name, one in _by_correlations(evidence, set(told)):
@@ -91,10 +91,10 @@ def last_record(evidence: Evidence) -> Measured:
         f"{figures[worst]:.2g} sds of its noise for the record it tells most about and {typical[worst]:.2g} "
         "for a typical one; a record's own released value tells it to 1"
     )
-    return Measured(figures[worst], said, worst, figures, verdict=PASS if np.isinf(least[worst]) else None)
+    return CheckFigure(figures[worst], said, worst, figures, verdict=PASS if np.isinf(least[worst]) else None)
 
 
-def _sizes(evidence: Evidence) -> list[Sizes]:
+def _sizes(evidence: Evidence) -> list[NoiseSizes]:
     """Pair the sizes on the card with those it would show in full; without those that the plan itself gives."""
     card = evidence.masking.card
     exact, half = exact_cards(evidence)
@@ -109,7 +109,7 @@ def _sizes(evidence: Evidence) -> list[Sizes]:
             )
             if pairs:
                 shown, full = (tuple(side) for side in zip(*pairs, strict=True))
-                found.append(Sizes(seen, at, shown, full))
+                found.append(NoiseSizes(seen, at, shown, full))
     return found
 
 
@@ -159,7 +159,7 @@ def _of_law(law: Any, name: str) -> Iterator[float]:
         yield float(noise.sds[at])  # type: ignore[attr-defined]
 
 
-def _told(one: Sizes, truth: Table) -> Told | None:
+def _told(one: NoiseSizes, truth: Table) -> LastRecordError | None:
     """Return what the sizes of one column tell of each of its records."""
     outlet = one.law.outlets[one.at]
     raw = truth.floats(one.name)
@@ -181,7 +181,7 @@ def _told(one: Sizes, truth: Table) -> Told | None:
     width = np.where(
         nearest > 0, farthest - nearest, 2 * farthest
     )  # near the mean nobody knows on which side
-    return Told(width / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
+    return LastRecordError(width / ROOT_12 / _noise_sds(one.law, one.at, raw), inside < NEWS * n)
 
 
 def _before_rounding(shown: float, full: float, sd: float, records: int) -> tuple[float, float]:
@@ -204,7 +204,7 @@ def _noise_sds(law: Additive | SkewedBias, at: int, x: Floats) -> Floats:
     return sd * (np.ones(len(x)) if spread is None else np.maximum(spread.factor(x), 1e-300))
 
 
-def _by_correlations(evidence: Evidence, names: set[str]) -> Iterator[tuple[str, Told]]:
+def _by_correlations(evidence: Evidence, names: set[str]) -> Iterator[tuple[str, LastRecordError]]:
     """Return what the correlations of the noise tell of each record that is open in all columns of a law."""
     for law in evidence.masking.card.laws:
         for _, stage in stages_of(law):
@@ -217,7 +217,9 @@ def _by_correlations(evidence: Evidence, names: set[str]) -> Iterator[tuple[str,
                 yield from _of_pairs(evidence, stage, correlations)
 
 
-def _of_pairs(evidence: Evidence, law: Additive, correlations: Floats) -> Iterator[tuple[str, Told]]:
+def _of_pairs(
+    evidence: Evidence, law: Additive, correlations: Floats
+) -> Iterator[tuple[str, LastRecordError]]:
     raw = evidence.masking.truth.values(law.columns)
     raw = raw[~np.isnan(raw).any(axis=1)]
     n = len(raw)
@@ -235,7 +237,7 @@ def _of_pairs(evidence: Evidence, law: Additive, correlations: Floats) -> Iterat
         ends = u[:, i] - width / 2, u[:, i] + width / 2
         inside = np.searchsorted(ordered, ends[1], "right") - np.searchsorted(ordered, ends[0], "left")
         error = np.full(len(raw), np.inf) if not others else width * sds[i] / ROOT_12
-        yield name, Told(error / _noise_sds(law, i, raw[:, i]), inside < NEWS * n)
+        yield name, LastRecordError(error / _noise_sds(law, i, raw[:, i]), inside < NEWS * n)
 
 
 def _step(correlations: Floats, records: int) -> float:

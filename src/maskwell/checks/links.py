@@ -13,7 +13,7 @@ from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.attack_run import attack_by
 from ..attacks.known_columns import is_rounded, known_blocks, with_known_blocks
 from ..attacks.risk import Risk, wilson
-from ..attacks.targets import Records, standardised
+from ..attacks.targets import RecordSet, standardised
 from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws import RankSwapped
@@ -21,7 +21,7 @@ from ..laws.chain import combined_of
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, labels_of
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .rank_windows import with_windows
 from .scales import covariance, errors, noised, noised_columns
@@ -42,7 +42,7 @@ LIKELIEST = "likeliest record"  # by the law, without f(z): pairs of the targets
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkFindings:
     """What informed intruders achieve: by name, with why others could not work, and whether they know the law."""
 
     risks: Mapping[str, Risk]
@@ -64,7 +64,7 @@ class Outer:
     is_part: bool
 
 
-def informed_links(evidence: Evidence) -> Measured:
+def informed_links(evidence: Evidence) -> CheckFigure:
     """Measure the largest share of targets that an intruder who knows the law links correctly."""
     links = links_of(evidence)
     if not links.risks:
@@ -81,7 +81,7 @@ def informed_links(evidence: Evidence) -> Measured:
         f"own released record{sampled}; guessing within blocks finds {risk.baseline:.1%}{risk.beyond_blocks}{untried}"
     )
     is_part = risk.targets < evidence.records
-    return Measured(
+    return CheckFigure(
         risk.rate,
         said,
         name,
@@ -91,14 +91,14 @@ def informed_links(evidence: Evidence) -> Measured:
     )
 
 
-def outer_links(evidence: Evidence) -> Measured:
+def outer_links(evidence: Evidence) -> CheckFigure:
     """Measure the share of correct links among the records that lie farthest from the centre, by any distance."""
     links = links_of(evidence)
     if not links.risks:
         return _refused(links)
     name, strongest = links.strongest
     if not evidence.numbers:
-        return Measured(float("nan"), "no masked column is a number, so that nobody lies far out")
+        return CheckFigure(float("nan"), "no masked column is a number, so that nobody lies far out")
     found = {
         distance: outer
         for distance, far in distances_from_centre(evidence).items()
@@ -108,7 +108,7 @@ def outer_links(evidence: Evidence) -> Measured:
         )
     }
     if not found:
-        return Measured(float("nan"), "too few records have an open masked number to say who lies far out")
+        return CheckFigure(float("nan"), "too few records have an open masked number to say who lies far out")
     distance = max(found, key=lambda one: found[one].rate)
     rate, count, is_part = found[distance].rate, found[distance].targets, found[distance].is_part
     low, high = wilson(min(rate, 1.0), count)
@@ -119,7 +119,9 @@ def outer_links(evidence: Evidence) -> Measured:
         f"correctly{interval}{times}: who stands out is found first{_without_place(evidence)}"
     )
     figures = {f"{name}, {one}": outer.rate for one, outer in found.items()}
-    return Measured(rate, said, name, figures, count if is_part else None, judged=high if is_part else None)
+    return CheckFigure(
+        rate, said, name, figures, count if is_part else None, judged=high if is_part else None
+    )
 
 
 def _without_place(evidence: Evidence) -> str:
@@ -184,7 +186,7 @@ def _mahalanobis(values: Floats, spread: Floats) -> Floats:
     return out
 
 
-def links_of(evidence: Evidence) -> Links:
+def links_of(evidence: Evidence) -> LinkFindings:
     """Return what informed intruders achieve, attacked once for all checks of an audit."""
     return evidence.once("links", lambda: _given(evidence) or _attacked(evidence))
 
@@ -196,7 +198,7 @@ def is_informed(plan: Any) -> bool:
     return isinstance(plan, NearestRecord) and (plan.distance in INFORMED or plan.shrink is not None)
 
 
-def _given(evidence: Evidence) -> Links | None:
+def _given(evidence: Evidence) -> LinkFindings | None:
     """Return the attacks already made by who knows the law and is not held back; nothing where there is none.
 
     Where none of them is the best there is, or all look for records in small blocks alone, own ones stand beside them.
@@ -208,11 +210,11 @@ def _given(evidence: Evidence) -> Links | None:
         return None
     best_known = any(_is_best(risk.attack) for risk in found.values())
     if best_known and any(risk.attack.largest_target_block is None for risk in found.values()):
-        return Links(found)
+        return LinkFindings(found)
     blocks = next(iter(found.values())).attack.match_blocks
     plans = _informed_plans(evidence)
     own = {ALL_RECORDS.format(name): replace(plan, match_blocks=blocks) for name, plan in plans.items()}
-    return Links({**found, **_tried(own, evidence)[0]})
+    return LinkFindings({**found, **_tried(own, evidence)[0]})
 
 
 def weighs_by_law(plan: Any) -> bool:
@@ -262,7 +264,7 @@ def _compares_all(evidence: Evidence, risk: Risk) -> bool:
 def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
     """Whether the targets stand for all records, or are those in small blocks, whom the steward fears for."""
     targets = risk.attack.targets
-    if isinstance(targets, Quantiles | Records):
+    if isinstance(targets, Quantiles | RecordSet):
         return False
     if risk.targets >= min(LEAST_TARGETS, evidence.records):
         return True
@@ -270,15 +272,15 @@ def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
     return is_whole and risk.attack.largest_target_block is not None
 
 
-def _attacked(evidence: Evidence) -> Links:
+def _attacked(evidence: Evidence) -> LinkFindings:
     """Attack a sample: by who knows the law, else (no card, or a mask that has no law) by distance alone."""
     refused: tuple[str, ...] = ()
     for informed, plans in ((True, _informed_plans(evidence)), (False, _uninformed_plans(evidence))):
         found, why = _tried(plans, evidence)
         refused = (*refused, *why)
         if found:
-            return Links(found, refused, informed)
-    return Links({}, refused)
+            return LinkFindings(found, refused, informed)
+    return LinkFindings({}, refused)
 
 
 def _tried(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
@@ -439,7 +441,7 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
     slow = isinstance(plan, BayesIntruder) and not _is_quick(evidence, given=False)
     if slow and _fields(evidence) and not _has_swaps(evidence):
         plan = replace(_nearest(evidence, "posterior"), match_blocks=plan.match_blocks)
-    changes: dict[str, Any] = {"targets": Records(tuple(np.unique(chosen).tolist())), "assignment": "best"}
+    changes: dict[str, Any] = {"targets": RecordSet(tuple(np.unique(chosen).tolist())), "assignment": "best"}
     changes |= {"largest_target_block": None, "target_blocks": None, "direction": "to_masked"}
     if isinstance(plan, NearestRecord):
         changes["largest_h"] = 1
@@ -453,6 +455,6 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
     return Outer(risk.rate, risk.targets, count < every)
 
 
-def _refused(links: Links) -> Measured:
+def _refused(links: LinkFindings) -> CheckFigure:
     why = links.refused[0] if links.refused else "no masked column is a number and no law is on the card"
-    return Measured(float("nan"), f"no intruder can compare records of this release: {why}")
+    return CheckFigure(float("nan"), f"no intruder can compare records of this release: {why}")

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..laws import Additive
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .clear_columns import cells_of, predictors
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING
@@ -57,7 +57,7 @@ FEW, MANY = 0.01, 0.15  # of the records: what the check warns of, and what it f
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class NoisedAmount:
     """True values on the scale of their noise (NaN unless open), and the sd of each one's noise there."""
 
     x: Floats
@@ -65,7 +65,7 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Grouping:
+class ClassGrouping:
     """Classes by some columns in clear, or by their gaps, and in words."""
 
     columns: tuple[str, ...]
@@ -73,7 +73,7 @@ class Grouping:
 
 
 @dataclass(frozen=True, slots=True)
-class Classes:
+class ClearClasses:
     """What leaves in clear of some records: the classes of each column, and where columns have gaps or codes.
 
     `levels` numbers the classes of a column, a missing value too; `gaps` has the statuses of a column that is not open
@@ -83,28 +83,28 @@ class Classes:
     levels: dict[str, Integers]
     gaps: dict[str, Integers]
 
-    def without(self, columns: Sequence[str]) -> Classes:
+    def without(self, columns: Sequence[str]) -> ClearClasses:
         """Return what is left where some columns are dropped."""
-        return Classes(
+        return ClearClasses(
             {name: codes for name, codes in self.levels.items() if name not in columns},
             {name: codes for name, codes in self.gaps.items() if name not in columns},
         )
 
-    def groupings(self) -> Iterator[tuple[Grouping, Cells]]:
+    def groupings(self) -> Iterator[tuple[ClassGrouping, Cells]]:
         """Return every column's classes, the patterns of gaps, and the cells of pairs of those with fewest classes."""
-        single = {Grouping((name,), name): codes for name, codes in self.levels.items() if np.ptp(codes)}
+        single = {ClassGrouping((name,), name): codes for name, codes in self.levels.items() if np.ptp(codes)}
         patterns = {codes.tobytes(): name for name, codes in reversed(self.gaps.items())}
         for name in (one for one in self.gaps if one in patterns.values() and one not in self.levels):
-            single[Grouping((name,), f"whether {name} is missing")] = self.gaps[name]
+            single[ClassGrouping((name,), f"whether {name} is missing")] = self.gaps[name]
         if len(self.gaps) > 1:
             every = [(status > 0).astype(np.int64) for status in self.gaps.values()]
             named = f" in {', '.join(self.gaps)}" if len(self.gaps) <= MOST_NAMED else ""
-            single[Grouping(tuple(self.gaps), f"what is missing{named}")] = cells_of(every)
+            single[ClassGrouping(tuple(self.gaps), f"what is missing{named}")] = cells_of(every)
         order = sorted(single, key=lambda one: int(single[one].max()))
         for one in order[:MOST_SINGLE]:
             yield one, _numbered(single[one])
         for first, second in combinations(order[:MOST_CROSSED], 2):
-            both = Grouping((*first.columns, *second.columns), f"{first.words} x {second.words}")
+            both = ClassGrouping((*first.columns, *second.columns), f"{first.words} x {second.words}")
             yield both, _numbered(cells_of([single[first], single[second]]))
 
 
@@ -121,12 +121,12 @@ class Narrow:
     `width` is the median over these records of the width by z and class, over that by z alone.
     """
 
-    told: Mapping[Grouping, Bools]
+    told: Mapping[ClassGrouping, Bools]
     share: float
     width: float
 
     @property
-    def grouping(self) -> Grouping:
+    def grouping(self) -> ClassGrouping:
         """The grouping that tells most records, of nearly equal ones the one of fewest columns."""
         counts = {one: int(told.sum()) for one, told in self.told.items()}
         most = max(counts.values())
@@ -153,7 +153,7 @@ def _numbered(codes: Integers) -> Cells:
     return codes.astype(np.uint16 if codes.max(initial=0) < 2**16 else np.uint32)
 
 
-def narrow_in(amount: Amount, groupings: Sequence[tuple[Grouping, Cells]]) -> Narrow | None:
+def narrow_in(amount: NoisedAmount, groupings: Sequence[tuple[ClassGrouping, Cells]]) -> Narrow | None:
     """Return how many records of an amount their class tells; nothing where few are open or all are the same."""
     known = np.flatnonzero(~(np.isnan(amount.x) | np.isnan(amount.sd)))
     if len(known) < FEWEST or not np.ptp(amount.x[known]) > 0:
@@ -161,7 +161,7 @@ def narrow_in(amount: Amount, groupings: Sequence[tuple[Grouping, Cells]]) -> Na
     known = known[np.argsort(amount.x[known], kind="stable")]
     x, sd = amount.x[known], amount.sd[known]
     alone = _widths_alone(x, sd)
-    width, told = np.full(len(x), np.inf), dict[Grouping, Bools]()
+    width, told = np.full(len(x), np.inf), dict[ClassGrouping, Bools]()
     for one, cells in groupings:
         ratio = _width_ratios(x, sd, alone, cells[known], len(groupings))
         inside = ratio**2 <= TOLD
@@ -172,13 +172,15 @@ def narrow_in(amount: Amount, groupings: Sequence[tuple[Grouping, Cells]]) -> Na
     return Narrow(told, float(every.mean()), float(np.median(width[every])) if every.any() else 1.0)
 
 
-def narrow_amounts(amounts: Mapping[str, Amount], classes: Classes) -> dict[str, Narrow]:
+def narrow_amounts(amounts: Mapping[str, NoisedAmount], classes: ClearClasses) -> dict[str, Narrow]:
     """Return what classes tell of each amount that has enough values."""
     groupings = [*classes.groupings()] if amounts else []
     return {name: found for name, one in amounts.items() if (found := narrow_in(one, groupings)) is not None}
 
 
-def to_leave_out(amounts: Mapping[str, Amount], classes: Classes, limit: float, most: int) -> tuple[str, ...]:
+def to_leave_out(
+    amounts: Mapping[str, NoisedAmount], classes: ClearClasses, limit: float, most: int
+) -> tuple[str, ...]:
     """Return clear columns, at most so many, without which no amount has more than a share told; none where more.
 
     One after the other, each time that without which least is told.
@@ -195,7 +197,10 @@ def to_leave_out(amounts: Mapping[str, Amount], classes: Classes, limit: float, 
 
 
 def best_to_drop(
-    told: Mapping[str, Narrow], amounts: Mapping[str, Amount], classes: Classes, able: Iterable[str]
+    told: Mapping[str, Narrow],
+    amounts: Mapping[str, NoisedAmount],
+    classes: ClearClasses,
+    able: Iterable[str],
 ) -> str | None:
     """Return the one of some columns without which least is told of some amounts, of equals the first.
 
@@ -271,18 +276,18 @@ def _divergence(share: Floats, chance: Floats) -> Floats:
 # The audit.
 
 
-def narrow_classes(evidence: Evidence) -> Measured:
+def narrow_classes(evidence: Evidence) -> CheckFigure:
     """Measure the largest share of a noised number's records that a class in clear tells whatever the noise."""
     names = noised_columns(evidence)
     groupings = grouping_count(len([*predictors(evidence)]) + len(evidence.gaps))
     places = evidence.sample(purpose=(12,), most=records_looked_at(len(names), groupings))
     classes = _classes(evidence, places)
     if not names or not (classes.levels or classes.gaps):
-        return Measured(NOTHING, "no column is noised, or nothing leaves in clear that would make classes")
+        return CheckFigure(NOTHING, "no column is noised, or nothing leaves in clear that would make classes")
     amounts = {name: _amount(evidence, name, places) for name in names}
     found = narrow_amounts(amounts, classes)
     if not found:
-        return Measured(NOTHING, "no noised number has enough open values that differ")
+        return CheckFigure(NOTHING, "no noised number has enough open values that differ")
     shares = {name: one.share for name, one in found.items()}
     worst = max(shares, key=shares.__getitem__)
     told = sorted((name for name in shares if shares[name] > MANY), key=lambda name: -shares[name])
@@ -294,7 +299,7 @@ def narrow_classes(evidence: Evidence) -> Measured:
     )
     where = f"{worst} by {found[worst].grouping.words}" if shares[worst] > 0 else ""
     gone = to_leave_out(amounts, classes, MANY, MOST_DROPPED)
-    return Measured(shares[worst], said, where, shares, evidence.looked_at(places), without=gone)
+    return CheckFigure(shares[worst], said, where, shares, evidence.looked_at(places), without=gone)
 
 
 def _said(name: str, found: Mapping[str, Narrow]) -> str:
@@ -309,7 +314,7 @@ def _said(name: str, found: Mapping[str, Narrow]) -> str:
     )
 
 
-def _advice(name: str, amount: Amount, classes: Classes) -> str:
+def _advice(name: str, amount: NoisedAmount, classes: ClearClasses) -> str:
     """Say what to leave out so that the check would not fail, or not warn."""
     found = narrow_amounts({name: amount}, classes).get(name)
     if found is None or found.share <= FEW:
@@ -326,7 +331,7 @@ def records_looked_at(columns: int, groupings: int) -> int:
     return int(np.clip(MOST_PASSES / max(groupings * columns, 1), LEAST, LARGEST))
 
 
-def _classes(evidence: Evidence, places: Integers) -> Classes:
+def _classes(evidence: Evidence, places: Integers) -> ClearClasses:
     masked = evidence.masking.masked
     levels, gaps = dict[str, Integers](), dict[str, Integers]()
     for name in predictors(evidence):
@@ -336,7 +341,7 @@ def _classes(evidence: Evidence, places: Integers) -> Classes:
         own = masked.status(name)[evidence.rows[places]].astype(np.int64) if name in masked.closed else None
         if own is not None and np.ptp(own):
             gaps[name] = own
-    return Classes(levels, gaps)
+    return ClearClasses(levels, gaps)
 
 
 def class_codes(values: Floats, *, is_category: bool) -> Integers:
@@ -350,16 +355,16 @@ def class_codes(values: Floats, *, is_category: bool) -> Integers:
     return np.asarray((ends - 1) * parts // len(values), dtype=np.int64)[codes]
 
 
-def _amount(evidence: Evidence, name: str, places: Integers) -> Amount:
+def _amount(evidence: Evidence, name: str, places: Integers) -> NoisedAmount:
     """Return true values with the noise that the card's law gives each; without a law, that which they got."""
     column, law = noised(evidence, name), law_of(evidence, name)
     x = column.x[places]
     if isinstance(law, Additive):
         sd = float(np.sqrt(law.noise.covariance[0, 0])) / law.slope
-        return Amount(x, np.full(len(x), sd) if column.size is None else sd * column.size[places])
+        return NoisedAmount(x, np.full(len(x), sd) if column.size is None else sd * column.size[places])
     ends = (
         np.nanquantile(column.error[places], [(1 - SURE) / 2, (1 + SURE) / 2])
         if (~np.isnan(x)).any()
         else [0, 0]
     )
-    return Amount(x, np.full(len(x), (ends[1] - ends[0]) / NORMAL_WIDTH))
+    return NoisedAmount(x, np.full(len(x), (ends[1] - ends[0]) / NORMAL_WIDTH))

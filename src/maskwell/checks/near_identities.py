@@ -27,7 +27,7 @@ Terms = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NearIdentity:
+class NearSum:
     """An identity, the share of the records in which it holds, and the sd of the rounding that is left in these."""
 
     identity: Identity
@@ -41,11 +41,9 @@ class NearIdentity:
         return f"{self.identity} (in {self.share:.1%} of the records{rounded})"
 
 
-def near_identities(
-    values: Floats, names: Sequence[str], exact: Sequence[Identity]
-) -> tuple[NearIdentity, ...]:
+def near_identities(values: Floats, names: Sequence[str], exact: Sequence[Identity]) -> tuple[NearSum, ...]:
     """Return the exact identities, and further ones that hold in nearly all records up to one unit."""
-    found = [NearIdentity(one) for one in exact]
+    found = [NearSum(one) for one in exact]
     inside = values[~np.isnan(values).any(axis=1)]
     if len(inside) < FEWEST or not 2 <= len(names) <= MOST_COLUMNS:
         return tuple(found)
@@ -58,7 +56,7 @@ def near_identities(
         if share >= LEAST_SHARE and not _is_copy(parts, share) and _is_new(rule, rules):
             rules.append(rule)
             coefficients = tuple((names[j], float(c)) for j, c in parts)
-            found.append(NearIdentity(Identity(names[total], coefficients), share, slack))
+            found.append(NearSum(Identity(names[total], coefficients), share, slack))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..card import block_numbers
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 
 Bools = npt.NDArray[np.bool_]
@@ -29,15 +29,17 @@ EXACT = 1e-6  # of a ratio's own spread: differences below it are rounding
 Pair = tuple[str, str]
 
 
-def ratio_links(evidence: Evidence) -> Measured:
+def ratio_links(evidence: Evidence) -> CheckFigure:
     """Measure the share of records that are found by ratios which have much less noise than their columns."""
     columns = list(evidence.numbers)[:MOST_COLUMNS]
     if len(columns) < 2:
-        return Measured(float("nan"), "fewer than two masked columns are numbers, so that there is no ratio")
+        return CheckFigure(
+            float("nan"), "fewer than two masked columns are numbers, so that there is no ratio"
+        )
     true, released = ({n: _logs(side(n)) for n in columns} for side in (evidence.true, evidence.released))
     quiet = _quiet_pairs(evidence, columns, true, released)
     if not quiet:
-        return Measured(
+        return CheckFigure(
             0.0,
             "no ratio of two masked columns has much less noise than the columns: none is worth a search",
         )
@@ -50,7 +52,7 @@ def ratio_links(evidence: Evidence) -> Measured:
     )
     figures = {f"{a} / {b}": noise for (a, b), (noise, _) in quiet.items()}
     where = listed if rate > 0 else ""
-    return Measured(rate, said, where, figures, count if count < evidence.records else None)
+    return CheckFigure(rate, said, where, figures, count if count < evidence.records else None)
 
 
 def _logs(values: Floats) -> Floats:

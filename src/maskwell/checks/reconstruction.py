@@ -12,7 +12,7 @@ from ..laws import Additive, SkewedBias
 from ..masking import Masking
 from ..schema import OPEN
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
 from .quantile_residuals.cells import examined
@@ -26,7 +26,7 @@ MOST_GROUPS = 0.7  # of the records: groups of one record each say nothing
 ACCIDENT = 1e-4  # probability, over all sums of an audit together, below which one is taken for no accident
 
 
-def best_estimate(evidence: Evidence) -> Measured:
+def best_estimate(evidence: Evidence) -> CheckFigure:
     """Measure the error of the linear Bayes estimate of the true values, over their sd: worst column and direction.
 
     With data of covariance S and noise of covariance V the estimate E(x | z) leaves S - S (S + V)^-1 S. Along the
@@ -36,7 +36,9 @@ def best_estimate(evidence: Evidence) -> Measured:
     sample = evidence.sample(purpose=(7,))
     names = tuple(name for name in noised_columns(evidence) if _varies(evidence.true(name)[sample]))
     if not names or evidence.records < FEWEST + 10 * len(names):
-        return Measured(NOTHING, "there is no noised number, or too few records to estimate its covariance")
+        return CheckFigure(
+            NOTHING, "there is no noised number, or too few records to estimate its covariance"
+        )
     x, e = errors(evidence, names, sample)
     left, direction, along = _left_by_estimate(covariance(x), covariance(e))
     figures = dict(zip(names, left.tolist(), strict=True))
@@ -51,7 +53,7 @@ def best_estimate(evidence: Evidence) -> Measured:
         names[i] for i in np.argsort(-np.abs(along), kind="stable")[:3] if abs(along[i]) > 0.3
     )
     where = worst if share <= direction * (1 + 1e-6) else f"combination of {weights}"
-    return Measured(min(share, direction), said, where, figures, evidence.looked_at(sample))
+    return CheckFigure(min(share, direction), said, where, figures, evidence.looked_at(sample))
 
 
 def _varies(values: Floats) -> bool:
@@ -75,7 +77,7 @@ def _left_by_estimate(data: Floats, noise: Floats) -> tuple[Floats, float, Float
     return np.sqrt(columns), float(np.sqrt(max(0.0, 1 - shares[-1]))), along / np.abs(along).max()
 
 
-def group_sums(evidence: Evidence) -> Measured:
+def group_sums(evidence: Evidence) -> CheckFigure:
     """Measure the noise in sums over groups, over what independent noise would leave there; folded: 1 is best.
 
     Columns whose values were exchanged over the whole file keep its sums by design and are passed over. Of many sums
@@ -97,7 +99,7 @@ def group_sums(evidence: Evidence) -> Measured:
         for pair, (ratio, chance) in found.items()
     }
     if not ratios:
-        return Measured(NOTHING, "there is no noised number with groups of records to add it up over")
+        return CheckFigure(NOTHING, "there is no noised number with groups of records to add it up over")
     worst = min(folded, key=lambda pair: folded[pair])
     sure = folded[worst] < 1
     said = (
@@ -106,7 +108,7 @@ def group_sums(evidence: Evidence) -> Measured:
         if sure
         else f"sums over {len(ratios)} combinations of column and grouping carry the noise that independent noise gives"
     )
-    return Measured(folded[worst], said, worst if sure else "", ratios, verdict=None if sure else PASS)
+    return CheckFigure(folded[worst], said, worst if sure else "", ratios, verdict=None if sure else PASS)
 
 
 def _groupings(evidence: Evidence) -> Iterator[tuple[str, Integers]]:
@@ -178,13 +180,13 @@ def _sum_ratio(noise: Floats, member: Integers, step: float) -> tuple[float, flo
     return ratio, min(1.0, 2 * float(tail))
 
 
-def earlier_release(evidence: Evidence) -> Measured:
+def earlier_release(evidence: Evidence) -> CheckFigure:
     """Measure the error left when a release is joined with earlier ones of the same records, over the best alone.
 
     Residuals given the earlier release are tested where it is nested; of two that are not, each alone is sound.
     """
     if not evidence.earlier:
-        return Measured(NOTHING, "no earlier release of these records was given")
+        return CheckFigure(NOTHING, "no earlier release of these records was given")
     left: dict[str, float] = {}
     joined = [(Evidence(one), _paired(evidence, one)) for one in evidence.earlier]
     for name in noised_columns(evidence):
@@ -194,14 +196,14 @@ def earlier_release(evidence: Evidence) -> Measured:
             left[name] = _left_joined(np.column_stack([noised(evidence, name).error, *others]))
     left = {name: value for name, value in left.items() if value == value}
     if not left:
-        return Measured(NOTHING, "no record and column can be paired with the earlier releases by id")
+        return CheckFigure(NOTHING, "no record and column can be paired with the earlier releases by id")
     worst = min(left, key=lambda name: left[name])
     count = len(evidence.earlier)
     said = (
         f"joined with {count} earlier release{'s' if count > 1 else ''}, {left[worst]:.0%} of the error of {worst} is "
         "left that the best of the releases has alone"
     )
-    return Measured(left[worst], said, worst, left)
+    return CheckFigure(left[worst], said, worst, left)
 
 
 def _paired(evidence: Evidence, earlier: Masking) -> Integers:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arrow_buffers import taken
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
-from .near_identities import NearIdentity, near_identities
+from .near_identities import NearSum, near_identities
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import covariance, errors, noised_columns
 from .seeds import common_seeds
@@ -27,14 +27,14 @@ LEAST_STEPS = 0.1  # of the records, from which on a common step from each to th
 TOLD = 0.5  # correlations between columns from which on they are listed
 
 
-def order_of_truth(evidence: Evidence) -> Measured:
+def order_of_truth(evidence: Evidence) -> CheckFigure:
     """Measure how far the released order follows the original one: by rank, by neighbours, by a common seed or a hash.
 
     A file that leaves in its own order has sound residuals.
     """
     places = evidence.places
     if len(places) < FEWEST:
-        return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
+        return CheckFigure(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
     rank = _correlation(np.arange(len(places), dtype=np.float64), places.astype(np.float64))
     together = float((np.abs(np.diff(places)) == 1).mean()) - 2 / len(places)
     figures = {"rank correlation": rank, "neighbours still together": max(together, 0.0)}
@@ -45,18 +45,18 @@ def order_of_truth(evidence: Evidence) -> Measured:
             f"the released order has a rank correlation of {rank:.2f} with the original one, and "
             f"{max(together, 0):.0%} of neighbours are still together: the order tells who is who"
         )
-        return Measured(figure, said, "", figures)
+        return CheckFigure(figure, said, "", figures)
     known = seeded_order(places) or _sorted_by(evidence) or _in_steps(places)
     if known is not None:
         said = (
             f"the released order is that of {known.how} ({known.share:.0%}): who guesses that has the order"
         )
-        return Measured(known.share, said, "", figures | {known.how: known.share})
+        return CheckFigure(known.share, said, "", figures | {known.how: known.share})
     said = (
         f"the released order has nothing to do with the original one ({figure:.3f}, within the {error:.3f} that chance "
         f"allows for {len(places):,} records), and none of {len(common_seeds()):,} common seeds gives it"
     )
-    return Measured(figure, said, "", figures, verdict=PASS)
+    return CheckFigure(figure, said, "", figures, verdict=PASS)
 
 
 def _sorted_by(evidence: Evidence) -> KnownOrder | None:
@@ -82,14 +82,14 @@ def _in_steps(places: Any) -> KnownOrder | None:
     return KnownOrder(f"every {int(steps[counts.argmax()]):,}th record of the original", hits / len(places))
 
 
-def order_of_columns(evidence: Evidence) -> Measured:
+def order_of_columns(evidence: Evidence) -> CheckFigure:
     """Measure how far the released order follows any released or true column: by rank, and from record to record.
 
     A sorted file has sound residuals.
     """
     count = evidence.records
     if count < FEWEST:
-        return Measured(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
+        return CheckFigure(NOTHING, f"fewer than {FEWEST} records: their order says nothing")
     picked = evidence.sample(purpose=(3,))
     start = 0 if len(picked) == count else int(picked[0]) % (count - len(picked))
     found: dict[str, float] = {}
@@ -101,7 +101,7 @@ def order_of_columns(evidence: Evidence) -> Measured:
             found[label] = max(found.get(label, 0.0), size)
             beyond[label] = max(beyond.get(label, 0.0), size if size > SURE / np.sqrt(records) else 0.0)
     if not found:
-        return Measured(NOTHING, "no column has enough open values to be compared with the order")
+        return CheckFigure(NOTHING, "no column has enough open values to be compared with the order")
     worst = max(found, key=lambda label: (beyond[label], found[label]))
     sure = beyond[worst] > 0
     said = (
@@ -111,7 +111,7 @@ def order_of_columns(evidence: Evidence) -> Measured:
         else f"the released order goes with no column (largest rank correlation {found[worst]:.3f}, within what "
         f"chance allows for {len(picked):,} records)"
     )
-    return Measured(
+    return CheckFigure(
         found[worst], said, worst, found, evidence.looked_at(picked), verdict=None if sure else PASS
     )
 
@@ -157,7 +157,7 @@ def _correlation(first: Floats, second: Floats) -> float:
     return float(a @ b / size) if size > 0 else 0.0
 
 
-def identities(evidence: Evidence) -> Measured:
+def identities(evidence: Evidence) -> CheckFigure:
     """Measure the noise left once linear identities of nearly all true records are used to filter it.
 
     It is the law that lets the noise be filtered, whatever was drawn from it: residuals are sound.
@@ -169,12 +169,12 @@ def identities(evidence: Evidence) -> Measured:
     truth = evidence.masking.truth.schema
     names = [name for name in amounts(evidence.masking.masked) if name in truth and truth[name].is_number]
     if len(names) < 2 or not noisy:
-        return Measured(NOTHING, "an identity needs two numbers that are released, one of them noised")
+        return CheckFigure(NOTHING, "an identity needs two numbers that are released, one of them noised")
     x = np.column_stack([evidence.true(name)[sample] for name in names])
     every = near_identities(x, names, find_identities(x, names))
     found = [one for one in every if {one.identity.total, *dict(one.identity.parts)} & set(noisy)]
     if not found:
-        return Measured(
+        return CheckFigure(
             1.0,
             "no identity between the released columns holds in nearly all true records: nothing averages out",
         )
@@ -182,17 +182,17 @@ def identities(evidence: Evidence) -> Measured:
     left = _filtered(z - x, names, found)
     left = {name: share for name, share in left.items() if name in noisy}
     if not left:
-        return Measured(NOTHING, "too few records have all members of an identity open")
+        return CheckFigure(NOTHING, "too few records have all members of an identity open")
     worst = min(left, key=lambda name: left[name])
     told = "; ".join(str(one) for one in found[:3])
     said = (
         f"with {told}, which the truth obeys, {left[worst]:.0%} of the noise variance of {worst} is left after "
         "filtering"
     )
-    return Measured(left[worst], said, worst, left, evidence.looked_at(sample))
+    return CheckFigure(left[worst], said, worst, left, evidence.looked_at(sample))
 
 
-def _filtered(noise: Floats, names: list[str], found: list[NearIdentity]) -> dict[str, float]:
+def _filtered(noise: Floats, names: list[str], found: list[NearSum]) -> dict[str, float]:
     """Return the share of each member's noise variance left by generalised least squares under the identities.
 
     With A x = 0 in the truth, up to rounding of variance R, and noise of covariance V, x is estimated by
@@ -216,7 +216,7 @@ def _filtered(noise: Floats, names: list[str], found: list[NearIdentity]) -> dic
     return {name: float(share) for name, share, sd in zip(members, left, sds, strict=True) if sd > 0}
 
 
-def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[str]]:
+def _rules(found: list[NearSum], names: list[str]) -> tuple[Floats, list[str]]:
     """Write identities as rows A with A x = 0, and name the columns that take part in them."""
     each = [one.identity for one in found]
     members = [n for n in names if any(n == one.total or n in dict(one.parts) for one in each)]
@@ -228,7 +228,7 @@ def _rules(found: list[NearIdentity], names: list[str]) -> tuple[Floats, list[st
     return rules, members
 
 
-def near_duplicates(evidence: Evidence) -> Measured:
+def near_duplicates(evidence: Evidence) -> CheckFigure:
     """Measure the largest correlation between masked numbers whose noises average out.
 
     Such noises are sound draws of a law that averages out: residuals do not tell.
@@ -237,13 +237,13 @@ def near_duplicates(evidence: Evidence) -> Measured:
     sums = dict(evidence.masking.card.recomputed)
     names = tuple(name for name in names if name not in sums)
     if len(names) < 2:
-        return Measured(NOTHING, "fewer than two numbers are noised: none can repeat another")
+        return CheckFigure(NOTHING, "fewer than two numbers are noised: none can repeat another")
     x, e = errors(evidence, names, sample)
     if len(x) < FEWEST:
-        return Measured(NOTHING, f"fewer than {FEWEST} records")
+        return CheckFigure(NOTHING, f"fewer than {FEWEST} records")
     pairs = _averaged_pairs(_correlations(x), _noise_in_sds(x, e), names)
     if not pairs:
-        return Measured(
+        return CheckFigure(
             0.0,
             f"no two masked numbers together leave less than {LEFT:.0%} of the noise of one: none averages out",
         )
@@ -254,7 +254,7 @@ def near_duplicates(evidence: Evidence) -> Measured:
         + (": two looks at one quantity" if size > 0.9 else ", though they are far from one quantity")
     )
     told = {pair: one[0] for pair, one in pairs.items() if one[0] > TOLD or pair == worst}
-    return Measured(size, said, worst, told, evidence.looked_at(sample))
+    return CheckFigure(size, said, worst, told, evidence.looked_at(sample))
 
 
 def _averaged_pairs(

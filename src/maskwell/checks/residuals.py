@@ -10,7 +10,7 @@ from ..laws import Additive, Classes
 from ..laws.chain import combined_of
 from ..laws.transform import on_unit
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .scales import drawn_again, errors, law_of, noised_columns
 
@@ -19,7 +19,7 @@ NOTHING = float("nan")
 SURE = 4.0  # standard errors from which on a difference is no accident
 
 
-def cells_left_true(evidence: Evidence) -> Measured:
+def cells_left_true(evidence: Evidence) -> CheckFigure:
     """Measure the share of masked cells that left with their true value, beyond what the card's law predicts.
 
     Beside the residuals' own count (nearly true values): one test a column, so that 4 standard errors are enough on a
@@ -35,7 +35,7 @@ def cells_left_true(evidence: Evidence) -> Measured:
         if seen is not None:
             excess[name], shares[name] = seen
     if not excess:
-        return Measured(
+        return CheckFigure(
             NOTHING, "no masked column can be compared value by value: nothing was said of cells left true"
         )
     worst = max(excess, key=lambda name: (excess[name], shares[name]))
@@ -45,7 +45,7 @@ def cells_left_true(evidence: Evidence) -> Measured:
         if excess[worst] > 0
         else f"no column has more true values left than its noise explains (most: {worst}, {shares[worst]:.2%})"
     )
-    return Measured(excess[worst], said, worst, excess, evidence.looked_at(sample))
+    return CheckFigure(excess[worst], said, worst, excess, evidence.looked_at(sample))
 
 
 def _comparable(evidence: Evidence, name: str) -> bool:
@@ -109,7 +109,7 @@ def _without_law(x: Floats, z: Floats) -> float:
     return erf(unit / 2 / spread / 2**0.5)
 
 
-def off_the_unit(evidence: Evidence) -> Measured:
+def off_the_unit(evidence: Evidence) -> CheckFigure:
     """Count released values that do not lie on the declared unit; all, where the truth has one and they have none.
 
     Residuals know the law's unit alone: a law without one, on a truth that has one, is sound against itself.
@@ -126,7 +126,9 @@ def off_the_unit(evidence: Evidence) -> Measured:
         elif name in evidence.masking.truth.schema and _has_unit(evidence.true(name)):
             counts[name] = 0.0 if _has_unit(z) else float(len(z))
     if not counts:
-        return Measured(NOTHING, "no masked number has a unit, declared or seen: give it one in the schema")
+        return CheckFigure(
+            NOTHING, "no masked number has a unit, declared or seen: give it one in the schema"
+        )
     worst = max(counts, key=lambda name: counts[name])
     said = (
         f"{int(counts[worst]):,} released values of {worst} lie off its unit: their further digits tell of the "
@@ -134,7 +136,7 @@ def off_the_unit(evidence: Evidence) -> Measured:
         if counts[worst]
         else f"every released value of {len(counts)} masked columns lies on its unit"
     )
-    return Measured(counts[worst], said, worst if counts[worst] else "", counts)
+    return CheckFigure(counts[worst], said, worst if counts[worst] else "", counts)
 
 
 def _unit(evidence: Evidence, name: str) -> Any:
@@ -153,7 +155,7 @@ def _has_unit(values: Floats) -> bool:
     return decimal_unit(values) is not None
 
 
-def affine_noise(evidence: Evidence) -> Measured:
+def affine_noise(evidence: Evidence) -> CheckFigure:
     """Measure what is left of each released column after the best affine function of the true masked columns.
 
     Residuals cannot say it: a card of hardly any noise describes a release that has hardly any.
@@ -163,13 +165,13 @@ def affine_noise(evidence: Evidence) -> Measured:
     left = {name: _left_after_fit(x, e, j) for j, name in enumerate(names)}
     left = {name: value for name, value in left.items() if not np.isnan(value)}
     if not left:
-        return Measured(NOTHING, "no masked number has enough open values for a fit")
+        return CheckFigure(NOTHING, "no masked number has enough open values for a fit")
     worst = min(left, key=lambda name: left[name])
     said = (
         f"after an affine fit to the true values {left[worst]:.1%} of the sd of {worst} is left: who knows a few true "
         "values undoes everything but that"
     )
-    return Measured(left[worst], said, worst, left, evidence.looked_at(sample))
+    return CheckFigure(left[worst], said, worst, left, evidence.looked_at(sample))
 
 
 def _left_after_fit(x: Floats, e: Floats, j: int) -> float:

@@ -18,7 +18,7 @@ ENOUGH = 200_000  # values that a law is drawn for, at least, where its expectat
 
 
 @dataclass(frozen=True, slots=True)
-class Noised:
+class NoisedColumn:
     """A noised column on the scale on which its noise is added (logarithms, if the law says so).
 
     `error` is what the noise did to each value, in units of x: z = slope (x + error) + offset. `size` is by how much
@@ -59,25 +59,25 @@ def _has_noise(evidence: Evidence, name: str) -> bool:
     return not isinstance(law, Additive) or bool(law.noise.covariance.any())
 
 
-def noised(evidence: Evidence, name: str) -> Noised:
+def noised(evidence: Evidence, name: str) -> NoisedColumn:
     """Return a noised column on the scale of its law (as it is, where the card has no law for it)."""
     return evidence.lately(f"on its scale {name}", lambda: _noised(evidence, name))
 
 
-def _noised(evidence: Evidence, name: str) -> Noised:
+def _noised(evidence: Evidence, name: str) -> NoisedColumn:
     x, z, law = evidence.true(name), evidence.noised(name), law_of(evidence, name)
     both = np.isnan(x) | np.isnan(z)
     x, z = np.where(both, np.nan, x), np.where(both, np.nan, z)
     if not isinstance(law, Additive):
-        return Noised(x, z, z - x)
+        return NoisedColumn(x, z, z - x)
     outlet = law.outlets[0]
     centre = law.place(x[:, None], np.zeros((len(x), 1), order="F"))[:, 0]
     size = law.spreads[0].factor(x) if any(law.spreads) and law.spreads[0] is not None else None
     if outlet.log_shift is None:
-        return Noised(x, z, (z - centre) / law.slope, size)
+        return NoisedColumn(x, z, (z - centre) / law.slope, size)
     least = 1e-9 if outlet.unit is None else float(outlet.unit) / 4  # rounding can bring a value to zero
     logs = np.log(np.maximum(z + outlet.log_shift, least))
-    return Noised(np.asarray(outlet.enter(x)), logs, (logs - centre) / law.slope, size, True)
+    return NoisedColumn(np.asarray(outlet.enter(x)), logs, (logs - centre) / law.slope, size, True)
 
 
 def drawn_again(evidence: Evidence, name: str, times: int, part: Any = slice(None)) -> Floats | None:

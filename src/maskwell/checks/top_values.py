@@ -23,7 +23,7 @@ from ..laws import Additive, SkewedBias
 from ..laws.transform import Outlet, inside
 from ..masking.results import Integers
 from ..table import Floats
-from .catalogue import Measured
+from .catalogue import CheckFigure
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING
 from .scales import law_of, noised_columns
@@ -51,17 +51,19 @@ class Top:
         return float(self.probabilities[self.stands_out].max(initial=0.0))
 
 
-def top_values(evidence: Evidence) -> Measured:
+def top_values(evidence: Evidence) -> CheckFigure:
     """Measure how probably one of the largest true amounts, or losses, leaves within a tenth of itself."""
     ends = [(name, side) for name in noised_columns(evidence) for side in (UPPER, LOWER)]
     found = {end: top for end in ends if (top := _top(evidence, *end)) is not None}
     if not found:
-        return Measured(NOTHING, "no noised number has enough open values other than 0 to have a largest one")
+        return CheckFigure(
+            NOTHING, "no noised number has enough open values other than 0 to have a largest one"
+        )
     figures = {
         name if side == UPPER else f"{name}, below 0": top.largest for (name, side), top in found.items()
     }
     worst = max(found, key=lambda end: found[end].largest)
-    return Measured(found[worst].largest, _said(*worst, found[worst]), worst[0], figures)
+    return CheckFigure(found[worst].largest, _said(*worst, found[worst]), worst[0], figures)
 
 
 def _said(name: str, side: int, top: Top) -> str:

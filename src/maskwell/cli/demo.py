@@ -9,7 +9,7 @@ import typer
 
 from ..errors import CannotWrite
 from .file_options import SeedOption, StudyOption
-from .release import NO, Told, summary
+from .release import NO, ToldStages, summary
 
 if TYPE_CHECKING:
     from ..pipeline import Outcome
@@ -58,7 +58,7 @@ def demo(
 def _released(plan: Path, seed: int | None) -> Outcome:
     from ..release_job import release
 
-    with Told() as told:
+    with ToldStages() as told:
         return release(plan, seed=seed, study=seed is not None, progress=told, refusal=told.refusal)
 
 

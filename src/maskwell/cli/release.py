@@ -82,7 +82,7 @@ def release(
     check_study(seed, study)
     wanted = ReleasePlan.read(plan)
     secret = _passphrase(passphrase_file) if _by_passphrase(wanted) else None
-    with Told(at_most_minutes, _private_folder(wanted, study)) as told:
+    with ToldStages(at_most_minutes, _private_folder(wanted, study)) as told:
         outcome = run(
             wanted,
             seed=seed,
@@ -151,7 +151,7 @@ class ToldStop(SystemExit):
     """The end of a run that was stopped and has said so itself."""
 
 
-class Told:
+class ToldStages:
     """Tells every stage with its seconds: at a terminal as it runs; elsewhere when it is done, and a line a minute.
 
     `at_most` is a number of minutes after which the work is stopped, but for the writing, which is short. The clock
@@ -176,7 +176,7 @@ class Told:
         self._over, self._entered = Event(), Event()
         self._watch = Thread(target=self._watched, daemon=True)
 
-    def __enter__(self) -> Told:
+    def __enter__(self) -> ToldStages:
         from rich.console import Console
 
         console = Console(stderr=True)

@@ -15,8 +15,8 @@ from ..schema import Schema
 if TYPE_CHECKING:
     from ..table import Table
     from .dialect import Dialect
-    from .inspect import Proposal
-    from .memory import Counts
+    from .inspect import SchemaProposal
+    from .memory import FileCounts
     from .raw_columns import Raw
 
 __all__ = ["FORMATS", "load", "read", "write"]
@@ -46,7 +46,7 @@ def read(
     dialect: Dialect | None = None,
     encoding: str = "utf-8",
     memory_limit: int | None = None,
-    expected: Counts | None = None,
+    expected: FileCounts | None = None,
 ) -> Table:
     """Read a file of records; without a schema (or the path of one) a schema is proposed.
 
@@ -69,7 +69,7 @@ def load(
     dialect: Dialect | None = None,
     encoding: str = "utf-8",
     memory_limit: int | None = None,
-    expected: Counts | None = None,
+    expected: FileCounts | None = None,
 ) -> Raw:
     """Read a file as it is, before any schema: text columns from CSV, typed ones from other formats."""
     file = Path(path)
@@ -107,7 +107,7 @@ def conform_raw(raw: Raw, schema: Schema | None) -> Table:
     return apply_cells(table, raw)
 
 
-def proposal_of(raw: Raw) -> Proposal:
+def proposal_of(raw: Raw) -> SchemaProposal:
     """Propose a schema for raw columns, with what the file itself says of their codes and labels."""
     from .hints import as_categories, without_codes
     from .inspect import propose
@@ -117,7 +117,7 @@ def proposal_of(raw: Raw) -> Proposal:
     return replace(proposal, schema=as_categories(proposal.schema, raw))
 
 
-def conform_proposed(raw: Raw, proposal: Proposal) -> Table:
+def conform_proposed(raw: Raw, proposal: SchemaProposal) -> Table:
     """Make a table by a schema that nobody has seen; what is open stands in the notes."""
     from .inspect import taken
 

@@ -29,7 +29,7 @@ _CODE = re.compile(r"9*[6-9]|7+|8+|-[1-9]|-(9+[0-9]|7+|8+)")  # 9, 98, 777; -1, 
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ColumnFinding:
     """Something the steward should know or decide.
 
     `suggestion` is a line of the schema that may be switched on; `otherwise` says what to write where the answer that
@@ -56,12 +56,12 @@ class Draft:
 
     facts: Facts
     column: Column
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ColumnFinding, ...] = ()
     spikes: tuple[float, ...] = ()
 
     def asked(self, what: str, text: str, suggestion: str = "", otherwise: str = "", **changes: Any) -> Draft:
         """Add a finding, and change the column with it."""
-        finding = Finding(self.column.name, what, text, suggestion, otherwise)
+        finding = ColumnFinding(self.column.name, what, text, suggestion, otherwise)
         return replace(self, column=replace(self.column, **changes), findings=(*self.findings, finding))
 
     def as_text(self, what: str, text: str, **changes: Any) -> Draft:

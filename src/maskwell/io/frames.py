@@ -17,7 +17,7 @@ from .raw_columns import Raw
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .inspect import Proposal
+    from .inspect import SchemaProposal
 
 
 def from_native(frame: Any, schema: Schema | None = None) -> Table:
@@ -32,7 +32,7 @@ def from_native(frame: Any, schema: Schema | None = None) -> Table:
     return conform_proposed(raw, proposal)
 
 
-def _warn_of_groups(proposal: Proposal) -> None:
+def _warn_of_groups(proposal: SchemaProposal) -> None:
     """Say which groups and weights a proposed schema keeps inside: whoever gave a frame expects its columns."""
     found = {one.column: one.kind for one in proposal.findings if one.kind in ("group", "weight")}
     named = [column.name for column in proposal.schema.columns if column.drop and column.name in found]

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import BadInput
 from ..schema import Column, Schema
-from .column_drafts import Draft, Finding, with_literals, with_pile_ups, with_spikes, with_unit
+from .column_drafts import ColumnFinding, Draft, with_literals, with_pile_ups, with_spikes, with_unit
 from .column_names import calendar_part, says_amount, says_code, says_weight, says_years
 from .column_profile import LARGEST_CATEGORY_SHARE, MOST_NUMBER_CATEGORIES, Facts, Floats, facts_of
 from .identities import LEAST_EQUAL_SHARE, Identity, NearDuplicate, find_identities, near_duplicates
@@ -66,14 +66,14 @@ _DROPPED = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Proposal:
+class SchemaProposal:
     """A schema to start from and what was found on the way. For the steward's own screen: it shows codes."""
 
     schema: Schema
-    findings: tuple[Finding, ...]
+    findings: tuple[ColumnFinding, ...]
     records: int = 0
 
-    def of(self, column: str | None) -> tuple[Finding, ...]:
+    def of(self, column: str | None) -> tuple[ColumnFinding, ...]:
         """Return the findings about a column; those about the whole file for `None`."""
         return tuple(finding for finding in self.findings if finding.column == column)
 
@@ -85,7 +85,7 @@ class Proposal:
         }
         return {name: said for name, said in asked.items() if said}
 
-    def _question(self, finding: Finding) -> str:
+    def _question(self, finding: ColumnFinding) -> str:
         """A finding that was not applied as a question, or that its column is dropped."""
         column = self.schema[finding.column or ""]
         if column.drop:
@@ -143,7 +143,7 @@ def _with_reason(column: Column) -> str:
     return f"{column.name} ({', '.join(sorted(column.roles))})" if column.roles else column.name
 
 
-def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | None = None) -> Proposal:
+def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | None = None) -> SchemaProposal:
     """Propose a schema for a table whose columns are all text (a CSV file) or have the types of their source.
 
     `labels` are what the file says of its columns in words.
@@ -160,7 +160,7 @@ def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | No
     drafts = with_roles([_describe(replace(one, label=said.get(one.name, ""))) for one in facts])
     schema = Schema(tuple(draft.column for draft in drafts))
     found = [finding for draft in drafts for finding in draft.findings]
-    return Proposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
+    return SchemaProposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
 
 
 def taken(schema: Schema) -> Schema:
@@ -280,7 +280,7 @@ def _are_codes(facts: Facts) -> bool:
 # What columns say of one another.
 
 
-def _relations(drafts: Sequence[Draft]) -> list[Finding]:
+def _relations(drafts: Sequence[Draft]) -> list[ColumnFinding]:
     used = [draft for draft in drafts if draft.column.is_number and not draft.column.drop]
     if len(used) < 2:
         return []
@@ -289,13 +289,13 @@ def _relations(drafts: Sequence[Draft]) -> list[Finding]:
     identities = find_identities(values, names)
     same = {frozenset((i.total, i.parts[0][0])) for i in identities if len(i.parts) == 1}
     found = [
-        Finding(one.total, "identity", _identity_text(one), others=tuple(name for name, _ in one.parts))
+        ColumnFinding(one.total, "identity", _identity_text(one), others=tuple(name for name, _ in one.parts))
         for one in identities
     ]
     for pair in near_duplicates(values, names):
         if frozenset((pair.first, pair.second)) not in same:
             text = f"{_likeness(pair)}: one quantity in two columns? Then one noise for both, or drop one"
-            found.append(Finding(pair.second, "near-duplicate", text, others=(pair.first,)))
+            found.append(ColumnFinding(pair.second, "near-duplicate", text, others=(pair.first,)))
     return found
 
 
@@ -323,11 +323,11 @@ def _identity_text(identity: Identity) -> str:
     return f"{shown}, exactly: which one is recomputed from the masked others? Never noise on all of them"
 
 
-def _file_findings(drafts: Sequence[Draft]) -> list[Finding]:
+def _file_findings(drafts: Sequence[Draft]) -> list[ColumnFinding]:
     found = []
     if not any("id" in draft.column.roles for draft in drafts):
         text = "no column identifies the records: their numbers will, and later releases cannot build on this one"
-        found.append(Finding(None, "id", text))
+        found.append(ColumnFinding(None, "id", text))
     blocks = [draft.facts for draft in drafts if "block" in draft.column.roles]
     alone = _alone(blocks) if blocks else 0
     if alone:
@@ -335,7 +335,7 @@ def _file_findings(drafts: Sequence[Draft]) -> list[Finding]:
         text = (
             f"records alone in their block (of {listed}): {alone:,}; merge categories, or use fewer blocks?"
         )
-        found.append(Finding(None, "small-blocks", text))
+        found.append(ColumnFinding(None, "small-blocks", text))
     return found
 
 

@@ -17,7 +17,7 @@ _CELL_BYTES, _SLACK_BYTES = 1_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class FileCounts:
     """How many records and columns a file must have by what goes with it; nothing where that is not told.
 
     Files expand: a Parquet file of one megabyte can hold a hundred million records. So what a file says of itself is

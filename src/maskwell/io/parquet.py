@@ -14,7 +14,7 @@ from ..schema import FIRST_MISSING_CODE
 from ..table import Source, Table
 from .arrow_footer import stored_counts
 from .headers import clean_names
-from .memory import Counts, check_memory
+from .memory import FileCounts, check_memory
 from .numbers import Array
 from .raw_columns import Raw
 
@@ -25,7 +25,7 @@ _VALUE_BYTES = 24
 
 
 def load_columnar(
-    path: Path, kind: str, memory_limit: int | None = None, expected: Counts | None = None
+    path: Path, kind: str, memory_limit: int | None = None, expected: FileCounts | None = None
 ) -> Raw:
     """Read a Parquet or Arrow (Feather version 2) file; where counts are expected, after they were compared."""
     import pyarrow as pa
@@ -57,7 +57,7 @@ def plain(column: Array) -> Array:
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
-def _read_parquet(path: Path, memory_limit: int | None, expected: Counts | None) -> pa.Table:
+def _read_parquet(path: Path, memory_limit: int | None, expected: FileCounts | None) -> pa.Table:
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
@@ -98,7 +98,7 @@ def _expanded_bytes(coded: pa.Table) -> int:
     return total
 
 
-def _read_arrow(path: Path, memory_limit: int | None, expected: Counts | None) -> pa.Table:
+def _read_arrow(path: Path, memory_limit: int | None, expected: FileCounts | None) -> pa.Table:
     import pyarrow.ipc as ipc
 
     records, columns, size = stored_counts(path)

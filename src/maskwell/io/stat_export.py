@@ -29,7 +29,7 @@ _SPSS_CODES, _SPSS_CODE_BYTES = 3, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class FormatLimits:
     """What a format allows: names (pattern, length, reserved words), text, descriptions and labels in bytes."""
 
     program: str
@@ -46,9 +46,9 @@ _STATA_WORDS = (
     "_all|_b|byte|_coef|_cons|double|float|if|in|int|long|_n|_pi|_pred|_rc|_skip|strl|str[0-9]+|using|with"
 )
 LIMITS = {
-    "sav": Limits("SPSS", r"[^\W\d_][\w.@#$]*", 64, _SPSS_WORDS, 32_767, 256, 120),
-    "dta": Limits("Stata", r"[^\W\d]\w*", 32, _STATA_WORDS, 2_045, 80, 32_000),
-    "xpt": Limits("a SAS transport file", r"[A-Za-z_][A-Za-z0-9_]*", 8, "", 200, 40, 0),
+    "sav": FormatLimits("SPSS", r"[^\W\d_][\w.@#$]*", 64, _SPSS_WORDS, 32_767, 256, 120),
+    "dta": FormatLimits("Stata", r"[^\W\d]\w*", 32, _STATA_WORDS, 2_045, 80, 32_000),
+    "xpt": FormatLimits("a SAS transport file", r"[A-Za-z_][A-Za-z0-9_]*", 8, "", 200, 40, 0),
 }
 
 

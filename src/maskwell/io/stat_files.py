@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import BadInput
 from ..table import Source
 from .headers import clean_names
-from .memory import Counts, check_memory
+from .memory import FileCounts, check_memory
 from .numbers import EXACT_BELOW, Array, is_word, nulled, number_text
 from .raw_columns import Hint, Raw
 
@@ -32,7 +32,7 @@ class Ranges:
 
 
 def load_stat(
-    path: Path, ending: str, memory_limit: int | None = None, expected: Counts | None = None
+    path: Path, ending: str, memory_limit: int | None = None, expected: FileCounts | None = None
 ) -> Raw:
     """Read an SPSS (sav, zsav), Stata (dta) or SAS (sas7bdat, xpt) file with what it says of its columns."""
     import pyarrow as pa

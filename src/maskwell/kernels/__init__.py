@@ -161,7 +161,9 @@ def _compile_matchings() -> None:
     permanent.pair_chances(logs, np.zeros(3))
     permanent.log_sizes(logs)
     rows, begins = matching_mcmc.rows_of(logs, -np.inf), matching_mcmc.rows_of(logs[:1], -np.inf)
-    walk = matching_mcmc.Walk(rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64))
+    walk = matching_mcmc.MatchingWalk(
+        rows, np.ones(3), begins, match, match.copy(), np.zeros((8, 2), np.int64)
+    )
     rng = np.random.default_rng(0)
     rao_blackwell.smooth(logs, np.zeros((0, 2), np.int32), 0, (match, np.arange(3)), np.zeros((2, 3)))
     wishes = belief_propagation.Wishes(np.ones((2, 3)), np.ones(3), 0.0, 0.0)
@@ -170,7 +172,7 @@ def _compile_matchings() -> None:
     jobs = matching_enumeration.Jobs(
         ends, ends, match[:1], true, match[:1], match[1:], one, match[:1], np.zeros(2)
     )
-    view = matching_enumeration.View(one, one, match[:1], one, one[:0], one, 0.0)
+    view = matching_enumeration.NodeView(one, one, match[:1], one, one[:0], one, 0.0)
     room, tally = (
         matching_enumeration.room_for(jobs),
         matching_enumeration.Tally(one - np.inf, one.copy(), one.copy()),
@@ -211,7 +213,7 @@ def _compile_helping() -> None:
     scene = matching_noise_mcmc.Scene(
         0, wide, wide, opened, opened, wide, wide, where, where - 1, one[:0], where, one
     )
-    place = matching_noise_mcmc.Place(where, where, where + 1, where, where + 1)
+    place = matching_noise_mcmc.BlockPlace(where, where, where + 1, where, where + 1)
     ways = matching_noise_mcmc.Ways(0.5, 0.1, 0.2, where[:0], where, where, one)
     unit, unknown, record = np.zeros(1, np.int64), np.zeros(1), np.zeros(1)
     numbers = (unknown, wide.copy(), one.copy(), record, one.copy(), one, np.zeros((2, 2), np.int64))
@@ -219,7 +221,7 @@ def _compile_helping() -> None:
     grid = np.zeros((1, 9))
     steps = matching_noise_steps.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
     table, shape = np.zeros((9, 1)), np.array([9, 1])
-    surface = matching_noise_steps.Surface(
+    surface = matching_noise_steps.PosteriorSurface(
         1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool)
     )
     book = matching_noise_steps.Book(

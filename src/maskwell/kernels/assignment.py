@@ -52,7 +52,7 @@ class Match(NamedTuple):
     row: Ints
 
 
-class Room(NamedTuple):
+class AssignmentRoom(NamedTuple):
     """What a search notes of columns: distances, the rows they are reached from, places in the heap, those met."""
 
     level: Ints
@@ -135,7 +135,7 @@ def _bid(graph: Graph, rows: Prices, columns: Prices, match: Match, waiting: Int
 
 
 @njit(cache=True, nogil=True)
-def _rise(room: Room, place: int) -> None:
+def _rise(room: AssignmentRoom, place: int) -> None:
     """Move an entry of the heap up to where it belongs."""
     j = room.heap[place]
     while place > 0:
@@ -149,7 +149,7 @@ def _rise(room: Room, place: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _pop(room: Room, size: int) -> int:
+def _pop(room: AssignmentRoom, size: int) -> int:
     """Take the nearest column off the heap of a size, and call it settled."""
     first, j = room.heap[0], room.heap[size - 1]
     room.place[first] = SETTLED
@@ -175,7 +175,7 @@ def _reach(
     graph: Graph,
     rows: Prices,
     columns: Prices,
-    room: Room,
+    room: AssignmentRoom,
     row: int,
     here: tuple[int, float],
     sizes: tuple[int, int],
@@ -202,7 +202,7 @@ def _reach(
 
 @njit(cache=True, nogil=True)
 def _search(
-    graph: Graph, rows: Prices, columns: Prices, match: Match, room: Room, begin: int
+    graph: Graph, rows: Prices, columns: Prices, match: Match, room: AssignmentRoom, begin: int
 ) -> tuple[int, int, int, float, int]:
     """Find the cheapest way to one more pair from a row that waits, or who stays alone in its place.
 
@@ -229,7 +229,7 @@ def _search(
 
 
 @njit(cache=True, nogil=True)
-def _exchange(match: Match, room: Room, begin: int, column: int, alone: int) -> None:
+def _exchange(match: Match, room: AssignmentRoom, begin: int, column: int, alone: int) -> None:
     """Change the pairs along the way back from a free column, or from the column of who stays alone."""
     if column == NONE:
         column = match.column[alone]
@@ -246,7 +246,9 @@ def _exchange(match: Match, room: Room, begin: int, column: int, alone: int) -> 
 
 
 @njit(cache=True, nogil=True)
-def _augment(graph: Graph, rows: Prices, columns: Prices, match: Match, room: Room, begin: int) -> None:
+def _augment(
+    graph: Graph, rows: Prices, columns: Prices, match: Match, room: AssignmentRoom, begin: int
+) -> None:
     """Give a waiting row a column, and change prices so that all pairs chosen cost as little as any."""
     column, alone, level, value, met = _search(graph, rows, columns, match, room, begin)
     rows.level[begin] += level
@@ -277,7 +279,7 @@ def assign(graph: Graph, rows: Prices, columns: Prices, match: Match, tolerance:
     left = len(waiting)
     for _ in range(BIDS):
         left = _bid(graph, rows, columns, match, waiting, left)
-    room = Room(
+    room = AssignmentRoom(
         np.zeros(wide, np.int64),
         np.zeros(wide),
         np.full(wide, NONE),

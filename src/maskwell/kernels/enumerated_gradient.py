@@ -21,10 +21,10 @@ from .enumerated_likelihood import (
     NEGATIVE_BINOMIAL,
     ORDERED,
     PROBIT,
-    Block,
-    Records,
-    Room,
-    Shape,
+    CategoryBlock,
+    CategoryRecords,
+    EnumerationRoom,
+    EnumerationShape,
     chances,
     fill_base,
     fill_eta,
@@ -40,13 +40,20 @@ Slopes = tuple[Floats, Floats]  # by the coefficients; by log sigma, log shape o
 
 
 @fused
-def slopes(records: Records, shape: Shape, linear: Floats, extra: Floats, room: Room, by: Slopes) -> float:
+def slopes(
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    extra: Floats,
+    room: EnumerationRoom,
+    by: Slopes,
+) -> float:
     """Return what `totals` does for one row, and write its derivatives."""
     n, total = records.known.shape[1], 0.0
     by[0][:] = 0.0
     by[1][:] = 0.0
     for first in range(0, n, BLOCK):
-        block = Block(first, min(BLOCK, n - first))
+        block = CategoryBlock(first, min(BLOCK, n - first))
         chances(records, shape, linear, block, room)
         likelihoods(records, shape, linear, extra, block, room)
         total += log_of(records.counts, block, room)
@@ -59,7 +66,9 @@ def slopes(records: Records, shape: Shape, linear: Floats, extra: Floats, room: 
 
 
 @within
-def _weigh(records: Records, shape: Shape, block: Block, room: Room) -> None:
+def _weigh(
+    records: CategoryRecords, shape: EnumerationShape, block: CategoryBlock, room: EnumerationRoom
+) -> None:
     """Turn chances of combinations and of variants to weights that sum to one for a record (to its count)."""
     whole, size = room.whole, block.size
     for b in range(size):
@@ -77,7 +86,12 @@ def _weigh(records: Records, shape: Shape, block: Block, room: Room) -> None:
 
 @within
 def _add_response(
-    records: Records, shape: Shape, given: Slopes, block: Block, room: Room, by: Slopes
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    given: Slopes,
+    block: CategoryBlock,
+    room: EnumerationRoom,
+    by: Slopes,
 ) -> None:
     """Add the derivatives of the response's likelihood."""
     (linear, extra), e, size = given, len(shape.begin) - 2, block.size
@@ -154,7 +168,12 @@ def _spread_slopes(eta: Floats, response: Floats, weight: Floats, likelihood: Fl
 
 @within
 def _collect(
-    records: Records, shape: Shape, which: tuple[int, int], block: Block, own: Floats, sums: Slopes
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    which: tuple[int, int],
+    block: CategoryBlock,
+    own: Floats,
+    sums: Slopes,
 ) -> None:
     """Add derivatives by a variant's linear predictors to the first of `sums`, by its differences to the second."""
     (e, v), (whole, by) = which, sums
@@ -168,7 +187,9 @@ def _collect(
 
 
 @within
-def _collect_base(records: Records, shape: Shape, e: int, block: Block, whole: Floats, by: Floats) -> None:
+def _collect_base(
+    records: CategoryRecords, shape: EnumerationShape, e: int, block: CategoryBlock, whole: Floats, by: Floats
+) -> None:
     """Add the derivatives by the coefficients of known columns."""
     for place in range(shape.begin[e], shape.begin[e + 1]):
         column = records.known[shape.source[place], block.first : block.first + block.size]
@@ -184,7 +205,14 @@ def _product(left: Floats, right: Floats) -> float:
 
 
 @within
-def _add_sticks(records: Records, shape: Shape, linear: Floats, block: Block, room: Room, by: Floats) -> None:
+def _add_sticks(
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    block: CategoryBlock,
+    room: EnumerationRoom,
+    by: Floats,
+) -> None:
     """Add the derivatives of the chances of categories, the last one first; `room.chance` has the weights."""
     size, after = block.size, len(shape.begin) - 2
     before = len(shape.variant)
@@ -227,13 +255,18 @@ def _stick_slopes(eta: Floats, taken: Floats, passed: Floats) -> None:
 
 @fused
 def draw_combinations(
-    records: Records, shape: Shape, parameters: Slopes, room: Room, uniforms: Floats, out: Floats
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    parameters: Slopes,
+    room: EnumerationRoom,
+    uniforms: Floats,
+    out: Floats,
 ) -> None:
     """Draw a combination of every record given the parameters (coefficients and `extra`), each by its own uniform."""
     linear, extra = parameters
     n = records.known.shape[1]
     for first in range(0, n, BLOCK):
-        block = Block(first, min(BLOCK, n - first))
+        block = CategoryBlock(first, min(BLOCK, n - first))
         chances(records, shape, linear, block, room)
         likelihoods(records, shape, linear, extra, block, room)
         for b in range(block.size):

@@ -32,7 +32,7 @@ HIGHEST = 600.0  # of a log rate
 LOWEST_LOG = -1e300
 
 
-class Records(NamedTuple):
+class CategoryRecords(NamedTuple):
     """Known columns x records; weights of levels (of all categories one after the other) x records; responses.
 
     Rows of `response`: the response and whether it is there (0 or 1); of a binary family what was released weighs for 0
@@ -45,7 +45,7 @@ class Records(NamedTuple):
     counts: Floats
 
 
-class Shape(NamedTuple):
+class EnumerationShape(NamedTuple):
     """What the equations are made of: the sticks of all categories, then the model of interest.
 
     Equation e has coefficients `linear[begin[e]:begin[e + 1]]` of the known columns `source[...]`; the differences of
@@ -64,7 +64,7 @@ class Shape(NamedTuple):
     family: int
 
 
-class Room(NamedTuple):
+class EnumerationRoom(NamedTuple):
     """Space to work in, rows x block: chances of combinations, what is left of them; chances and likelihoods of
     variants; linear predictors, their known part, logs taken out, likelihoods of records.
     """
@@ -79,22 +79,29 @@ class Room(NamedTuple):
     whole: Floats
 
 
-class Block(NamedTuple):
+class CategoryBlock(NamedTuple):
     """Some records: the first of them and how many."""
 
     first: int
     size: int
 
 
-def room_for(shape: Shape) -> Room:
+def room_for(shape: EnumerationShape) -> EnumerationRoom:
     """Make the space that one call needs."""
     combinations, variants = len(shape.variant), int(shape.variant.max()) + 1
     rows = (combinations, combinations, variants, variants)
-    return Room(*(np.empty((many, BLOCK)) for many in rows), *(np.empty(BLOCK) for _ in range(4)))
+    return EnumerationRoom(*(np.empty((many, BLOCK)) for many in rows), *(np.empty(BLOCK) for _ in range(4)))
 
 
 @fused
-def totals(records: Records, shape: Shape, linear: Floats, extra: Floats, room: Room, out: Floats) -> None:
+def totals(
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    extra: Floats,
+    room: EnumerationRoom,
+    out: Floats,
+) -> None:
     """Write the log likelihood for each row of coefficients, minus infinity where a record has hardly any.
 
     Rows of `extra` have the log of sigma or of the shape, or the cuts between -inf and inf. Factors of the likelihood
@@ -103,7 +110,7 @@ def totals(records: Records, shape: Shape, linear: Floats, extra: Floats, room: 
     n = records.known.shape[1]
     out[:] = 0.0
     for first in range(0, n, BLOCK):
-        block = Block(first, min(BLOCK, n - first))
+        block = CategoryBlock(first, min(BLOCK, n - first))
         for t in range(len(linear)):
             if out[t] > -np.inf:
                 chances(records, shape, linear[t], block, room)
@@ -112,7 +119,14 @@ def totals(records: Records, shape: Shape, linear: Floats, extra: Floats, room: 
 
 
 @within
-def fill_base(records: Records, shape: Shape, linear: Floats, e: int, block: Block, base: Floats) -> None:
+def fill_base(
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    e: int,
+    block: CategoryBlock,
+    base: Floats,
+) -> None:
     """Write what the known columns give to the linear predictors of an equation."""
     base[: block.size] = 0.0
     for place in range(shape.begin[e], shape.begin[e + 1]):
@@ -124,7 +138,12 @@ def fill_base(records: Records, shape: Shape, linear: Floats, e: int, block: Blo
 
 @within
 def fill_eta(
-    records: Records, shape: Shape, linear: Floats, which: tuple[int, int], block: Block, room: Room
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    which: tuple[int, int],
+    block: CategoryBlock,
+    room: EnumerationRoom,
 ) -> None:
     """Write the linear predictors of a variant: `which` are the number of its equation and its own."""
     e, v = which
@@ -141,7 +160,13 @@ def fill_eta(
 
 
 @within
-def chances(records: Records, shape: Shape, linear: Floats, block: Block, room: Room) -> None:
+def chances(
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    block: CategoryBlock,
+    room: EnumerationRoom,
+) -> None:
     """Write the chances of all combinations, times what was released weighs there."""
     first, size = block.first, block.size
     room.chance[0, :size] = 1.0
@@ -188,7 +213,12 @@ def tails(eta: Floats, out: Floats, size: int) -> None:
 
 @within
 def likelihoods(
-    records: Records, shape: Shape, linear: Floats, extra: Floats, block: Block, room: Room
+    records: CategoryRecords,
+    shape: EnumerationShape,
+    linear: Floats,
+    extra: Floats,
+    block: CategoryBlock,
+    room: EnumerationRoom,
 ) -> None:
     """Write chances and likelihoods of the variants of the model of interest, and the sum of their products.
 
@@ -285,7 +315,7 @@ def between(low: float, high: float) -> float:
 
 
 @within
-def log_of(counts: Floats, block: Block, room: Room) -> float:
+def log_of(counts: Floats, block: CategoryBlock, room: EnumerationRoom) -> float:
     """Return the log of a block's likelihood, minus infinity where one of its records has hardly any."""
     whole = room.whole[: block.size]
     if _without(whole) > 0:

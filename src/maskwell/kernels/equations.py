@@ -55,7 +55,7 @@ class Values(NamedTuple):
     shape: Floats
 
 
-class Moments(NamedTuple):
+class EquationMoments(NamedTuple):
     """Weighted sums of products: fixed columns with each other and the target, and by group; `room` is to work in."""
 
     fixed: Floats
@@ -183,7 +183,7 @@ def accumulate(
     where: tuple[int, int],
     state: Floats,
     pseudo: tuple[Floats, Floats],
-    moments: Moments,
+    moments: EquationMoments,
 ) -> None:
     """Add up the moments of an equation, for the effects of one factor (-1: none); `where` is both numbers.
 
@@ -217,7 +217,9 @@ def accumulate(
 
 
 @inner
-def _add(moments: Moments, fixed: Floats, mine: Floats, target: float, weight: float, group: int) -> None:
+def _add(
+    moments: EquationMoments, fixed: Floats, mine: Floats, target: float, weight: float, group: int
+) -> None:
     for a in range(len(fixed)):
         scaled = weight * fixed[a]
         moments.fixed_target[a] += scaled * target

@@ -10,7 +10,7 @@ from numba import njit
 
 from . import announce
 from .cholesky import back, factorise, solve
-from .equations import Moments
+from .equations import EquationMoments
 from .programs import enclosed
 
 announce(__file__)
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 
 @njit(cache=True, nogil=True)
 def draw_coefficients(
-    moments: Moments,
+    moments: EquationMoments,
     prior: tuple[Floats, Floats, float],
     group_precision: Floats,
     coefficients: Floats,
@@ -46,7 +46,7 @@ def draw_coefficients(
 
 
 @enclosed
-def _integrate(moments: Moments, g: int, group_precision: Floats, size: int, width: int) -> None:
+def _integrate(moments: EquationMoments, g: int, group_precision: Floats, size: int, width: int) -> None:
     """Take the effects of a group out of the fixed moments; leave the root of their precision behind."""
     root, mixed, target = moments.group[g], moments.mixed[g], np.empty(width)
     for a in range(width):
@@ -96,7 +96,12 @@ def _scaled_draw(
 
 @enclosed
 def _effects(
-    moments: Moments, g: int, coefficients: Floats, out: Floats, noisy: float, rng: np.random.Generator
+    moments: EquationMoments,
+    g: int,
+    coefficients: Floats,
+    out: Floats,
+    noisy: float,
+    rng: np.random.Generator,
 ) -> None:
     """Draw the effects of one group given the coefficients."""
     width, root = len(out), moments.group[g]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from . import announce
 from .equations import POISSON
 from .gibbs_noise import PLAIN, noise_log, reference
-from .gibbs_records import Limits
+from .gibbs_records import DrawLimits
 from .programs import inner, lean
 
 announce(__file__)
@@ -172,7 +172,7 @@ def draw_counts_given_noise(
     size: float,
     etas: Floats,
     state: Floats,
-    limits: Limits,
+    limits: DrawLimits,
     noise: Any,
     columns: Ints,
     room: tuple[Floats, Floats, Floats],
@@ -243,7 +243,7 @@ def _tell(
 
 
 @inner
-def _ends(limits: Limits, i: int, j: int) -> tuple[float, float]:
+def _ends(limits: DrawLimits, i: int, j: int) -> tuple[float, float]:
     """Return the least and the largest count that the limits of a record allow."""
     if len(limits.lower) == 0:
         return 0.0, np.inf

@@ -20,7 +20,7 @@ announce(__file__)
 Floats = npt.NDArray[np.float64]
 
 
-class Joint(NamedTuple):
+class JointIntercepts(NamedTuple):
     """Weighted sums of products: of columns, of columns and target; and by group, of columns, weights and target.
 
     `fixed` is used up: it becomes a root, of columns brought to one size by `scale`. `step` is to work in.
@@ -35,9 +35,9 @@ class Joint(NamedTuple):
     step: Floats
 
 
-def joint_of(size: int, groups: int) -> Joint:
+def joint_of(size: int, groups: int) -> JointIntercepts:
     """Make room for so many columns and groups."""
-    return Joint(
+    return JointIntercepts(
         np.zeros((size, size)),
         np.zeros(size),
         np.zeros((groups, size)),
@@ -49,7 +49,9 @@ def joint_of(size: int, groups: int) -> Joint:
 
 
 @inner
-def integrate(joint: Joint, size: int, groups: int, prior: tuple[Floats, Floats], between: float) -> None:
+def integrate(
+    joint: JointIntercepts, size: int, groups: int, prior: tuple[Floats, Floats], between: float
+) -> None:
     """Add the prior (precisions, and these times means), take the intercepts out, and factorise.
 
     `between` is the precision of the intercepts; without groups there are none.
@@ -74,7 +76,9 @@ def integrate(joint: Joint, size: int, groups: int, prior: tuple[Floats, Floats]
 
 
 @inner
-def put_mean(joint: Joint, size: int, between: float, coefficients: Floats, effects: Floats) -> None:
+def put_mean(
+    joint: JointIntercepts, size: int, between: float, coefficients: Floats, effects: Floats
+) -> None:
     """Put the mean in place; what `integrate` left stays."""
     for a in range(size):
         coefficients[a] = joint.target[a] * joint.scale[a]
@@ -84,7 +88,7 @@ def put_mean(joint: Joint, size: int, between: float, coefficients: Floats, effe
 
 @inner
 def put_draw(
-    joint: Joint,
+    joint: JointIntercepts,
     size: int,
     between: float,
     coefficients: Floats,
@@ -103,7 +107,7 @@ def put_draw(
 
 
 @inner
-def _left(joint: Joint, g: int, size: int, coefficients: Floats) -> float:
+def _left(joint: JointIntercepts, g: int, size: int, coefficients: Floats) -> float:
     """Return what the columns leave of a group's target."""
     total = joint.answer[g]
     for a in range(size):

@@ -17,7 +17,16 @@ from numba import njit
 
 from . import announce
 from .gibbs_intercepts import integrate, put_draw
-from .gibbs_linear_levels import LEAST, Parameters, Records, Shape, Sweep, draw_codes, fill_weights, prepare
+from .gibbs_linear_levels import (
+    LEAST,
+    LinearParameters,
+    LinearRecords,
+    LinearShape,
+    Sweep,
+    draw_codes,
+    fill_weights,
+    prepare,
+)
 from .gibbs_linear_sums import draw_sums, put_numbers
 from .programs import inlined, inner
 from .stick_breaking_probit import TAKEN, TRIED, Stick, draw_stick, log_chances, stretch_stick
@@ -34,7 +43,7 @@ STRIDE = 0.7  # of a Metropolis step of a stick's effects, in sds of these
 TINY = 1e-100  # product of chances of which the log is taken
 
 
-class Priors(NamedTuple):
+class LinearPriors(NamedTuple):
     """Of each gaussian equation: precisions and precision x mean of the coefficients, scales of the two sds."""
 
     precision: Floats
@@ -63,20 +72,20 @@ class Sticks(NamedTuple):
     shift: Floats
 
 
-class Chain(NamedTuple):
+class LinearChain(NamedTuple):
     """All that changes in a chain: `flat` has the numbers of `parameters` and of `sticks`, one after the other."""
 
-    parameters: Parameters
+    parameters: LinearParameters
     sticks: Sticks
     flat: Floats
 
 
 @njit(cache=True, nogil=True)
 def sweep(
-    records: Records,
-    shape: Shape,
-    priors: Priors,
-    chain: Chain,
+    records: LinearRecords,
+    shape: LinearShape,
+    priors: LinearPriors,
+    chain: LinearChain,
     room: Sweep,
     kept: Floats,
     rng: np.random.Generator,
@@ -107,9 +116,9 @@ def sweep(
 
 @njit(cache=True, nogil=True)
 def draw_values(
-    records: Records,
-    shape: Shape,
-    chain: Chain,
+    records: LinearRecords,
+    shape: LinearShape,
+    chain: LinearChain,
     room: Sweep,
     numbers: Floats,
     rng: np.random.Generator,
@@ -139,7 +148,7 @@ def _stick_of(sticks: Sticks, s: int, room: Sweep) -> Stick:
 
 
 @inner
-def _draw_stick(shape: Shape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator) -> None:
+def _draw_stick(shape: LinearShape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator) -> None:
     """Draw the parameters of a stick from the counts: of records that reached it, and that stopped there."""
     for p in range(len(sticks.group)):
         sticks.room[TAKEN, p], sticks.room[TRIED, p] = room.counts[p, s], 0.0
@@ -152,7 +161,7 @@ def _draw_stick(shape: Shape, sticks: Sticks, s: int, room: Sweep, rng: np.rando
 
 
 @inner
-def _fill_chances(shape: Shape, sticks: Sticks, room: Sweep) -> None:
+def _fill_chances(shape: LinearShape, sticks: Sticks, room: Sweep) -> None:
     """Fill the log chances of the levels by pattern."""
     room.chance[:] = 0.0
     for s in range(len(sticks.effect_scale)):
@@ -165,7 +174,7 @@ def _fill_chances(shape: Shape, sticks: Sticks, room: Sweep) -> None:
 
 @inner
 def _move_effects(
-    records: Records, shape: Shape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator
+    records: LinearRecords, shape: LinearShape, sticks: Sticks, s: int, room: Sweep, rng: np.random.Generator
 ) -> None:
     """Move the effects of a stick by Metropolis steps, one for each group, with the codes integrated out.
 
@@ -195,7 +204,7 @@ def _move_effects(
 
 
 @inlined
-def _gain(records: Records, p: int, room: Sweep) -> float:
+def _gain(records: LinearRecords, p: int, room: Sweep) -> float:
     """Return how much the log likelihood of a pattern's records gains, from the chances of levels to others."""
     total, after, before = 0.0, 1.0, 1.0
     for i in range(records.begin[p], records.begin[p + 1]):
@@ -212,7 +221,7 @@ def _gain(records: Records, p: int, room: Sweep) -> float:
 
 
 @inlined
-def _stick_eta(shape: Shape, sticks: Sticks, s: int, p: int) -> float:
+def _stick_eta(shape: LinearShape, sticks: Sticks, s: int, p: int) -> float:
     eta = sticks.effects[s, sticks.group[p]] if shape.grouped else 0.0
     for c in range(sticks.columns.shape[1]):
         eta += sticks.coefficients[s, c] * sticks.columns[p, c]
@@ -226,7 +235,12 @@ def _product(second: Floats, a: int, b: int) -> float:
 
 @inner
 def _draw_equation(
-    shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
+    shape: LinearShape,
+    priors: LinearPriors,
+    parameters: LinearParameters,
+    e: int,
+    room: Sweep,
+    rng: np.random.Generator,
 ) -> None:
     """Draw the parameters of a gaussian equation from the sums of products."""
     size, answer, joint = shape.width[e], shape.response[e], room.joint
@@ -249,7 +263,12 @@ def _draw_equation(
 
 @inner
 def _draw_spreads(
-    shape: Shape, priors: Priors, parameters: Parameters, e: int, room: Sweep, rng: np.random.Generator
+    shape: LinearShape,
+    priors: LinearPriors,
+    parameters: LinearParameters,
+    e: int,
+    room: Sweep,
+    rng: np.random.Generator,
 ) -> None:
     """Draw the residual variance of an equation, then the variance of its effects and a common factor on them."""
     total, count, cross, square, scatter = _squares(shape, parameters, e, room)
@@ -269,7 +288,7 @@ def _draw_spreads(
 
 @inner
 def _squares(
-    shape: Shape, parameters: Parameters, e: int, room: Sweep
+    shape: LinearShape, parameters: LinearParameters, e: int, room: Sweep
 ) -> tuple[float, float, float, float, float]:
     """Return the residual sum of squares and its count; residual x effect, effect x effect; squares of effects."""
     total, count, cross, square, scatter = 0.0, 0.0, 0.0, 0.0, 0.0

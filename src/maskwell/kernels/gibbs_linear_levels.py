@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import announce
 from .cholesky import factorise
-from .gibbs_intercepts import Joint, joint_of
+from .gibbs_intercepts import JointIntercepts, joint_of
 from .programs import inlined, inner
 
 announce(__file__)
@@ -37,7 +37,7 @@ GRID = _grid()
 LAST = float(len(GRID) - 2)
 
 
-class Records(NamedTuple):
+class LinearRecords(NamedTuple):
     """The records by pattern: those of pattern p from `begin[p]`. Only the codes change.
 
     `fixed` less the means of the group (`centre`); `gram` is their sum of products. `table` has the log chances of
@@ -54,7 +54,7 @@ class Records(NamedTuple):
     noise_precision: Floats
 
 
-class Shape(NamedTuple):
+class LinearShape(NamedTuple):
     """Where things are: numbers and levels in the basis, and the columns and responses of the gaussian equations.
 
     `level[k]` is the place of level k (-1: none); `columns[e, :width[e]]` are places; `known` are the places of what
@@ -72,7 +72,7 @@ class Shape(NamedTuple):
     repeats: int
 
 
-class Parameters(NamedTuple):
+class LinearParameters(NamedTuple):
     """Of each gaussian equation: coefficients, precision, effects of the groups and their variance."""
 
     coefficients: Floats
@@ -110,10 +110,10 @@ class Sweep(NamedTuple):
     left: Floats
     column: Floats
     best: Floats
-    joint: Joint
+    joint: JointIntercepts
 
 
-def room_of(records: Records, shape: Shape, values: Floats, width: int) -> Sweep:
+def room_of(records: LinearRecords, shape: LinearShape, values: Floats, width: int) -> Sweep:
     """Make the working space, with what does not change of the sums, and the counts and sums of the codes now.
 
     `values` are those of the basis; no equation has more than `width` columns.
@@ -156,7 +156,7 @@ def room_of(records: Records, shape: Shape, values: Floats, width: int) -> Sweep
 
 
 @inner
-def prepare(records: Records, shape: Shape, parameters: Parameters, room: Sweep) -> None:
+def prepare(records: LinearRecords, shape: LinearShape, parameters: LinearParameters, room: Sweep) -> None:
     """Fill what the draws of unknown values take from the parameters."""
     _fill_slopes(shape, parameters, room)
     size, known = len(shape.number), len(shape.known)
@@ -183,7 +183,7 @@ def prepare(records: Records, shape: Shape, parameters: Parameters, room: Sweep)
 
 
 @inlined
-def _fill_slopes(shape: Shape, parameters: Parameters, room: Sweep) -> None:
+def _fill_slopes(shape: LinearShape, parameters: LinearParameters, room: Sweep) -> None:
     room.slopes[:] = 0.0
     for e in range(len(shape.response)):
         room.slopes[e, shape.response[e]] += 1.0
@@ -192,7 +192,7 @@ def _fill_slopes(shape: Shape, parameters: Parameters, room: Sweep) -> None:
 
 
 @inlined
-def _step(shape: Shape, room: Sweep, e: int, k: int) -> float:
+def _step(shape: LinearShape, room: Sweep, e: int, k: int) -> float:
     """Return by how much a residual changes from level 0 to k."""
     step = room.slopes[e, shape.level[k]] if shape.level[k] >= 0 else 0.0
     if shape.level[0] >= 0:
@@ -209,7 +209,7 @@ def _forward(root: Floats, vector: Floats) -> None:
 
 
 @inlined
-def _fill_levels(shape: Shape, parameters: Parameters, room: Sweep) -> None:
+def _fill_levels(shape: LinearShape, parameters: LinearParameters, room: Sweep) -> None:
     """Fill what a level adds to the numbers, and its log weight by fixed value, both from level 0."""
     room.jump[:] = 0.0
     room.tilt[:] = 0.0
@@ -227,7 +227,9 @@ def _fill_levels(shape: Shape, parameters: Parameters, room: Sweep) -> None:
 
 
 @inlined
-def _fill_group(records: Records, shape: Shape, parameters: Parameters, g: int, room: Sweep) -> None:
+def _fill_group(
+    records: LinearRecords, shape: LinearShape, parameters: LinearParameters, g: int, room: Sweep
+) -> None:
     """Fill the middle of the numbers of a group at level 0, and the log weights of levels there, from level 0."""
     size, known = len(shape.number), len(shape.known)
     for a in range(size):
@@ -251,7 +253,7 @@ def _fill_group(records: Records, shape: Shape, parameters: Parameters, g: int, 
 
 
 @inner
-def fill_weights(records: Records, patterns: Ints, room: Sweep) -> None:
+def fill_weights(records: LinearRecords, patterns: Ints, room: Sweep) -> None:
     """Fill the weights of the levels of every record, numbers integrated out, but for the chances of levels.
 
     The largest is 1. `patterns` are the groups of patterns.
@@ -277,7 +279,7 @@ def fill_weights(records: Records, patterns: Ints, room: Sweep) -> None:
 
 
 @inner
-def draw_codes(records: Records, patterns: Ints, room: Sweep, rng: np.random.Generator) -> None:
+def draw_codes(records: LinearRecords, patterns: Ints, room: Sweep, rng: np.random.Generator) -> None:
     """Draw the category of every record with the numbers integrated out; `patterns` are the groups of patterns."""
     levels, logs = room.chance.shape[1], room.logs[0]
     for p in range(len(patterns)):
@@ -303,7 +305,7 @@ def draw_codes(records: Records, patterns: Ints, room: Sweep, rng: np.random.Gen
 
 
 @inlined
-def _level_log(records: Records, i: int, k: int, g: int, room: Sweep) -> float:
+def _level_log(records: LinearRecords, i: int, k: int, g: int, room: Sweep) -> float:
     """Return the log weight of one of three or more levels, but for its chance."""
     fit = records.table[i, k] + room.lift[g, k]
     for j in range(records.fixed.shape[1]):
@@ -324,7 +326,7 @@ def _happens(odds: float, uniform: float) -> bool:
 
 
 @inlined
-def _recode(records: Records, i: int, code: int, p: int, g: int, room: Sweep) -> None:
+def _recode(records: LinearRecords, i: int, code: int, p: int, g: int, room: Sweep) -> None:
     """Give a record another code, and keep the counts and sums up to date."""
     old = records.code[i]
     records.code[i] = code

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import announce
 from .cholesky import back
-from .gibbs_linear_levels import Records, Shape, Sweep
+from .gibbs_linear_levels import LinearRecords, LinearShape, Sweep
 from .programs import inlined, inner
 
 announce(__file__)
@@ -26,7 +26,7 @@ NO_SPREAD = 1e-12  # of a fixed value's own sum of squares: less than this is le
 
 
 @inner
-def draw_sums(records: Records, shape: Shape, room: Sweep, rng: np.random.Generator) -> None:
+def draw_sums(records: LinearRecords, shape: LinearShape, room: Sweep, rng: np.random.Generator) -> None:
     """Draw the sums of products that involve unknown values, given the codes."""
     _clear(shape, room)
     spare = 0
@@ -59,7 +59,7 @@ def _add(second: Floats, a: int, b: int, value: float) -> None:
 
 
 @inlined
-def _clear(shape: Shape, room: Sweep) -> None:
+def _clear(shape: LinearShape, room: Sweep) -> None:
     """Forget the sums of unknown values."""
     for places in (shape.number, shape.level):
         for place in places:
@@ -71,7 +71,7 @@ def _clear(shape: Shape, room: Sweep) -> None:
 
 
 @inlined
-def _add_numbers(shape: Shape, share: float, room: Sweep) -> None:
+def _add_numbers(shape: LinearShape, share: float, room: Sweep) -> None:
     """Add products of the numbers in `column` with each other."""
     for a in range(len(shape.number)):
         for b in range(a + 1):
@@ -79,7 +79,9 @@ def _add_numbers(shape: Shape, share: float, room: Sweep) -> None:
 
 
 @inlined
-def _draw_cell(records: Records, shape: Shape, g: int, k: int, room: Sweep, rng: np.random.Generator) -> None:
+def _draw_cell(
+    records: LinearRecords, shape: LinearShape, g: int, k: int, room: Sweep, rng: np.random.Generator
+) -> None:
     """Draw the sums of numbers of a cell, and add its products as if all its records had its means."""
     count, level, size = room.size[g, k], shape.level[k], len(shape.number)
     for a in range(size):
@@ -108,7 +110,7 @@ def _draw_cell(records: Records, shape: Shape, g: int, k: int, room: Sweep, rng:
 
 
 @inlined
-def _spread_within(records: Records, room: Sweep) -> None:
+def _spread_within(records: LinearRecords, room: Sweep) -> None:
     """Leave a root of the fixed values' sum of products within cells; columns of 0 where others tell a value."""
     width = len(room.left)
     for a in range(width):
@@ -132,7 +134,7 @@ def _spread_within(records: Records, room: Sweep) -> None:
 
 
 @inlined
-def _draw_along(shape: Shape, j: int, room: Sweep, rng: np.random.Generator) -> None:
+def _draw_along(shape: LinearShape, j: int, room: Sweep, rng: np.random.Generator) -> None:
     """Draw the numbers along column j of the fixed values' root within cells; add their products."""
     size = len(shape.number)
     for a in range(size):
@@ -149,7 +151,7 @@ def _draw_along(shape: Shape, j: int, room: Sweep, rng: np.random.Generator) -> 
 
 @inner
 def put_numbers(
-    records: Records, shape: Shape, room: Sweep, numbers: Floats, rng: np.random.Generator
+    records: LinearRecords, shape: LinearShape, room: Sweep, numbers: Floats, rng: np.random.Generator
 ) -> None:
     """Draw the numbers of every record given its code."""
     size = len(shape.number)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import announce
 from .equations import Layout, Values, record_log
-from .gibbs_records import Limits
+from .gibbs_records import DrawLimits
 from .programs import inner, lean
 from .random import categorical_from_logs
 
@@ -25,7 +25,7 @@ def flip_components(
     layout: Layout,
     values: Values,
     state: Floats,
-    limits: Limits,
+    limits: DrawLimits,
     columns: Ints,
     noise: Any,
     room: tuple[Floats, Floats],
@@ -76,7 +76,7 @@ def _propose(
     values: Values,
     row: Floats,
     what: tuple[int, int, int, int],
-    limits: Limits,
+    limits: DrawLimits,
     columns: Ints,
     noise: Any,
     old: Floats,

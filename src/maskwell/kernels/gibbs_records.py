@@ -36,7 +36,7 @@ Bools = npt.NDArray[np.bool_]
 MOST_SHRINKS = 200  # a slice that shrinks this often has met a wall of rounding: the state stays
 
 
-class Block(NamedTuple):
+class ResponseBlock(NamedTuple):
     """Unknown numbers that are drawn together: their variables, and how each equation enters.
 
     `exact` equations are linear and gaussian (or augmented) in the block and make its normal conditional;
@@ -55,7 +55,7 @@ class Block(NamedTuple):
     spread: bool
 
 
-class Plain(NamedTuple):
+class PlainNumbers(NamedTuple):
     """The noise where it is normal and nothing about it is drawn: its part of each record's conditional, once for all.
 
     Precisions by pattern of open cells; `linear` is empty where the noise is not plain.
@@ -66,7 +66,7 @@ class Plain(NamedTuple):
     linear: Floats
 
 
-class Limits(NamedTuple):
+class DrawLimits(NamedTuple):
     """Which cells are unknown, and between which limits their states lie (empty: none)."""
 
     unknown: Bools
@@ -136,12 +136,12 @@ def draw_numbers(
     layout: Layout,
     values: Values,
     state: Floats,
-    limits: Limits,
-    block: Block,
+    limits: DrawLimits,
+    block: ResponseBlock,
     noise: Any,
-    plain: Plain,
+    plain: PlainNumbers,
     pseudo: tuple[Floats, Floats],
-    room: Room,
+    room: RecordRoom,
     rng: np.random.Generator,
 ) -> int:
     """Draw the unknown numbers of a block for every record; return how many evaluations slices took."""
@@ -178,7 +178,7 @@ def draw_numbers(
     return total
 
 
-class Room(NamedTuple):
+class RecordRoom(NamedTuple):
     """Working space of one record: precision (then its root), linear part (then the mean), and vectors."""
 
     precision: Floats
@@ -192,17 +192,23 @@ class Room(NamedTuple):
     here: Ints
 
 
-def room_for(block: Block, variables: int) -> Room:
+def room_for(block: ResponseBlock, variables: int) -> RecordRoom:
     """Make the working space of a block."""
     size, noised = len(block.variables), len(block.columns)
     vectors = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
     noise = np.zeros((noised, noised)), np.zeros(noised)
-    return Room(np.empty((size, size)), *vectors, np.empty(variables), *noise, np.empty(size, np.int64))
+    return RecordRoom(np.empty((size, size)), *vectors, np.empty(variables), *noise, np.empty(size, np.int64))
 
 
 @inlined
 def _take(
-    block: Block, mine: Ints, unknown: Bools, precision: Floats, linear: Floats, row: Floats, room: Room
+    block: ResponseBlock,
+    mine: Ints,
+    unknown: Bools,
+    precision: Floats,
+    linear: Floats,
+    row: Floats,
+    room: RecordRoom,
 ) -> None:
     """Take the noise's normal part of the numbers to be drawn, given the other numbers that share its noise."""
     for a in range(len(mine)):
@@ -222,11 +228,11 @@ def _add_equations(
     values: Values,
     row: Floats,
     i: int,
-    block: Block,
+    block: ResponseBlock,
     unknown: Bools,
     pseudo: tuple[Floats, Floats],
     mine: Ints,
-    room: Room,
+    room: RecordRoom,
 ) -> None:
     """Add what the linear gaussian equations say about the numbers of a record."""
     slopes, slot = room.slopes, room.other  # slot: place in `mine` of each member of the block
@@ -253,7 +259,7 @@ def _residual(
     e: int,
     i: int,
     row: Floats,
-    block: Block,
+    block: ResponseBlock,
     unknown: Bools,
     pseudo: tuple[Floats, Floats],
     slopes: Floats,
@@ -294,7 +300,13 @@ def _residual(
 
 @inlined
 def _normal(
-    row: Floats, i: int, block: Block, limits: Limits, mine: Ints, room: Room, rng: np.random.Generator
+    row: Floats,
+    i: int,
+    block: ResponseBlock,
+    limits: DrawLimits,
+    mine: Ints,
+    room: RecordRoom,
+    rng: np.random.Generator,
 ) -> None:
     """Draw from the normal conditional; where limits bind, one coordinate after the other."""
     size = len(mine)
@@ -309,7 +321,7 @@ def _normal(
 
 
 @inlined
-def _bounded(i: int, block: Block, limits: Limits, mine: Ints) -> bool:
+def _bounded(i: int, block: ResponseBlock, limits: DrawLimits, mine: Ints) -> bool:
     for a in mine:
         j = block.variables[a]
         if limits.lower[i, j] > -np.inf or limits.upper[i, j] < np.inf:
@@ -319,7 +331,13 @@ def _bounded(i: int, block: Block, limits: Limits, mine: Ints) -> bool:
 
 @inner
 def _within(
-    row: Floats, i: int, block: Block, limits: Limits, mine: Ints, room: Room, rng: np.random.Generator
+    row: Floats,
+    i: int,
+    block: ResponseBlock,
+    limits: DrawLimits,
+    mine: Ints,
+    room: RecordRoom,
+    rng: np.random.Generator,
 ) -> None:
     """Draw each coordinate from its truncated normal given the others."""
     size, root = len(mine), room.precision
@@ -344,11 +362,11 @@ def _slice(
     values: Values,
     row: Floats,
     i: int,
-    block: Block,
-    limits: Limits,
+    block: ResponseBlock,
+    limits: DrawLimits,
     noise: Any,
     mine: Ints,
-    room: Room,
+    room: RecordRoom,
     rng: np.random.Generator,
 ) -> int:
     """Draw by an elliptical slice (Murray, Adams and MacKay 2010): the normal part is its prior."""
@@ -384,11 +402,11 @@ def _rest_log(
     values: Values,
     row: Floats,
     i: int,
-    block: Block,
-    limits: Limits,
+    block: ResponseBlock,
+    limits: DrawLimits,
     noise: Any,
     mine: Ints,
-    room: Room,
+    room: RecordRoom,
 ) -> float:
     """Return the log of what the normal part leaves out: other equations, noise that depends on the value, limits."""
     total = 0.0
@@ -405,7 +423,7 @@ def _rest_log(
 
 
 @inner
-def _reference_log(room: Room, columns: Ints, row: Floats) -> float:
+def _reference_log(room: RecordRoom, columns: Ints, row: Floats) -> float:
     """Return the log of the noise's normal part, which the slice has as its prior."""
     total = 0.0
     for a in range(len(columns)):

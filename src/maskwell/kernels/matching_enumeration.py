@@ -44,7 +44,7 @@ class Jobs(NamedTuple):
     log_sizes: Floats
 
 
-class View(NamedTuple):
+class NodeView(NamedTuple):
     """Log kernels at a node: pairs of units (`row[a] + i`), of the true records that are theirs, and of all together.
 
     `log_all` has the log of the sum of the kernels of all true records of the block (empty: `given` has log f(z)),
@@ -68,7 +68,7 @@ class Tally(NamedTuple):
     pairs: Floats
 
 
-class Room(NamedTuple):
+class MatchingRoom(NamedTuple):
     """Space to work in."""
 
     weight: Floats
@@ -80,19 +80,19 @@ class Room(NamedTuple):
     next: Floats
 
 
-def room_for(jobs: Jobs) -> Room:
+def room_for(jobs: Jobs) -> MatchingRoom:
     """Return space for the largest job."""
     few = int(np.max(np.diff(jobs.unit_from), initial=1))
     many = int(np.max(jobs.last - jobs.first, initial=1))
     subsets = 1 << few
-    return Room(
+    return MatchingRoom(
         np.empty((few, many)), np.empty(few), np.empty(many), np.empty((many + 1, subsets)),
         np.empty(subsets), np.empty(subsets), np.empty(subsets),
     )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
-def _fill_free(jobs: Jobs, job: int, view: View, free: Floats) -> float:
+def _fill_free(jobs: Jobs, job: int, view: NodeView, free: Floats) -> float:
     """Put the log density of every record under the others into `free`; return their sum."""
     first, total = jobs.first[job], 0.0
     for i in range(jobs.last[job] - first):
@@ -113,7 +113,7 @@ def _fill_free(jobs: Jobs, job: int, view: View, free: Floats) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _fill_weights(jobs: Jobs, job: int, view: View, room: Room) -> None:
+def _fill_weights(jobs: Jobs, job: int, view: NodeView, room: MatchingRoom) -> None:
     """Put the weights of all pairs into the room, and those of the subsets of units that have a record."""
     first, many, begin = jobs.first[job], jobs.last[job] - jobs.first[job], jobs.unit_from[job]
     few = jobs.unit_from[job + 1] - begin
@@ -139,7 +139,7 @@ def _fill_weights(jobs: Jobs, job: int, view: View, room: Room) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _meet(few: int, many: int, room: Room) -> tuple[float, float]:
+def _meet(few: int, many: int, room: MatchingRoom) -> tuple[float, float]:
     """Meet the records one after the other; return the largest log weight of a subset, and the sum relative to it."""
     subsets = 1 << few
     room.stages[0, :subsets] = 0.0
@@ -165,7 +165,7 @@ def _meet(few: int, many: int, room: Room) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True)
-def _log_sum(jobs: Jobs, job: int, view: View, room: Room) -> float:
+def _log_sum(jobs: Jobs, job: int, view: NodeView, room: MatchingRoom) -> float:
     """Return the log weight of a block: of all its matchings together, and of its records."""
     free = _fill_free(jobs, job, view, room.free)
     _fill_weights(jobs, job, view, room)
@@ -175,7 +175,9 @@ def _log_sum(jobs: Jobs, job: int, view: View, room: Room) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _add_pairs(jobs: Jobs, job: int, view: View, room: Room, weight: float, pairs: Floats) -> None:
+def _add_pairs(
+    jobs: Jobs, job: int, view: NodeView, room: MatchingRoom, weight: float, pairs: Floats
+) -> None:
     """Add the shares of all pairs of a block, times a weight: the records are met again, from the last to the first."""
     begin, first, many = jobs.unit_from[job], jobs.first[job], jobs.last[job] - jobs.first[job]
     few = jobs.unit_from[job + 1] - begin
@@ -198,7 +200,7 @@ def _add_pairs(jobs: Jobs, job: int, view: View, room: Room, weight: float, pair
 
 
 @njit(cache=True, nogil=True)
-def _scale_pairs(jobs: Jobs, group: int, view: View, factor: float, pairs: Floats) -> None:
+def _scale_pairs(jobs: Jobs, group: int, view: NodeView, factor: float, pairs: Floats) -> None:
     """Multiply what has been added up for the pairs of a group."""
     for job in range(jobs.group_from[group], jobs.group_from[group + 1]):
         for at in range(jobs.unit_from[job], jobs.unit_from[job + 1]):
@@ -208,7 +210,7 @@ def _scale_pairs(jobs: Jobs, group: int, view: View, factor: float, pairs: Float
 
 
 @njit(cache=True, nogil=True)
-def weigh_node(jobs: Jobs, view: View, room: Room, groups: int, out: Floats) -> None:
+def weigh_node(jobs: Jobs, view: NodeView, room: MatchingRoom, groups: int, out: Floats) -> None:
     """Put the log weights of a node for the first groups into `out`."""
     for group in range(groups):
         out[group] = view.log_prior
@@ -217,7 +219,7 @@ def weigh_node(jobs: Jobs, view: View, room: Room, groups: int, out: Floats) -> 
 
 
 @njit(cache=True, nogil=True)
-def add_node(jobs: Jobs, view: View, room: Room, tally: Tally, out: Floats) -> None:
+def add_node(jobs: Jobs, view: NodeView, room: MatchingRoom, tally: Tally, out: Floats) -> None:
     """Add a node to all groups, and put its log weights into `out`."""
     for group in range(len(out)):
         out[group] = view.log_prior

@@ -93,7 +93,7 @@ def taken(rows: Rows, row: int, uniform: float) -> int:
     return int(rows.which[at])
 
 
-class Walk(NamedTuple):
+class MatchingWalk(NamedTuple):
     """A matching on its way: what units take, where loops begin, who has what, and who gave up what in this loop.
 
     `others` are the weights of each record, and last of a place without one, for units that are not known. They are 1,
@@ -109,7 +109,7 @@ class Walk(NamedTuple):
 
 
 @inlined
-def _unreleased(walk: Walk, hand: int, rng: np.random.Generator) -> int:
+def _unreleased(walk: MatchingWalk, hand: int, rng: np.random.Generator) -> int:
     """Return one of the known units without a record, but the one in hand."""
     while True:
         unit = int(rng.random() * len(walk.match))
@@ -118,7 +118,7 @@ def _unreleased(walk: Walk, hand: int, rng: np.random.Generator) -> int:
 
 
 @inlined
-def _by_other(walk: Walk, hole: int, rng: np.random.Generator) -> tuple[int, int]:
+def _by_other(walk: MatchingWalk, hole: int, rng: np.random.Generator) -> tuple[int, int]:
     """Let an unknown unit take the place of a known one, or the hole; return who is in hand now, and what it had.
 
     Whether it takes the places of other unknown units makes no difference.
@@ -140,7 +140,7 @@ def _by_other(walk: Walk, hole: int, rng: np.random.Generator) -> tuple[int, int
 
 @inlined
 def _by_known(
-    walk: Walk, hole: int, hand: int, idle: int, slots: int, rng: np.random.Generator
+    walk: MatchingWalk, hole: int, hand: int, idle: int, slots: int, rng: np.random.Generator
 ) -> tuple[int, int]:
     """Let the known unit in hand take a place; return who is in hand now, and what it had.
 
@@ -162,7 +162,7 @@ def _by_known(
 
 
 @inlined
-def _undone(walk: Walk, hole: int) -> None:
+def _undone(walk: MatchingWalk, hole: int) -> None:
     """Give everybody back what it had when the loop began."""
     walk.owner[hole] = NONE
     for step in range(len(walk.trail)):
@@ -180,7 +180,7 @@ def _undone(walk: Walk, hole: int) -> None:
 
 
 @inlined
-def _loop(walk: Walk, hole: int, idle: int, slots: int, rng: np.random.Generator) -> tuple[int, int]:
+def _loop(walk: MatchingWalk, hole: int, idle: int, slots: int, rng: np.random.Generator) -> tuple[int, int]:
     """Walk one loop that begins at a record; return how many known units have none, and the steps, negative if undone.
 
     Backwards it begins at the same record and takes as many steps, so that undoing long ones changes no weights.
@@ -207,7 +207,7 @@ def _loop(walk: Walk, hole: int, idle: int, slots: int, rng: np.random.Generator
 
 
 @inlined
-def _count_idle(walk: Walk) -> int:
+def _count_idle(walk: MatchingWalk) -> int:
     idle = 0
     for unit in range(len(walk.match)):
         idle += walk.match[unit] < 0
@@ -215,7 +215,7 @@ def _count_idle(walk: Walk) -> int:
 
 
 @bare
-def probe(walk: Walk, slots: int, lengths: Ints, rng: np.random.Generator) -> None:
+def probe(walk: MatchingWalk, slots: int, lengths: Ints, rng: np.random.Generator) -> None:
     """Walk one loop from every record, and note its steps: negative if it was undone."""
     idle = _count_idle(walk)
     for hole in range(len(lengths)):
@@ -224,7 +224,7 @@ def probe(walk: Walk, slots: int, lengths: Ints, rng: np.random.Generator) -> No
 
 @bare
 def circulate(
-    walk: Walk,
+    walk: MatchingWalk,
     slots: int,
     loops: int,
     every: int,

@@ -70,7 +70,7 @@ class Scene(NamedTuple):
     lift: Floats
 
 
-class Place(NamedTuple):
+class BlockPlace(NamedTuple):
     """Blocks of units: the records `first` to `last` and the units `begin` to `end` of each unit's block."""
 
     block: Ints
@@ -162,7 +162,7 @@ def _log_fold(scene: Scene, logs: Floats, precision: float, unit: int, record: i
 
 
 @njit(cache=True, nogil=True)
-def all_pairs(scene: Scene, place: Place, logs: Floats) -> Floats:
+def all_pairs(scene: Scene, place: BlockPlace, logs: Floats) -> Floats:
     """Return the log kernels of all pairs of a block, unit by unit."""
     rows, columns = scene.noise.shape
     precision, half = np.empty((rows, columns)), np.empty(rows)
@@ -196,7 +196,9 @@ def _own(scene: Scene, state: State, unit: int, record: int) -> float:
 
 
 @bare
-def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng: np.random.Generator) -> None:
+def sweep(
+    scene: Scene, place: BlockPlace, ways: Ways, state: State, moves: int, rng: np.random.Generator
+) -> None:
     """Try many moves of one matching at fixed parameters."""
     units = len(state.match)
     for _ in range(moves):
@@ -217,7 +219,7 @@ def sweep(scene: Scene, place: Place, ways: Ways, state: State, moves: int, rng:
 
 
 @inlined
-def _near(place: Place, ways: Ways, unit: int, rng: np.random.Generator) -> int:
+def _near(place: BlockPlace, ways: Ways, unit: int, rng: np.random.Generator) -> int:
     """Draw another unit of the block, the nearest most often; how often two meet depends on no matching."""
     count = ways.near_count[unit]
     if count == 0 or rng.random() < AT_RANDOM:
@@ -259,7 +261,7 @@ def _give(state: State, unit: int, record: int, log_weight: float) -> None:
 
 
 @inlined
-def _chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
+def _chance(place: BlockPlace, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record."""
     at = row[unit] + record
     before = ways.cumulative[at - 1] if record > place.first[unit] else 0.0
@@ -267,7 +269,7 @@ def _chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> floa
 
 
 @inlined
-def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
+def _drawn(place: BlockPlace, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
     """Draw a record from a unit's row."""
     low, high = place.first[unit], place.last[unit] - 1
     while low < high:
@@ -280,14 +282,14 @@ def _drawn(place: Place, ways: Ways, row: Ints, unit: int, uniform: float) -> in
 
 
 @inlined
-def _flat_chance(place: Place, ways: Ways, row: Ints, unit: int, record: int) -> float:
+def _flat_chance(place: BlockPlace, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record, where any may be proposed."""
     size = place.last[unit] - place.first[unit]
     return float(FLAT / size + (1.0 - FLAT) * _chance(place, ways, row, unit, record))
 
 
 @inlined
-def _flat_drawn(place: Place, ways: Ways, row: Ints, unit: int, rng: np.random.Generator) -> int:
+def _flat_drawn(place: BlockPlace, ways: Ways, row: Ints, unit: int, rng: np.random.Generator) -> int:
     """Draw any record of the block, or one from the unit's row."""
     size = place.last[unit] - place.first[unit]
     if rng.random() < FLAT:
@@ -296,7 +298,9 @@ def _flat_drawn(place: Place, ways: Ways, row: Ints, unit: int, rng: np.random.G
 
 
 @inlined
-def _loop(scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator) -> None:
+def _loop(
+    scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
+) -> None:
     """Let a unit give up its record and take another, its owner a third, until one takes the first or a free one.
 
     The way back has the same steps from the other end. Loops longer than the trail are not made.
@@ -336,7 +340,7 @@ def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
 
 @inlined
 def _propose(
-    scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
+    scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
     """Propose a record for a unit: a free one is taken, an owned one exchanged or, by a unit without, taken over."""
     record, mine = _flat_drawn(place, ways, scene.row, unit, rng), state.match[unit]
@@ -356,7 +360,13 @@ def _propose(
 
 @inlined
 def _take(
-    scene: Scene, place: Place, ways: Ways, state: State, unit: int, record: int, rng: np.random.Generator
+    scene: Scene,
+    place: BlockPlace,
+    ways: Ways,
+    state: State,
+    unit: int,
+    record: int,
+    rng: np.random.Generator,
 ) -> None:
     """Give a unit a free record, if accepted; what it had becomes free."""
     mine, block = state.match[unit], place.block[unit]
@@ -378,7 +388,7 @@ def _take(
 
 @inlined
 def _let_go(
-    scene: Scene, place: Place, ways: Ways, state: State, unit: int, rng: np.random.Generator
+    scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
     """Let a unit be without a record, if accepted and if another unit can have it."""
     mine, block = state.match[unit], place.block[unit]

@@ -13,7 +13,18 @@ from numba import njit
 from numpy.typing import NDArray
 
 from . import announce
-from .matching_noise_mcmc import Place, Scene, State, Ways, accepts, bare, fill_here, pair, prepare, sweep
+from .matching_noise_mcmc import (
+    BlockPlace,
+    Scene,
+    State,
+    Ways,
+    accepts,
+    bare,
+    fill_here,
+    pair,
+    prepare,
+    sweep,
+)
 
 announce(__file__)
 
@@ -35,12 +46,12 @@ class Learning(NamedTuple):
     groups: Ints
 
 
-class Surface(NamedTuple):
+class PosteriorSurface(NamedTuple):
     """The log density of free records: given (mode 0), from a grid filled as it is needed (1), or computed (2)."""
 
     mode: int
     others: Scene
-    place: Place
+    place: BlockPlace
     low: Floats
     pace: float
     shape: Ints
@@ -103,7 +114,7 @@ def _stride(learning: Learning, state: State, spare: State, group: int, rng: np.
 
 @njit(cache=True, nogil=True)
 def learn(
-    setting: tuple[Scene, Place, Ways, Surface, Learning],
+    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, Learning],
     state: State,
     spare: State,
     rng: np.random.Generator,
@@ -147,7 +158,7 @@ def _keep(state: State, spare: State) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fill_free(surface: Surface, logs: Floats, free: Floats) -> None:
+def fill_free(surface: PosteriorSurface, logs: Floats, free: Floats) -> None:
     """Compute the log density of every record under the mean of the other true records of its block."""
     if surface.mode == 2:
         mean_others(surface.others, surface.place, logs, free)
@@ -183,7 +194,7 @@ def _cubic(at: float, size: int, weights: Floats) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _fill_node(surface: Surface, node: int, unknowns: int) -> None:
+def _fill_node(surface: PosteriorSurface, node: int, unknowns: int) -> None:
     across = surface.shape[1]
     logs = np.empty(unknowns)
     logs[0] = surface.low[0] + (node // across) * surface.pace
@@ -194,7 +205,7 @@ def _fill_node(surface: Surface, node: int, unknowns: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def mean_others(others: Scene, place: Place, logs: Floats, out: Floats) -> None:
+def mean_others(others: Scene, place: BlockPlace, logs: Floats, out: Floats) -> None:
     """Put the log of the mean kernel over the others of each record's block into `out`."""
     rows, columns = others.noise.shape
     precision, half = np.empty((rows, columns)), np.empty(rows)
@@ -204,7 +215,7 @@ def mean_others(others: Scene, place: Place, logs: Floats, out: Floats) -> None:
 
 @bare
 def _mean_others(
-    others: Scene, place: Place, logs: Floats, precision: Floats, half: Floats, out: Floats
+    others: Scene, place: BlockPlace, logs: Floats, precision: Floats, half: Floats, out: Floats
 ) -> None:
     for record in range(len(out)):
         top, total = -math.inf, 0.0
@@ -223,7 +234,7 @@ def _mean_others(
 
 
 @bare
-def smooth(scene: Scene, place: Place, state: State, book: Book) -> None:
+def smooth(scene: Scene, place: BlockPlace, state: State, book: Book) -> None:
     """Add where each unit would go in one more move of its own, instead of where it is: near ties need no luck then.
 
     With a chance of (records that no other unit has) / n it would draw anew among these, or none, by weight; else it
@@ -240,7 +251,7 @@ def smooth(scene: Scene, place: Place, state: State, book: Book) -> None:
 
 
 @bare
-def _weigh_open(scene: Scene, place: Place, state: State, unit: int, room: Floats) -> tuple[float, int]:
+def _weigh_open(scene: Scene, place: BlockPlace, state: State, unit: int, room: Floats) -> tuple[float, int]:
     """Put the log weights of records that no other unit has into `room`; return the largest, and how many there are."""
     top, count = -math.inf, 0
     for record in range(place.first[unit], place.last[unit]):
@@ -254,7 +265,7 @@ def _weigh_open(scene: Scene, place: Place, state: State, unit: int, room: Float
 
 
 @bare
-def _log_none(place: Place, state: State, unit: int) -> float:
+def _log_none(place: BlockPlace, state: State, unit: int) -> float:
     """Return the log weight of a unit's having no record, beside those of its having one."""
     ways = state.outside[place.block[unit]] + (0.0 if state.match[unit] >= 0 else 1.0)
     return state.unreleased[unit] + math.log(ways) if ways > 0.0 else -math.inf
@@ -262,7 +273,7 @@ def _log_none(place: Place, state: State, unit: int) -> float:
 
 @bare
 def _add_open(
-    scene: Scene, place: Place, state: State, unit: int, book: Book, top: float, share: float
+    scene: Scene, place: BlockPlace, state: State, unit: int, book: Book, top: float, share: float
 ) -> None:
     """Add the chances of a draw among the records that no other unit has, and none."""
     none = math.exp(_log_none(place, state, unit) - top)
@@ -279,7 +290,7 @@ def _add_open(
 
 @bare
 def _add_exchanges(
-    scene: Scene, place: Place, state: State, unit: int, book: Book, open_records: int
+    scene: Scene, place: BlockPlace, state: State, unit: int, book: Book, open_records: int
 ) -> None:
     """Add the chances of an exchange with any other owner; a unit without a record stays so."""
     mine, size = state.match[unit], place.last[unit] - place.first[unit]
@@ -310,7 +321,7 @@ def enter(state: State, book: Book, draw: int) -> None:
 
 @njit(cache=True, nogil=True)
 def run(
-    setting: tuple[Scene, Place, Ways, Surface, Learning],
+    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, Learning],
     state: State,
     spare: State,
     rng: np.random.Generator,

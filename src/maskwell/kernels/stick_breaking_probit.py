@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .gibbs_intercepts import Joint, integrate, put_draw, put_mean
+from .gibbs_intercepts import JointIntercepts, integrate, put_draw, put_mean
 from .programs import inlined, inner
 from .random import log_normal_cdf
 
@@ -44,7 +44,7 @@ class Stick(NamedTuple):
     room: Floats
     fixed: Floats
     shift: Floats
-    joint: Joint
+    joint: JointIntercepts
 
 
 @inlined

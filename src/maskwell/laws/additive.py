@@ -15,7 +15,7 @@ from ..schema import Column
 from .convolution import convolve, noise_from_dict
 from .noise import Floats, Noise, Normal, Row, box_nearly, standardised
 from .spread import Spread, spread_from_dict
-from .transform import Cell, Outlet
+from .transform import Outlet, ReleasedCell
 
 Bools = npt.NDArray[np.bool_]
 
@@ -297,7 +297,7 @@ def _number(unit: Fraction) -> float:
     return int(unit) if unit.denominator == 1 else float(unit)
 
 
-def _standardised(cell: Cell, centre: Floats, scale: Floats) -> tuple[Floats, Floats, Bools, Floats]:
+def _standardised(cell: ReleasedCell, centre: Floats, scale: Floats) -> tuple[Floats, Floats, Bools, Floats]:
     """Return a cell in units of the noise (left as it is where there is none)."""
     safe = np.where(scale == 0, 1.0, scale)
     lower, upper = (cell.lower - centre) / safe, (cell.upper - centre) / safe

@@ -44,7 +44,7 @@ def beyond(limit: float, direction: int, unit: Fraction, avoid: tuple[float, ...
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ReleasedCell:
     """The noised values that lead to each released one: between lower and upper, or a point at lower.
 
     `log_factor` is added to the log density: the Jacobian of a transform, or minus the log of the unit where
@@ -113,7 +113,7 @@ class Outlet:
         ends = [[float(step * self.unit) for step in (a, b, a - 1, b + 1)] for a, b in runs]
         return [(first, last, max(below, low), min(above, high)) for first, last, below, above in ends]
 
-    def cell(self, z: Floats, x: Floats, sd: Floats) -> Cell:
+    def cell(self, z: Floats, x: Floats, sd: Floats) -> ReleasedCell:
         """Return what leads to z, given the local sd of the noise on the scale where it is added."""
         unit = 0.0 if self.unit is None else float(self.unit)
         local = sd if self.log_shift is None else sd * np.abs(z + self.log_shift)
@@ -124,7 +124,7 @@ class Outlet:
         self._at_limits(z, lower, upper, is_point, log_factor)
         self._beside_codes(z, x, lower, upper, is_point)
         lower[impossible], upper[impossible], is_point[impossible] = np.inf, np.inf, False
-        return self._untransformed(z, Cell(lower, upper, is_point, log_factor))
+        return self._untransformed(z, ReleasedCell(lower, upper, is_point, log_factor))
 
     def _at_limits(
         self, z: Floats, lower: Floats, upper: Floats, is_point: Bools, log_factor: Floats
@@ -164,9 +164,9 @@ class Outlet:
             outside |= upper + self.log_shift <= 0
         return outside
 
-    def _untransformed(self, z: Floats, cell: Cell) -> Cell:
+    def _untransformed(self, z: Floats, cell: ReleasedCell) -> ReleasedCell:
         if self.log_shift is None:
-            return Cell(
+            return ReleasedCell(
                 np.where(cell.is_point, z, cell.lower), cell.upper, cell.is_point, _points_whole(cell)
             )
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -174,7 +174,7 @@ class Outlet:
             lower = np.log(np.maximum(cell.lower + self.log_shift, 0.0))
             upper = np.log(np.maximum(cell.upper + self.log_shift, 0.0))
         factor = np.where(cell.is_point, -point, cell.log_factor)
-        return Cell(np.where(cell.is_point, point, lower), upper, cell.is_point, factor)
+        return ReleasedCell(np.where(cell.is_point, point, lower), upper, cell.is_point, factor)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outlet as plain data, defaults left out."""
@@ -198,5 +198,5 @@ class Outlet:
         return cls(unit=unit, avoid=tuple(data.get("avoid", ())), **rest)
 
 
-def _points_whole(cell: Cell) -> Floats:
+def _points_whole(cell: ReleasedCell) -> Floats:
     return np.where(cell.is_point, 0.0, cell.log_factor)

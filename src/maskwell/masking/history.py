@@ -91,7 +91,7 @@ def is_rounding(law: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Pairing:
+class RecordPairing:
     """The records of two releases paired by their ids: where each new record stands in the earlier truth."""
 
     known: Bools
@@ -99,7 +99,7 @@ class Pairing:
     withdrawn: Bools
 
     @classmethod
-    def of(cls, earlier: Table, table: Table) -> Pairing:
+    def of(cls, earlier: Table, table: Table) -> RecordPairing:
         """Pair two tables that have ids."""
         import pyarrow.compute as pc
 
@@ -115,7 +115,7 @@ class Pairing:
 
 def history_of(earlier: Masking, table: Table, card: NoiseCard, stream: Stream) -> History:
     """Compare the records with those of the earlier releases, by id and cell by cell."""
-    pairing = Pairing.of(earlier.truth, table)
+    pairing = RecordPairing.of(earlier.truth, table)
     raise_all(_whole_file_problems(earlier, table, card, pairing), BadPlan)
     seen = {name: _Seen.of(earlier, table, name, pairing, stream) for name in card.columns}
     anew, revisions = np.zeros(len(table), bool), dict[str, Words]()
@@ -186,7 +186,7 @@ class _Seen:
     before: Words
 
     @classmethod
-    def of(cls, earlier: Masking, table: Table, name: str, pairing: Pairing, stream: Stream) -> _Seen:
+    def of(cls, earlier: Masking, table: Table, name: str, pairing: RecordPairing, stream: Stream) -> _Seen:
         now = np.flatnonzero(table.is_open([name])[:, 0])
         values = np.zeros((len(table), 2), np.uint64)
         values[now] = stream.at(now).tags(name, table.values([name])[now, 0])
@@ -235,7 +235,7 @@ def _originals(
     return originals
 
 
-def _gone_cells(earlier: Masking, table: Table, seen: Mapping[str, _Seen], pairing: Pairing) -> Cells:
+def _gone_cells(earlier: Masking, table: Table, seen: Mapping[str, _Seen], pairing: RecordPairing) -> Cells:
     """Return what was remembered before (cells that returned too: they do no harm), and the cells that are gone now."""
     from .results import stream_of
 
@@ -262,7 +262,9 @@ def _tagged(
     return zip(in_sixteens(stream.tags(name)), cells, strict=True)
 
 
-def _whole_file_problems(earlier: Masking, table: Table, card: NoiseCard, pairing: Pairing) -> list[str]:
+def _whole_file_problems(
+    earlier: Masking, table: Table, card: NoiseCard, pairing: RecordPairing
+) -> list[str]:
     """A value exchanged with others depends on all of them: once more only among the same records and values."""
     problems = [
         f"{law.form} of {', '.join(law.columns)} depends on the whole file, and the last release left these columns "
@@ -283,7 +285,7 @@ def _whole_file_problems(earlier: Masking, table: Table, card: NoiseCard, pairin
     return problems
 
 
-def _spoken(number: int, pairing: Pairing, changed: Bools, returned: Bools) -> tuple[str, ...]:
+def _spoken(number: int, pairing: RecordPairing, changed: Bools, returned: Bools) -> tuple[str, ...]:
     kept = int(np.count_nonzero((pairing.known | returned) & ~changed))
     new = int(np.count_nonzero(~pairing.known & ~returned))
     notes = [f"release {number} of the series: {kept:,} records keep their earlier noise"]

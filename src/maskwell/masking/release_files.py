@@ -18,7 +18,7 @@ from ..io import FORMATS, read, write
 from ..io.bundle import Manifest, private_half, verify_bundle, write_bundle, write_halves
 from ..io.csv import dialect_of
 from ..io.dialect import Dialect
-from ..io.memory import Counts
+from ..io.memory import FileCounts
 from ..keys import Key, in_sixteens
 from ..schema import Schema
 from ..sealing import is_sealed, sealed_by_passphrase
@@ -262,9 +262,9 @@ def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release
         raise BadBundle("the card belongs to another release: its hash is not that of the data file")
     schema, dialect = Schema.read(folder / SCHEMA), _dialect(manifest)
     raise_all(() if is_withheld(card) else misfits(card, schema), BadBundle)
-    expected = Counts(card.records, len(schema.columns))
+    expected = FileCounts(card.records, len(schema.columns))
     if card.records is None:
-        expected = Counts(_records(manifest), len(schema.columns), "the manifest")
+        expected = FileCounts(_records(manifest), len(schema.columns), "the manifest")
     return Release(read(folder / data[0], schema, dialect=dialect, expected=expected), card)
 
 
@@ -279,7 +279,7 @@ def read_files(folder: Path, own: Release) -> Release:
     dialect = dialect_of(own.table, "\t" if ending == "tsv" else None) if FORMATS[ending] == "csv" else None
     schema = Schema.read(folder / SCHEMA)
     raise_all(misfits(card, schema), BadBundle)
-    expected = Counts(len(own), len(schema.columns))
+    expected = FileCounts(len(own), len(schema.columns))
     return Release(read(data, schema, dialect=dialect, expected=expected), card)
 
 

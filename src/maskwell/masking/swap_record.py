@@ -50,7 +50,7 @@ DOMAINS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SwapStanding:
     """What the intruder achieves at one moment: `expected_correct` shares ties, `correct` is as drawn among them."""
 
     targets: int
@@ -137,10 +137,10 @@ class Swapping:
     at_risk: int
     needed: int
     met: bool
-    before: Standing
-    after: Standing
-    his_record: Standing
-    his_values: Standing
+    before: SwapStanding
+    after: SwapStanding
+    his_record: SwapStanding
+    his_values: SwapStanding
     rest: tuple[str, ...]
     pairs: Integers = field(repr=False, compare=False)
     exempt: str | None = None
@@ -192,7 +192,7 @@ class Swapping:
             out[name] = getattr(self, name)
         out["stuck"], out["exempt"] = self.reasons, self.exempt
         for name in MOMENTS:
-            moment: Standing = getattr(self, name)
+            moment: SwapStanding = getattr(self, name)
             out[name] = asdict(moment) | {"rate": moment.rate}
         out["trace"] = [asdict(one) for one in self.trace]
         out["largest_domain_shift_in_sds"] = self.largest_domain_shift[0]
@@ -284,7 +284,7 @@ class Swapping:
         data["attack"] = _as_given(data["attack"])
         data["tolerance"] = tolerance_from_dict(data["tolerance"])
         data["pairs"] = np.array(data["pairs"], np.int64).reshape(-1, 2)
-        data |= {name: Standing(**data[name]) for name in MOMENTS}
+        data |= {name: SwapStanding(**data[name]) for name in MOMENTS}
         data["stuck"] = tuple(Stuck(**one) for one in data["stuck"])
         data["trace"] = tuple(Tried(**one) for one in data["trace"])
         for name, kinds in (("covariances", COVARIANCES), ("domains", DOMAINS)):

@@ -10,14 +10,14 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Normal, Outlet
-from ..masking import Plan, Setting
+from ..masking import MaskPlan, Setting
 from ..schema import Column
 from ..table import Table
 from .resolve import check_names, frozen, names, need, numeric_codes
 
 
 @dataclass(frozen=True)
-class Coding(Plan):
+class Coding(MaskPlan):
     """Release values at or above `top` as the top code, at or below `bottom` as the bottom code.
 
     After noise in a `Chain` it codes the noised values: then nothing shows which values the noise

@@ -21,11 +21,11 @@ from ..calibration.measures import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
 from .information_loss import drowned, drowned_words, loss, noise_ratios
-from .meet_tolerance import Met, Situation
+from .meet_tolerance import MaskingSetting, Met
 from .noise_screen import LARGEST_FACTOR, Purse, Screened, screen
 from .noise_search import kept_trials
 from .outcome import Advice, Outcome
-from .progress import Stages, Step
+from .progress import Stages, StageStep
 from .reassembly import reassemblies
 from .rehearsal import (
     DRAWS,
@@ -44,7 +44,7 @@ from .release_key import keep_key
 if TYPE_CHECKING:
     from ..attacks import Risk
     from ..checks.findings import Finding
-    from .verdict import Verdict
+    from .verdict import ReleaseVerdict
 
 INFORMED, OUTER = "informed links", "outer links"  # checks of the audit
 PATTERN_ALONE = ("fingerprint alone",)
@@ -62,7 +62,7 @@ STOPPED = f"stopped before its {DRAWS} draws were made"
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 
 
-def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple[Advice, ...]:
+def advised(case: MaskingSetting, found: Met, verdict: ReleaseVerdict, floor: Risk) -> tuple[Advice, ...]:
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
     first, instead = bases(Candidate((), masks_of(case, found)), groups, verdict.audit)
@@ -78,7 +78,7 @@ def advised(case: Situation, found: Met, verdict: Verdict, floor: Risk) -> tuple
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
 
 
-def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
+def advised_at_once(case: MaskingSetting, refused: Outcome) -> tuple[Advice, ...]:
     """Return what was said of a plan that is refused before any noise is drawn, after what such changes came to."""
     columns = tuple(
         dict.fromkeys(name for one in refused.advice for name in one.drops if name in case.table.schema)
@@ -103,7 +103,7 @@ def advised_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
     return (*sorted(tried, key=lambda one: one.passes is not True), *refused.advice)
 
 
-def _with_kept(case: Situation) -> Situation:
+def _with_kept(case: MaskingSetting) -> MaskingSetting:
     """Have the draws of rehearsals kept, and the key that they follow from where it is the run's own."""
     if case.keeps_key and case.key is not None:
         keep_key(case.plan.output.private, case.key)
@@ -111,7 +111,7 @@ def _with_kept(case: Situation) -> Situation:
 
 
 def every_tried(
-    case: Situation, options: list[Candidate], failed: Collection[str], least: float
+    case: MaskingSetting, options: list[Candidate], failed: Collection[str], least: float
 ) -> list[Advice]:
     """Screen all changes, then rehearse those that may pass, the most promising first, as long as the budget lasts."""
     draws = DRAWS if case.budget is None else case.budget.rehearsals
@@ -132,7 +132,9 @@ def every_tried(
         raise
 
 
-def _all_tried(case: Situation, waiting: list[Screened], suspects: set[str], purse: Purse) -> list[Advice]:
+def _all_tried(
+    case: MaskingSetting, waiting: list[Screened], suspects: set[str], purse: Purse
+) -> list[Advice]:
     """Rehearse changes in order until enough of them pass; each is told as soon as it is known."""
     advice, count = list[Advice](), len(waiting)
     for number in range(1, count + 1):
@@ -150,7 +152,7 @@ def _all_tried(case: Situation, waiting: list[Screened], suspects: set[str], pur
 
 
 def _screen_all(
-    case: Situation,
+    case: MaskingSetting,
     options: list[Candidate],
     suspects: set[str],
     least: float,
@@ -173,32 +175,32 @@ def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
     step(before + min(draws, MOST_SCREENED - 1))
 
 
-def _ratios(case: Situation, one: Screened) -> dict[str, float]:
+def _ratios(case: MaskingSetting, one: Screened) -> dict[str, float]:
     """Return the noise of a change in sds of its columns, at the scale that its screens let pass."""
     own = one.candidate.at(one.factor or LARGEST_FACTOR, case.table)
     return noise_ratios(own.masks, own.table(case.table))
 
 
-def _is_worthwhile(case: Situation, one: Screened) -> bool:
+def _is_worthwhile(case: MaskingSetting, one: Screened) -> bool:
     """Whether a change may pass, swaps apart, with values that are more signal than noise."""
     may_pass = one.factor is not None and one.candidate.swap is None
     return may_pass and not drowned(_ratios(case, one))
 
 
-def _merit(case: Situation, one: Screened) -> tuple[bool, bool, float]:
+def _merit(case: MaskingSetting, one: Screened) -> tuple[bool, bool, float]:
     """Order changes: those that a screen let pass, swaps last (no screen tells what they come to), the least loss."""
     lost = loss(_ratios(case, one), len(one.candidate.dropped))
     return one.factor is None, one.candidate.swap is not None, lost
 
 
-def _start(case: Situation, candidate: Candidate, least: float) -> float:
+def _start(case: MaskingSetting, candidate: Candidate, least: float) -> float:
     """Return the scale at which looks at a change begin: less where fewer columns leave and a search found it."""
     if not candidate.said or least < 1:
         return least
     return FEWER_START if candidate.dropped and case.plan.calibrate is not None else 1.0
 
 
-def _not_tried(case: Situation, candidate: Candidate) -> Advice:
+def _not_tried(case: MaskingSetting, candidate: Candidate) -> Advice:
     """Tell a change as what it is: one that nobody tried."""
     words = ", and ".join(candidate.said) or f"more noise than {candidate.scale}"
     why = (
@@ -208,7 +210,7 @@ def _not_tried(case: Situation, candidate: Candidate) -> Advice:
     return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
 
-def _looked_at(case: Situation, screened: Screened) -> Advice:
+def _looked_at(case: MaskingSetting, screened: Screened) -> Advice:
     """Tell a change whose first looks were good when the search was stopped."""
     factor = screened.factor or 1.0
     own = screened.candidate.at(factor, case.table)
@@ -216,7 +218,7 @@ def _looked_at(case: Situation, screened: Screened) -> Advice:
     return Advice(", and ".join(_change(own, factor)) or AS_IT_IS, {}, None, why=why)
 
 
-def _hopeless(case: Situation, floor: Risk) -> list[Advice]:
+def _hopeless(case: MaskingSetting, floor: Risk) -> list[Advice]:
     """Say that no noise helps where the fingerprint alone exceeds the tolerance."""
     if not case.judge.hopeless(case.intruders, floor.rate):
         return []
@@ -230,7 +232,7 @@ class _Trial:
 
     candidate: Candidate
     factor: float
-    case: Situation
+    case: MaskingSetting
     rehearsal: Rehearsal
 
     @property
@@ -248,7 +250,7 @@ def _most(candidate: Candidate, advice: list[Advice]) -> float:
 
 
 def tried(
-    case: Situation,
+    case: MaskingSetting,
     screened: Screened,
     suspects: set[str],
     purse: Purse,
@@ -280,7 +282,7 @@ def tried(
     return [] if best.rehearsal.is_impossible else [_advice(case, best)]
 
 
-def _tell_trial(step: Step, running: list[_Trial], trial: _Trial) -> None:
+def _tell_trial(step: StageStep, running: list[_Trial], trial: _Trial) -> None:
     """Tell another draw of a trial, and note how far it is."""
     running[:] = [trial]
     step(len(trial.rehearsal.draws))
@@ -291,7 +293,7 @@ def _tell_draws(tell: Callable[[_Trial], None], begun: _Trial, draws: tuple[Draw
     tell(replace(begun, rehearsal=Rehearsal(draws)))
 
 
-def _vain(case: Situation, screened: Screened) -> list[Advice]:
+def _vain(case: MaskingSetting, screened: Screened) -> list[Advice]:
     """Say of a change that no noise was enough in its screens."""
     candidate = screened.candidate
     if screened.is_cut:
@@ -307,7 +309,7 @@ def _vain(case: Situation, screened: Screened) -> list[Advice]:
 
 
 def _louder(
-    case: Situation,
+    case: MaskingSetting,
     screened: Screened,
     suspects: set[str],
     purse: Purse,
@@ -335,7 +337,7 @@ def _louder(
         factor = louder if again.is_cut else again.factor
 
 
-def _growth(case: Situation, rehearsal: Rehearsal) -> float:
+def _growth(case: MaskingSetting, rehearsal: Rehearsal) -> float:
     worst = rehearsal.worst
     if rehearsal.passed:
         return NEAR
@@ -344,13 +346,13 @@ def _growth(case: Situation, rehearsal: Rehearsal) -> float:
     return AUDIT
 
 
-def _relative(case: Situation, draw: Draw) -> float:
+def _relative(case: MaskingSetting, draw: Draw) -> float:
     """Return by which share of the limit a figure misses it."""
     limit = measure_of(case.judge.tolerance).limit
     return abs(draw.figure - limit) / limit if limit else float("inf")
 
 
-def _advice(case: Situation, trial: _Trial) -> Advice:
+def _advice(case: MaskingSetting, trial: _Trial) -> Advice:
     """Put what was tried into words and figures."""
     candidate, rehearsal = trial.candidate, trial.rehearsal
     caveat = _caveat(case, trial)
@@ -385,7 +387,7 @@ def _change(candidate: Candidate, factor: float) -> list[str]:
     ]
 
 
-def _caveat(case: Situation, trial: _Trial) -> str:
+def _caveat(case: MaskingSetting, trial: _Trial) -> str:
     """Say what keeps a change that passed all draws from being said to pass."""
     slow = left_out(case, trial.case)
     if case.part_of is not None:
@@ -409,7 +411,7 @@ def _why_not(trial: _Trial) -> str:
     return f"not enough: {worst.reasons[0]}" if worst.reasons else "not enough"
 
 
-def fingerprints(case: Situation, found: Met, floor: Risk) -> list[Advice]:
+def fingerprints(case: MaskingSetting, found: Met, floor: Risk) -> list[Advice]:
     """Say which clear columns single most targets out, where the tolerance does not hold: facts, and nothing tried."""
     if case.judge.met(found.after):
         return []
@@ -429,13 +431,13 @@ def fingerprints(case: Situation, found: Met, floor: Risk) -> list[Advice]:
     ]
 
 
-def _or_group(case: Situation, name: str) -> str:
+def _or_group(case: MaskingSetting, name: str) -> str:
     """Speak of coarser classes where a column has more than two."""
     column = case.table.schema[name]
     return ", or group its categories" if column.kind == "category" and len(column.categories) > 2 else ""
 
 
-def _remedied(case: Situation, found: Met, failure: Finding) -> Advice:
+def _remedied(case: MaskingSetting, found: Met, failure: Finding) -> Advice:
     """Say what helps against a leak that the audit found, with names and figures of this file where there are any."""
     figures: dict[str, Any] = {"figure": _number(failure.figure), "fails_from": failure.limits.fail}
     change = failure.remedy.rstrip(".")

@@ -16,7 +16,7 @@ from ..attacks.class_codes import sure_columns
 from ..laws import Additive
 from ..laws.transform import FINE
 from .coded_columns import AS_IT_WAS
-from .costs import NODE, RECTANGLE, Counts
+from .costs import NODE, RECTANGLE, AttackCounts
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -39,7 +39,7 @@ def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
     return kinds[0] == kinds[1] and abs(integrals[1] - integrals[0]) <= SAME_SHARE
 
 
-def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
+def counts_of(plan: Any, table: Table, card: NoiseCard) -> AttackCounts:
     """Count the targets and records of each block in which an intruder searches, and his fields."""
     schema = table.schema
     columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
@@ -59,7 +59,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> Counts:
     held = None if by_trees else np.bincount(codes, at_several_limits(table, laws), minlength=size)
     parts = 0 if by_trees else parts_of(laws)
     near = any(_is_near_units(law) for law in laws)
-    return Counts(
+    return AttackCounts(
         *every,
         max(fields, 1),
         normal,

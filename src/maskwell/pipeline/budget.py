@@ -24,7 +24,7 @@ from ..checks.evidence import LARGEST
 from ..checks.links import is_informed
 from ..tolerances import MaxRate
 from .attack_counts import counts_of
-from .costs import Counts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
+from .costs import AttackCounts, attack_seconds, audit_seconds, em_seconds, mask_seconds, step_seconds
 from .intruders import BY_THE_CARD
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ LEAST_STEPS = 100  # of EM
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BudgetPart:
     """What one intruder does: how many of his targets he looks for, on the release and in each draw of a search.
 
     Nothing for `searched` is no part in the search; `why` says why he is not tried at all. Where blocks are looked at
@@ -85,7 +85,7 @@ class Budget:
     """
 
     minutes: float
-    parts: tuple[Part, ...]
+    parts: tuple[BudgetPart, ...]
     replicates: int = 0
     confirmations: int = 0
     swaps: bool = True
@@ -104,7 +104,7 @@ class Budget:
             "search_records": self.search_records,
         }
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> BudgetPart:
         """Return the part of an intruder."""
         return next(part for part in self.parts if part.name == name)
 
@@ -151,7 +151,7 @@ class Budget:
         return said
 
 
-def _figures(part: Part) -> dict[str, Any]:
+def _figures(part: BudgetPart) -> dict[str, Any]:
     out = asdict(part)
     del out["name"]
     return out | {"seconds": round(part.seconds, 3)}
@@ -183,7 +183,7 @@ def _judges_all(plan: ReleasePlan) -> bool:
     return isinstance(plan.tolerance.tolerance, MaxRate) and plan.tolerance.over == "all"
 
 
-def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
+def sample_within(plan: Any, counts: AttackCounts, seconds: float, most: int) -> int:
     """Return the largest sample of the targets that costs no more than this, or than the least one.
 
     Where all records of one block compete a sample costs as much as all of them: then all are looked for.
@@ -194,7 +194,7 @@ def sample_within(plan: Any, counts: Counts, seconds: float, most: int) -> int:
     return max(size for size in sizes if attack_seconds(plan, counts, size) <= allowed)
 
 
-def _least(counts: Counts) -> int:
+def _least(counts: AttackCounts) -> int:
     """Return the least sample: as many as some blocks give, for the variance among these to be known."""
     if not counts.whole_blocks:
         return LEAST_SAMPLE
@@ -239,8 +239,11 @@ def budgeted(
 
 
 def _bounded(
-    plan: ReleasePlan, intruders: Mapping[str, Any], counts: Mapping[str, Counts], parts: dict[str, Part]
-) -> dict[str, Part]:
+    plan: ReleasePlan,
+    intruders: Mapping[str, Any],
+    counts: Mapping[str, AttackCounts],
+    parts: dict[str, BudgetPart],
+) -> dict[str, BudgetPart]:
     """Have who knows the law and takes too long to match blocks bounded by a ceiling that is itself a bound.
 
     In expectation nobody finds more than who takes the likeliest record of each target with all that can be known. The
@@ -288,7 +291,7 @@ def _rehearsals(total: float, seconds: float) -> int:
     return min(most, WANTED_REHEARSALS) if most >= LEAST_REHEARSALS else 0
 
 
-def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:
+def _limited(attack: Any, counts: AttackCounts, total: float, intruders: int) -> Any:
     """Bound the steps of EM, which are else as many as it takes to come to rest."""
     if not isinstance(attack, Linkage) or not isinstance(attack.weights, EM):
         return attack
@@ -299,13 +302,15 @@ def _limited(attack: Any, counts: Counts, total: float, intruders: int) -> Any:
     return replace(attack, weights=replace(attack.weights, iterations=min(steps, attack.weights.iterations)))
 
 
-def _shared_out(intruders: Mapping[str, Any], counts: Mapping[str, Counts], total: float) -> dict[str, Part]:
+def _shared_out(
+    intruders: Mapping[str, Any], counts: Mapping[str, AttackCounts], total: float
+) -> dict[str, BudgetPart]:
     """Share the seconds of one attack out, to the cheapest first: what he leaves is for the others."""
     whole = {
         name: attack_seconds(attack, counts[name], _asked(attack) or MOST_TARGETS)
         for name, attack in intruders.items()
     }
-    parts, left = dict[str, Part](), total
+    parts, left = dict[str, BudgetPart](), total
     for place, name in enumerate(sorted(intruders, key=lambda name: whole[name])):
         share = max(left, 0.0) / (len(intruders) - place)
         parts[name] = _part(name, intruders[name], counts[name], share, MOST_OVER * total)
@@ -319,13 +324,13 @@ def _asked(attack: Any) -> int | None:
     return chosen.sample if isinstance(chosen, Sample) else None
 
 
-def _part(name: str, attack: Any, counts: Counts, share: float, most_seconds: float) -> Part:
+def _part(name: str, attack: Any, counts: AttackCounts, share: float, most_seconds: float) -> BudgetPart:
     asked = _asked(attack)
     usual = counts.total if isinstance(attack, Fingerprint) else MOST_TARGETS
     most = min(counts.total, usual if asked is None else asked)
     if isinstance(getattr(attack, "targets", None), Quantiles):
         few = len(attack.targets.at)
-        return Part(name, few, few, None, attack_seconds(attack, counts, few), counts.fields)
+        return BudgetPart(name, few, few, None, attack_seconds(attack, counts, few), counts.fields)
     sample = sample_within(attack, counts, share, most)
     seconds = attack_seconds(attack, counts, sample)
     if seconds > most_seconds:
@@ -333,22 +338,22 @@ def _part(name: str, attack: Any, counts: Counts, share: float, most_seconds: fl
             f"not tried: to look for {sample:,} targets would take {_minutes(seconds)} by the table of costs, of a "
             "budget too small for that; give finer match_blocks, fewer fields, or more minutes in [budget]"
         )
-        return Part(name, counts.total, sample, None, seconds, counts.fields, why)
-    return Part(name, counts.total, sample, None, seconds, counts.fields)
+        return BudgetPart(name, counts.total, sample, None, seconds, counts.fields, why)
+    return BudgetPart(name, counts.total, sample, None, seconds, counts.fields)
 
 
 def _minutes(seconds: float) -> str:
     return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
 
 
-def _on(attack: Any, part: Part) -> Any:
+def _on(attack: Any, part: BudgetPart) -> Any:
     """Return the attack on as many targets as his part says."""
     if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
         return attack
     return on_targets(attack, part.sample, part)
 
 
-def on_targets(attack: Any, sample: int, part: Part) -> Any:
+def on_targets(attack: Any, sample: int, part: BudgetPart) -> Any:
     """Return the attack on a sample of its targets, in some blocks or one by one."""
     chosen = ClusterSample(sample, part.blocks) if part.blocks else Sample(sample)
     return replace(attack, targets=chosen)
@@ -359,7 +364,7 @@ def _searched(
     own: CalibratePlan,
     intruders: Mapping[str, Any],
     held: tuple[str, ...],
-    counts: Mapping[str, Counts],
+    counts: Mapping[str, AttackCounts],
     mask: float,
     seconds: float,
 ) -> Budget:
@@ -395,9 +400,9 @@ def share_of_draw(budget: Budget) -> float:
 
 def _draws(
     own: CalibratePlan,
-    strongest: list[Part],
+    strongest: list[BudgetPart],
     intruders: Mapping[str, Any],
-    counts: Mapping[str, Counts],
+    counts: Mapping[str, AttackCounts],
     mask: float,
     seconds: float,
 ) -> tuple[int, int]:
@@ -425,7 +430,7 @@ def _may_swap(
     plan: ReleasePlan,
     intruders: Mapping[str, Any],
     held: tuple[str, ...],
-    counts: Mapping[str, Counts],
+    counts: Mapping[str, AttackCounts],
     allowed: float,
 ) -> bool:
     """Whether the attacks that a swap makes, each on all targets, fit into the budget."""

@@ -23,7 +23,7 @@ from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
 from ..plan.mask_plan import KEYS
 from ..tolerances import MaxRate, Ratio
-from .meet_tolerance import Met, Situation, most_dangerous
+from .meet_tolerance import MaskingSetting, Met, most_dangerous
 from .plan_text import dropped_text, masks_text, section_text, sections_text
 
 if TYPE_CHECKING:
@@ -158,13 +158,13 @@ def bases(candidate: Candidate, columns: Sequence[str], audit: Audit) -> tuple[C
     return first, None if instead == first else instead
 
 
-def masks_of(case: Situation, found: Met) -> tuple[Any, ...]:
+def masks_of(case: MaskingSetting, found: Met) -> tuple[Any, ...]:
     """Return the masks that were drawn, with the scale that was searched."""
     return case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
 
 
 def candidates(
-    case: Situation, first: Candidate, trouble: Trouble, instead: Candidate | None = None
+    case: MaskingSetting, first: Candidate, trouble: Trouble, instead: Candidate | None = None
 ) -> list[Candidate]:
     """Return what may help on this file, beginning with more of the same; what cannot be done on it is left out.
 
@@ -183,7 +183,7 @@ def candidates(
 
 
 def _settling(
-    case: Situation, first: Candidate, trouble: Trouble, instead: Candidate | None
+    case: MaskingSetting, first: Candidate, trouble: Trouble, instead: Candidate | None
 ) -> list[Candidate]:
     """Return what settles what failed, the likeliest to pass first.
 
@@ -201,7 +201,7 @@ def _settling(
     return [*lean, *out, first, *others]
 
 
-def _with_top_codes(case: Situation, first: Candidate, trouble: Trouble) -> list[Candidate]:
+def _with_top_codes(case: MaskingSetting, first: Candidate, trouble: Trouble) -> list[Candidate]:
     """Code the largest values after the noise where these are what is read off or found, in columns no sum is made of.
 
     Under correlated noise few columns are coded: densities of more are probabilities of boxes in as many dimensions.
@@ -226,7 +226,7 @@ def _with_top_codes(case: Situation, first: Candidate, trouble: Trouble) -> list
     return [replace(first, masks=(*rest, coded, *sums), words=words)]
 
 
-def _without_tops(case: Situation, candidate: Candidate, trouble: Trouble) -> list[Candidate]:
+def _without_tops(case: MaskingSetting, candidate: Candidate, trouble: Trouble) -> list[Candidate]:
     """Leave the amounts out whose largest values are read off, where others are left: what else stands against the
     plan is in the candidate already, so that this is all of it in one change.
     """
@@ -236,7 +236,7 @@ def _without_tops(case: Situation, candidate: Candidate, trouble: Trouble) -> li
     return [leaner] if gone and _noised_by(leaner.table(case.table), leaner) else []
 
 
-def _noised(case: Situation, first: Candidate) -> list[str]:
+def _noised(case: MaskingSetting, first: Candidate) -> list[str]:
     """Return the columns that masks of the plan add noise to, in order, but for those that are coded already."""
     named: list[str] = []
     for mask in first.masks:
@@ -253,7 +253,7 @@ def _may_be_coded(table: Table, name: str) -> bool:
     return table.schema[name].top is None and has_long_tail(table, name)
 
 
-def _with_swaps(case: Situation, first: Candidate, risks: Risks) -> list[Candidate]:
+def _with_swaps(case: MaskingSetting, first: Candidate, risks: Risks) -> list[Candidate]:
     """Add swaps where the plan makes none and the tolerance is one that swaps can meet; take them out where it does."""
     if case.plan.swap is not None:
         return [replace(first, removed=("swap",), words=(*first.words, "no swaps (take [swap] out)"))]
@@ -267,7 +267,7 @@ def _with_swaps(case: Situation, first: Candidate, risks: Risks) -> list[Candida
     ]
 
 
-def _telling(case: Situation, audit: Audit, floor: Risk) -> tuple[str, ...]:
+def _telling(case: MaskingSetting, audit: Audit, floor: Risk) -> tuple[str, ...]:
     """Return the columns to leave out, one after the other, until neither tolerance nor audit is hopeless.
 
     Gaps and codes count too: a column whose pattern tells records apart goes with them.
@@ -290,7 +290,7 @@ def without(candidate: Candidate, columns: tuple[str, ...]) -> Candidate:
     return replace(candidate, masks=tuple(kept), dropped=(*candidate.dropped, *columns))
 
 
-def leaner(case: Situation, first: Candidate) -> list[Candidate]:
+def leaner(case: MaskingSetting, first: Candidate) -> list[Candidate]:
     """Return changes that leave out more, so that less noise may do: categories by which records are few, amounts.
 
     An intruder who knows the law finds by how many numbers he compares, whatever their correlations, and among how many

@@ -56,7 +56,7 @@ import numpy.typing as npt
 
 from .companion_laws import (
     LEAST_WITHIN,
-    Columns,
+    CompanionColumns,
     KnownDesign,
     UnknownValues,
     is_usable,
@@ -175,10 +175,10 @@ class CompanionInformation:
 
 def companion_information(
     column: str,
-    unknown: Columns,
+    unknown: CompanionColumns,
     group: Codes,
     rate: float,
-    known: Columns | None = None,
+    known: CompanionColumns | None = None,
     tied: bool = False,
     place: Codes | None = None,
 ) -> CompanionInformation:
@@ -195,8 +195,8 @@ def companion_information(
     if not names or not several.any():
         return CompanionInformation(column, names, 0.0, 0.0, 0.0, 0.0, companions, rate, tied)
     member = np.unique(group[several], return_inverse=True)[1]
-    values = UnknownValues.of(Columns(usable, unknown.categories), several)
-    design = KnownDesign.of(known or Columns(), several)
+    values = UnknownValues.of(CompanionColumns(usable, unknown.categories), several)
+    design = KnownDesign.of(known or CompanionColumns(), several)
     rng = np.random.default_rng(0)
     alone, beside = (linear_expectation(values.table, one) for one in (design.own, design.beside(member)))
     others = [design.exchanged(member, rng) for _ in range(ARRANGEMENTS)]
@@ -205,7 +205,9 @@ def companion_information(
     shared = values.correlations(beside, member)
     if place is not None:
         inside = place[several]
-        told = max(told, values.change_bits(known_numbers(known or Columns(), several), member, inside))
+        told = max(
+            told, values.change_bits(known_numbers(known or CompanionColumns(), several), member, inside)
+        )
         after = np.array([values.next_correlation(beside, *neighbours(member, inside))])
         shared = (shared[0], max(shared[1], after, key=_category_bits))
     random = [values.correlations(beside, rng.permutation(member)) for _ in range(ARRANGEMENTS)]

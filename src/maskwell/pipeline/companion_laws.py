@@ -33,7 +33,7 @@ LEAST_CHANCE = 1e-3  # of a category, by a linear law: below 0 there is none
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class CompanionColumns:
     """Columns by name: numbers (NaN where missing), and categories as codes from 0 on."""
 
     numbers: Mapping[str, Floats] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class UnknownValues:
     levels: tuple[slice, ...]
 
     @classmethod
-    def of(cls, unknown: Columns, some: npt.NDArray[np.bool_]) -> UnknownValues:
+    def of(cls, unknown: CompanionColumns, some: npt.NDArray[np.bool_]) -> UnknownValues:
         """Take some records of unknown columns."""
         scores = [normal_scores(x[some]) for x in unknown.numbers.values() if is_usable(x[some])]
         columns = [np.column_stack([np.zeros((int(some.sum()), 0)), *scores])]
@@ -138,7 +138,7 @@ class KnownDesign:
     numbers: int
 
     @classmethod
-    def of(cls, known: Columns, some: npt.NDArray[np.bool_]) -> KnownDesign:
+    def of(cls, known: CompanionColumns, some: npt.NDArray[np.bool_]) -> KnownDesign:
         """Take some records of known columns."""
         scores = [normal_scores(x[some]) for x in known.numbers.values() if is_usable(x[some])]
         levels = [indicators(codes[some])[:, 1:] for codes in known.categories.values()]
@@ -177,7 +177,7 @@ class KnownDesign:
         return np.column_stack([self.own, columns[:, :most]])
 
 
-def known_numbers(known: Columns, some: npt.NDArray[np.bool_]) -> Floats:
+def known_numbers(known: CompanionColumns, some: npt.NDArray[np.bool_]) -> Floats:
     """Return known numbers as they are, of some records, 0 where one is missing."""
     columns = [np.nan_to_num(x[some]) for x in known.numbers.values() if is_usable(x[some])]
     return np.column_stack([np.zeros((int(some.sum()), 0)), *columns])

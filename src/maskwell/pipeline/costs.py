@@ -52,7 +52,7 @@ AUDIT_START = 0.8  # the audit of anything, who knows the law and the outer link
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class AttackCounts:
     """How many targets and released records each block has, and how many fields are compared.
 
     `normal` says that all their noise is normal, `by_trees` that its laws allow trees. Samples may be of
@@ -121,7 +121,7 @@ class Counts:
         return float((self.seen(sample) * squares * each).sum())
 
 
-def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
+def attack_seconds(plan: Any, counts: AttackCounts, sample: int | None) -> float:
     """Return what an attack by a plan costs on a sample of its targets, or on all."""
     read, cells = START + RECORD * float(counts.records.sum()), counts.pairs(sample) * counts.fields
     if isinstance(plan, Linkage):
@@ -137,7 +137,7 @@ def attack_seconds(plan: Any, counts: Counts, sample: int | None) -> float:
     return read + _weighed_seconds(plan, counts, sample)
 
 
-def _untold_seconds(counts: Counts) -> float:
+def _untold_seconds(counts: AttackCounts) -> float:
     """Return what a pair and a field cost who does not know the card."""
     if counts.near_units:
         return UNTOLD_CELLS
@@ -146,7 +146,7 @@ def _untold_seconds(counts: Counts) -> float:
     return UNTOLD_UNITS if counts.has_units else UNTOLD
 
 
-def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) -> float:
+def _weighed_seconds(plan: BayesIntruder, counts: AttackCounts, sample: int | None) -> float:
     """Return what who knows the law computes: densities of the pairs that he looks at, and of all for f(z)."""
     competing = bool(plan.helpers) or plan.assignment == "one-to-one"  # then whole blocks are looked at
     squares = counts.squares(sample)
@@ -166,27 +166,27 @@ def _weighed_seconds(plan: BayesIntruder, counts: Counts, sample: int | None) ->
     return weighed + (counts.assignment_seconds(sample) if competing else 0.0)
 
 
-def _split_seconds(counts: Counts, sample: int | None, competing: bool) -> float:
+def _split_seconds(counts: AttackCounts, sample: int | None, competing: bool) -> float:
     """Return what cells in parts cost: f(z) by trees, and the pairs that are looked at one by one."""
     sought = counts.whole_squares(sample) if competing else counts.pairs(sample)
     weighed = counts.parts * (counts.squares(sample) * counts.fields * BY_TREES + sought * PART)
     return weighed + (counts.assignment_seconds(sample) if competing else 0.0)
 
 
-def _company_seconds(counts: Counts, sample: int | None) -> float:
+def _company_seconds(counts: AttackCounts, sample: int | None) -> float:
     """Return what the ceiling costs beside the weights of pairs: of blocks with too many in all it is bounded."""
     pairs = counts.whole_squares(sample)
     return BOUNDED if pairs > MATCHED_CELLS else pairs * COMPANY_PAIR
 
 
-def em_seconds(plan: Linkage, counts: Counts, sample: int | None) -> float:
+def em_seconds(plan: Linkage, counts: AttackCounts, sample: int | None) -> float:
     """Return what EM costs at most: every step from every start goes over all patterns that occur."""
     if not isinstance(plan.weights, EM):
         return 0.0
     return plan.weights.iterations * step_seconds(plan.weights, counts, sample)
 
 
-def step_seconds(weights: EM, counts: Counts, sample: int | None) -> float:
+def step_seconds(weights: EM, counts: AttackCounts, sample: int | None) -> float:
     """Return what a step of EM costs from all starts."""
     used = min(counts.fields, MOST_FIELDS)
     patterns = min(2.0**used, counts.pairs(sample))

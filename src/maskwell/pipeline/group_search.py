@@ -19,7 +19,7 @@ from .verdict import group_rate, tolerated_rate
 
 if TYPE_CHECKING:
     from ..calibration import Calibration
-    from .meet_tolerance import Situation
+    from .meet_tolerance import MaskingSetting
 
 MOST_SEARCHES = 3  # each as long as a search without groups
 NEAR = 1.15  # ratio of two rates that are not told apart by the draws of a search
@@ -33,7 +33,7 @@ AIMED = (
 class _Search:
     """A search for noise: with which aim, what was found, and the rate that groups allow under that noise."""
 
-    case: Situation
+    case: MaskingSetting
     calibration: Calibration
     notes: list[str]
     aim: float
@@ -44,7 +44,7 @@ class _Search:
         return self.calibration.met and self.aim <= self.allowed
 
 
-def searched_for_groups(case: Situation) -> tuple[Situation, Calibration, list[str]]:
+def searched_for_groups(case: MaskingSetting) -> tuple[MaskingSetting, Calibration, list[str]]:
     """Search the weakest noise; where groups ask for less than the tolerance, that at which they are within it too."""
     most = tolerated_rate(case)
     allowed = group_rate_of(case) if most else None
@@ -56,7 +56,7 @@ def searched_for_groups(case: Situation) -> tuple[Situation, Calibration, list[s
     return best.case, best.calibration, [*best.notes, AIMED.format(best.aim)]
 
 
-def _searches(case: Situation, aim: float, most: float) -> Iterator[_Search]:
+def _searches(case: MaskingSetting, aim: float, most: float) -> Iterator[_Search]:
     """Search with one aim after another, each between those that hold and those that do not."""
     low, high = 0.0, most
     for _ in range(MOST_SEARCHES):
@@ -74,7 +74,7 @@ def _searches(case: Situation, aim: float, most: float) -> Iterator[_Search]:
         aim = (low * high) ** 0.5
 
 
-def group_rate_of(case: Situation) -> float | None:
+def group_rate_of(case: MaskingSetting) -> float | None:
     """Return what `group_rate` is by a draw of calibration's; nothing where no group is dropped."""
     groups = [column for column in case.table.schema.columns if "group" in column.roles and column.drop]
     if not groups:

@@ -17,7 +17,7 @@ from ..attacks.blind_guess import alike_numbers
 from ..attacks.blocks import block_codes
 from ..attacks.fingerprint import floor_of
 from ..attacks.protocol import Ints
-from ..attacks.sampled_uniqueness import Sampling
+from ..attacks.sampled_uniqueness import SampledBlocks
 from ..attacks.uniqueness import HIDDEN, remedy
 from ..attacks.unmasked_values import PATTERN
 from ..calibration.measures import ALL
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import ReleasePlan
     from ..table import Floats, Table
-    from .costs import Counts
-    from .meet_tolerance import Situation
+    from .costs import AttackCounts
+    from .meet_tolerance import MaskingSetting
 
 FLOOR_CHECK = "fingerprint floor"  # of the audit
 BY_GAPS = ", among those with the same values missing or coded,"
@@ -51,7 +51,7 @@ class HighFloor:
     advice: tuple[Advice, ...]
 
 
-def all_high(case: Situation, floor: Risk) -> list[HighFloor]:
+def all_high(case: MaskingSetting, floor: Risk) -> list[HighFloor]:
     """Return what no noise brings down, fingerprints and guessing, with the columns to drop for both together."""
     by_floor = high_floor(case, floor)
     by_guessing = high_guessing(case, is_refused=by_floor is not None)
@@ -63,7 +63,7 @@ def all_high(case: Situation, floor: Risk) -> list[HighFloor]:
     return [replace(rest[0], advice=(together, *rest[0].advice)), *rest[1:]]
 
 
-def _together(case: Situation, floor: Risk) -> Advice | None:
+def _together(case: MaskingSetting, floor: Risk) -> Advice | None:
     """Return the fewest columns without which neither the floor nor guessing is too high, as a draft counts them.
 
     Nothing where targets are some of the records, or where a swap or a sample changes what is alike.
@@ -90,7 +90,7 @@ def _together(case: Situation, floor: Risk) -> Advice | None:
     return Advice(said, figures, drops=tuple(columns))
 
 
-def _clear_of(case: Situation, floor: Risk) -> Clear | None:
+def _clear_of(case: MaskingSetting, floor: Risk) -> Clear | None:
     table, card = case.coded.table, case.coded.mask.card(case.coded.table)
     attacks = case.coded.attacks(case.intruders).values()
     if case.plan.swap is not None or card.subsampled is not None or floor.floor.spared:
@@ -106,7 +106,7 @@ def _clear_of(case: Situation, floor: Risk) -> Clear | None:
     return replace(clear, blocks=tuple(name for name in known if clear.codes(name).any()))
 
 
-def high_floor(case: Situation, floor: Risk) -> HighFloor | None:
+def high_floor(case: MaskingSetting, floor: Risk) -> HighFloor | None:
     """Say why a release must be refused for its fingerprint floor; nothing where noise or swaps could still help."""
     sure = _sure_floor(case, floor)
     if sure is None:
@@ -140,7 +140,7 @@ def _whose(share: float | None, is_known: bool) -> str:
     return f" in the release (a share of {share:.4g} is expected there)" if is_known else ", released or not,"
 
 
-def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
+def _sure_floor(case: MaskingSetting, floor: Risk) -> Risk | None:
     """Return the floor that neither noise nor swaps change: of values that noise spares it is not sure.
 
     A swap moves the columns that are compared, and what is missing or coded in them, within the blocks; what stays in
@@ -162,7 +162,7 @@ def _sure_floor(case: Situation, floor: Risk) -> Risk | None:
     return floor_of(case.coded.mask, case.coded.table, first, columns=stays)
 
 
-def _tolerated(case: Situation) -> float:
+def _tolerated(case: MaskingSetting) -> float:
     limit = getattr(case.judge.tolerance, "max_rate", None)
     return 1.0 if limit is None else float(limit)
 
@@ -177,7 +177,7 @@ def audit_limit(plan: ReleasePlan) -> float:
     return 1.0 if limit is None else float(limit)
 
 
-def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
+def _advice(case: MaskingSetting, floor: Risk, allowed: float) -> list[Advice]:
     """Say which columns bring the floor down, one alone, or one after the other until it is low enough.
 
     Gaps and codes count too: a column whose pattern tells records apart goes with them.
@@ -216,7 +216,7 @@ def _advice(case: Situation, floor: Risk, allowed: float) -> list[Advice]:
     return advice
 
 
-def _floor_without(case: Situation, columns: list[str]) -> float | None:
+def _floor_without(case: MaskingSetting, columns: list[str]) -> float | None:
     """Count the floor again without some columns; nothing where no mask is left, or records are swapped."""
     from .candidates import Candidate, without
 
@@ -232,7 +232,7 @@ def _floor_without(case: Situation, columns: list[str]) -> float | None:
         return None
 
 
-def guessed(counts: Counts, sampling: Sampling | None = None) -> float:
+def guessed(counts: AttackCounts, sampling: SampledBlocks | None = None) -> float:
     """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n.
 
     Where a sample is released it is expected among the targets in it, unless nobody knows who they are.
@@ -241,17 +241,17 @@ def guessed(counts: Counts, sampling: Sampling | None = None) -> float:
     return float((counts.targets * chance).sum()) / max(counts.total, 1)
 
 
-def _chance(alike: Ints, sampling: Sampling | None) -> Floats:
+def _chance(alike: Ints, sampling: SampledBlocks | None) -> Floats:
     """Return how likely a guess is right among so many records alike."""
     return np.asarray(1 / alike if sampling is None else sampling.guessing(alike))
 
 
-def _sampling(plan: Any, card: NoiseCard) -> Sampling | None:
+def _sampling(plan: Any, card: NoiseCard) -> SampledBlocks | None:
     """Return how a sample is released, as an intruder knows it; nothing where all records are."""
-    return None if card.subsampled is None else Sampling(card.subsampled, plan.response_knowledge)
+    return None if card.subsampled is None else SampledBlocks(card.subsampled, plan.response_knowledge)
 
 
-def high_guessing(case: Situation, *, is_refused: bool = False) -> HighFloor | None:
+def high_guessing(case: MaskingSetting, *, is_refused: bool = False) -> HighFloor | None:
     """Say why it must be refused where guessing among those alike finds more than is tolerated: noise does no better.
 
     Alike are records of one block with the same values missing or coded. Only of intruders who stand by every link; and
@@ -313,7 +313,7 @@ def _rate(plan: Any, table: Table, card: NoiseCard) -> float:
     )
 
 
-def _coarser(case: Situation, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
+def _coarser(case: MaskingSetting, plan: Any, card: NoiseCard, limit: float) -> list[Advice]:
     """Take away, one after the other, the block columns that make guessing easiest, until it finds few enough.
 
     Of very many, first those that tell most by themselves, a tenth of what is left at a time.

@@ -10,7 +10,7 @@ from ..attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Prior,
 from ..attacks.attack_run import attack_by
 from ..errors import BadPlan, NoLaw
 from .known_columns import on_known_columns
-from .progress import Step
+from .progress import StageStep
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -115,7 +115,7 @@ def card_risk(risks: Risks) -> dict[str, float | None]:
 def attacked(
     plans: Mapping[str, Any],
     masking: Masking,
-    step: Step | None = None,
+    step: StageStep | None = None,
     untried: Mapping[str, str] | None = None,
 ) -> Risks:
     """Attack a masking by all intruders, each of whom is told of in turn; `untried` says of some why they do not."""

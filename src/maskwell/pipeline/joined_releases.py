@@ -37,7 +37,7 @@ from ..attacks.risk import Risk
 from ..card import NoiseCard
 from ..errors import MaskwellError, MaskwellWarning
 from ..masking import apply
-from ..masking.history import Pairing
+from ..masking.history import RecordPairing
 from ..masking.results import Masking, Release, labels_of
 from ..schema import MISSING, Column
 from ..table import Table, to_arrow
@@ -175,7 +175,7 @@ def earlier_rate(plan: BayesIntruder, earlier: Masking, not_known: Collection[st
 
 def _both_released(masking: Masking, earlier: Masking) -> tuple[Integers, Integers]:
     """Return the records of this truth that both releases have, and where they stand in the earlier truth."""
-    pairing = Pairing.of(earlier.truth, masking.truth)
+    pairing = RecordPairing.of(earlier.truth, masking.truth)
     before = np.zeros(len(earlier.truth), bool)
     before[earlier.order] = True
     now = np.zeros(len(masking.truth), bool)
@@ -215,7 +215,7 @@ def _tells_more(
 
 def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[str, ...]]:
     """Return the earlier release, and what those before it showed and it did not, drawn again by its key."""
-    from ..calibration.trials import Resolved
+    from ..calibration.trials import ResolvedTrial
 
     past, untried = earlier.past, tuple[str, ...]()
     found = [earlier]
@@ -238,7 +238,7 @@ def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[
     if here and earlier.key is not None:
         card = NoiseCard(laws=tuple(here), records=len(earlier.truth))
         try:
-            found.append(apply(Resolved(card), _undropped(earlier.truth, card.columns), key=earlier.key))
+            found.append(apply(ResolvedTrial(card), _undropped(earlier.truth, card.columns), key=earlier.key))
         except MaskwellError:
             untried += (f"{', '.join(card.columns)}: left before, and cannot be drawn again",)
     shown = [name for name in clear if name in earlier.truth.schema]

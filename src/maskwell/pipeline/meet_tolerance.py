@@ -20,8 +20,8 @@ from ..tolerances import MaxRate, Ratio
 from .coded_columns import Coded
 from .intruders import attacked, named_intruders
 from .outcome import Attempt
-from .progress import Stages, Step
-from .tolerance_checks import Judge, Standing
+from .progress import Stages, StageStep
+from .tolerance_checks import Judge, ToleranceStanding
 
 if TYPE_CHECKING:
     from ..calibration.trial_store import KeptTrials
@@ -41,7 +41,7 @@ BOUNDED = "not tried himself: nobody who knows the law expects to find more than
 
 
 @dataclass(frozen=True)
-class Situation:
+class MaskingSetting:
     """A plan with its data: what is masked, by which key, who attacks it, and who judges."""
 
     plan: ReleasePlan
@@ -120,7 +120,7 @@ class Met:
     hopeless: str = ""  # why no exchange of records can meet the tolerance, where that is so
 
 
-def meet(case: Situation, mask: Any) -> Met:
+def meet(case: MaskingSetting, mask: Any) -> Met:
     """Draw the noise and attack; where the tolerance does not hold, swap, or raise a scale that was calibrated."""
     factor, attempts = 1.0, list[Attempt]()
     first = "given" if case.plan.calibrate is None else "calibrated"
@@ -138,7 +138,7 @@ def meet(case: Situation, mask: Any) -> Met:
         factor = following
 
 
-def _completed(case: Situation, found: Met) -> Met:
+def _completed(case: MaskingSetting, found: Met) -> Met:
     """Let those attack what would leave who have not yet, because another found too much."""
     known = {*found.after, *found.after.refused}
     left = tuple(name for name in case.intruders if name not in known)
@@ -148,7 +148,7 @@ def _completed(case: Situation, found: Met) -> Met:
     return replace(found, after=after, before=after if found.after is found.before else found.before)
 
 
-def _attacked_first(case: Situation, masking: Masking, attempts: list[Attempt]) -> Risks:
+def _attacked_first(case: MaskingSetting, masking: Masking, attempts: list[Attempt]) -> Risks:
     """Attack by all; after an attempt in vain first by who found too much, and by others where he no longer does."""
     if not attempts or attempts[-1].worst not in case.intruders:
         return case.attacked(masking)
@@ -171,13 +171,13 @@ def _bounded(risks: Risks, bounds: Mapping[str, str]) -> Risks:
     )
 
 
-def _joined(case: Situation, *some: Risks) -> Risks:
+def _joined(case: MaskingSetting, *some: Risks) -> Risks:
     """Put what several intruders found in the order of the plan."""
     found = {name: risks[name] for name in case.intruders for risks in some if name in risks}
     return Risks(found, {name: why for risks in some for name, why in risks.refused.items()})
 
 
-def _following(case: Situation, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
+def _following(case: MaskingSetting, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
     """Return the next scale; nothing where the plan takes the noise as given, or there is no larger one."""
     if case.plan.calibrate is None or not has_scale(mask):
         return None
@@ -190,7 +190,7 @@ def _following(case: Situation, mask: Any, factor: float, attempts: list[Attempt
     return following
 
 
-def attempt(case: Situation, risks: Risks, factor: float, how: str, swaps: int = 0) -> Attempt:
+def attempt(case: MaskingSetting, risks: Risks, factor: float, how: str, swaps: int = 0) -> Attempt:
     """Write down an attempt."""
     worst = case.judge.worst(risks)
     if worst is None:
@@ -199,7 +199,7 @@ def attempt(case: Situation, risks: Risks, factor: float, how: str, swaps: int =
     return Attempt(factor, how, worst.name, worst.figure, rate, case.judge.met(risks), swaps)
 
 
-def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
+def exchanged(case: MaskingSetting, found: Met, attempts: list[Attempt]) -> Met:
     """Swap against whom the plan names, or the quickest who finds too much, until the tolerance holds for all.
 
     Records are exchanged once, from the masking as it was, to a tolerance that is tighter in proportion to how much
@@ -239,7 +239,9 @@ def exchanged(case: Situation, found: Met, attempts: list[Attempt]) -> Met:
     return best
 
 
-def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *, everybody: bool) -> Risks:
+def _attacked_again(
+    case: MaskingSetting, swapped: Masking, worst: ToleranceStanding | None, *, everybody: bool
+) -> Risks:
     """Attack by all; first by the one who found most, and by nobody else where he still finds too much."""
     if worst is None:
         return case.attacked(swapped, "attack again")
@@ -250,7 +252,7 @@ def _attacked_again(case: Situation, swapped: Masking, worst: Standing | None, *
     return _joined(case, first, case.attacked(swapped, "attack again", names))
 
 
-def _limit(case: Situation, risks: Risks, against: str) -> Any:
+def _limit(case: MaskingSetting, risks: Risks, against: str) -> Any:
     """Return the tolerance for whom is swapped against: tighter, where another finds too much as well.
 
     By as much as the other finds more, and by what a swap against a nearest record leaves the other: who weighs all
@@ -267,14 +269,14 @@ def _limit(case: Situation, risks: Risks, against: str) -> Any:
     return MaxRate(tolerance.max_rate * left * min(risks[against].rate / worst.figure, 1.0))
 
 
-def _tighter(limit: Any, worst: Standing) -> Any:
+def _tighter(limit: Any, worst: ToleranceStanding) -> Any:
     """Return a tolerance that is tighter by what is still too much."""
     if isinstance(limit, MaxRate):
         return MaxRate(max(limit.max_rate - max(FURTHER * worst.excess, 0.005), 0.0))
     return Ratio(limit.max_ratio / (1 + max(FURTHER * worst.excess, 0.05)))
 
 
-def most_dangerous(case: Situation, risks: Risks) -> str | None:
+def most_dangerous(case: MaskingSetting, risks: Risks) -> str | None:
     """Return whom to swap against: whom the plan names, else who exceeds the tolerance most and compares fields.
 
     Swapping attacks again and again, so that of those who exceed it the nearest record goes first, who is quick.
@@ -294,7 +296,7 @@ def most_dangerous(case: Situation, risks: Risks) -> str | None:
 
 
 def swap_to(
-    case: Situation, masking: Masking, name: str, tolerance: Any, step: Step | None = None
+    case: MaskingSetting, masking: Masking, name: str, tolerance: Any, step: StageStep | None = None
 ) -> Masking | None:
     """Swap against an intruder; advice that cannot be tried is nothing."""
     from ..protect import swap

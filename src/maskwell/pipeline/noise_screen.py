@@ -18,7 +18,7 @@ from .rehearsal import DRAWS, is_quickly_met, situation_of
 
 if TYPE_CHECKING:
     from .candidates import Candidate
-    from .meet_tolerance import Situation
+    from .meet_tolerance import MaskingSetting
 
 LARGEST_FACTOR = 16.0  # on the scale: beyond it a release tells next to nothing
 HALVINGS, SEARCH_DRAWS = 2, 2  # of the search by quick intruders
@@ -78,7 +78,7 @@ class Screened:
 
 
 def screen(
-    case: Situation,
+    case: MaskingSetting,
     candidate: Candidate,
     suspects: Collection[str],
     start: float,

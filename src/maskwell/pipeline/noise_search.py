@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..calibration.trials import Trial
     from ..card import NoiseCard
     from ..plan import ReleasePlan
-    from .meet_tolerance import Situation
-    from .progress import Step
+    from .meet_tolerance import MaskingSetting
+    from .progress import StageStep
 
 
-def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
+def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
     """Search the weakest noise, and say how much of that was known."""
     from ..calibration import calibrate
 
@@ -62,7 +62,7 @@ def searched_noise(case: Situation) -> tuple[Calibration, list[str]]:
 USED = "{} trials of the search were kept from an earlier run of this plan"
 
 
-def _counted(step: Step) -> Callable[[Trial], None]:
+def _counted(step: StageStep) -> Callable[[Trial], None]:
     """Tell trials: there are some 15 of them, and where there are more at least one is left."""
     done = 0
 
@@ -74,7 +74,7 @@ def _counted(step: Step) -> Callable[[Trial], None]:
     return told
 
 
-def searchers(case: Situation) -> dict[str, Any]:
+def searchers(case: MaskingSetting) -> dict[str, Any]:
     """Return the intruders by whom the noise is searched, on as many targets as the budget says."""
     held = {
         name: plan
@@ -91,7 +91,7 @@ def searchers(case: Situation) -> dict[str, Any]:
     return found
 
 
-def within_budget(case: Situation) -> Callable[[NoiseCard], bool] | None:
+def within_budget(case: MaskingSetting) -> Callable[[NoiseCard], bool] | None:
     """Return what tells whether a law is one whose draws are within the budget: weaker noise may cost far more.
 
     What the plan's own noise costs a draw, at the sizes that were decided by it, is allowed some times over.
@@ -116,7 +116,7 @@ def _bounds(plan: ReleasePlan) -> list[Any]:
     return [Bound(one.formula, one.family, most) for one, most in bounded]
 
 
-def kept_trials(case: Situation) -> KeptTrials | None:
+def kept_trials(case: MaskingSetting) -> KeptTrials | None:
     """Return the trials of this plan, data and key that an earlier run has kept; of studies none are."""
     from ..calibration.trial_store import KeptTrials
 

@@ -15,7 +15,7 @@ from ..plan import InputPlan, MaskPlan, NoisePlan, OutputPlan
 from ..schema import Column, Schema
 
 if TYPE_CHECKING:
-    from ..io.inspect import Proposal
+    from ..io.inspect import SchemaProposal
     from ..io.raw_columns import Raw
     from ..masking.application import Progress
     from ..table import Table
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN, _LONGEST_NAME = 5, 60
 
 
-def inspect_file(source: InputPlan) -> tuple[Proposal, tuple[str, ...]]:
+def inspect_file(source: InputPlan) -> tuple[SchemaProposal, tuple[str, ...]]:
     """Propose a schema for a file, with what the reader found on the way."""
     from ..io.hints import merged
 
@@ -88,7 +88,7 @@ def read_table(source: InputPlan) -> Table:
     return conform_raw(raw, None if source.schema is None else Schema.read(source.schema))
 
 
-def _undecided(plan: NoisePlan, proposal: Proposal) -> list[str]:
+def _undecided(plan: NoisePlan, proposal: SchemaProposal) -> list[str]:
     """Say, without any value, what must be decided: dropped or coded columns to be masked, identifiers in clear."""
     decide = "decide it in a schema, which maskwell inspect proposes"
     masked, asked = plan.masked(proposal.schema), proposal.questions()

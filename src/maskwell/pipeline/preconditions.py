@@ -20,7 +20,7 @@ from ..attacks import Fingerprint, Linkage, Risk, Risks
 from ..attacks.attack_run import attack_by
 from ..attacks.fingerprint import floor_of
 from ..attacks.linkage.em import EM
-from ..calibration.trials import Resolved
+from ..calibration.trials import ResolvedTrial
 from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ReleasePlan
     from ..table import Table
-    from .meet_tolerance import Situation
+    from .meet_tolerance import MaskingSetting
     from .tolerance_checks import Judge
 
 TRIED = (150, 2_000)  # records: what fails on so few is tried on more before it is believed
@@ -137,7 +137,7 @@ def _some_masked(table: Table, card: NoiseCard, count: int) -> Masking:
     """Mask some records, spread over the file, by the card of all of them."""
     rows = np.unique(np.linspace(0, len(table) - 1, min(count, len(table))).astype(np.int64))
     some = table if len(rows) == len(table) else table.take(rows)
-    return apply(Resolved(card), some, key=Key.from_seed(0))
+    return apply(ResolvedTrial(card), some, key=Key.from_seed(0))
 
 
 def _try_out(plan: Any, table: Table, card: NoiseCard) -> None:
@@ -165,7 +165,7 @@ def _small(plan: Any, records: int) -> Any:
     return replace(plan, **changes)
 
 
-def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
+def refused_at_once(case: MaskingSetting, floor: Risk) -> Outcome | None:
     """Return the outcome where it is known before any noise is drawn; nothing where it is open."""
     high = all_high(case, floor)
     missing = [name for name in case.judge.held if name in case.untried]
@@ -209,7 +209,7 @@ def refused_at_once(case: Situation, floor: Risk) -> Outcome | None:
     )
 
 
-def _groups(case: Situation) -> list[tuple[Reassembly, Advice]]:
+def _groups(case: MaskingSetting) -> list[tuple[Reassembly, Advice]]:
     """Return the groups that columns in clear put together whatever the noise, each with what to leave out.
 
     Of a subsample it is known only once it is drawn; a swap moves amounts, and leaves blocks in the row.

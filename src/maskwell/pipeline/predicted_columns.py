@@ -33,7 +33,7 @@ from ..card import NoiseCard
 from ..masking.results import Masking, Release
 from ..masks import IndependentNoise
 from ..schema import Column
-from .companion_laws import Columns, indicators, is_usable, normal_scores
+from .companion_laws import CompanionColumns, indicators, is_usable, normal_scores
 from .reassembly import columns_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def variates(masking: Masking, unknown: list[str], known: list[str]) -> Variates
     return Variates(tuple(unknown[: weights.shape[1]]), combined, expected)
 
 
-def _parts(columns: Columns, squares: bool = False) -> Iterator[Floats]:
+def _parts(columns: CompanionColumns, squares: bool = False) -> Iterator[Floats]:
     """Return scores of numbers, with their squares where these are asked for, and indicators, one after the other."""
     for x in columns.numbers.values():
         if is_usable(x):

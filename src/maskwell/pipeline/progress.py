@@ -30,7 +30,7 @@ STAGES = (
 )
 
 
-class Step(Protocol):
+class StageStep(Protocol):
     """Tells how many steps of a stage are done, of how many."""
 
     def __call__(self, done: int, of: int = 0, /) -> None:
@@ -53,7 +53,7 @@ class Stages:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def stage(self, name: str, total: int = 0) -> Iterator[Step]:
+    def stage(self, name: str, total: int = 0) -> Iterator[StageStep]:
         """Run a stage; its steps are told by calling what this gives with how many are done, of how many."""
         started = perf_counter()
 

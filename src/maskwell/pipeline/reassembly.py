@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .companion_information import CompanionInformation, companion_information, whole_groups
-from .companion_laws import Columns
+from .companion_laws import CompanionColumns
 from .group_links import MOST_RECORDS, MOST_SOUGHT, companions
 
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ def unknown_companions(
     return tuple(found)
 
 
-def columns_of(table: Table, names: Sequence[str], at: Codes) -> Columns:
+def columns_of(table: Table, names: Sequence[str], at: Codes) -> CompanionColumns:
     """Return the numbers and categories of some records, one column of all at a time; gaps are a category too."""
     numbers = [name for name in names if table.schema[name].is_number]
     gaps = {f"whether {name} is missing": _statuses(table, name)[at] for name in numbers}
     codes = {name: _codes(table, name)[at] for name in names if table.schema[name].kind == "category"}
-    return Columns(
+    return CompanionColumns(
         {name: table.values([name])[at, 0] for name in numbers},
         {**codes, **{name: status for name, status in gaps.items() if len(np.unique(status)) > 1}},
     )

@@ -32,7 +32,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, NearestRecord, Risks
-from ..calibration.trials import Resolved
+from ..calibration.trials import ResolvedTrial
 from ..checks.catalogue import checks
 from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
@@ -41,7 +41,7 @@ from ..masking import apply
 from .budget import ONE_DRAW, budgeted, rehearsing
 from .coded_columns import Coded
 from .intruders import intruders_of
-from .meet_tolerance import Met, Situation, attempt, exchanged
+from .meet_tolerance import MaskingSetting, Met, attempt, exchanged
 from .progress import Stages
 from .search_part import search_part
 from .tolerance_checks import Judge
@@ -139,7 +139,7 @@ class Rehearsal:
 
 
 def rehearsed(
-    case: Situation, *, tell: Callable[[tuple[Draw, ...]], None] | None = None, draws: int = DRAWS
+    case: MaskingSetting, *, tell: Callable[[tuple[Draw, ...]], None] | None = None, draws: int = DRAWS
 ) -> Rehearsal:
     """Draw a plan until it is known whether it passes: given up at the second draw that fails."""
     found: list[Draw] = []
@@ -152,7 +152,7 @@ def rehearsed(
     return Rehearsal(tuple(found))
 
 
-def _known_draw(case: Situation, number: int) -> Draw:
+def _known_draw(case: MaskingSetting, number: int) -> Draw:
     """Return what a draw came to, from an earlier run where that has kept it."""
     if case.kept is None:
         return one_draw(case, number)
@@ -165,14 +165,14 @@ def _known_draw(case: Situation, number: int) -> Draw:
     return found
 
 
-def trial_name(case: Situation) -> str:
+def trial_name(case: MaskingSetting) -> str:
     """Name a changed plan by what it is, and by what leaves: draws of another one are others."""
     gone = [column.name for column in case.table.schema.columns if column.drop]
     text = json.dumps([case.plan.to_dict(), gone], sort_keys=True)
     return f"advice {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def one_draw(case: Situation, number: int) -> Draw:
+def one_draw(case: MaskingSetting, number: int) -> Draw:
     """Draw, attack, swap and judge once, under a key of calibration."""
     left_out = OF_KEYS if not number else (*OF_KEYS, *OF_LAWS)
     try:
@@ -197,7 +197,7 @@ def one_draw(case: Situation, number: int) -> Draw:
     )
 
 
-def first_draw(case: Situation) -> tuple[Risks, Audit]:
+def first_draw(case: MaskingSetting) -> tuple[Risks, Audit]:
     """Draw, attack and audit once, to know what stands against a plan that was never drawn.
 
     Where the quick intruders find too much nobody else is asked, and tests of laws are left to rehearsals.
@@ -210,12 +210,12 @@ def first_draw(case: Situation) -> tuple[Risks, Audit]:
     return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
 
 
-def quick_or_cheapest_risks(case: Situation, masking: Masking) -> Risks:
+def quick_or_cheapest_risks(case: MaskingSetting, masking: Masking) -> Risks:
     """Attack by the quick ones of the tolerance, or by the cheapest one: what is compared is known then."""
     return quick_risks(case, masking) or _cheapest_risks(case, masking)
 
 
-def _cheapest_risks(case: Situation, masking: Masking) -> Risks:
+def _cheapest_risks(case: MaskingSetting, masking: Masking) -> Risks:
     """Attack by the cheapest of the tolerance, to know what is compared."""
     held = [name for name in case.judge.held if hasattr(case.intruders[name], "match_columns")]
     budget = case.budget
@@ -223,22 +223,22 @@ def _cheapest_risks(case: Situation, masking: Masking) -> Risks:
     return case.attacked(masking, "calibrate", tuple(held[:1]))
 
 
-def drawn_anew(case: Situation, number: int) -> Situation:
+def drawn_anew(case: MaskingSetting, number: int) -> MaskingSetting:
     """Return a situation under a key of calibration; an earlier release is drawn again under it, by its own card."""
     key = advice_key(case, number)
     if case.earlier is None or not can_be_nested(case):
         return replace(case, key=key, earlier=None, stages=Stages())
-    earlier = apply(Resolved(case.earlier.card), case.earlier.truth, key=key)
+    earlier = apply(ResolvedTrial(case.earlier.card), case.earlier.truth, key=key)
     return replace(case, key=key, earlier=earlier, stages=Stages())
 
 
-def can_be_nested(case: Situation) -> bool:
+def can_be_nested(case: MaskingSetting) -> bool:
     """Whether the earlier release can be drawn again: not if it had earlier ones itself, or exchanged records."""
     earlier = case.earlier
     return earlier is not None and earlier.number == 1 and earlier.exchange is None
 
 
-def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
+def is_quickly_met(case: MaskingSetting, number: int, suspects: Collection[str] = ()) -> tuple[bool, bool]:
     """Whether a draw holds against quick intruders and checks that were failed before; whether these were made."""
     if case.kept is None:
         return _quickly_met(case, number, suspects)
@@ -251,7 +251,7 @@ def is_quickly_met(case: Situation, number: int, suspects: Collection[str] = ())
     return met, is_audited
 
 
-def _quickly_met(case: Situation, number: int, suspects: Collection[str]) -> tuple[bool, bool]:
+def _quickly_met(case: MaskingSetting, number: int, suspects: Collection[str]) -> tuple[bool, bool]:
     """Attack by the quickest first, then by who knows the law if he is quick too, and make the checks last."""
     own = drawn_anew(case, number)
     masking = own.drawn(own.mask)
@@ -272,7 +272,7 @@ def _quickly_met(case: Situation, number: int, suspects: Collection[str]) -> tup
     return not audited(own, masking, risks, others).failures, True
 
 
-def _in_turn(case: Situation) -> list[tuple[str, ...]]:
+def _in_turn(case: MaskingSetting) -> list[tuple[str, ...]]:
     """Return who looks at a draw: nearest records, other quick ones, and who knows the law, who decides most of them.
 
     He does where his part of a draw is a small one.
@@ -283,7 +283,7 @@ def _in_turn(case: Situation) -> list[tuple[str, ...]]:
     return [names for names in (near, tuple(name for name in quick if name not in near), law) if names]
 
 
-def _weighs_law(case: Situation, name: str) -> bool:
+def _weighs_law(case: MaskingSetting, name: str) -> bool:
     """Whether an intruder weighs single records by the law on the card, in about a second."""
     plan = case.intruders[name]
     if not is_plain_law(plan):
@@ -291,7 +291,7 @@ def _weighs_law(case: Situation, name: str) -> bool:
     return case.budget is None or case.budget.part(name).seconds <= QUICK_LAW
 
 
-def quick_risks(case: Situation, masking: Masking) -> Risks | None:
+def quick_risks(case: MaskingSetting, masking: Masking) -> Risks | None:
     """Attack by the quick ones of the tolerance; nothing where there are none, or where records will be swapped."""
     quick = _quick_names(case)
     if case.plan.swap is not None or not quick:
@@ -302,11 +302,11 @@ def quick_risks(case: Situation, masking: Masking) -> Risks | None:
         return None
 
 
-def _quick_names(case: Situation) -> tuple[str, ...]:
+def _quick_names(case: MaskingSetting) -> tuple[str, ...]:
     return tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
 
 
-def _attacked(case: Situation, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
+def _attacked(case: MaskingSetting, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
     """Let all others attack, and swap as the plan says."""
     known = {} if quick is None else {**quick.refused, **quick}
     names = tuple(name for name in case.intruders if name not in known)
@@ -320,7 +320,7 @@ def _attacked(case: Situation, masking: Masking, quick: Risks | None) -> tuple[M
     return found.masking, found.after
 
 
-def _of_risks(case: Situation, risks: Risks) -> Draw:
+def _of_risks(case: MaskingSetting, risks: Risks) -> Draw:
     worst = case.judge.worst(risks)
     reasons = tuple(case.judge.reasons(risks))
     if worst is None:
@@ -333,7 +333,7 @@ def _needs_utility(plan: ReleasePlan, number: int) -> bool:
     return any(model.at_most_wider is not None for model in plan.models) or (bool(plan.models) and not number)
 
 
-def advice_key(case: Situation, number: int) -> Key:
+def advice_key(case: MaskingSetting, number: int) -> Key:
     """Return the key of a draw: one of calibration's, with which no release shares a word."""
     key = case.key if case.earlier is None else case.earlier.key
     assert key is not None
@@ -343,7 +343,7 @@ def advice_key(case: Situation, number: int) -> Key:
     return Key(subkey, seeded=key.seeded)
 
 
-def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
+def situation_of(case: MaskingSetting, plan: ReleasePlan, table: Table) -> MaskingSetting:
     """Return another plan in the situation of this one, refusing what its plan refuses.
 
     Each draw has a small part of the plan's budget. Who takes longer looks for a sample of his targets; who takes too
@@ -375,7 +375,7 @@ def situation_of(case: Situation, plan: ReleasePlan, table: Table) -> Situation:
     )
 
 
-def on_part(case: Situation) -> Situation:
+def on_part(case: MaskingSetting) -> MaskingSetting:
     """Return the situation on a part of a large file, in whole blocks, where draws of all of it are above the budget.
 
     Then nobody says that a plan would pass, but how often it did on the part.
@@ -405,6 +405,6 @@ def on_part(case: Situation) -> Situation:
     )
 
 
-def left_out(case: Situation, own: Situation) -> tuple[str, ...]:
+def left_out(case: MaskingSetting, own: MaskingSetting) -> tuple[str, ...]:
     """Return who attacks the release and is too slow to attack the draws of a rehearsal."""
     return tuple(name for name in own.untried if name not in case.untried)

@@ -21,7 +21,7 @@ from .coded_columns import Coded
 from .group_search import searched_for_groups
 from .intruders import card_risk, intruders_of, named_intruders
 from .known_columns import sensitive_words
-from .meet_tolerance import Situation, meet
+from .meet_tolerance import MaskingSetting, meet
 from .outcome import Advice, Outcome
 from .plan_files import check_folders, earlier_of, read_input, unrelated_releases
 from .preconditions import check_models, check_swap, is_refused_anyway, not_possible, refused_at_once
@@ -135,7 +135,7 @@ def _checked(
     return partial(seal, passphrase=passphrase)
 
 
-def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situation, list[str]]:
+def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[MaskingSetting, list[str]]:
     """Read the data and resolve the plan on it, refusing what cannot be done before any noise is drawn."""
     with stages.stage("read"):
         earlier, table = earlier_of(plan.output), read_input(plan)
@@ -163,7 +163,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     keeps_key = key is None and earlier is None  # it is ours to keep, whether this leaves or not
     if keeps_key:
         key, mind = key_of(plan, table)
-    case = Situation(
+    case = MaskingSetting(
         plan,
         table,
         mask,
@@ -182,7 +182,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Situ
     return case, mind
 
 
-def _with_found_noise(case: Situation, mask: Any) -> Situation:
+def _with_found_noise(case: MaskingSetting, mask: Any) -> MaskingSetting:
     """Share the budget out anew where the noise that was found costs attacks more or less than that of the plan.
 
     Weaker noise may leave units too coarse for trees, stronger noise the other way round.
@@ -197,7 +197,7 @@ def _with_found_noise(case: Situation, mask: Any) -> Situation:
     return replace(case, intruders=intruders, budget=budget, untried={**slow, **impossible})
 
 
-def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
+def _found(case: MaskingSetting, despite: str | None, advise: bool) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
@@ -250,17 +250,17 @@ def _found(case: Situation, despite: str | None, advise: bool) -> Outcome:
     return replace(outcome, advice=advised(case, found, verdict, floor))
 
 
-def _keeps_refused(case: Situation, outcome: Outcome) -> bool:
+def _keeps_refused(case: MaskingSetting, outcome: Outcome) -> bool:
     """Whether the key of a refused run is kept: it is the run's own, and noise was drawn by it."""
     return case.keeps_key and case.key is not None and outcome.masking is not None
 
 
-def _tell_refusal(case: Situation, outcome: Outcome) -> None:
+def _tell_refusal(case: MaskingSetting, outcome: Outcome) -> None:
     if case.stages.refusal is not None:
         case.stages.refusal((*outcome.reasons, *outcome.not_judged))
 
 
-def _assumptions(case: Situation, masking: Masking) -> list[str]:
+def _assumptions(case: MaskingSetting, masking: Masking) -> list[str]:
     """Say what the figures take for granted."""
     return [
         *sensitive_words(case.table, masking.card, case.plan.targets.not_known),
@@ -268,13 +268,13 @@ def _assumptions(case: Situation, masking: Masking) -> list[str]:
     ]
 
 
-def _advice_at_once(case: Situation, refused: Outcome) -> tuple[Advice, ...]:
+def _advice_at_once(case: MaskingSetting, refused: Outcome) -> tuple[Advice, ...]:
     from .advice import advised_at_once
 
     return advised_at_once(case, refused)
 
 
-def _budget_notes(case: Situation) -> list[str]:
+def _budget_notes(case: MaskingSetting) -> list[str]:
     said = [] if case.budget is None else case.budget.notes()
     if case.plan.swap is not None and not case.may_swap:
         said.append(
@@ -287,7 +287,7 @@ def _unmet(calibration: Calibration) -> str:
     return "; ".join(["no noise was found that meets the tolerance and the bounds", *calibration.notes[:1]])
 
 
-def _calibrated(case: Situation, floor: Risk) -> tuple[Situation, Calibration | None, list[str]]:
+def _calibrated(case: MaskingSetting, floor: Risk) -> tuple[MaskingSetting, Calibration | None, list[str]]:
     """Search the weakest noise where the plan asks for it and the floor leaves any hope."""
     if case.plan.calibrate is None:
         return case, None, []

@@ -16,7 +16,7 @@ from ..attacks import Fingerprint, Risk, Risks
 from ..attacks.risk import wilson
 from ..attacks.targets import Quantiles
 from ..calibration.estimates import figure_of
-from ..calibration.measures import ALL, WORST_DECILE, Counts, check_has_h, counted, measure_of
+from ..calibration.measures import ALL, WORST_DECILE, MeasureCounts, check_has_h, counted, measure_of
 from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ ONE_SIDE, Z = 0.025, 1.959964  # of a 95% interval: the chance beyond one end, a
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ToleranceStanding:
     """One intruder against the tolerance: the figure it is about, and by how much that exceeds it (negative: met).
 
     Where his targets are a sample, `end` is the unsafe end of the figure's interval, and the excess is about that.
@@ -70,17 +70,17 @@ class Judge:
         waived = tuple(name for name in intruders if name not in usual)
         return cls(plan.tolerance.tolerance, plan.held(intruders), over, truth, waived)
 
-    def standings(self, risks: Risks) -> tuple[Standing, ...]:
+    def standings(self, risks: Risks) -> tuple[ToleranceStanding, ...]:
         """Judge the intruders for whom the tolerance is to hold, the worst first; who was not tried is left out."""
         found = [self._standing(name, risks) for name in self.held if name in risks]
         return tuple(sorted(found, key=lambda one: -one.excess))
 
-    def _standing(self, name: str, risks: Risks) -> Standing:
+    def _standing(self, name: str, risks: Risks) -> ToleranceStanding:
         """Judge one intruder by the worse of what a tolerance counts: after a swap his record and his values."""
         found = [self._one(name, risk) for risk in risks[name].counted]
         return max(found, key=lambda one: one.excess)
 
-    def _one(self, name: str, risk: Risk) -> Standing:
+    def _one(self, name: str, risk: Risk) -> ToleranceStanding:
         measure = measure_of(self.tolerance)
         check_has_h(name, risk, measure)
         counts = counted(risk, self.truth, self.over)
@@ -101,9 +101,9 @@ class Judge:
             f"{name}: {measure.name} {measure.shown(figure)} of {whom}; tolerated is {side} "
             f"{measure.shown(measure.limit)}"
         )
-        return Standing(name, figure, excess, said, end)
+        return ToleranceStanding(name, figure, excess, said, end)
 
-    def worst(self, risks: Risks) -> Standing | None:
+    def worst(self, risks: Risks) -> ToleranceStanding | None:
         """Return the intruder who exceeds the tolerance most."""
         return next(iter(self.standings(risks)), None)
 
@@ -174,7 +174,7 @@ class Judge:
 
 
 def _unsafe_end(
-    tolerance: Any, counts: Counts, ceiling: Ceiling | None = None, effective: float | None = None
+    tolerance: Any, counts: MeasureCounts, ceiling: Ceiling | None = None, effective: float | None = None
 ) -> tuple[float, float]:
     """Return the parts of a figure as far on the unsafe side as the sample of targets lets that of all lie.
 

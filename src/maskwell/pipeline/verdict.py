@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..plan import ModelPlan, ReleasePlan
     from ..utility import ModelUtility, Utility
-    from .meet_tolerance import Situation
-    from .progress import Step
+    from .meet_tolerance import MaskingSetting
+    from .progress import StageStep
 
 INTERCEPT, SIGMA = "Intercept", "sigma"
 SLIGHT = 0.02  # share of records that were exchanged up to which a forecast leaves it out of account
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReleaseVerdict:
     """Why a masking may not leave, and what could not be judged: nothing said of either is yes."""
 
     reasons: tuple[str, ...]
@@ -54,12 +54,12 @@ class Verdict:
 
 
 def judged(
-    case: Situation,
+    case: MaskingSetting,
     masking: Masking,
     risks: Risks,
     utility: Utility | None = None,
     left_out: Collection[str] = (),
-) -> Verdict:
+) -> ReleaseVerdict:
     """Judge a masking by everything that the plan asks; where intervals cannot be forecast, by those compared."""
     with case.stages.stage("audit") as step:
         found = audited(case, masking, risks, left_out, step)
@@ -83,10 +83,12 @@ def judged(
     told = (name for one in groups if not one.is_judged(most) for name in one.columns)
     companions = tuple(dict.fromkeys(name for name in told if name in masking.release.table.schema))
     notes = (*notes, *expects.notes, *joins.notes)
-    return Verdict(reasons, found, (*not_judged, *joins.not_judged), notes, _aim(groups, most), companions)
+    return ReleaseVerdict(
+        reasons, found, (*not_judged, *joins.not_judged), notes, _aim(groups, most), companions
+    )
 
 
-def group_rate(case: Situation, masking: Masking, risks: Risks) -> float:
+def group_rate(case: MaskingSetting, masking: Masking, risks: Risks) -> float:
     """Return the largest rate of one record at a time at which who knows whole groups is within the tolerance.
 
     That is the tolerance itself where groups tell no more, and 0 where no rate is small enough.
@@ -103,7 +105,7 @@ def _aim(groups: Sequence[CompanionInformation], max_rate: float) -> float | Non
     return aim if 0 < aim < max_rate else None
 
 
-def _companions(case: Situation, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
+def _companions(case: MaskingSetting, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
     """Measure what columns that no intruder held to the tolerance compares tell of members of a dropped group."""
     held = [risks[name] for name in case.judge.held if name in risks]
     linking = [risk for risk in held if hasattr(risk.attack, "match_columns")]
@@ -123,7 +125,7 @@ class _Further:
     not_judged: tuple[str, ...] = ()
 
 
-def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
+def _joins(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law attack this release and the earlier ones together, where these tell more."""
     if case.earlier is None or not case.judge.met(risks):
         return _Further()
@@ -157,13 +159,13 @@ def _joins(case: Situation, masking: Masking, risks: Risks) -> _Further:
     return _Further(notes=(note,), not_judged=untried)
 
 
-def _plain_law(case: Situation, risks: Risks) -> str | None:
+def _plain_law(case: MaskingSetting, risks: Risks) -> str | None:
     """Return who weighs single records by the law, one who is held to the tolerance before others."""
     names = [name for name in (*case.judge.held, *risks) if name in risks and name in case.intruders]
     return next((name for name in names if is_plain_law(case.intruders[name])), None)
 
 
-def _expects(case: Situation, masking: Masking, risks: Risks) -> _Further:
+def _expects(case: MaskingSetting, masking: Masking, risks: Risks) -> _Further:
     """Let who knows the law, and how unknown columns go with what he knows, attack where all others are held off."""
     name = _plain_law(case, risks)
     if name not in case.judge.held or not case.judge.met(risks) or is_withheld(masking.card):
@@ -194,13 +196,13 @@ def is_plain_law(plan: object) -> bool:
     return not plan.helpers and plan.assignment == "best"
 
 
-def tolerated_rate(case: Situation) -> float:
+def tolerated_rate(case: MaskingSetting) -> float:
     """Return the rate of all targets that is tolerated, 0 where the tolerance is about something else."""
     tolerance = case.judge.tolerance
     return tolerance.max_rate if isinstance(tolerance, MaxRate) and case.judge.over == ALL else 0.0
 
 
-def _stronger(case: Situation, masking: Masking, risks: Risks, found: Audit) -> list[str]:
+def _stronger(case: MaskingSetting, masking: Masking, risks: Risks, found: Audit) -> list[str]:
     """Say where the audit's own intruder, who has all true values and the law, finds more than is tolerated.
 
     A plan may name weaker intruders alone, or let them compare a part of what is masked: then nothing is known of the
@@ -240,11 +242,11 @@ def _is_judged_already(one: Finding, risks: Risks) -> bool:
 
 
 def audited(
-    case: Situation,
+    case: MaskingSetting,
     masking: Masking,
     risks: Risks,
     left_out: Collection[str] = (),
-    progress: Step | None = None,
+    progress: StageStep | None = None,
 ) -> Audit:
     """Audit a masking as the plan says, but for checks that are left out."""
     from ..checks import audit

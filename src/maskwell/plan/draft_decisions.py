@@ -25,14 +25,23 @@ from .hidden_columns import Clear
 from .integer_parts import integer_parts
 from .narrow_classes import on_narrow, without_narrow
 from .near_identities import linear_words
-from .questions import Answer, Question, on_dropped, on_names, on_repeats, on_top_codes, on_zeros, still_open
+from .questions import (
+    DraftAnswer,
+    Question,
+    on_dropped,
+    on_names,
+    on_repeats,
+    on_top_codes,
+    on_zeros,
+    still_open,
+)
 from .repeated_values import without_functions, without_given, without_lags
 from .shared_values import without_averages
 from .sums import Sum, exact_sums, members
 
 if TYPE_CHECKING:
     from ..attacks import Risk
-    from ..io.inspect import Proposal
+    from ..io.inspect import SchemaProposal
     from ..io.raw_columns import Raw
     from ..table import Table
 
@@ -54,7 +63,7 @@ class Decided:
     what an intruder finds by what leaves in clear alone.
     """
 
-    proposal: Proposal
+    proposal: SchemaProposal
     table: Table
     sums: tuple[Sum, ...] = ()
     questions: tuple[Question, ...] = ()
@@ -139,7 +148,7 @@ class Decided:
         return tuple(name for name in others if self.block_count((*blocks, name)) > count)
 
 
-def decide(raw: Raw, proposal: Proposal) -> Decided:
+def decide(raw: Raw, proposal: SchemaProposal) -> Decided:
     """Answer what a proposal leaves open."""
     steps = (
         _as_categories,
@@ -179,12 +188,14 @@ def decide(raw: Raw, proposal: Proposal) -> Decided:
 
 def decided_by(raw: Raw, schema: Schema) -> Decided:
     """Take a schema as its author has decided it; only sums and the floor are looked for."""
-    from ..io.inspect import Proposal
+    from ..io.inspect import SchemaProposal
 
-    return _completed(raw, Proposal(schema, (), raw.data.num_rows), exact_sums(_table(raw, schema)), [])
+    return _completed(raw, SchemaProposal(schema, (), raw.data.num_rows), exact_sums(_table(raw, schema)), [])
 
 
-def _completed(raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], questions: Iterable[Question]) -> Decided:
+def _completed(
+    raw: Raw, proposal: SchemaProposal, sums: tuple[Sum, ...], questions: Iterable[Question]
+) -> Decided:
     from ..attacks import Fingerprint, attack
 
     table = _table(raw, proposal.schema)
@@ -208,9 +219,9 @@ def _table(raw: Raw, schema: Schema) -> Table:
     return conform_raw(raw, schema)
 
 
-def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
+def _changed(proposal: SchemaProposal, answers: Iterable[DraftAnswer]) -> SchemaProposal:
     """Return a proposal in which columns are described anew; the remark that led there tells what was taken."""
-    from ..io.column_drafts import Finding
+    from ..io.column_drafts import ColumnFinding
 
     changes, findings = {}, list(proposal.findings)
     for answer in answers:
@@ -218,14 +229,14 @@ def _changed(proposal: Proposal, answers: Iterable[Answer]) -> Proposal:
         changes[name] = answer.column
         text = sentences(answer.question.taken, answer.question.otherwise).removesuffix(".")
         findings = [one for one in findings if (one.column, one.kind) != (name, answer.kind)]
-        findings.append(Finding(name, answer.kind, text))
+        findings.append(ColumnFinding(name, answer.kind, text))
     return replace(proposal, schema=proposal.schema.changed(changes), findings=tuple(findings))
 
 
 # What each column is.
 
 
-def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _as_categories(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Take few short whole numbers that are written with decimals for codes, as those without are."""
     from ..io.texts import as_text, in_order
 
@@ -240,7 +251,7 @@ def _as_categories(raw: Raw, proposal: Proposal) -> list[Answer]:
             made = Column(column.name, "category", frozenset({"block"}), categories=ordered)
             taken = f"only {len(labels)} different whole numbers: a category"
             question = Question(column.name, taken, "An amount? Then kind continuous, without categories")
-            answers.append(Answer(made, "unit", question, is_asked=False))
+            answers.append(DraftAnswer(made, "unit", question, is_asked=False))
     return answers
 
 
@@ -250,7 +261,7 @@ def _are_years(name: str, labels: Iterable[str]) -> bool:
     return are_years(name, np.sort([float(label.replace(",", ".")) for label in labels]))
 
 
-def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _with_codes(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Take what may be a code for one: it then leaves as it is, and counts among what noise does not hide."""
     answers = []
     for finding in proposal.findings:
@@ -276,7 +287,7 @@ def _with_codes(raw: Raw, proposal: Proposal) -> list[Answer]:
         found = finding.text.split(", apart")[0].removeprefix("of the values ")
         taken = f"{found}, apart from the rest: taken for {what}, to leave unchanged"
         question = Question(column.name, taken, f"Amounts? Then take {line} out of the schema")
-        answers.append(Answer(made, "spike", question))
+        answers.append(DraftAnswer(made, "spike", question))
     return answers
 
 
@@ -285,7 +296,7 @@ def _is_round(value: float) -> bool:
     return float(f"{value:.{TOP_DIGITS}g}") == value
 
 
-def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _without_ids(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop what may be an identifier."""
     answers = []
     for name, asked in proposal.questions().items():
@@ -297,11 +308,11 @@ def _without_ids(raw: Raw, proposal: Proposal) -> list[Answer]:
             why = next(one.text for one in proposal.of(name) if one.kind == "id").split(": is it one?")[0]
             taken = f"{why}: dropped"
             made = replace(proposal.schema[name], drop=True, roles=frozenset())
-            answers.append(Answer(made, "id", Question(name, taken, otherwise)))
+            answers.append(DraftAnswer(made, "id", Question(name, taken, otherwise)))
     return answers
 
 
-def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _weighed(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop a weight by which any record is alone: weights are never masked by noise, and this one is only supposed."""
     from ..attacks import Fingerprint, attack
 
@@ -313,7 +324,7 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
     if share == 0:
         taken = f"{why}: taken for one, to leave as it is"
         question = Question(name, taken, 'The weight of a body, or another amount? Then roles = ["key"]')
-        return [Answer(proposal.schema[name], "weight", question)]
+        return [DraftAnswer(proposal.schema[name], "weight", question)]
     told = f"{share:.0%}" if share >= 0.01 else "under 1%"
     taken = f"{why}, alone tells {told} of the records apart: dropped, as no weight gets noise"
     otherwise = (
@@ -321,10 +332,10 @@ def _weighed(raw: Raw, proposal: Proposal) -> list[Answer]:
         'An amount? Then roles = ["key"], without drop'
     )
     made = replace(proposal.schema[name], drop=True)
-    return [Answer(made, "weight", Question(name, taken, otherwise))]
+    return [DraftAnswer(made, "weight", Question(name, taken, otherwise))]
 
 
-def _without_many(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _without_many(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop categories of so many values that nobody can match by them, and few records share one."""
     answers = []
     for column in proposal.schema.columns:
@@ -333,14 +344,14 @@ def _without_many(raw: Raw, proposal: Proposal) -> list[Answer]:
             taken = f"{count} categories, too many to leave in clear: dropped"
             otherwise = "Wanted? Then put them in classes in the file, and describe it anew"
             question = Question(column.name, taken, otherwise)
-            answers.append(Answer(replace(column, drop=True), "category", question))
+            answers.append(DraftAnswer(replace(column, drop=True), "category", question))
     return answers
 
 
 # Columns that say the same.
 
 
-def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _without_shared(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop amounts that are the same for all records of a group or a category: noise on each would average out."""
     from ..attacks.blocks import block_codes
 
@@ -359,7 +370,7 @@ def _without_shared(raw: Raw, proposal: Proposal) -> list[Answer]:
             taken = f"the same for all records {of}: dropped, as the mean over them undoes noise on each"
             otherwise = "Wanted in the release? Then put it in classes in the file (a category)"
             made = replace(column, drop=True, roles=frozenset())
-            answers.append(Answer(made, "shared", Question(column.name, taken, otherwise)))
+            answers.append(DraftAnswer(made, "shared", Question(column.name, taken, otherwise)))
     return answers
 
 
@@ -381,7 +392,7 @@ def _on_groups(table: Table) -> list[Question]:
     return questions
 
 
-def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _without_copies(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop columns that rank the records as an earlier one does: a copy, a logarithm, a square."""
     used = [c for c in proposal.schema.columns if c.is_number and not c.drop and not c.roles & KEPT_ROLES]
     names = [column.name for column in used]
@@ -401,11 +412,11 @@ def _without_copies(raw: Raw, proposal: Proposal) -> list[Answer]:
             otherwise = f"{computed} keep it, drop {names[of]} in its place"
             made = replace(used[later], drop=True, roles=frozenset())
             question = Question(names[later], taken, otherwise)
-            answers.append(Answer(made, "near-duplicate", question, copy_of=names[of]))
+            answers.append(DraftAnswer(made, "near-duplicate", question, copy_of=names[of]))
     return answers
 
 
-def _without_parts(raw: Raw, proposal: Proposal) -> list[Answer]:
+def _without_parts(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop columns that are a part of another's digits: the hour of a time, the first digits of a code."""
     schema, table = proposal.schema, _table(raw, proposal.schema)
     numbers = {c.name: table.floats(c.name) for c in schema.columns if c.is_number and not c.drop}
@@ -417,7 +428,7 @@ def _without_parts(raw: Raw, proposal: Proposal) -> list[Answer]:
         taken = f"{part}: dropped, as it tells that part of {part.of} whatever its noise"
         otherwise = f"Analysts can compute it from {part.of}; to keep it, drop {part.of} in its place"
         made = replace(schema[name], drop=True, roles=frozenset())
-        answers.append(Answer(made, "near-duplicate", Question(name, taken, otherwise)))
+        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
     return answers
 
 
@@ -428,8 +439,8 @@ def _function_words(name: str, form: str) -> str:
 
 
 def _dependents_and_averages(
-    raw: Raw, proposal: Proposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
-) -> list[Answer]:
+    raw: Raw, proposal: SchemaProposal, sums: tuple[Sum, ...], copies: Mapping[str, str]
+) -> list[DraftAnswer]:
     """Drop what others determine, what averages out and what classes tell; then ties are told anew."""
     tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
     rest = _table(raw, _changed(proposal, tied).schema)
@@ -444,8 +455,8 @@ def _dependents_and_averages(
 
 
 def _without_dependents(
-    table: Table, proposal: Proposal, sums: Iterable[Sum], copies: Mapping[str, str]
-) -> list[Answer]:
+    table: Table, proposal: SchemaProposal, sums: Iterable[Sum], copies: Mapping[str, str]
+) -> list[DraftAnswer]:
     """Drop amounts that a few others nearly determine: noise like the data's would leave that tie as it is."""
     fixed = [name for one in sums for name in members(one)]
     names = [c.name for c in proposal.schema.columns if "key" in c.roles and c.is_number and not c.drop]
@@ -462,12 +473,12 @@ def _without_dependents(
     numbered = tuple(range(len(every), len(columns)))
     every = (*every, *classes)
     among = Candidates(np.column_stack(columns), every, len(names), of_copies, numbered)
-    answers: list[Answer] = []
+    answers: list[DraftAnswer] = []
     for name, said in ties_of(among, fixed).items():
         taken = f"{said}: dropped, as noise would leave that tie as it is"
         question = Question(name, taken, "Wanted in the release? Then drop one of those in its place")
         made = replace(proposal.schema[name], drop=True, roles=frozenset())
-        answers.append(Answer(made, "near-duplicate", question))
+        answers.append(DraftAnswer(made, "near-duplicate", question))
     return answers
 
 
@@ -487,12 +498,12 @@ def _of_dropped(
 # Sums.
 
 
-def _with_sums(proposal: Proposal, sums: Iterable[Sum]) -> Proposal:
+def _with_sums(proposal: SchemaProposal, sums: Iterable[Sum]) -> SchemaProposal:
     """Take the role key from columns that are recomputed: the noise of their parts is theirs."""
     answers = []
     for total, parts in sums:
         column = proposal.schema[total]
         formula = linear_words([part for part, _ in parts], np.array([*(c for _, c in parts), 0.0]))
         question = Question(total, f"exactly {formula}: recomputed from the masked ones", "")
-        answers.append(Answer(replace(column, roles=column.roles - {"key"}), "identity", question))
+        answers.append(DraftAnswer(replace(column, roles=column.roles - {"key"}), "identity", question))
     return _changed(proposal, answers)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .questions import Answer, Question
+from .questions import DraftAnswer, Question
 
 if TYPE_CHECKING:
-    from ..checks.narrow_classes import Amount, Classes, Narrow
+    from ..checks.narrow_classes import ClearClasses, Narrow, NoisedAmount
     from ..table import Table
 
 START = 0.75  # of each column's sd: where the search for the weakest noise begins, near where it often ends
@@ -31,7 +31,7 @@ WIDE, AT_ONCE = (
 SEED = 12  # of the records that are looked at: any would do
 
 
-def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
+def without_narrow(table: Table, fixed: Collection[str]) -> list[DraftAnswer]:
     """Return what to leave out so that no class tells too many records of an amount; `fixed` amounts stay.
 
     One column after the other: a clear one that is enough by itself, else that without which fewest are told. Where
@@ -40,7 +40,7 @@ def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
     from ..checks.narrow_classes import MANY, narrow_amounts
 
     amounts, classes = _amounts_and_classes(table, fixed)
-    noised, answers, found = frozenset(amounts), list[Answer](), narrow_amounts(amounts, classes)
+    noised, answers, found = frozenset(amounts), list[DraftAnswer](), narrow_amounts(amounts, classes)
     while told := {name: one for name, one in found.items() if one.share > MANY}:
         gone = _next_to_drop(told, amounts, classes, fixed, noised)
         if not gone:
@@ -54,8 +54,8 @@ def without_narrow(table: Table, fixed: Collection[str]) -> list[Answer]:
 
 def _next_to_drop(
     told: Mapping[str, Narrow],
-    amounts: Mapping[str, Amount],
-    classes: Classes,
+    amounts: Mapping[str, NoisedAmount],
+    classes: ClearClasses,
     fixed: Collection[str],
     noised: Collection[str],
 ) -> list[str]:
@@ -82,12 +82,14 @@ def on_narrow(table: Table, fixed: Collection[str]) -> list[Question]:
 
     So much at the noise of the draft, or so much that the audit would refuse it, at more noise.
     """
-    from ..checks.narrow_classes import FEW, MANY, Amount, narrow_amounts
+    from ..checks.narrow_classes import FEW, MANY, NoisedAmount, narrow_amounts
 
     amounts, classes = _amounts_and_classes(table, fixed)
     questions, asked = list[Question](), set[str]()
     for times in (1, *LARGER):
-        noised = {name: Amount(one.x, times * one.sd) for name, one in amounts.items() if name not in asked}
+        noised = {
+            name: NoisedAmount(one.x, times * one.sd) for name, one in amounts.items() if name not in asked
+        }
         limit = FEW if times == 1 else MANY
         told = {name: one for name, one in narrow_amounts(noised, classes).items() if one.share > limit}
         asked |= told.keys()
@@ -121,9 +123,17 @@ def _questions(told: Mapping[str, Narrow], times: int) -> list[Question]:
     ]
 
 
-def _amounts_and_classes(table: Table, fixed: Collection[str]) -> tuple[dict[str, Amount], Classes]:
+def _amounts_and_classes(
+    table: Table, fixed: Collection[str]
+) -> tuple[dict[str, NoisedAmount], ClearClasses]:
     """Return the amounts with the noise of a draft, and the classes of what leaves in clear; some of many records."""
-    from ..checks.narrow_classes import Amount, Classes, class_codes, grouping_count, records_looked_at
+    from ..checks.narrow_classes import (
+        ClearClasses,
+        NoisedAmount,
+        class_codes,
+        grouping_count,
+        records_looked_at,
+    )
 
     leaves = [
         c for c in table.schema.columns if not c.drop and c.kind != "text" and not c.roles & {"id", "group"}
@@ -140,13 +150,13 @@ def _amounts_and_classes(table: Table, fixed: Collection[str]) -> tuple[dict[str
     gaps = {c.name: table.status(c.name)[rows].astype(np.int64) for c in leaves if c.name in table.closed}
     values = {name: table.floats(name)[rows] for name in noised}
     amounts = {
-        name: Amount(x, np.full(len(x), START * float(np.nanstd(x)) if (~np.isnan(x)).any() else 0.0))
+        name: NoisedAmount(x, np.full(len(x), START * float(np.nanstd(x)) if (~np.isnan(x)).any() else 0.0))
         for name, x in values.items()
     }
-    return amounts, Classes(levels, {name: status for name, status in gaps.items() if np.ptp(status)})
+    return amounts, ClearClasses(levels, {name: status for name, status in gaps.items() if np.ptp(status)})
 
 
-def _answer(table: Table, name: str, told: Mapping[str, Narrow]) -> Answer:
+def _answer(table: Table, name: str, told: Mapping[str, Narrow]) -> DraftAnswer:
     """Say what was dropped: an amount that classes tell, or a column whose classes or gaps tell amounts."""
     if name in told:
         taken = (
@@ -165,7 +175,7 @@ def _answer(table: Table, name: str, told: Mapping[str, Narrow]) -> Answer:
             f"Wanted in the release? Then put it in coarser classes, or drop {', '.join(by)} in its place"
         )
     made = replace(table.schema[name], drop=True, roles=frozenset())
-    return Answer(made, "shared", Question(name, taken, otherwise))
+    return DraftAnswer(made, "shared", Question(name, taken, otherwise))
 
 
 def _share_by(one: Narrow, name: str) -> float:

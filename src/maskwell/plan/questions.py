@@ -10,8 +10,8 @@ from ..schema import Column, Schema
 from .draft_words import sentences
 
 if TYPE_CHECKING:
-    from ..io.column_drafts import Finding
-    from ..io.inspect import Proposal
+    from ..io.column_drafts import ColumnFinding
+    from ..io.inspect import SchemaProposal
 
 
 FEW_PERCENT = 5.0  # of the records: fewer are told with their share
@@ -31,7 +31,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DraftAnswer:
     """A column described anew by what was taken; `kind` is that of the remark by inspect which it settles.
 
     `copy_of` names the column that it is a function of, where it was dropped for that.
@@ -44,7 +44,7 @@ class Answer:
     copy_of: str = ""
 
 
-def on_dropped(proposal: Proposal) -> list[Question]:
+def on_dropped(proposal: SchemaProposal) -> list[Question]:
     """Ask about the columns that inspect proposes to drop; nothing is lost where there is no value at all."""
     questions = []
     for column in proposal.schema.columns:
@@ -60,7 +60,7 @@ def on_dropped(proposal: Proposal) -> list[Question]:
     return questions
 
 
-def on_repeats(proposal: Proposal) -> list[Question]:
+def on_repeats(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, about numbers that repeat the record above as what a household shares does."""
     found = [
         one for one in proposal.findings if one.kind == "repeats" and proposal.schema[one.column or ""].drop
@@ -79,7 +79,7 @@ def on_repeats(proposal: Proposal) -> list[Question]:
     return [Question(None, taken, found[0].otherwise)]
 
 
-def on_names(proposal: Proposal) -> list[Question]:
+def on_names(proposal: SchemaProposal) -> list[Question]:
     """Ask about categories named like ids or parts of a date, weights beside heights, and an id by its values alone."""
     questions = [
         Question(one.column, one.text, one.otherwise)
@@ -93,7 +93,7 @@ def on_names(proposal: Proposal) -> list[Question]:
     return questions
 
 
-def on_zeros(proposal: Proposal) -> list[Question]:
+def on_zeros(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, whether many zeros are amounts."""
     names = [_with_share(one) for one in _piled_up(proposal, "zeros")]
     if not names:
@@ -105,7 +105,7 @@ def on_zeros(proposal: Proposal) -> list[Question]:
     return [Question(None, taken, otherwise)]
 
 
-def on_top_codes(proposal: Proposal) -> list[Question]:
+def on_top_codes(proposal: SchemaProposal) -> list[Question]:
     """Ask, once for all columns, about amounts that pile up at the largest."""
     found = _piled_up(proposal, "pile-up")
     names = [_with_share(one) for one in found if one.suggestion.startswith("top")]
@@ -121,7 +121,7 @@ def on_top_codes(proposal: Proposal) -> list[Question]:
     return [Question(None, taken, otherwise)]
 
 
-def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
+def _piled_up(proposal: SchemaProposal, kind: str) -> list[ColumnFinding]:
     """Return the findings of a kind about amounts that leave."""
     found = [one for one in proposal.findings if one.kind == kind and one.column is not None]
     columns = {column.name: column for column in proposal.schema.columns}
@@ -130,7 +130,7 @@ def _piled_up(proposal: Proposal, kind: str) -> list[Finding]:
     ]
 
 
-def _with_share(finding: Finding) -> str:
+def _with_share(finding: ColumnFinding) -> str:
     """Name a column, with the share of its records where that is not what one would call many."""
     share = finding.text.split(" of the values")[0]
     few = share.endswith("%") and float(share[:-1]) < FEW_PERCENT

@@ -14,7 +14,7 @@ import numpy as np
 
 from .column_numbers import are_numbers, class_numbers, group_codes, label_numbers
 from .dependence import classes_give, gives
-from .questions import Answer, Question
+from .questions import DraftAnswer, Question
 from .row_ties import row_ties, told_by_time
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_COMPARED = 60  # columns: all pairs of more would take long
 
 
-def without_functions(table: Table) -> list[Answer]:
+def without_functions(table: Table) -> list[DraftAnswer]:
     """Drop amounts that are the same wherever another amount is, whose values repeat: the tax by the price of a state.
 
     Such columns are one value in two forms (of a place, a firm, a price list), so that noise on each is two readings.
@@ -31,7 +31,7 @@ def without_functions(table: Table) -> list[Answer]:
     names = [c.name for c in table.schema.columns if "key" in c.roles and c.is_number and not c.drop]
     if len(names) < 2 or len(names) > MOST_COMPARED:
         return []
-    answers, gone = list[Answer](), set[str]()
+    answers, gone = list[DraftAnswer](), set[str]()
     codes = {name: group_codes(table, name) for name in names}
     for name in reversed(names):
         values = table.floats(name)
@@ -43,7 +43,7 @@ def without_functions(table: Table) -> list[Answer]:
         taken = f"the same for all records with one {of}: dropped, as noise on both would be two readings of one value"
         question = Question(name, taken, f"Wanted in the release? Then drop {of} in its place")
         made = replace(table.schema[name], drop=True, roles=frozenset())
-        answers.append(Answer(made, "near-duplicate", question))
+        answers.append(DraftAnswer(made, "near-duplicate", question))
     return answers[::-1]
 
 
@@ -64,23 +64,23 @@ def given_categories(table: Table) -> dict[str, str]:
     return {name: found[name] for name in names if name in found}
 
 
-def without_given(table: Table) -> list[Answer]:
+def without_given(table: Table) -> list[DraftAnswer]:
     """Drop categories that another one gives: dummies of a year, regions of a state."""
     answers = []
     for name, of in given_categories(table).items():
         taken = f"the same for all records with one {of}: dropped, as it says nothing that {of} does not"
         otherwise = f"Analysts can compute it from {of}; to keep it, drop {of} in its place"
         made = replace(table.schema[name], drop=True, roles=frozenset())
-        answers.append(Answer(made, "near-duplicate", Question(name, taken, otherwise)))
+        answers.append(DraftAnswer(made, "near-duplicate", Question(name, taken, otherwise)))
     return answers
 
 
-def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
+def without_lags(table: Table, copies: Mapping[str, str]) -> list[DraftAnswer]:
     """Drop what stands in another row of a dropped group too: a lag, or a change since the row before.
 
     `copies` are dropped columns, each with the one that it is a function of.
     """
-    schema, answers = table.schema, dict[str, Answer]()
+    schema, answers = table.schema, dict[str, DraftAnswer]()
     amounts = [c.name for c in schema.columns if "key" in c.roles and c.is_number and not c.drop]
     classes = [c.name for c in schema.columns if c.kind == "category" and not c.drop]
     labels = [name for name in classes if not are_numbers(schema[name].categories)]
@@ -98,5 +98,5 @@ def without_lags(table: Table, copies: Mapping[str, str]) -> list[Answer]:
                 "Wanted? Then drop what it is of in its place. Chance? Then take drop out of the schema"
             )
             made = replace(schema[name], drop=True, roles=frozenset())
-            answers[name] = Answer(made, "shared", Question(name, taken, otherwise))
+            answers[name] = DraftAnswer(made, "shared", Question(name, taken, otherwise))
     return list(answers.values())

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .questions import Answer, Question
+from .questions import DraftAnswer, Question
 
 if TYPE_CHECKING:
-    from ..checks.group_means import Averaged, Integers
+    from ..checks.group_means import GroupMean, Integers
     from ..table import Floats, Table
 
 # Of the records that a set of columns puts together with one value: who does so many needs no other
@@ -24,7 +24,7 @@ BY_ITSELF = 0.9
 GAPS = "gaps of "  # before the name of an amount: where it is missing
 
 
-def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
+def without_averages(table: Table, fixed: Collection[str]) -> list[DraftAnswer]:
     """Return what to leave out so that no mean over records alike undoes the noise; `fixed` amounts stay."""
     from ..attacks.blocks import block_codes
 
@@ -56,7 +56,7 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[Answer]:
 
 def _told_by(
     name: str, by: Sequence[str], amounts: Mapping[str, Floats], clear: Mapping[str, Integers]
-) -> dict[str, Averaged]:
+) -> dict[str, GroupMean]:
     """Return the amounts that a clear column would put together, the others that are dropped being gone.
 
     Where it does so by itself, no other column is named.
@@ -70,7 +70,7 @@ def _told_by(
     }
 
 
-def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answer:
+def _class_answer(table: Table, name: str, told: Mapping[str, GroupMean]) -> DraftAnswer:
     """Say which amounts are the same for records alike in a column, and in which others beside."""
     named = ", ".join(told)
     beside = dict.fromkeys(other for one in told.values() for other in one.columns if other != name)
@@ -82,12 +82,12 @@ def _class_answer(table: Table, name: str, told: Mapping[str, Averaged]) -> Answ
     own = name.removeprefix(GAPS)
     taken = taken if own == name else f"where it is missing or a code {taken}"
     question = Question(own, taken, f"Wanted in the release? Then drop {named} in its place")
-    return Answer(replace(table.schema[own], drop=True, roles=frozenset()), "shared", question)
+    return DraftAnswer(replace(table.schema[own], drop=True, roles=frozenset()), "shared", question)
 
 
 def _still_averaged(
-    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], before: Mapping[str, Averaged]
-) -> dict[str, Averaged]:
+    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], before: Mapping[str, GroupMean]
+) -> dict[str, GroupMean]:
     """Return those of some averaged amounts that fewer clear columns average too.
 
     What is left of the grouping that did so before is looked at first: where it still does, no other is searched.
@@ -102,7 +102,7 @@ def _averaged(
     amounts: Mapping[str, Floats],
     clear: Mapping[str, Integers],
     by: Mapping[str, tuple[str, ...]] | None = None,
-) -> dict[str, Averaged]:
+) -> dict[str, GroupMean]:
     """Return the amounts of whose noise a mean leaves less than the audit allows."""
     from ..checks.catalogue import checks
     from ..checks.group_means import averages_ahead
@@ -112,7 +112,7 @@ def _averaged(
 
 
 def _culprits(
-    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], found: Mapping[str, Averaged]
+    amounts: Mapping[str, Floats], clear: Mapping[str, Integers], found: Mapping[str, GroupMean]
 ) -> list[str]:
     """Return clear columns, no more than there are amounts, without which none of these is shared any more.
 
@@ -150,11 +150,11 @@ def _each_by_itself(name: str, amounts: Mapping[str, Floats], clear: Mapping[str
     return [other for other, codes in clear.items() if _averaged(own, {other: codes})]
 
 
-def _amount_answer(table: Table, name: str, one: Averaged, alone: Sequence[str]) -> Answer:
+def _amount_answer(table: Table, name: str, one: GroupMean, alone: Sequence[str]) -> DraftAnswer:
     alike, by = ", ".join(one.columns), ", ".join(alone or one.columns)
     taken = (
         f"the same for records alike in {alike}, for {one.share:.0%} of those who are not alone with them: dropped, as "
         "the mean over them undoes noise on each"
     )
     question = Question(name, taken, f"Wanted in the release? Then drop what puts them together ({by})")
-    return Answer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)
+    return DraftAnswer(replace(table.schema[name], drop=True, roles=frozenset()), "shared", question)

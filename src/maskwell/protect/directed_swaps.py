@@ -25,11 +25,11 @@ from ..keys import Key
 from ..laws.unknowns import of_columns
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
-from ..masking.swap_record import BOTH_TELL, Exchange, Standing, Tried, exchange
+from ..masking.swap_record import BOTH_TELL, Exchange, SwapStanding, Tried, exchange
 from ..tolerances import SWAPPED_TO, SwapShare
 from .reach import Reach, reach_of
 from .swap_effects import Domain, asked_domains, covariances, domain_means
-from .swap_walk import Walk, walk_along
+from .swap_walk import SwapWalk, walk_along
 
 
 def swap(
@@ -178,10 +178,10 @@ class _Trial:
 
     swaps: int
     masking: Masking
-    standing: Standing
+    standing: SwapStanding
     met: bool
-    his_record: Standing
-    his_values: Standing
+    his_record: SwapStanding
+    his_values: SwapStanding
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ class _Job:
     tolerance: Any
     risk: Risk
     reach: Reach
-    walk: Walk
+    walk: SwapWalk
     key: Key
     exempt: str | None = None
 
@@ -262,8 +262,8 @@ def _parted(law: Any, columns: tuple[str, ...]) -> list[Any]:
     return [of_columns(law, side) for side in sides] if all(sides) else [law]
 
 
-def _standing(risk: Risk) -> Standing:
-    return Standing(risk.targets, risk.claims, risk.correct, risk.expected_correct)
+def _standing(risk: Risk) -> SwapStanding:
+    return SwapStanding(risk.targets, risk.claims, risk.correct, risk.expected_correct)
 
 
 def _found(job: _Job, progress: Callable[[int, int], None] | None = None) -> tuple[_Trial, tuple[Tried, ...]]:

@@ -21,7 +21,7 @@ NONE_LEFT = "whose partners had all moved"
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class SwapWalk:
     """All swaps that can be made, in order, and the records passed over.
 
     `pairs` are record numbers of the truth: the record at risk, and its partner. `relief` is how many correct links,
@@ -48,7 +48,7 @@ def walk_along(
     *,
     rest: tuple[str, ...] = (),
     at_random: bool = False,
-) -> Walk:
+) -> SwapWalk:
     """Give each record at risk the most similar partner that has not moved, in the order of the key.
 
     Where a part of the compared columns is exchanged, the partner is any (`at_random`, by the key): with one that is
@@ -86,7 +86,7 @@ def walk_along(
     swaps = np.array(pairs, np.int64).reshape(-1, 2)
     both = danger[swaps]
     counts = np.count_nonzero(both, axis=1)
-    return Walk(
+    return SwapWalk(
         len(known), masking.order[swaps], both.sum(axis=1), tuple(stuck), np.asarray(counts, np.int64)
     )
 

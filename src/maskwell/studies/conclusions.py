@@ -19,7 +19,7 @@ EXPLAINED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class StudyEstimate:
     """A mean over simulated files with its Monte Carlo standard error; `step` is what one target in all is worth."""
 
     mean: float
@@ -52,24 +52,24 @@ class Estimate:
         return f"{mean} ± {self.half():.{digits}f}" if isfinite(self.half()) else mean
 
 
-def estimate(values: Floats, whole: float = 1.0) -> Estimate:
+def estimate(values: Floats, whole: float = 1.0) -> StudyEstimate:
     """Estimate a mean from files x targets (or one target for each file) that give at most `whole`.
 
     Targets of one file may be alike, so that the error is that of the means of the files.
     """
     means = values.reshape(len(values), -1).mean(axis=1)
     error = float(means.std(ddof=1)) / sqrt(len(means)) if len(means) > 1 else inf
-    return Estimate(float(means.mean()), error, len(means), whole / values.size)
+    return StudyEstimate(float(means.mean()), error, len(means), whole / values.size)
 
 
-def apart(one: Floats, other: Floats) -> Estimate:
+def apart(one: Floats, other: Floats) -> StudyEstimate:
     """Estimate the difference of two means that are not of the same files, so that it cannot be taken file by file."""
     first, second = estimate(one), estimate(other)
     error = sqrt(first.error**2 + second.error**2)
-    return Estimate(first.mean - second.mean, error, min(first.files, second.files))
+    return StudyEstimate(first.mean - second.mean, error, min(first.files, second.files))
 
 
-def judged(estimates: Iterable[Estimate], low: float = -inf, high: float = inf) -> str:
+def judged(estimates: Iterable[StudyEstimate], low: float = -inf, high: float = inf) -> str:
     """Judge whether all figures lie within a margin.
 
     Each must be seen to lie within it. One that is outside suffices against it; since any of them may be that one by
@@ -93,6 +93,6 @@ def verdict(statement: str, outcome: str, found: str, who: str = "the paper") ->
     return f"{who}: {statement}. {outcome}: {found}."
 
 
-def listed(estimates: Iterable[Estimate], digits: int = 2, sign: str = "") -> str:
+def listed(estimates: Iterable[StudyEstimate], digits: int = 2, sign: str = "") -> str:
     """Return several figures with their intervals."""
     return ", ".join(one.text(digits, sign) for one in estimates)

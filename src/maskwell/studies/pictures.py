@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..figure_style import INK, label, spread_out
-from .results import Cell, Study
+from .results import Study, TableCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def say(axes: Axes, x: str = "", y: str = "") -> None:
         axes.set_ylabel(y, fontsize=8, color=INK)
 
 
-def shade(axes: Axes, x: Sequence[float], cells: Sequence[Cell], color: str) -> None:
+def shade(axes: Axes, x: Sequence[float], cells: Sequence[TableCell], color: str) -> None:
     """Shade the band of some cells, where all have one."""
     if all(one.low is not None for one in cells):
         low, high = ([getattr(one, side) for one in cells] for side in ("low", "high"))

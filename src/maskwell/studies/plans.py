@@ -16,7 +16,7 @@ Found = Mapping[Any, Any]  # for each job its answers, a sequence with one for e
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class StudyPlan:
     """The jobs of a table, how its cells come of their answers, and on which share of the replicates it is run."""
 
     jobs: tuple[Any, ...]
@@ -33,7 +33,7 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Steps:
+class StudySteps:
     """Counts steps and tells of them."""
 
     total: int
@@ -51,7 +51,7 @@ def named(row: str, column: str) -> str:
     return f"{row}{BETWEEN}{column}"
 
 
-def files_of(plans: Iterable[Plan], replicates: int) -> dict[Any, int]:
+def files_of(plans: Iterable[StudyPlan], replicates: int) -> dict[Any, int]:
     """Return how many files each job needs for all tables together."""
     files: dict[Any, int] = {}
     for plan in plans:

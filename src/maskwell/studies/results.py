@@ -40,7 +40,7 @@ Draws = Mapping[str, Sequence[float]]  # for each cell a figure from every repli
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One figure: published (None: nowhere), ours, its band over replicates, and whether the two agree.
 
     `is_range`: the replicates were few, so that `low` and `high` are the smallest and the largest of them.
@@ -75,14 +75,14 @@ class StudyTable:
     """A table of a study. `note` is what a reader must know about it; `unit` and `digits` are for printing."""
 
     name: str
-    cells: tuple[Cell, ...]
+    cells: tuple[TableCell, ...]
     note: str = ""
     title: str = ""
     source: str = ""
     unit: str = ""
     digits: int = 1
 
-    def __getitem__(self, cell: str) -> Cell:
+    def __getitem__(self, cell: str) -> TableCell:
         return next(one for one in self.cells if one.cell == cell)
 
     @property
@@ -150,7 +150,7 @@ def _told(table: StudyTable) -> list[str]:
     return [text for text in (title, table.note, ends) if text]
 
 
-def band_name(cells: Iterable[Cell | None]) -> str:
+def band_name(cells: Iterable[TableCell | None]) -> str:
     """Return what the bands of some cells are; nothing where there are none."""
     kinds = {one.is_range for one in cells if one is not None and one.low is not None}
     return RANGE if True in kinds else BAND if kinds else ""
@@ -184,7 +184,7 @@ def _block(table: StudyTable, column: str) -> list[str]:
     return [column.center(width), *(line.rjust(width) for line in lines)]
 
 
-def _is_count(cell: Cell | None) -> bool:
+def _is_count(cell: TableCell | None) -> bool:
     """Return whether a cell holds a whole number that no replicate can change."""
     return cell is None or (cell.low is None and abs(cell.ours) >= 1 and float(cell.ours).is_integer())
 
@@ -194,13 +194,13 @@ def _right(part: Sequence[str]) -> list[str]:
     return [text.rjust(width) for text in part]
 
 
-def _figures(name: str, cells: Sequence[Cell | None], digits: int) -> list[str]:
+def _figures(name: str, cells: Sequence[TableCell | None], digits: int) -> list[str]:
     values = [None if one is None else getattr(one, name) for one in cells]
     written = ["" if v is None else f"{v:,g}" if name == "published" else f"{v:,.{digits}f}" for v in values]
     return [name, *written]
 
 
-def _bands(cells: Sequence[Cell | None], digits: int) -> list[str]:
+def _bands(cells: Sequence[TableCell | None], digits: int) -> list[str]:
     written = [
         "" if one is None or one.low is None else f"{one.low:,.{digits}f} to {one.high:,.{digits}f}"
         for one in cells
@@ -208,7 +208,7 @@ def _bands(cells: Sequence[Cell | None], digits: int) -> list[str]:
     return [band_name(cells), *written]
 
 
-def _marks(cells: Sequence[Cell | None]) -> list[str]:
+def _marks(cells: Sequence[TableCell | None]) -> list[str]:
     words = {True: "yes", False: "NO", None: ""}
     return ["agree", *(words[None if one is None else one.within] for one in cells)]
 
@@ -273,12 +273,12 @@ class ExpectedTable:
     def _is_by_band(self, cell: str) -> bool:
         return self.published(cell) is not None and self.comparison(cell) == "band"
 
-    def _cell(self, name: str, values: list[float]) -> Cell:
+    def _cell(self, name: str, values: list[float]) -> TableCell:
         ours = math.fsum(values) / len(values)
         low, high = band(values)
         published = self.published(name)
         within = None if published is None else agree(self.comparison(name), published, ours, low, high)
-        return Cell(name, published, ours, low, high, within, is_range=1 < len(values) < ENOUGH)
+        return TableCell(name, published, ours, low, high, within, is_range=1 < len(values) < ENOUGH)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ..schema import Column
 from ..table import Floats
 from .columns import comparable
-from .pairs import Sides
+from .pairs import TruthAndRelease
 from .results import AssociationUtility
 
 FEW_LEVELS = 30  # of a category that is looked at
@@ -24,12 +24,12 @@ FEWEST = 10  # open records of a level on both sides
 Codes = npt.NDArray[np.int64]
 
 
-def associations(sides: Sides) -> tuple[AssociationUtility, ...]:
+def associations(sides: TruthAndRelease) -> tuple[AssociationUtility, ...]:
     """Compare the means of numbers by categories, for all pairs of which at least one is masked."""
     return tuple(one for column in sides.columns for one in _of_category(sides, column))
 
 
-def _of_category(sides: Sides, column: Column) -> Iterator[AssociationUtility]:
+def _of_category(sides: TruthAndRelease, column: Column) -> Iterator[AssociationUtility]:
     if column.is_number or not 2 <= len(column.categories) <= FEW_LEVELS:
         return
     numbers = [name for name in sides.numbers if column.name in sides.touched or name in sides.touched]

@@ -14,8 +14,8 @@ from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
 from .correction import NO_CARD, NOTHING, Undoing, undoings
-from .figures import Ordered, Spread, between_shares, hellinger, kolmogorov_smirnov, overlap
-from .pairs import Sides
+from .figures import ColumnSpread, Ordered, between_shares, hellinger, kolmogorov_smirnov, overlap
+from .pairs import TruthAndRelease
 from .results import ColumnUtility
 
 # A table of changes with a smaller singular value undoes them with errors a thousand times as large
@@ -23,7 +23,7 @@ SINGULAR = 1e-3
 MANY = 0.05  # share of values at a limit beyond which a correction is told with a reservation
 
 
-def column_utilities(sides: Sides, known: dict[str, Undoing]) -> tuple[ColumnUtility, ...]:
+def column_utilities(sides: TruthAndRelease, known: dict[str, Undoing]) -> tuple[ColumnUtility, ...]:
     """Return the figures of every column that leaves and is a number or a category."""
     return tuple(
         _number(column, sides, known[column.name]) if column.is_number else _category(column, sides)
@@ -36,16 +36,16 @@ def release_columns(release: Release) -> tuple[tuple[ColumnUtility, ...], bool]:
 
     What is said there of the truth is said of the release itself: a reader has nothing else.
     """
-    sides = Sides(Masking(release.table, release.table, release.card))
+    sides = TruthAndRelease(Masking(release.table, release.table, release.card))
     return column_utilities(sides, undoings(sides)), sides.weights is not None
 
 
-def _number(column: Column, sides: Sides, undoing: Undoing) -> ColumnUtility:
+def _number(column: Column, sides: TruthAndRelease, undoing: Undoing) -> ColumnUtility:
     name = column.name
     before, after = sides.before(name), sides.after(name)
-    spread, ordered = Spread.of(before, sides.weights), Ordered.of(before, sides.weights)
+    spread, ordered = ColumnSpread.of(before, sides.weights), Ordered.of(before, sides.weights)
     same = after is before and sides.weights_after is sides.weights
-    spread_after = spread if same else Spread.of(after, sides.weights_after)
+    spread_after = spread if same else ColumnSpread.of(after, sides.weights_after)
     ordered_after = ordered if same else Ordered.of(after, sides.weights_after)
     mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
     why = undoing.why_not
@@ -83,7 +83,7 @@ def _leaning(name: str, undoing: Undoing) -> tuple[str, ...]:
     )
 
 
-def _common(column: Column, sides: Sides) -> dict[str, Any]:
+def _common(column: Column, sides: TruthAndRelease) -> dict[str, Any]:
     """Return what numbers and categories have in common."""
     name = column.name
     truth, released = sides.truth, sides.released
@@ -102,7 +102,7 @@ def _open(status: npt.NDArray[np.uint8] | None, count: int) -> float:
     return 1.0 if status is None else 1 - float(np.count_nonzero(status)) / max(count, 1)
 
 
-def _changed(column: Column, sides: Sides) -> float:
+def _changed(column: Column, sides: TruthAndRelease) -> float:
     """Return the share of the records, open on both sides, that have another value."""
     if column.name not in sides.touched:
         return 0.0
@@ -111,7 +111,7 @@ def _changed(column: Column, sides: Sides) -> float:
     return float((x[both] != z[both]).mean()) if both.any() else float("nan")
 
 
-def comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
+def comparable(column: Column, sides: TruthAndRelease) -> tuple[Floats, bool]:
     """Return the true values in the terms of the release (its classes, its categories), and whether that can be."""
     before, after = sides.truth.schema[column.name], column
     x = sides.before(column.name)
@@ -132,7 +132,7 @@ def comparable(column: Column, sides: Sides) -> tuple[Floats, bool]:
     return np.full(len(x), np.nan), False
 
 
-def _category(column: Column, sides: Sides) -> ColumnUtility:
+def _category(column: Column, sides: TruthAndRelease) -> ColumnUtility:
     x, is_comparable = comparable(column, sides)
     z, count = sides.after(column.name), len(column.categories)
     shares = _shares(x, sides.weights, count)
@@ -166,7 +166,7 @@ def _named(column: Column, shares: Floats) -> dict[str, float]:
     return dict(zip(column.categories, map(float, shares), strict=True))
 
 
-def _undone(column: Column, sides: Sides, after: Floats) -> tuple[dict[str, float], str, str]:
+def _undone(column: Column, sides: TruthAndRelease, after: Floats) -> tuple[dict[str, float], str, str]:
     """Return the shares of the true categories that the card's table of changes implies (Gouweleeuw et al. 1998)."""
     law = combined_of(sides.masking.card.law_of(column.name))
     if column.name not in sides.touched:

@@ -18,7 +18,7 @@ from .correction import Undoing, corrected_correlations, undoings
 from .domains import domain_means
 from .models import Model
 from .moments import pairwise_moments
-from .pairs import Sides
+from .pairs import TruthAndRelease
 from .propensity import propensity
 from .regressions import check_models, forecasts, model_utilities
 from .results import ColumnUtility, CorrelationUtility, Utility
@@ -38,11 +38,11 @@ def compare(
         raise BadPlan(f"compare needs a masking, not a {type(masking).__name__}: apply(mask, table)")
     named = [models] if isinstance(models, str | Model) else models
     chosen = tuple(Model.of(model) for model in named)
-    sides = Sides(masking)
+    sides = TruthAndRelease(masking)
     if not sides.columns:
         raise BadPlan("no column that leaves is a number or a category: there is nothing to compare")
     check_models(chosen, sides.truth)
-    in_released_groups = Sides(
+    in_released_groups = TruthAndRelease(
         in_groups(masking)
     )  # models of the original have the classes that analysts get
     known = undoings(sides)
@@ -83,7 +83,7 @@ def _lost(masking: Masking) -> tuple[float, tuple[str, ...]]:
         return float("nan"), ("IL1s is not defined: no masked column has values before and after to compare",)
 
 
-def _correlations(sides: Sides, known: dict[str, Undoing]) -> CorrelationUtility:
+def _correlations(sides: TruthAndRelease, known: dict[str, Undoing]) -> CorrelationUtility:
     """Return the correlations of the numbers, as they were, as released and as corrected."""
     names = sides.numbers
     centres = np.array([_centre(sides, name) for name in names])
@@ -98,13 +98,13 @@ def _correlations(sides: Sides, known: dict[str, Undoing]) -> CorrelationUtility
     )
 
 
-def _centre(sides: Sides, name: str) -> float:
+def _centre(sides: TruthAndRelease, name: str) -> float:
     values = sides.before(name)
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else 0.0
 
 
-def _notes(sides: Sides) -> list[str]:
+def _notes(sides: TruthAndRelease) -> list[str]:
     """Say what a reader must know of the comparison itself."""
     found = []
     if sides.subsampled:
@@ -130,7 +130,7 @@ def _notes(sides: Sides) -> list[str]:
     return found
 
 
-def _closes(sides: Sides, name: str) -> bool:
+def _closes(sides: TruthAndRelease, name: str) -> bool:
     """Whether the release closes values of a column that the truth has open."""
     after = sides.masked.closed.get(name)
     if after is None or name not in sides.touched:

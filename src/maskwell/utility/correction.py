@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.corrections.noise_moments import Part, noise_mean, noised_columns
+from ..analysis.corrections.noise_moments import MomentPart, noise_mean, noised_columns
 from ..card import NoiseCard
 from ..errors import BadPlan, NoLaw
 from ..laws import Additive
@@ -25,9 +25,9 @@ from ..laws.chain import combined_of
 from ..schema import OPEN
 from ..table import Floats, Table
 from .deconvolution import Unmixed, unmix
-from .moments import Moments, correlations
+from .moments import PairwiseMoments, correlations
 from .noise_covariance import SharedNoise, mean_factor, shared_noise, totals_turn
-from .pairs import Sides
+from .pairs import TruthAndRelease
 
 EXACT, ESTIMATED, NOTHING = "moments", "estimated distribution", "nothing to correct"
 SLIGHT = 0.01  # noise below this share of the variance: what limits cut off of it does not show
@@ -69,7 +69,7 @@ class Undoing:
         return (self.variance + self.bias_sd**2 * square) / (1 + self.bias_sd**2)
 
 
-def undoings(sides: Sides) -> dict[str, Undoing]:
+def undoings(sides: TruthAndRelease) -> dict[str, Undoing]:
     """Return how each number of a release is corrected by its card, or why it is not."""
     card, table = sides.masking.card, sides.released
     unswapped = replace(card, swapped=None)  # an exchange leaves every column's own distribution alone
@@ -88,7 +88,7 @@ def undoings(sides: Sides) -> dict[str, Undoing]:
     return {name: found[name] for name in sides.numbers}
 
 
-def _undoing(name: str, card: NoiseCard, table: Table, sides: Sides) -> Undoing:
+def _undoing(name: str, card: NoiseCard, table: Table, sides: TruthAndRelease) -> Undoing:
     law = combined_of(card.law_of(name))
     if law is None:
         return Undoing("", why_not=NO_CARD) if _unexplained(name, sides) else Undoing(NOTHING)
@@ -100,12 +100,12 @@ def _undoing(name: str, card: NoiseCard, table: Table, sides: Sides) -> Undoing:
         return _estimated(name, law, sides, _reason(refusal))
     if not noised.parts:
         return Undoing(NOTHING)
-    part: Part = noised.parts[0]
+    part: MomentPart = noised.parts[0]
     bias = float(part.biases[0])
     return Undoing(EXACT, part.slope, float(part.offsets[0]), float(part.covariance[0, 0]), bias)
 
 
-def _unexplained(name: str, sides: Sides) -> bool:
+def _unexplained(name: str, sides: TruthAndRelease) -> bool:
     """Whether a column without a law differs by more than an exchange of its values."""
     swapped = sides.masking.card.swapped
     exchanged = swapped is not None and name in swapped.columns
@@ -117,7 +117,7 @@ def _reason(refusal: BadPlan | NoLaw) -> str:
     return refusal.problems[0].split(", which moments")[0].split(": ")[0]
 
 
-def _estimated(name: str, law: Any, sides: Sides, why: str) -> Undoing:
+def _estimated(name: str, law: Any, sides: TruthAndRelease, why: str) -> Undoing:
     """Correct by the estimated distribution of the true values, where the law has a density and opens no code."""
     if not law.has_density or not hasattr(law, "outlets") or getattr(law, "categories", None):
         return Undoing("", why_not=why)
@@ -166,7 +166,7 @@ def _total(parts: Sequence[tuple[str, float]], known: Mapping[str, Undoing]) -> 
     return Undoing(EXACT, used[0][0].slope, offset)  # its variance follows from the covariances of the parts
 
 
-def _plain_covariances(sides: Sides, known: Mapping[str, Undoing]) -> Floats:
+def _plain_covariances(sides: TruthAndRelease, known: Mapping[str, Undoing]) -> Floats:
     """Return the covariances of noise that moments correct, on the scale of the true values, of totals too."""
     names = sides.numbers
     place = {name: i for i, name in enumerate(names) if known[name].by == EXACT}
@@ -181,7 +181,7 @@ def _plain_covariances(sides: Sides, known: Mapping[str, Undoing]) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Corrected:
+class CorrectedFigures:
     """Correlations with the noise taken out, not a number for pairs that the card does not allow it for, and why."""
 
     correlations: Floats
@@ -189,8 +189,8 @@ class Corrected:
 
 
 def corrected_correlations(
-    sides: Sides, known: Mapping[str, Undoing], moments: Moments, names: Sequence[str]
-) -> Corrected:
+    sides: TruthAndRelease, known: Mapping[str, Undoing], moments: PairwiseMoments, names: Sequence[str]
+) -> CorrectedFigures:
     """Return correlations with the noise taken out: that of each column, and what two columns share of it."""
     shared = _shared(sides, known, moments, names)
     keeps = np.array([known[name].slope * known[name].keeps for name in names])
@@ -209,11 +209,11 @@ def corrected_correlations(
     pairs = {
         pair: why for pair, why in shared.why_not.items() if not any(known[name].why_not for name in pair)
     }
-    return Corrected(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
+    return CorrectedFigures(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
 
 
 def _shared(
-    sides: Sides, known: Mapping[str, Undoing], moments: Moments, names: Sequence[str]
+    sides: TruthAndRelease, known: Mapping[str, Undoing], moments: PairwiseMoments, names: Sequence[str]
 ) -> SharedNoise:
     """Return what the noise adds to the released covariances; totals have their own variance from their parts."""
     at_limit = {name: known[name].at_limit for name in names}
@@ -225,7 +225,7 @@ def _shared(
     return shared_noise(sides, at_limit, np.array(own), moments, names)
 
 
-def _true_variance(undoing: Undoing, moments: Moments, i: int, j: int) -> float:
+def _true_variance(undoing: Undoing, moments: PairwiseMoments, i: int, j: int) -> float:
     """Return the variance of the true values of column i over the records where column j is open too."""
     if undoing.why_not:
         return float("nan")
@@ -238,7 +238,7 @@ def _true_variance(undoing: Undoing, moments: Moments, i: int, j: int) -> float:
     return here - undoing.noise(mean, here)
 
 
-def _moved_apart(sides: Sides, names: Sequence[str]) -> Any:
+def _moved_apart(sides: TruthAndRelease, names: Sequence[str]) -> Any:
     """Return the pairs of columns of which one was exchanged between records and the other was not."""
     swapped = sides.masking.card.swapped
     moved = np.array([swapped is not None and name in swapped.columns for name in names], bool)

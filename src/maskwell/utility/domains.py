@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import BadPlan, raise_all
 from ..table import Floats
 from .figures import overlaps
-from .pairs import Sides
+from .pairs import TruthAndRelease
 from .results import GroupUtility
 
 FEWEST = 10  # records of a sub-domain whose mean has an interval worth the name
@@ -30,7 +30,7 @@ class Domains:
     notes: tuple[str, ...] = ()
 
 
-def domain_means(sides: Sides, given: Sequence[str] | None) -> Domains:
+def domain_means(sides: TruthAndRelease, given: Sequence[str] | None) -> Domains:
     """Compare the means of the touched numbers in every level of the grouping columns."""
     chosen = _chosen(sides, given)
     numbers = [name for name in sides.numbers if name in sides.touched or sides.subsampled]
@@ -55,7 +55,7 @@ def domain_means(sides: Sides, given: Sequence[str] | None) -> Domains:
     return Domains(tuple(found), len(apart), float(np.nanmean(apart)), poor, tuple(dict.fromkeys(notes)))
 
 
-def _chosen(sides: Sides, given: Sequence[str] | None) -> list[tuple[str, ...]]:
+def _chosen(sides: TruthAndRelease, given: Sequence[str] | None) -> list[tuple[str, ...]]:
     """Return the grouping columns: those given, else those of role group, and where these are too fine the blocks."""
     schema = sides.masked.schema
     if given is not None:
@@ -68,7 +68,7 @@ def _chosen(sides: Sides, given: Sequence[str] | None) -> list[tuple[str, ...]]:
     return [tuple(n for n in names if not _refused(sides, n)) for names in roles if names]
 
 
-def _refused(sides: Sides, name: str) -> list[str]:
+def _refused(sides: TruthAndRelease, name: str) -> list[str]:
     """Return why a column cannot group records."""
     before, after = sides.truth.schema[name], sides.masked.schema[name]
     if after.drop or "id" in after.roles:
@@ -80,7 +80,7 @@ def _refused(sides: Sides, name: str) -> list[str]:
     return []
 
 
-def _levels(sides: Sides, group: str, numbers: Sequence[str]) -> tuple[list[GroupUtility], int]:
+def _levels(sides: TruthAndRelease, group: str, numbers: Sequence[str]) -> tuple[list[GroupUtility], int]:
     """Compare means in every level of one grouping column that has enough records; count those that have not."""
     before, after, levels = sides.labels(group)
     found, small, count = list[GroupUtility](), 0, len(levels)

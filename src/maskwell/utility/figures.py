@@ -91,7 +91,7 @@ def between_shares(first: Floats, second: Floats) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class ColumnSpread:
     """Mean and sd of the open values, and the standard error of the mean."""
 
     mean: float
@@ -100,7 +100,7 @@ class Spread:
     open: int
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None) -> Spread:
+    def of(cls, values: Floats, weights: Floats | None) -> ColumnSpread:
         """Compute them, weighted where there are weights."""
         is_open = ~np.isnan(values)
         count = int(is_open.sum())

@@ -13,7 +13,7 @@ CHUNK = 65_536  # records at a time, so that a million records need no copies of
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class PairwiseMoments:
     """For each pair of columns over the records where both are open: weight, means and (co)variances.
 
     `means[i, j]` and `variances[i, j]` are those of column i over the records where column j is open too.
@@ -42,7 +42,7 @@ def correlations(covariances: Floats, variances: Floats) -> Floats:
 
 def pairwise_moments(
     names: Sequence[str], of: Callable[[str], Floats], weights: Floats | None, centres: Floats
-) -> Moments:
+) -> PairwiseMoments:
     """Sum the moments over chunks of records, about given centres (any near the means keeps the digits)."""
     columns, width = [of(name) for name in names], len(names)
     count = len(columns[0]) if columns else 0
@@ -62,11 +62,11 @@ def pairwise_moments(
     return _of_sums(sums, centres)
 
 
-def _of_sums(sums: list[Floats], centres: Floats) -> Moments:
+def _of_sums(sums: list[Floats], centres: Floats) -> PairwiseMoments:
     records, weight, first, second, product = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         means = first / weight
         free = np.where(records > 1, records / (records - 1), np.nan)
         variances = np.maximum(second / weight - means**2, 0.0) * free
         covariances = (product / weight - means * means.T) * free
-    return Moments(records, means + centres[:, None], variances, covariances)
+    return PairwiseMoments(records, means + centres[:, None], variances, covariances)

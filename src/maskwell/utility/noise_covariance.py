@@ -30,8 +30,8 @@ from ..laws.mixture import JointMixture, RotatedMixture
 from ..laws.noise import scaled_root
 from ..laws.unknowns import is_independent, spread_of
 from ..table import Floats
-from .moments import Moments
-from .pairs import Sides
+from .moments import PairwiseMoments
+from .pairs import TruthAndRelease
 
 # Records that are drawn from at most; draws for each state, over all repeats
 RECORDS, CELLS = 50_000, 200_000
@@ -52,7 +52,11 @@ class SharedNoise:
 
 
 def shared_noise(
-    sides: Sides, at_limit: Mapping[str, float], own: Floats, moments: Moments, names: Sequence[str]
+    sides: TruthAndRelease,
+    at_limit: Mapping[str, float],
+    own: Floats,
+    moments: PairwiseMoments,
+    names: Sequence[str],
 ) -> SharedNoise:
     """Return what the noise adds to the covariance of each pair of released columns.
 
@@ -77,7 +81,7 @@ class _Shared:
     """One law whose columns share their noise."""
 
     law: Additive
-    sides: Sides
+    sides: TruthAndRelease
     at_limit: Mapping[str, float]
     drawn: tuple[Floats, Floats] | None = None
 
@@ -96,7 +100,7 @@ class _Shared:
         return float(self.drawn[0][i, j]), float(self.drawn[1][i, j])
 
 
-def _add(found: SharedNoise, shared: _Shared, moments: Moments, place: Mapping[str, int]) -> None:
+def _add(found: SharedNoise, shared: _Shared, moments: PairwiseMoments, place: Mapping[str, int]) -> None:
     columns = shared.law.columns
     for i, first in enumerate(columns):
         for j, second in enumerate(columns[:i]):
@@ -108,7 +112,9 @@ def _add(found: SharedNoise, shared: _Shared, moments: Moments, place: Mapping[s
                     found.why_not[second, first] = why
 
 
-def _of_pair(shared: _Shared, i: int, j: int, moments: Moments, at: tuple[int, int]) -> tuple[float, str]:
+def _of_pair(
+    shared: _Shared, i: int, j: int, moments: PairwiseMoments, at: tuple[int, int]
+) -> tuple[float, str]:
     """Return the covariance of the noise of two columns of a law, or why there is none."""
     if shared.is_closed(i) and shared.is_closed(j):
         value = closed_form(shared.law, (i, j), moments, at)
@@ -123,7 +129,7 @@ def _of_pair(shared: _Shared, i: int, j: int, moments: Moments, at: tuple[int, i
     return value, ""
 
 
-def closed_form(law: Additive, pair: tuple[int, int], moments: Moments, at: tuple[int, int]) -> float:
+def closed_form(law: Additive, pair: tuple[int, int], moments: PairwiseMoments, at: tuple[int, int]) -> float:
     """Return E cov(z1, z2 | x) by the formulas above, from the moments of the released values."""
     shifts = [law.outlets[j].log_shift for j in pair]
     noise, (a, b) = _Pair(law.noise, pair), at
@@ -189,7 +195,7 @@ def mean_factor(law: Additive, j: int) -> float:
     return exp(offset + bias) if isfinite(offset + bias) else float("nan")
 
 
-def simulated_covariances(law: Additive, sides: Sides) -> tuple[Floats, Floats]:
+def simulated_covariances(law: Additive, sides: TruthAndRelease) -> tuple[Floats, Floats]:
     """Return the mean over the true values of the noise's covariance, by the series above, and its third term."""
     values, weights = _some(law, sides)
     repeats = int(np.clip(CELLS // max(len(values), 1), 1, MOST_REPEATS))
@@ -218,7 +224,7 @@ def _states(law: Additive, values: Floats, weights: Floats, repeat: int) -> list
     return found
 
 
-def _some(law: Additive, sides: Sides) -> tuple[Floats, Floats]:
+def _some(law: Additive, sides: TruthAndRelease) -> tuple[Floats, Floats]:
     """Return released values of the columns of a law, of all records or of so many of them, and their weights."""
     count = len(sides.released)
     few = np.arange(count)
@@ -246,7 +252,7 @@ def _drawn_covariance(law: Additive, x: Floats, weights: Floats, repeat: int) ->
     return np.asarray((weighted * apart).T @ apart / 2 / (weighted.T @ is_open.astype(np.float64)))
 
 
-def totals_turn(sides: Sides, names: Sequence[str]) -> Floats:
+def totals_turn(sides: TruthAndRelease, names: Sequence[str]) -> Floats:
     """Return the matrix that puts the sum of its parts in the place of each recomputed total."""
     place, turn = {name: i for i, name in enumerate(names)}, np.eye(len(names))
     for total, parts in sides.masking.card.recomputed:
@@ -255,7 +261,7 @@ def totals_turn(sides: Sides, names: Sequence[str]) -> Floats:
     return turn
 
 
-def _with_totals(found: SharedNoise, sides: Sides, names: Sequence[str]) -> SharedNoise:
+def _with_totals(found: SharedNoise, sides: TruthAndRelease, names: Sequence[str]) -> SharedNoise:
     """Return the covariances of the noise of totals too, each the sum of those of its parts."""
     turn, unknown = totals_turn(sides, names), np.isnan(found.covariances)
     turned = turn @ np.where(unknown, 0.0, found.covariances) @ turn.T

@@ -17,7 +17,7 @@ NOT_COMPARED = frozenset({"id", "weight", "group"})  # roles of columns that no 
 
 
 @dataclass(frozen=True)
-class Sides:
+class TruthAndRelease:
     """The truth (all its records) and what was released of it (`kept` records), in the truth's order.
 
     A subsample is compared with the whole truth: what an analyst of the release would have wanted to know.

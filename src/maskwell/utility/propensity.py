@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ..masking.results import Integers
 from ..table import Floats
-from .pairs import Sides
+from .pairs import TruthAndRelease
 from .results import Propensity
 
 # Records of each file: the ratio grows with the records, so that large files are made comparable
@@ -31,7 +31,7 @@ STEPS, SETTLED, RIDGE = 30, 1e-8, 1e-8
 FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parameter
 
 
-def propensity(sides: Sides, seed: int = 0) -> Propensity:
+def propensity(sides: TruthAndRelease, seed: int = 0) -> Propensity:
     """Fit the model and return its pMSE beside that of records drawn from a law fitted to the true ones."""
     first, second = _sampled(sides, seed)
     design = _design(sides, first, second)
@@ -56,7 +56,7 @@ def propensity(sides: Sides, seed: int = 0) -> Propensity:
     )
 
 
-def _sampled(sides: Sides, seed: int) -> tuple[Integers, Integers]:
+def _sampled(sides: TruthAndRelease, seed: int) -> tuple[Integers, Integers]:
     """Return which true and which released records the model sees: the same people where all are released."""
     whole, leaving = len(sides.truth), len(sides.after(sides.columns[0].name)) if sides.columns else 0
     rng = np.random.default_rng([seed, 20180331])
@@ -70,7 +70,7 @@ def _sampled(sides: Sides, seed: int) -> tuple[Integers, Integers]:
     return first, np.sort(rng.choice(leaving, LARGEST, replace=False))
 
 
-def _design(sides: Sides, first: Integers, second: Integers) -> Floats:
+def _design(sides: TruthAndRelease, first: Integers, second: Integers) -> Floats:
     """Return the columns of the model for both files, one below the other, in sds about the true means."""
     numbers = [c.name for c in sides.columns if c.is_number]
     parts, amounts = list[Floats](), list[Floats]()
@@ -93,7 +93,9 @@ def _design(sides: Sides, first: Integers, second: Integers) -> Floats:
     return np.column_stack(parts) if parts else np.zeros((len(first) + len(second), 0))
 
 
-def _products(sides: Sides, numbers: Sequence[str], amounts: Sequence[Floats], count: int) -> list[Floats]:
+def _products(
+    sides: TruthAndRelease, numbers: Sequence[str], amounts: Sequence[Floats], count: int
+) -> list[Floats]:
     """Return products of pairs with a touched column; of many, those that hang together most in the truth."""
     pairs = [
         (i, j)
@@ -107,7 +109,7 @@ def _products(sides: Sides, numbers: Sequence[str], amounts: Sequence[Floats], c
     return [amounts[i] * amounts[j] for i, j in pairs]
 
 
-def _indicators(sides: Sides, name: str, first: Integers, second: Integers) -> list[Floats]:
+def _indicators(sides: TruthAndRelease, name: str, first: Integers, second: Integers) -> list[Floats]:
     """Return indicators of the levels of a category; one whose levels were renamed has nothing to compare."""
     before, after = sides.truth.schema[name], sides.masked.schema[name]
     if name not in sides.touched and not sides.subsampled:

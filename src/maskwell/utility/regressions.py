@@ -18,8 +18,8 @@ import numpy as np
 
 from ..analysis.complete_records import without_ends
 from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
-from ..analysis.corrections.design_arrays import Asked, arrays, read_formula
-from ..analysis.corrections.glm import Ordinary, family_of, fit_ordinary
+from ..analysis.corrections.design_arrays import CorrectionRequest, arrays, read_formula
+from ..analysis.corrections.glm import OrdinaryFit, family_of, fit_ordinary
 from ..analysis.corrections.result import corrected
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
@@ -30,7 +30,7 @@ from ..masking.results import Integers
 from ..schema import OPEN
 from ..table import Floats, Table
 from .models import Model, ModelUtility, floats
-from .pairs import Sides
+from .pairs import TruthAndRelease
 from .totals import with_totals
 
 if TYPE_CHECKING:
@@ -65,17 +65,17 @@ class Estimated:
     trusts_model: bool = False  # draws from a posterior: its errors hold where all records scatter alike
 
 
-def model_utilities(sides: Sides, models: Sequence[Model], seed: int) -> tuple[ModelUtility, ...]:
+def model_utilities(sides: TruthAndRelease, models: Sequence[Model], seed: int) -> tuple[ModelUtility, ...]:
     """Fit every model to the truth, to the release as it is, and adjusted."""
     return tuple(_utility(sides, model, seed) for model in models)
 
 
-def forecasts(sides: Sides, models: Sequence[Model], seed: int) -> tuple[Forecast, ...]:
+def forecasts(sides: TruthAndRelease, models: Sequence[Model], seed: int) -> tuple[Forecast, ...]:
     """Forecast by how much the noise of the card widens the intervals of every model."""
     return tuple(_forecast(sides, model, seed) for model in models)
 
 
-def _forecast(sides: Sides, model: Model, seed: int) -> Forecast:
+def _forecast(sides: TruthAndRelease, model: Model, seed: int) -> Forecast:
     try:
         card = with_totals(sides.masking.card, _columns(model, sides.truth))
         return forecast(model.formula, sides.truth, card, family=model.family, seed=seed)
@@ -98,7 +98,7 @@ def check_models(models: Sequence[Model], table: Table) -> None:
     raise_all(problems, BadPlan)
 
 
-def _utility(sides: Sides, model: Model, seed: int) -> ModelUtility:
+def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     tables = sides.truth, sides.released
     empty = ModelUtility(model.formula, model.family, at_most_wider=model.at_most_wider)
     try:
@@ -158,7 +158,7 @@ def _comparable(original: Estimated, found: Estimated) -> Estimated:
     return replace(original, errors=original.plain_errors, notes=(*original.notes, said))
 
 
-def _both(sides: Sides, sample: Integers) -> tuple[Table, Table]:
+def _both(sides: TruthAndRelease, sample: Integers) -> tuple[Table, Table]:
     """Return the same sampled records of the truth and of the release."""
     rows = sample if isinstance(sides.rows, slice) else sides.rows[sample]
     return sides.truth.take(rows), sides.released.take(sample)
@@ -197,7 +197,7 @@ def _fitted(model: Model, table: Table, seed: int) -> Estimated:
     except BadPlan:
         records = _few(np.arange(len(table)), seed)
         return _drawn(model, Release(table.take(records), NoiseCard()), seed)
-    asked = Asked(model.formula, family)
+    asked = CorrectionRequest(model.formula, family)
     problem = arrays(named, asked, np.ones(len(table)), ())
     found = fit_ordinary(problem.data, family)
     names, estimates, covariance = corrected(problem.names, found.estimates, found.joint, family)
@@ -209,7 +209,7 @@ def _fitted(model: Model, table: Table, seed: int) -> Estimated:
     )
 
 
-def _trusting(found: Ordinary, records: int) -> Floats:
+def _trusting(found: OrdinaryFit, records: int) -> Floats:
     """Return the covariance of coefficients and residual variance where records are normal and scatter alike."""
     joint = np.zeros_like(found.joint)
     p = len(found.coefficients)
@@ -218,7 +218,7 @@ def _trusting(found: Ordinary, records: int) -> Floats:
     return joint
 
 
-def _adjusted(sides: Sides, model: Model, seed: int) -> Estimated:
+def _adjusted(sides: TruthAndRelease, model: Model, seed: int) -> Estimated:
     """Fit a model to the release with its noise taken into account, the best way that does not take minutes."""
     columns, card = _columns(model, sides.released), sides.masking.card.public()
     records = _complete(sides, columns)
@@ -316,7 +316,7 @@ def _columns(model: Model, table: Table) -> tuple[str, ...]:
     return tuple(name for name in table.names if name in named)
 
 
-def _present(sides: Sides, columns: Sequence[str]) -> list[str]:
+def _present(sides: TruthAndRelease, columns: Sequence[str]) -> list[str]:
     """Return the columns of the model and those that the card ties to them by a law, a sum or an exchange."""
     wanted, card = set(columns), sides.masking.card
     wanted |= set(card.swapped.blocks) if card.swapped is not None else set()
@@ -328,7 +328,7 @@ def _present(sides: Sides, columns: Sequence[str]) -> list[str]:
     return [name for name in sides.released.names if name in wanted]
 
 
-def _complete(sides: Sides, columns: Sequence[str]) -> Integers:
+def _complete(sides: TruthAndRelease, columns: Sequence[str]) -> Integers:
     """Return the released records that the truth has open in all columns of a model.
 
     What became of them under noise does not matter, but those that carry another record's gap or code are left out.

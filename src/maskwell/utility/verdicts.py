@@ -17,7 +17,7 @@ GOOD, FAIR, POOR, NONE, INFORMATION = "good", "fair", "poor", "unknown", "told"
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class VerdictRule:
     """Up to which figure (or from which, where `above`) a figure is good and fair, and why there."""
 
     good: float
@@ -37,7 +37,7 @@ class Rule:
 
 
 RULES = {
-    "means": Rule(
+    "means": VerdictRule(
         0.75,
         0.5,
         "an overlap of at least 0.75 of the two 95% intervals",
@@ -45,69 +45,69 @@ RULES = {
         "surveys; at 0.5 it is off by two",
         above=True,
     ),
-    "sds": Rule(
+    "sds": VerdictRule(
         0.05,
         0.2,
         "an sd within 5% of the true one",
         "intervals of means are then as wide as they should be to 5%; added noise always makes sds larger",
     ),
-    "sds corrected": Rule(
+    "sds corrected": VerdictRule(
         0.02,
         0.05,
         "an sd within {limit:.1%} of the true one once the card's noise is taken off",
         "2 points, and a standard error of such a figure for what chance leaves",
     ),
-    "KS": Rule(
+    "KS": VerdictRule(
         0.05,
         0.1,
         "at most 0.05",
         "no share of records below any value is then off by more than 5 points; a normal column reaches it when its "
         "variance grows by half",
     ),
-    "Hellinger": Rule(
+    "Hellinger": VerdictRule(
         0.1,
         0.2,
         "at most 0.1",
         "a normal column reaches it, as it does KS 0.05, when its variance grows by half",
     ),
-    "categories": Rule(
+    "categories": VerdictRule(
         0.02,
         0.05,
         "at most 2% of the records in another category on balance",
         "tables of shares then hold to 2 points",
     ),
-    "associations": Rule(
+    "associations": VerdictRule(
         0.1,
         0.2,
         "no mean of a number in a category off by more than {limit:.2f} of the number's sds",
         "a difference of 0.2 sds between groups is called small (Cohen 1988), and this is half of it, with a standard "
         "error of such a mean for what chance leaves",
     ),
-    "correlations": Rule(
+    "correlations": VerdictRule(
         0.05,
         0.1,
         "no correlation off by more than 0.05",
         "the variance that one column explains of another is then right to 5 points up to a correlation of 0.5",
     ),
-    "correlations corrected": Rule(
+    "correlations corrected": VerdictRule(
         0.02,
         0.05,
         "no correlation off by more than {limit:.3f} once the noise's own is taken off",
         "2 points, and a standard error of such a figure for what chance leaves",
     ),
-    "sub-domains": Rule(
+    "sub-domains": VerdictRule(
         0.05,
         0.2,
         "at most 5% of the sub-domain means with an overlap below 0.5",
         "these are the means that are off by two standard errors and more",
     ),
-    "IL1s": Rule(
+    "IL1s": VerdictRule(
         0.2,
         0.4,
         "at most 0.2",
         "another record's value in place of one's own gives 0.8, so that this is a quarter of it",
     ),
-    "pMSE": Rule(
+    "pMSE": VerdictRule(
         3.0,
         10.0,
         "a ratio of at most 3 to records drawn from a law that was fitted to the true ones",
@@ -115,13 +115,13 @@ RULES = {
         "ratio near 0 is easily reached and only a large one speaks: it says that released values must not be taken "
         "for true ones without the card, not that they are of no use",
     ),
-    "model, as released": Rule(
+    "model, as released": VerdictRule(
         2.0,
         4.0,
         "no coefficient off by more than 2 of its standard errors",
         "a naive interval then still holds the original estimate",
     ),
-    "model, adjusted": Rule(
+    "model, adjusted": VerdictRule(
         2.5,
         4.0,
         "no coefficient off by more than 2.5 of its standard errors",

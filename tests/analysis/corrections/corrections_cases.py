@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from maskwell.analysis.corrections.glm import Data
-from maskwell.analysis.corrections.problem import Problem
+from maskwell.analysis.corrections.problem import CorrectionProblem
 from maskwell.masking import Release, apply
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -62,7 +62,7 @@ ROOT = np.linalg.cholesky(NOISE)
 
 def make_problem(
     rng: np.random.Generator, records: int, *, family: str = "gaussian", noise: float = 1.0
-) -> Problem:
+) -> CorrectionProblem:
     """Two noised predictors, a clean one and, in a gaussian model, a noised response; noise correlated throughout."""
     x = rng.multivariate_normal([0, 0], SPREAD, records)
     clean = (rng.random(records) < 0.4) + 0.3 * x[:, 0]
@@ -85,7 +85,7 @@ def make_problem(
     def draw(number: int) -> np.ndarray:
         return np.random.default_rng([9, number]).standard_normal((records, width)) @ root.T
 
-    return Problem(
+    return CorrectionProblem(
         ("Intercept", "x1", "x2", "w"), data, loadings, ("x1", "x2", "y")[:width], z, covariance, draw
     )
 

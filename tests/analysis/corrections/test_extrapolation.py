@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from maskwell.analysis.corrections.cross_checks import simex
-from maskwell.analysis.corrections.design_arrays import Asked, read_problem
-from maskwell.analysis.corrections.extrapolation import Simulation, back_to_none, follow_back
+from maskwell.analysis.corrections.design_arrays import CorrectionRequest, read_problem
+from maskwell.analysis.corrections.extrapolation import SimexRuns, back_to_none, follow_back
 from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
 from maskwell.errors import BadPlan
 from maskwell.masks import BiasNoise, CorrelatedNoise, IndependentNoise, MixtureNoise
@@ -27,7 +27,7 @@ def test_the_path_is_that_of_more_noise():
     """At lambda the estimates are those of a release with (1 + lambda) times the noise: here in closed form."""
     rng = np.random.default_rng(1)
     problem = make_problem(rng, 8_000)
-    plan = Simulation(replicates=10)
+    plan = SimexRuns(replicates=10)
     found = follow_back(problem, FAMILIES["gaussian"], plan)
     both = np.column_stack([problem.data.y, problem.data.design])
     raw, noise = both.T @ both, problem.noise_moments()
@@ -40,7 +40,7 @@ def test_the_path_is_that_of_more_noise():
 def test_small_noise_is_undone_with_honest_standard_errors():
     rng, runs = np.random.default_rng(2), 50
     problems = [make_problem(rng, 300, noise=0.3) for _ in range(runs)]
-    found = [follow_back(one, FAMILIES["gaussian"], Simulation(replicates=10)) for one in problems]
+    found = [follow_back(one, FAMILIES["gaussian"], SimexRuns(replicates=10)) for one in problems]
     naive = np.mean([fit_ordinary(one.data, FAMILIES["gaussian"]).coefficients for one in problems], axis=0)
     estimates = np.array([one.estimates for one in found])
     spread = estimates.std(axis=0, ddof=1)
@@ -54,7 +54,7 @@ def test_small_noise_is_undone_with_honest_standard_errors():
 def test_without_noise_it_is_the_ordinary_fit():
     problem = make_problem(np.random.default_rng(3), 300, family="logit")
     silent = replace(problem, draw=lambda number: np.zeros((300, 2)))
-    found = follow_back(silent, FAMILIES["logit"], Simulation(replicates=2))
+    found = follow_back(silent, FAMILIES["logit"], SimexRuns(replicates=2))
     ordinary = fit_ordinary(problem.data, FAMILIES["logit"])
     np.testing.assert_allclose(found.estimates, ordinary.estimates, rtol=1e-6)
     np.testing.assert_allclose(found.joint, ordinary.joint, rtol=1e-5, atol=1e-12)
@@ -75,7 +75,8 @@ def test_without_noise_it_is_the_ordinary_fit():
 def test_added_noise_has_the_covariance_of_the_law(mask):
     """Also of a part of its columns: the model has x1 and x2 alone."""
     read = read_problem(
-        Asked("count ~ x1 + x2", FAMILIES["poisson"], {"x1": 0.1}, seed=3), released(mask, make_table(5_000))
+        CorrectionRequest("count ~ x1 + x2", FAMILIES["poisson"], {"x1": 0.1}, seed=3),
+        released(mask, make_table(5_000)),
     )
     assert read.problem.draw is not None
     drawn = np.concatenate([read.problem.draw(number) for number in range(4)])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from maskwell.analysis.corrections.cross_checks import moment_correction
-from maskwell.analysis.corrections.design_arrays import Asked, read_problem
+from maskwell.analysis.corrections.design_arrays import CorrectionRequest, read_problem
 from maskwell.analysis.corrections.fuller_moments import solve_moments
 from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
-from maskwell.analysis.corrections.problem import Problem
+from maskwell.analysis.corrections.problem import CorrectionProblem
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.laws import Power
 from maskwell.masks import (
@@ -44,7 +44,7 @@ def test_kims_noise_on_response_and_predictor_needs_their_covariance():
     rng, x1 = np.random.default_rng(8), columns(20_000, 1)["x1"]
     table = make_table(20_000, x1=x1, y=x1 + 0.7 * rng.standard_normal(20_000))
     release = released(CorrelatedNoise(("y", "x1"), sd_ratio=0.5), table)
-    problem = read_problem(Asked("y ~ x1", LINEAR), release).problem
+    problem = read_problem(CorrectionRequest("y ~ x1", LINEAR), release).problem
     alone = problem.loadings.copy()
     alone[:, 0] = 0.0
     variance_only = solve_moments(replace(problem, loadings=alone))
@@ -109,7 +109,7 @@ def test_rounding_to_a_unit_of_the_noise_is_part_of_it():
     table = make_table(60_000)
     schema = table.schema.changed({"x1": replace(table.schema["x1"], unit=1)})
     release = released(IndependentNoise(("x1",), variance=1.0), replace(table, schema=schema))
-    read = read_problem(Asked("y ~ x1 + x2 + sex", LINEAR), release)
+    read = read_problem(CorrectionRequest("y ~ x1 + x2 + sex", LINEAR), release)
     assert read.problem.covariance[0, 0] == pytest.approx(1 + 1 / 12)
     assert max(map(abs, off(moment_correction(MODEL, release)).values())) < 4
     without = solve_moments(replace(read.problem, covariance=np.array([[1.0]])))
@@ -225,7 +225,7 @@ def test_formulas_it_cannot_correct_are_refused(formula, why):
 
 def test_noise_larger_than_the_signal_is_said():
     rng = np.random.default_rng(6)
-    problem: Problem = make_problem(rng, 200)
+    problem: CorrectionProblem = make_problem(rng, 200)
     with pytest.raises(BadPlan, match="larger than the signal"):
         solve_moments(replace(problem, covariance=problem.covariance + 5 * np.eye(3)))
 

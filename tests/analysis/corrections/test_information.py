@@ -7,21 +7,23 @@ import numpy as np
 from maskwell.analysis.corrections.calibration import slopes
 from maskwell.analysis.corrections.covariate_model import fit_logits
 from maskwell.analysis.corrections.glm import FAMILIES, Data, fit_ordinary
-from maskwell.analysis.corrections.information import Channel, Model, chances, simulated_ratios
+from maskwell.analysis.corrections.information import Channel, SimulatedModel, chances, simulated_ratios
 from maskwell.analysis.corrections.interval_forecast import forecast
 from maskwell.masks import Pram
 
 from .corrections_cases import make_table
 
 
-def one_predictor(family: str, beta: np.ndarray, noise: float) -> tuple[Model, Channel]:
+def one_predictor(family: str, beta: np.ndarray, noise: float) -> tuple[SimulatedModel, Channel]:
     """A standard normal predictor with normal noise."""
     count = 5_000
     bases, loadings = np.zeros((1, count, 2)), np.zeros((1, count, 2, 1))
     bases[..., 0] = loadings[:, :, 1] = 1.0
     clean, nothing = np.ones((count, 1)), np.zeros((0, 1))
     known = np.zeros((1, 1)), np.eye(1)
-    model = Model(FAMILIES[family], beta, 1.0, np.zeros(count), clean, bases, loadings, nothing, *known)
+    model = SimulatedModel(
+        FAMILIES[family], beta, 1.0, np.zeros(count), clean, bases, loadings, nothing, *known
+    )
     channel = Channel(
         lambda kinds, x: (
             x + np.sqrt(noise) * np.random.default_rng(3).standard_normal(x.shape),

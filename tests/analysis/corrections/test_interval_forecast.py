@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maskwell.analysis.corrections import interval_forecast as module
-from maskwell.analysis.corrections.design_arrays import Asked, read_formula
+from maskwell.analysis.corrections.design_arrays import CorrectionRequest, read_formula
 from maskwell.analysis.corrections.efficiency_index import efficiency
 from maskwell.analysis.corrections.fuller_moments import solve_moments
 from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
@@ -50,7 +50,7 @@ def test_the_forecast_is_the_spread_of_estimates_over_fresh_noise(mask):
     found = forecast(MODEL, table, MASKS[mask])
     named = read_formula(MODEL, table)
     noised = noised_columns(MASKS[mask].card(table), table, named.columns, None, released=False)
-    truth, _ = module._truth(named, Asked(MODEL, LINEAR), noised.columns)
+    truth, _ = module._truth(named, CorrectionRequest(MODEL, LINEAR), noised.columns)
     noisy = module._noisy(truth, noised, seed=77)
     estimates = np.array([solve_moments(noisy(number)).coefficients for number in range(runs)])
     ratios = 1 + np.array([found.widening[name] for name in found.names])
@@ -179,7 +179,7 @@ def test_ordinary_errors_are_those_of_the_true_fit():
     table = make_table(500)
     found = forecast(MODEL, table, MASKS["mixture"])
     named = read_formula(MODEL, table)
-    truth, fitted = module._truth(named, Asked(MODEL, LINEAR), ())
+    truth, fitted = module._truth(named, CorrectionRequest(MODEL, LINEAR), ())
     np.testing.assert_allclose(
         found.ordinary_errors, np.sqrt(np.diag(fit_ordinary(truth.data, LINEAR).covariance))
     )

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from maskwell.analysis.expressions import ONE, Binary, Level, Ref
 from maskwell.analysis.formulas.expression_trees import evaluate
-from maskwell.analysis.priors import Resolved
+from maskwell.analysis.priors import ResolvedPriors
 from maskwell.analysis.system import (
     GAUSSIAN,
     LOGIT,
@@ -111,12 +111,13 @@ def with_b_known(system: System) -> System:
     return replace(system, unknown=unknown, equations=equations, tables=tables)
 
 
-def drawn_from_the_prior(n: int, rng) -> tuple[System, tuple[Resolved, ...], np.ndarray]:
+def drawn_from_the_prior(n: int, rng) -> tuple[System, tuple[ResolvedPriors, ...], np.ndarray]:
     """Return a file of the model y ~ w + a under normal and half-t priors, its priors, and the parameters it has."""
     sds = (0.6, 0.6, 1.0)
     sizes = (2, 2, 4)
     priors = tuple(
-        Resolved(np.zeros(size), np.full(size, sd), 1.0, ()) for size, sd in zip(sizes, sds, strict=True)
+        ResolvedPriors(np.zeros(size), np.full(size, sd), 1.0, ())
+        for size, sd in zip(sizes, sds, strict=True)
     )
     parts = [rng.normal(0, sd, size) for size, sd in zip(sizes, sds, strict=True)]
     sigma = abs(rng.standard_t(2))

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from maskwell.analysis.formulas.expression_trees import evaluate
-from maskwell.analysis.model import FAMILY, Asked, build, read_formula
+from maskwell.analysis.model import FAMILY, ModelRequest, build, read_formula
 from maskwell.analysis.noise import bounds, lowered, tables
-from maskwell.analysis.priors import Resolved
+from maskwell.analysis.priors import ResolvedPriors
 from maskwell.analysis.samplers.gibbs import ordered_probit
 from maskwell.analysis.samplers.gibbs import sweeps as gibbs
 from maskwell.analysis.samplers.gibbs.layout import lay_out, unknown_variables
@@ -186,7 +186,7 @@ class World:
             self.card, laws=tuple(_changed(law, setting.assumed) for law in self.card.laws)
         )
         parsed, seen = read_formula(setting.formula, release)
-        self.system = build(Asked(parsed, FAMILY[setting.family]), release, seen)
+        self.system = build(ModelRequest(parsed, FAMILY[setting.family]), release, seen)
         self.variables, self.names = self.system.variables, [v.name for v in self.system.variables]
         self.statuses = {
             name: np.where(seen[name].missing, release.table.status(name), OPEN) for name in self.names
@@ -194,7 +194,7 @@ class World:
         self.always = np.stack([seen[name].noised | seen[name].missing for name in self.names], axis=1)
         self.always[:, -1] &= seen[self.names[-1]].noised
         laid_out = lay_out(self.system)
-        self.plan = gibbs.Plan(laid_out, tuple(tight(part) for part in laid_out.parts))
+        self.plan = gibbs.SweepPlan(laid_out, tuple(tight(part) for part in laid_out.parts))
         self.chain = gibbs.start(self.plan, self.rng)
         self.unknown = unknown_variables(self.system)
         self.z: dict[str, Floats] = {}
@@ -395,12 +395,12 @@ def _of_numbers(x: Floats, noise: Floats, y: Floats) -> list[float]:
     return [*first, (noise * x).mean(), (x * y).mean(), (noise * y).mean(), x[0]]
 
 
-def tight(part: Any) -> Resolved:
+def tight(part: Any) -> ResolvedPriors:
     """Return a prior of a size at which a few records say about as much."""
     size = len(part.equation.columns)
     mean, sd = np.full(size, COEFFICIENT_MEAN), np.full(size, COEFFICIENT_SD)
     scales = tuple(np.full(place.width, SCALE) for place in part.effects)
-    return Resolved(mean, sd, SCALE, scales, 0.5)
+    return ResolvedPriors(mean, sd, SCALE, scales, 0.5)
 
 
 def half_t_covariance(rng: np.random.Generator, scales: Floats) -> Floats:

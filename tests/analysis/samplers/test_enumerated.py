@@ -21,7 +21,7 @@ from maskwell.analysis.samplers import enumerated
 from maskwell.analysis.samplers.chains import Running, run_gibbs
 from maskwell.analysis.samplers.enumerated.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.enumerated.mode import modes_of
-from maskwell.analysis.samplers.enumerated.posterior import Posterior
+from maskwell.analysis.samplers.enumerated.posterior import EnumeratedPosterior
 from maskwell.analysis.samplers.enumerated.sampler import chains_of
 from maskwell.analysis.system import (
     GAUSSIAN,
@@ -42,9 +42,9 @@ from .enumerated_systems import drawn_from_the_prior, make, misclassified, stick
 FAMILIES = (GAUSSIAN, PROBIT, LOGIT, ORDERED, POISSON, NEGATIVE_BINOMIAL)
 
 
-def posterior_of(system: System, *, counting: bool = True) -> Posterior:
+def posterior_of(system: System, *, counting: bool = True) -> EnumeratedPosterior:
     assert enumerated.applies(system) is None
-    return Posterior(problem_of(system, counting=counting), resolved_priors(system, Priors()))
+    return EnumeratedPosterior(problem_of(system, counting=counting), resolved_priors(system, Priors()))
 
 
 def brute(system: System, theta: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ def prior_log(system: System, theta: np.ndarray) -> float:
     return float(total)
 
 
-def some_thetas(posterior: Posterior, count: int, seed: int) -> np.ndarray:
+def some_thetas(posterior: EnumeratedPosterior, count: int, seed: int) -> np.ndarray:
     return 0.4 * np.random.default_rng(seed).normal(size=(count, len(posterior)))
 
 
@@ -342,7 +342,7 @@ def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
     rng, ranks = np.random.default_rng(11), []
     for _ in range(files):
         system, priors, truth = drawn_from_the_prior(100, rng)
-        posterior = Posterior(problem_of(system), priors)
+        posterior = EnumeratedPosterior(problem_of(system), priors)
         found = chains_of(posterior, Running(1, 31 * every, cores=1), rng)
         if found is not None and found.way == way:  # which depends on the file, not on the truth behind it
             ranks.append((found.thetas[0, every - 1 :: every] < truth).sum(axis=0))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.model import FAMILY, Asked, build, read_formula
+from maskwell.analysis.model import FAMILY, ModelRequest, build, read_formula
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers.chains import Running, run_gibbs
@@ -53,7 +53,7 @@ def release(records: int = 100) -> mw.Release:
 def system_of(formula: str, family: str = "gaussian") -> System:
     given = release()
     parsed, seen = read_formula(formula, given)
-    return build(Asked(parsed, FAMILY[family]), given, seen)
+    return build(ModelRequest(parsed, FAMILY[family]), given, seen)
 
 
 def run(system: System, quickly: bool) -> Draws:

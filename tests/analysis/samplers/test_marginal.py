@@ -15,7 +15,7 @@ from maskwell.analysis.samplers.chains import Running
 from maskwell.analysis.samplers.marginal.batches import log_densities
 from maskwell.analysis.samplers.marginal.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.marginal.mode import first_guess, fit, refine
-from maskwell.analysis.samplers.marginal.posterior import Posterior
+from maskwell.analysis.samplers.marginal.posterior import MarginalPosterior
 from maskwell.analysis.samplers.marginal.true_values import with_truths
 from maskwell.analysis.system import (
     GAUSSIAN,
@@ -94,9 +94,9 @@ def with_patterns(system: System, covariance: np.ndarray) -> System:
     return replace(system, noise=noise, unknown=unknown)
 
 
-def posterior_of(system: System) -> tuple[Posterior, np.ndarray]:
+def posterior_of(system: System) -> tuple[MarginalPosterior, np.ndarray]:
     assert marginal.applies(system) is None
-    posterior = Posterior(problem_of(system), resolved_priors(system, Priors()))
+    posterior = MarginalPosterior(problem_of(system), resolved_priors(system, Priors()))
     theta, _ = first_guess(posterior)
     refine(posterior, theta)
     return posterior, theta
@@ -178,7 +178,7 @@ def test_the_density_is_that_with_unknown_numbers_summed_over(family, patterns):
     if patterns:
         turn = system.noise.arrays.turn[0]
         system = with_patterns(system, np.linalg.inv(turn.T @ turn))
-    posterior = Posterior(problem_of(system), resolved_priors(system, Priors()))
+    posterior = MarginalPosterior(problem_of(system), resolved_priors(system, Priors()))
     posterior.family.pairs = 24
     rng = np.random.default_rng(1)
     start = np.zeros(len(posterior))

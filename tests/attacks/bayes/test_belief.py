@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import maskwell as mw
-from maskwell.attacks.bayes.belief import THRESHOLDS, Belief, Chances, Standing
+from maskwell.attacks.bayes.belief import THRESHOLDS, Belief, BeliefStanding, LinkChances
 from maskwell.attacks.bayes.pictures import belief_picture, draw_belief
 from maskwell.errors import BadPlan, CannotWrite
 
@@ -21,7 +21,7 @@ NAN = np.nan
 
 
 def believed(better, ties, truth, probability, share, threshold=0.0, labels=None):
-    standing = Standing(np.array(better), np.array(ties), np.array(truth, float))
+    standing = BeliefStanding(np.array(better), np.array(ties), np.array(truth, float))
     return Belief(standing, np.array(probability, float), np.array(share, float), threshold, labels)
 
 
@@ -69,7 +69,7 @@ def test_the_order_of_the_file_changes_no_bit():
     said, right = draws(3, 999)
     truth, ties, better = rng.random(999), rng.integers(0, 9, 999), rng.integers(-1, 12, 999)
     one, other = (
-        Belief(Standing(better[o], ties[o], truth[o]), said[o], right[o] / 3, 0.0, None, truth[o])
+        Belief(BeliefStanding(better[o], ties[o], truth[o]), said[o], right[o] / 3, 0.0, None, truth[o])
         for o in (np.arange(999), rng.permutation(999))
     )
     assert one.to_dict() == other.to_dict()
@@ -101,7 +101,7 @@ def test_places_are_the_mean_over_orders_of_ties(standings):
         expected[10] += better >= 0 and ties == 0
     better, ties = [b for b, _ in standings], [t for _, t in standings]
     blank = np.full(len(standings), NAN)
-    belief = Belief(Standing(np.array(better, int), np.array(ties, int), blank), blank, blank)
+    belief = Belief(BeliefStanding(np.array(better, int), np.array(ties, int), blank), blank, blank)
     np.testing.assert_allclose(belief.places, expected, atol=1e-12)
     np.testing.assert_allclose(belief.ranks.targets, sum(b >= 0 for b in better), atol=1e-12)
 
@@ -117,7 +117,7 @@ def test_probabilities_of_truth_first_and_correct(six):
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 3)), max_size=20))
 def test_weighted_figures_are_those_of_repeated_values(pairs):
     values, weights = np.array([v for v, _ in pairs]), np.array([w for _, w in pairs], float)
-    chances = Chances.of(values, weights)
+    chances = LinkChances.of(values, weights)
     repeated = np.repeat(values, weights.astype(int))
     assert chances.count == len(repeated)
     if len(repeated):

@@ -24,7 +24,7 @@ from maskwell.attacks.bayes.bias_likelihood.absent_records import (
     student_plus_normal,
 )
 from maskwell.attacks.bayes.bias_likelihood.kernels import KINDS, biased_terms, told
-from maskwell.attacks.bayes.bias_likelihood.quadrature import Line, integrated
+from maskwell.attacks.bayes.bias_likelihood.quadrature import WholeLine, integrated
 from maskwell.attacks.bayes.unknown_noise.integral import over_shared, shared_nodes
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
 from maskwell.attacks.pair_density import law_terms, laws_on, summed_logs
@@ -435,7 +435,7 @@ def test_columns_that_follow_from_each_other_are_refused():
 
 def test_quadrature_finds_heavy_tails_far_peaks_and_nothing():
     laws = [cauchy(3.0, 2.0), norm(-50.0, 1e-3), norm(1e6, 5.0)]
-    line = Line(
+    line = WholeLine(
         np.array([[1.0, 3.0, 5.0], [-50.01, -50.0, -49.99], [0.0, 1e6, 2e6]]), np.array([2.0, 1e-3, 5.0])
     )
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from maskwell.attacks.bayes.matching_posterior import enumeration as counting
 from maskwell.attacks.bayes.matching_posterior.enumeration import AGREED, counted
-from maskwell.attacks.bayes.matching_posterior.lattice import Shape
+from maskwell.attacks.bayes.matching_posterior.lattice import LatticeShape
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling
 from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, helped
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
@@ -142,7 +142,7 @@ def vars_of(one):
 def test_a_lattice_is_shaped_like_the_posterior_and_its_sums_are_exact():
     covariance = np.array([[0.04, 0.018], [0.018, 0.01]])
     mean, law = np.array([1.2, -0.4]), stats.multivariate_normal
-    shape = Shape.of(
+    shape = LatticeShape.of(
         lambda at: float(law.logpdf(at, mean, covariance)), np.zeros(2), np.ones(2), np.full(2, 8.0)
     )
     np.testing.assert_allclose(shape.tops[0], mean, atol=1e-3)
@@ -164,7 +164,7 @@ def test_a_lattice_finds_two_tops_far_apart_and_gives_up_where_it_never_ends():
     def two(at):
         return float(np.logaddexp(stats.norm.logpdf(at[0], -1.4, 0.1), stats.norm.logpdf(at[0], 1.4, 0.1)))
 
-    shape = Shape.of(two, np.zeros(1), np.ones(1), np.full(1, 8.0))
+    shape = LatticeShape.of(two, np.zeros(1), np.ones(1), np.full(1, 8.0))
     assert sorted(round(float(top[0]), 1) for top in shape.tops)[::2] in ([-1.4, 1.4], [-1.4])
     nodes = []
     shape.walk(lambda at: nodes.append(at[0]) or two(at) - two(shape.tops[0]), 1.0, 0.0, 200)

@@ -16,10 +16,15 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from maskwell.attacks.bayes.bias_likelihood.kernels import biased_terms
-from maskwell.attacks.bayes.matching_posterior.block_pairs import Pairs, Side
-from maskwell.attacks.bayes.matching_posterior.chain_state import Problem
+from maskwell.attacks.bayes.matching_posterior.block_pairs import BlockPairs, Side
+from maskwell.attacks.bayes.matching_posterior.chain_state import MatchingProblem
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
-from maskwell.attacks.bayes.matching_posterior.noise_kernels import Listed, Normals, _factors, model_of
+from maskwell.attacks.bayes.matching_posterior.noise_kernels import (
+    ListedKernel,
+    NormalKernel,
+    _factors,
+    model_of,
+)
 from maskwell.attacks.bayes.matching_posterior.proposals import surface_of
 from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, grouped, helped
 from maskwell.attacks.bayes.unknown_noise.integral import over_shared
@@ -250,8 +255,8 @@ def sides(one):
     codes = np.zeros(len(one.truth), np.int64)
     others = np.setdiff1d(np.arange(len(one.truth)), one.known)
     released = Side.of(one.z, codes[: len(one.z)], np.array([0]))
-    known = Pairs(Side.of(one.x, codes[: len(one.x)], np.array([0])), released)
-    return known, Pairs(Side.of(one.truth.take(others), codes[: len(others)], np.array([0])), released)
+    known = BlockPairs(Side.of(one.x, codes[: len(one.x)], np.array([0])), released)
+    return known, BlockPairs(Side.of(one.truth.take(others), codes[: len(others)], np.array([0])), released)
 
 
 def with_gaps(table, which):
@@ -273,8 +278,8 @@ def test_compiled_kernels_are_those_of_the_law(law_of, gaps):
         )
     doubts, (known, others) = [Doubt.of(UNSURE, one.law, one.z)], sides(one)
     quick = model_of(doubts, "coherent", known, others)
-    slow = Listed(known, others, _factors(doubts, "coherent", one.z))
-    assert isinstance(quick, Normals)
+    slow = ListedKernel(known, others, _factors(doubts, "coherent", one.z))
+    assert isinstance(quick, NormalKernel)
     for shift in (-0.5, 0.0, 0.7):
         logs = shift + np.array([belief.centre for belief in doubts[0].beliefs])
         np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10)
@@ -286,8 +291,8 @@ def test_compiled_kernels_of_the_paper_are_those_of_its_closed_form(kernel):
     one = world(biased, 2, (30, 20, 12), seed=2, sd=3.0)
     doubts, (known, others) = [Doubt.of(UNSURE, one.law, one.z)], sides(one)
     quick = model_of(doubts, kernel, known, others)
-    assert isinstance(quick, Normals)
-    slow = Listed(known, others, _factors(doubts, kernel, one.z))
+    assert isinstance(quick, NormalKernel)
+    slow = ListedKernel(known, others, _factors(doubts, kernel, one.z))
     for shift in (-2.0, 0.0, 2.0):
         logs = shift + np.array([belief.centre for belief in doubts[0].beliefs])
         np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10, atol=1e-10)
@@ -298,7 +303,7 @@ def test_kernels_between_nodes_are_those_of_the_law():
     law = Additive(("V0",), Laplace((0.7,)), (Outlet(low=0.5),))
     doubts, (known, others) = [Doubt.of(UNSURE, law, one.z)], sides(one)
     between = model_of(doubts, "coherent", known, others)
-    slow = Listed(known, others, _factors(doubts, "coherent", one.z))
+    slow = ListedKernel(known, others, _factors(doubts, "coherent", one.z))
     assert between.nodes is not None
     match = np.where(np.arange(12) < 10, np.arange(12), -1)
     for shift in (-0.53, 0.0, 0.71):
@@ -322,9 +327,9 @@ def test_categories_are_told_beside_unknown_noise():
     one = World(one.law, tables["truth"], tables["z"], tables["x"], one.released, one.known, one.blocks)
     doubts, (known, others) = [Doubt.of(UNSURE, law, one.z) for law in (told, one.law)], sides(one)
     quick = model_of(doubts, "coherent", known, others)
-    assert isinstance(quick, Normals)
+    assert isinstance(quick, NormalKernel)
     logs = np.array([doubts[1].beliefs[0].centre])
-    slow = Listed(known, others, _factors(doubts, "coherent", one.z))
+    slow = ListedKernel(known, others, _factors(doubts, "coherent", one.z))
     np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10)
     found = helped([told, one.law], one.group, Kernel(), UNSURE, SHORT, seed=1)
     assert "EDU" in found.notes[0]
@@ -336,7 +341,7 @@ def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
     doubt, (known, others) = Doubt.of(UNSURE, one.law, one.z), sides(one)
     model, unknowns = model_of([doubt], "coherent", known, others), len(doubt.beliefs)
     groups, units = np.ones((1, unknowns), np.int64), np.array([60])
-    surface = surface_of(Problem(model, doubt.beliefs, groups, units, np.zeros(10), None))
+    surface = surface_of(MatchingProblem(model, doubt.beliefs, groups, units, np.zeros(10), None))
     assert surface.mode == 1
     rng, found = np.random.default_rng(2), np.empty(50)
     for _ in range(10):

@@ -11,7 +11,7 @@ from maskwell.attacks.bayes.posterior_odds import SURE, against_others
 from maskwell.attacks.bayes.pruned_sums import trees
 from maskwell.attacks.bayes.pruned_sums.posterior_sums import Pruning
 from maskwell.attacks.bayes.pruned_sums.trees import Points, Trees
-from maskwell.attacks.candidate_scores import SAME_SCORE, Best, log_sum
+from maskwell.attacks.candidate_scores import SAME_SCORE, BestCandidates, log_sum
 from maskwell.errors import BadInput, BadPlan
 
 EPS = (1e-1, 1e-2, 1e-3, 1e-6, 1e-9)
@@ -31,7 +31,7 @@ class Compared:
     """All pairs: scores (minus infinity across blocks), the best links, log f(z), and the largest weights' rest."""
 
     scores: np.ndarray
-    best: Best
+    best: BestCandidates
     log_f: np.ndarray
     rest: np.ndarray
 
@@ -43,7 +43,7 @@ def compared(known, released, log_f, units=None):
     scores = np.where(
         possible, halves(known.values, released.values) - np.where(np.isfinite(log_f), log_f, 0.0), -np.inf
     )
-    best, rows = Best.nothing(len(known.values)), np.arange(len(known.values))
+    best, rows = BestCandidates.nothing(len(known.values)), np.arange(len(known.values))
     with np.errstate(all="ignore"):
         weights = scores if units is None else against_others(scores, units)
         shares = 0.0 if units is None else np.exp((scores - np.log(units)).max(axis=1))

@@ -11,7 +11,7 @@ from scipy import stats
 from scipy.integrate import quad_vec
 
 import maskwell as mw
-from maskwell.attacks.bayes.unknown_noise.density_tables import WORTH, Surface, Tabled
+from maskwell.attacks.bayes.unknown_noise.density_tables import WORTH, DensitySurface, Tabled
 from maskwell.attacks.bayes.unknown_noise.integral import integrated_terms
 from maskwell.attacks.bayes.unknown_noise.normal_bias_factor import told_terms
 from maskwell.attacks.bayes.unknown_noise.prior_average import AveragedNoise
@@ -178,12 +178,12 @@ def test_a_table_of_bias_and_noise_gives_the_sum_over_nodes(reach):
     logs = np.add.outer(-(steps**2), -(steps**2)).ravel()
     nodes = np.repeat(0.1 * np.exp(steps), 9), np.tile(2.0 * np.exp(steps), 9), logs
     x = np.concatenate([rng.normal(60, 20, 40), [0.0, 1e-9, -5.0]])
-    surface = Surface.of(nodes, x, 10**9)
+    surface = DensitySurface.of(nodes, x, 10**9)
     assert np.isfinite(surface.table).mean() > 0.9
     pairs = np.repeat(x, 300), rng.normal(60, 40, 43 * 300)
     expected = bias_log_mean(pairs[1], pairs[0], *nodes, FORWARD)
     np.testing.assert_allclose(surface.logs(pairs[1], pairs[0]), expected, rtol=1e-10, atol=1e-10)
-    assert Surface.of(nodes, x, 1_000) is None, "few pairs need no table"
+    assert DensitySurface.of(nodes, x, 1_000) is None, "few pairs need no table"
 
 
 @pytest.mark.parametrize("noise", [Normal((2.0,)), Laplace((2.0,))], ids=["normal", "laplace"])

@@ -13,7 +13,7 @@ from scipy import stats
 import maskwell as mw
 from maskwell.attacks.bayes.posterior import IF_RELEASED
 from maskwell.attacks.bayes.value_of_card import Telling, found_by
-from maskwell.attacks.bayes.value_of_card_notes import Verdict, once_each, unsettled
+from maskwell.attacks.bayes.value_of_card_notes import CardVerdict, once_each, unsettled
 from maskwell.errors import BadPlan, NoLaw
 
 AMOUNTS = ("INCOME", "TAX")
@@ -92,7 +92,7 @@ TELL, KEEP, FEW = "tell the parameters", "keeping the parameters lowers", "targe
     ],
 )
 def test_the_interval_of_the_difference_decides(difference, error, targets, said):
-    advice = Verdict(difference, error, targets).advice
+    advice = CardVerdict(difference, error, targets).advice
     assert said in advice
     assert " 0.0 points" not in advice
     assert "nan" not in advice
@@ -100,9 +100,9 @@ def test_the_interval_of_the_difference_decides(difference, error, targets, said
 
 
 def test_nothing_is_called_little_that_is_much():
-    assert "nothing to speak of" in Verdict(-0.02, 0.02, 500).advice
+    assert "nothing to speak of" in CardVerdict(-0.02, 0.02, 500).advice
     for difference, error in ((-0.2, 0.02), (-0.1, 0.08)):
-        assert "nothing to speak of" not in Verdict(difference, error, 500).advice
+        assert "nothing to speak of" not in CardVerdict(difference, error, 500).advice
 
 
 def test_it_prints_and_writes_figures_without_a_record(told):

@@ -18,13 +18,13 @@ from ...errors import BadPlan
 from ..system import Floats
 from .fuller_moments import LARGE
 from .glm import Data, Family, fit_ordinary, smallest_share
-from .problem import Problem, contrast_of
+from .problem import CorrectionProblem, contrast_of
 
 STEP = 1e-2  # of numerical derivatives, in standard errors of each parameter
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
+class RegressionCalibration:
     """What the noise is expected to be: clean columns, variables that the design uses, and the fitted moments."""
 
     clean: Floats = field(repr=False)
@@ -37,7 +37,7 @@ class Calibration:
         """The parameters in a row: coefficients, then the upper triangle of the residual covariance."""
         return np.append(self.coefficients.ravel(), self.spread[np.triu_indices(len(self.spread))])
 
-    def with_flat(self, flat: Floats) -> Calibration:
+    def with_flat(self, flat: Floats) -> RegressionCalibration:
         """Return the calibration at other values of its parameters."""
         size, width = self.coefficients.size, len(self.spread)
         spread = np.zeros((width, width))
@@ -45,11 +45,11 @@ class Calibration:
         spread = spread + np.triu(spread, 1).T
         return replace(self, coefficients=flat[:size].reshape(self.coefficients.shape), spread=spread)
 
-    def residuals(self, problem: Problem) -> Floats:
+    def residuals(self, problem: CorrectionProblem) -> Floats:
         """Return the released values of the used variables less what clean columns say of them."""
         return np.asarray(problem.values[:, self.used] - self.clean @ self.coefficients)
 
-    def influence(self, problem: Problem) -> Floats:
+    def influence(self, problem: CorrectionProblem) -> Floats:
         """Return how each record moved the parameters."""
         weights, residuals = problem.data.weights, self.residuals(problem)
         gram = self.clean.T @ (self.clean * weights[:, None])
@@ -60,7 +60,7 @@ class Calibration:
         return np.column_stack([first, second * (weights / weights.sum())[:, None]])
 
 
-def calibrate(problem: Problem) -> Calibration:
+def calibrate(problem: CorrectionProblem) -> RegressionCalibration:
     """Regress the noised predictors on the clean columns and keep the covariance of what is left."""
     moves = np.abs(problem.loadings).max(axis=0) > 0
     used = tuple(int(j) for j in np.flatnonzero(moves[1:].any(axis=0)))
@@ -77,10 +77,10 @@ def calibrate(problem: Problem) -> Calibration:
             f"the noise of {', '.join(repr(problem.variables[j]) for j in used)} is larger than the signal: nothing of "
             "the released values is left to calibrate by; use fit(...), or fewer predictors"
         )
-    return Calibration(clean, used, coefficients, spread)
+    return RegressionCalibration(clean, used, coefficients, spread)
 
 
-def _clean_columns(problem: Problem, moves: Floats) -> Floats:
+def _clean_columns(problem: CorrectionProblem, moves: Floats) -> Floats:
     """Return the constant, the clean columns of the design and what noised ones are multiplied by, none twice."""
     from scipy.linalg import qr
 
@@ -106,7 +106,7 @@ class Calibrated:
     attenuation: tuple[float, ...] = ()
 
 
-def solve_calibrated(problem: Problem, family: Family) -> Calibrated:
+def solve_calibrated(problem: CorrectionProblem, family: Family) -> Calibrated:
     """Fit the model to the calibrated columns."""
     calibration = calibrate(problem)
     data = _replaced(problem, calibration)
@@ -125,7 +125,7 @@ def solve_calibrated(problem: Problem, family: Family) -> Calibrated:
     return Calibrated(theta, joint * (count / free), kept)
 
 
-def _replaced(problem: Problem, calibration: Calibration) -> Data:
+def _replaced(problem: CorrectionProblem, calibration: RegressionCalibration) -> Data:
     """Take the noise to be expected off response and design."""
     data, used = problem.data, list(calibration.used)
     if not used:
@@ -136,7 +136,9 @@ def _replaced(problem: Problem, calibration: Calibration) -> Data:
     return replace(data, y=data.y - moved[:, 0], design=data.design - moved[:, 1:])
 
 
-def _squares(problem: Problem, calibration: Calibration, data: Data, beta: Floats) -> Floats:
+def _squares(
+    problem: CorrectionProblem, calibration: RegressionCalibration, data: Data, beta: Floats
+) -> Floats:
     """Return squared residuals less what the noise that could not be expected adds to them."""
     used, noise = list(calibration.used), problem.covariance
     rest = noise
@@ -147,7 +149,11 @@ def _squares(problem: Problem, calibration: Calibration, data: Data, beta: Float
 
 
 def _stacked(
-    problem: Problem, family: Family, calibration: Calibration, theta: Floats, errors: Floats
+    problem: CorrectionProblem,
+    family: Family,
+    calibration: RegressionCalibration,
+    theta: Floats,
+    errors: Floats,
 ) -> Floats:
     """Return the covariance of the estimates, that of the calibration carried along."""
 

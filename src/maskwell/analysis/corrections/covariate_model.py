@@ -11,8 +11,8 @@ import numpy as np
 from ...errors import BadPlan
 from ..system import Floats, Ints
 from .design_arrays import Named, evaluated, loadings
-from .glm import Family, Ordinary
-from .information import RECORDS, Model, chances
+from .glm import Family, OrdinaryFit
+from .information import RECORDS, SimulatedModel, chances
 
 MOST_KINDS, MOST_FITTED, STEPS = 40, 50_000, 50
 RIDGE = 1e-6  # of the records: holds the logits of kinds that clean columns tell for sure
@@ -42,8 +42,8 @@ class Kinds:
 
 
 def covariate_model(
-    named: Named, noised: tuple[Sequence[str], Sequence[str]], fitted: Ordinary, family: Family, seed: int
-) -> tuple[Model, Kinds]:
+    named: Named, noised: tuple[Sequence[str], Sequence[str]], fitted: OrdinaryFit, family: Family, seed: int
+) -> tuple[SimulatedModel, Kinds]:
     """Fit the covariate model to complete true records; `noised` are the numbers and the categories."""
     numbers, categories = noised
     values = _complete(named, seed)
@@ -62,7 +62,7 @@ def covariate_model(
     spread = left.T @ left / count
     offset = 0.0 if named.parsed.offset is None else evaluated(named.parsed.offset, some, RECORDS)
     held = fitted.coefficients, fitted.variance, np.zeros(RECORDS) + offset
-    return Model(family, *held, clean[at], bases, moves, logits, coefficients, spread), kinds
+    return SimulatedModel(family, *held, clean[at], bases, moves, logits, coefficients, spread), kinds
 
 
 def _complete(named: Named, seed: int) -> dict[str, Floats]:

@@ -10,11 +10,11 @@ from ...errors import BadPlan
 from ...masking import Release
 from ..system import Floats
 from .calibration import solve_calibrated
-from .design_arrays import Asked, Read, read_problem
-from .extrapolation import EXTRAPOLANTS, Simulation, follow_back
+from .design_arrays import CorrectionRequest, Read, read_problem
+from .extrapolation import EXTRAPOLANTS, SimexRuns, follow_back
 from .fuller_moments import solve_moments
 from .glm import FAMILIES, check_linear, family_of, fit_ordinary
-from .noise_moments import Noised
+from .noise_moments import NoiseOfColumns
 from .result import Corrected, corrected, negative_variance
 
 LINEAR = FAMILIES["gaussian"]
@@ -37,7 +37,7 @@ def moment_correction(
     gaussian: others are refused.
     """
     check_linear(family, "moment_correction", "take regression_calibration(...), simex(...) or fit(...)")
-    asked = Asked(formula, LINEAR, measurement_error, weights)
+    asked = CorrectionRequest(formula, LINEAR, measurement_error, weights)
     read = read_problem(asked, release)
     problem, noised = read.problem, read.noised
     solved = solve_moments(problem)
@@ -62,7 +62,7 @@ def regression_calibration(
     of calibration and model stacked. Refused are columns that `moment_correction` refuses, and noise that depends on
     the value.
     """
-    asked = Asked(formula, family_of(family), measurement_error, weights)
+    asked = CorrectionRequest(formula, family_of(family), measurement_error, weights)
     read = read_problem(asked, release)
     problem, noised = read.problem, read.noised
     _check_constant(noised)
@@ -93,10 +93,10 @@ def simex(
     corrects too little where the noise is large. Standard errors by the simulation jackknife. Columns are refused as by
     `moment_correction`, and noise that depends on the value.
     """
-    plan = Simulation(tuple(map(float, lambdas)), replicates, extrapolant)
+    plan = SimexRuns(tuple(map(float, lambdas)), replicates, extrapolant)
     if not isinstance(seed, int) or seed < 0:
         raise BadPlan("the seed is a whole number from 0 on")
-    asked = Asked(formula, family_of(family), measurement_error, weights, seed)
+    asked = CorrectionRequest(formula, family_of(family), measurement_error, weights, seed)
     read = read_problem(asked, release)
     problem, noised = read.problem, read.noised
     _check_constant(noised)
@@ -114,7 +114,7 @@ def simex(
     return _result(asked, read, "simex", (followed.estimates, followed.joint), notes)
 
 
-def _check_constant(noised: Noised) -> None:
+def _check_constant(noised: NoiseOfColumns) -> None:
     if noised.depends_on_value:
         raise BadPlan(
             f"the noise of {', '.join(repr(name) for name in noised.columns)} depends on the true value, which only "
@@ -123,7 +123,7 @@ def _check_constant(noised: Noised) -> None:
 
 
 def _result(
-    asked: Asked, read: Read, method: str, found: tuple[Floats, Floats], notes: Sequence[str]
+    asked: CorrectionRequest, read: Read, method: str, found: tuple[Floats, Floats], notes: Sequence[str]
 ) -> Corrected:
     """Put a correction beside the ordinary fit to the released values."""
     family, problem = asked.family, read.problem

@@ -14,12 +14,12 @@ from ...table import Table
 from ..expressions import Node
 from ..system import Bools, Floats
 from .glm import Data, Family
-from .noise_moments import Noised, noised_columns
-from .problem import Problem
+from .noise_moments import NoiseOfColumns, noised_columns
+from .problem import CorrectionProblem
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CorrectionRequest:
     """What is asked of a release: the formula, the family, known errors of measurement, weights, and a seed."""
 
     formula: str
@@ -76,12 +76,12 @@ def _text_problems(parsed: Any, texts: set[str]) -> list[str]:
 class Read:
     """A model as arrays, its noise, and the same columns as they were released."""
 
-    problem: Problem
-    noised: Noised
+    problem: CorrectionProblem
+    noised: NoiseOfColumns
     released: Data = field(repr=False)
 
 
-def read_problem(asked: Asked, release: Release) -> Read:
+def read_problem(asked: CorrectionRequest, release: Release) -> Read:
     """Read a model of a release as arrays."""
     if not isinstance(release, Release):
         raise BadPlan(
@@ -114,7 +114,9 @@ def _weights(name: str | None, table: Table) -> Floats:
     return values
 
 
-def arrays(named: Named, asked: Asked, weights: Floats, variables: Sequence[str]) -> Problem:
+def arrays(
+    named: Named, asked: CorrectionRequest, weights: Floats, variables: Sequence[str]
+) -> CorrectionProblem:
     """Evaluate a formula on its columns: response, design, and how they move with each of some variables."""
     parsed = named.parsed
     _check_linear(parsed, variables, asked.family)
@@ -125,7 +127,7 @@ def arrays(named: Named, asked: Asked, weights: Floats, variables: Sequence[str]
     both = np.column_stack([evaluated(node, values, len(weights)) for node in nodes])
     _check_values(both, parsed, asked.family, named)
     offset = 0.0 if parsed.offset is None else evaluated(parsed.offset, values, len(weights))
-    return Problem(
+    return CorrectionProblem(
         names=parsed.names,
         data=Data(both[:, 0].copy(), np.ascontiguousarray(both[:, 1:]), weights, offset),
         loadings=loadings(nodes, values, variables),
@@ -223,7 +225,7 @@ def _check_values(both: Floats, parsed: Any, family: Family, named: Named) -> No
         raise BadPlan(f"the response {name} must be whole numbers from 0 on for family 'poisson'")
 
 
-def _notes(kept: Bools, asked: Asked) -> tuple[str, ...]:
+def _notes(kept: Bools, asked: CorrectionRequest) -> tuple[str, ...]:
     left = int((~kept).sum())
     found = []
     if left:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...masking import Release
 from .cross_checks import LINEAR
-from .design_arrays import Asked, read_problem
+from .design_arrays import CorrectionRequest, read_problem
 from .fuller_moments import corrected_moments, solve_moments
 from .glm import check_linear
 from .interval_inflation import widened_by_release
@@ -78,7 +78,7 @@ def efficiency(
     No `family` but gaussian is taken: for others compare the sds of `fit(...)` with those of the unadjusted fit.
     """
     check_linear(family, "efficiency", "the summary of fit(...) says how much wider its intervals are")
-    read = read_problem(Asked(formula, LINEAR, measurement_error, weights), release)
+    read = read_problem(CorrectionRequest(formula, LINEAR, measurement_error, weights), release)
     problem, data = read.problem, read.problem.data
     solved = solve_moments(problem)
     raw = data.design.T @ (data.design * data.weights[:, None]) / float(data.weights.sum())

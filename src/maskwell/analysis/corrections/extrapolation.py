@@ -15,14 +15,14 @@ import numpy as np
 
 from ...errors import BadPlan, nearest, raise_all
 from ..system import Floats
-from .glm import Data, Family, Ordinary, fit_ordinary
-from .problem import Problem
+from .glm import Data, Family, OrdinaryFit, fit_ordinary
+from .problem import CorrectionProblem
 
 EXTRAPOLANTS: Mapping[str, int] = MappingProxyType({"linear": 1, "quadratic": 2, "cubic": 3})
 
 
 @dataclass(frozen=True, slots=True)
-class Simulation:
+class SimexRuns:
     """How much noise is added (times the variance of that released), how often, and the curve back."""
 
     lambdas: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0)
@@ -55,7 +55,7 @@ class Followed:
     path: Floats = field(repr=False)
 
 
-def follow_back(problem: Problem, family: Family, plan: Simulation) -> Followed:
+def follow_back(problem: CorrectionProblem, family: Family, plan: SimexRuns) -> Followed:
     """Simulate at each lambda and extrapolate estimates and covariances to -1: no noise."""
     naive = fit_ordinary(problem.data, family)
     means, spreads = [naive.estimates], [naive.joint]
@@ -74,11 +74,13 @@ def follow_back(problem: Problem, family: Family, plan: Simulation) -> Followed:
     return Followed(back_to_none(amounts, path, degree), joint.reshape(width, width), path)
 
 
-def _fit_noisier(problem: Problem, family: Family, amount: float, replicate: int, start: Floats) -> Ordinary:
+def _fit_noisier(
+    problem: CorrectionProblem, family: Family, amount: float, replicate: int, start: Floats
+) -> OrdinaryFit:
     return fit_ordinary(_noisier(problem, amount, replicate), family, start)
 
 
-def _noisier(problem: Problem, amount: float, replicate: int) -> Data:
+def _noisier(problem: CorrectionProblem, amount: float, replicate: int) -> Data:
     """Add noise to all records; the same draws serve every lambda, so that the path is smooth."""
     assert problem.draw is not None
     data = problem.data

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import BadPlan
 from ..system import Floats
 from .glm import check_rank, smallest_share
-from .problem import Problem, contrast_of
+from .problem import CorrectionProblem, contrast_of
 
 LARGE = 1e-8
 
@@ -35,7 +35,7 @@ class Solved:
         return np.append(self.coefficients, self.variance)
 
 
-def corrected_moments(problem: Problem) -> Floats:
+def corrected_moments(problem: CorrectionProblem) -> Floats:
     """Return the moments of (response, design) per record without those of the noise."""
     data = problem.data
     both = np.column_stack([data.y - data.offset, data.design])
@@ -45,7 +45,7 @@ def corrected_moments(problem: Problem) -> Floats:
     return np.asarray((raw - problem.noise_moments()) / total)
 
 
-def solve_moments(problem: Problem) -> Solved:
+def solve_moments(problem: CorrectionProblem) -> Solved:
     """Solve the corrected normal equations, with the sandwich of coefficients and residual variance."""
     moments = corrected_moments(problem)
     gram = moments[1:, 1:]
@@ -58,7 +58,7 @@ def solve_moments(problem: Problem) -> Solved:
     return _judged(problem, beta, moments)
 
 
-def _judged(problem: Problem, beta: Floats, moments: Floats) -> Solved:
+def _judged(problem: CorrectionProblem, beta: Floats, moments: Floats) -> Solved:
     data, contrast = problem.data, contrast_of(beta)
     count, total = len(problem), float(data.weights.sum())
     free = max(count - len(beta), 1)

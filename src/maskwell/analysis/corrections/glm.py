@@ -120,7 +120,7 @@ def check_linear(name: str, asker: str, otherwise: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinary:
+class OrdinaryFit:
     """An ordinary fit: coefficients, the residual variance (1 without a scale) and two covariances of coefficients.
 
     `covariance` trusts the model (the inverse of the observed information), `sandwich` only its mean (White, HC1);
@@ -158,7 +158,7 @@ class Data:
         return np.asarray(self.design @ coefficients + self.offset)
 
 
-def fit_ordinary(data: Data, family: Family, start: Floats | None = None) -> Ordinary:
+def fit_ordinary(data: Data, family: Family, start: Floats | None = None) -> OrdinaryFit:
     """Fit by weighted maximum likelihood: one step for least squares, else Newton's steps by expected information."""
     if family.has_scale:
         gram = _gram(data.design, data.weights)
@@ -233,7 +233,7 @@ def log_density(family: Family, y: Floats, eta: Floats, variance: float = 1.0) -
     return np.asarray(log_ndtr(np.where(y > 0.5, eta, -eta)))
 
 
-def _judged(data: Data, family: Family, beta: Floats) -> Ordinary:
+def _judged(data: Data, family: Family, beta: Floats) -> OrdinaryFit:
     """Add covariances: from the observed information, and the sandwich of the score and the residual variance."""
     eta, count = data.predictor(beta), len(data.y)
     free = max(count - len(beta), 1)
@@ -249,7 +249,7 @@ def _judged(data: Data, family: Family, beta: Floats) -> Ordinary:
     else:
         influence = np.column_stack([influence, np.zeros(count)])
     joint = influence.T @ influence * (count / free)
-    return Ordinary(beta, spread, bread * spread, joint)
+    return OrdinaryFit(beta, spread, bread * spread, joint)
 
 
 def _gram(design: Floats, weights: Floats) -> Floats:

@@ -37,7 +37,7 @@ class Channel:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class SimulatedModel:
     """A model at its true parameters on some records, with that of its noised predictors given the clean columns.
 
     A kind is a combination of the noised categories (one where there are none). `bases` (kinds x records x columns) has
@@ -60,10 +60,10 @@ class Model:
     def __len__(self) -> int:
         return len(self.clean)
 
-    def at(self, part: Ints) -> Model:
+    def at(self, part: Ints) -> SimulatedModel:
         """Return the model on some of its records."""
         held = self.family, self.beta, self.variance, self.offset[part], self.clean[part]
-        return Model(
+        return SimulatedModel(
             *held, self.bases[:, part], self.loadings[:, part], self.logits, self.coefficients, self.spread
         )
 
@@ -108,7 +108,7 @@ def chances(clean: Floats, logits: Floats) -> Floats:
     return np.asarray(raised / raised.sum(axis=1, keepdims=True))
 
 
-def simulated_ratios(model: Model, channel: Channel, seed: int) -> tuple[Floats, Floats]:
+def simulated_ratios(model: SimulatedModel, channel: Channel, seed: int) -> tuple[Floats, Floats]:
     """Return how many times wider the interval of each coefficient becomes, and the Monte Carlo error of that."""
     rng = np.random.default_rng(seed)
     kinds = _drawn_kinds(model.chances(), 1, rng)
@@ -127,7 +127,7 @@ def simulated_ratios(model: Model, channel: Channel, seed: int) -> tuple[Floats,
     return ratios, error
 
 
-def _ratios(known: Floats, missing: Floats, model: Model) -> Floats:
+def _ratios(known: Floats, missing: Floats, model: SimulatedModel) -> Floats:
     """Return the ratios of standard errors; not a number where the release tells nothing."""
     width = len(model.beta)
     with np.errstate(invalid="ignore"):
@@ -135,7 +135,7 @@ def _ratios(known: Floats, missing: Floats, model: Model) -> Floats:
         return np.asarray(np.sqrt(variances))
 
 
-def _information(model: Model, kinds: Ints, design: Floats) -> Floats:
+def _information(model: SimulatedModel, kinds: Ints, design: Floats) -> Floats:
     """Return the information of whole records: expected, so that only what the noise takes is left to simulation."""
     expected = model.family.expected(model.predictor(design)[:, 0]) / model.variance
     design = design[:, 0]
@@ -171,7 +171,7 @@ def _drawn_kinds(shares: Floats, count: int, rng: Generator) -> Ints:
     return np.asarray((uniform[:, :, None] > edges[:, None]).sum(axis=2))
 
 
-def _responses(model: Model, eta: Floats, rng: Generator) -> Floats:
+def _responses(model: SimulatedModel, eta: Floats, rng: Generator) -> Floats:
     mean = model.family.mean(eta)
     if model.family.name == "gaussian":
         return np.asarray(mean + np.sqrt(model.variance) * rng.standard_normal(len(eta)))
@@ -180,7 +180,7 @@ def _responses(model: Model, eta: Floats, rng: Generator) -> Floats:
     return (rng.random(len(eta)) < mean).astype(np.float64)
 
 
-def _missing(model: Model, channel: Channel, told: _Told, rng: Generator) -> Floats:
+def _missing(model: SimulatedModel, channel: Channel, told: _Told, rng: Generator) -> Floats:
     """Return the variance of the scores given what is released, summed over records."""
     likely = model.chances() * np.exp(told.tables - told.tables.max(axis=1, keepdims=True))
     kinds = _drawn_kinds(likely / likely.sum(axis=1, keepdims=True), 2 * DRAWS, rng)
@@ -199,7 +199,7 @@ def _missing(model: Model, channel: Channel, told: _Told, rng: Generator) -> Flo
 
 
 def _proposed(
-    model: Model, channel: Channel, told: _Told, kinds: Ints, rng: Generator
+    model: SimulatedModel, channel: Channel, told: _Told, kinds: Ints, rng: Generator
 ) -> tuple[Floats, Floats]:
     """Draw numbers from their covariate model and from its normal posterior in turn, with their log weights."""
     prior, centre = model.spread, model.regressors(kinds) @ model.coefficients
@@ -227,7 +227,7 @@ def _log_normal(values: Floats, covariance: Floats) -> Floats:
     return np.asarray(logs.reshape(values.shape[:2]))
 
 
-def _scores(model: Model, y: Floats, kinds: Ints, x: Floats, design: Floats) -> Floats:
+def _scores(model: SimulatedModel, y: Floats, kinds: Ints, x: Floats, design: Floats) -> Floats:
     """Return the score of all parameters at each draw: those of the model first, then those of the covariates."""
     eta = model.predictor(design)
     pull = model.family.score(y[:, None], eta) / model.variance

@@ -14,13 +14,13 @@ from ...errors import BadPlan, NoLaw
 from ...table import Table
 from ..system import Floats
 from .covariate_model import covariate_model
-from .design_arrays import Asked, Named, arrays, read_formula
-from .glm import FORECASTS, Ordinary, family_of, fit_ordinary
+from .design_arrays import CorrectionRequest, Named, arrays, read_formula
+from .glm import FORECASTS, OrdinaryFit, family_of, fit_ordinary
 from .information import simulated_ratios
 from .interval_inflation import widened_by_draws, widened_by_normal
 from .law_passage import channel_of, limits_bind, passing_columns
-from .noise_moments import Noised, noised_columns
-from .problem import Problem
+from .noise_moments import NoiseOfColumns, noised_columns
+from .problem import CorrectionProblem
 from .result import aligned, figure
 
 SMALL = 0.005  # widening below this is none
@@ -99,7 +99,7 @@ def forecast(
     moments cannot correct have no forecast, and the result says so. `family` is gaussian, binary (or logit), probit or
     poisson; ordered and negative binomial models are refused.
     """
-    asked = Asked(formula, family_of(family, FORECASTS), seed=seed)
+    asked = CorrectionRequest(formula, family_of(family, FORECASTS), seed=seed)
     card = _card(planned, table)
     named = read_formula(formula, table, "leave them out to forecast the rest")
     try:
@@ -127,7 +127,7 @@ def _card(planned: Any, table: Table) -> NoiseCard:
     return resolved
 
 
-def _linear(named: Named, asked: Asked, noised: Noised) -> Forecast:
+def _linear(named: Named, asked: CorrectionRequest, noised: NoiseOfColumns) -> Forecast:
     """Forecast by the asymptotic covariance of the moment-corrected estimate."""
     truth, fitted = _truth(named, asked, noised.columns)
     beta, variance = fitted.coefficients, fitted.variance
@@ -144,8 +144,8 @@ def _linear(named: Named, asked: Asked, noised: Noised) -> Forecast:
     return _found(asked, truth, fitted, (ratios, np.zeros(len(ratios))), method)
 
 
-def _noisy(truth: Problem, noised: Noised, seed: int) -> Any:
-    def released(number: int) -> Problem:
+def _noisy(truth: CorrectionProblem, noised: NoiseOfColumns, seed: int) -> Any:
+    def released(number: int) -> CorrectionProblem:
         noise, data = noised.drawn(truth.values, seed, number), truth.data
         moved = np.einsum("nkq,nq->nk", truth.loadings, noise)
         values = truth.values + noise
@@ -155,7 +155,7 @@ def _noisy(truth: Problem, noised: Noised, seed: int) -> Any:
     return released
 
 
-def _simulated(named: Named, asked: Asked, card: NoiseCard) -> Forecast:
+def _simulated(named: Named, asked: CorrectionRequest, card: NoiseCard) -> Forecast:
     """Forecast by the information of simulated released records."""
     from ..formulas.expression_trees import refs
 
@@ -178,14 +178,20 @@ def _simulated(named: Named, asked: Asked, card: NoiseCard) -> Forecast:
     return _found(asked, truth, fitted, ratios, method)
 
 
-def _truth(named: Named, asked: Asked, variables: tuple[str, ...]) -> tuple[Problem, Ordinary]:
+def _truth(
+    named: Named, asked: CorrectionRequest, variables: tuple[str, ...]
+) -> tuple[CorrectionProblem, OrdinaryFit]:
     count = len(next(iter(named.values.values())))
     truth = arrays(named, asked, np.ones(count), variables)
     return truth, fit_ordinary(truth.data, asked.family)
 
 
 def _found(
-    asked: Asked, truth: Problem, fitted: Ordinary, ratios: tuple[Floats, Floats], method: str
+    asked: CorrectionRequest,
+    truth: CorrectionProblem,
+    fitted: OrdinaryFit,
+    ratios: tuple[Floats, Floats],
+    method: str,
 ) -> Forecast:
     return Forecast(
         formula=asked.formula,

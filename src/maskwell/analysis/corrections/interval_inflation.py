@@ -16,7 +16,7 @@ import numpy as np
 from ..system import Floats
 from .fuller_moments import Solved
 from .glm import Data, inverse
-from .problem import Problem, contrast_of
+from .problem import CorrectionProblem, contrast_of
 
 ENOUGH = 200_000  # drawn scores: their variance is then known to half a percent
 
@@ -35,7 +35,7 @@ class Widened:
             return np.asarray(np.sqrt(np.diag(self.noised) / np.diag(self.ordinary)))
 
 
-def widened_by_normal(truth: Problem, beta: Floats, variance: float) -> Widened:
+def widened_by_normal(truth: CorrectionProblem, beta: Floats, variance: float) -> Widened:
     """Return both covariances for normal noise; `truth` has the true values and the noise to come."""
     data, contrast = truth.data, contrast_of(beta)
     noise = truth.noise_along(contrast)
@@ -48,7 +48,11 @@ def widened_by_normal(truth: Problem, beta: Floats, variance: float) -> Widened:
 
 
 def widened_by_draws(
-    truth: Problem, beta: Floats, variance: float, noisy: Callable[[int], Problem], seed: int
+    truth: CorrectionProblem,
+    beta: Floats,
+    variance: float,
+    noisy: Callable[[int], CorrectionProblem],
+    seed: int,
 ) -> Widened:
     """Return both covariances for any noise; `noisy(number)` gives the records as released, fresh noise each time."""
     data, contrast = truth.data, contrast_of(beta)
@@ -67,7 +71,7 @@ def widened_by_draws(
     return _sandwiches(data, variance, meat)
 
 
-def widened_by_release(problem: Problem, solved: Solved) -> Widened:
+def widened_by_release(problem: CorrectionProblem, solved: Solved) -> Widened:
     """Return both covariances as a release tells them: the sandwich with noise, and what the truth would have given."""
     data, width = problem.data, problem.data.design.shape[1]
     squares = replace(problem, data=replace(data, weights=data.weights**2))

@@ -16,7 +16,7 @@ from ...laws.chain import combined_of, only_rounds
 from ...laws.unknowns import of_columns
 from ..system import Floats, Ints
 from .information import Channel
-from .noise_moments import Noised, noise_mean
+from .noise_moments import NoiseOfColumns, noise_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def channel_of(numbers: Passing, categories: Passing, codes: Floats, values: Flo
     return Channel(release, numbers.undone, numbers.log_density, covariance + floor)
 
 
-def limits_bind(noised: Noised, values: Mapping[str, Floats], seed: int) -> bool:
+def limits_bind(noised: NoiseOfColumns, values: Mapping[str, Floats], seed: int) -> bool:
     """Whether noise would carry some of the true values to a limit."""
     if not any(
         outlet.low is not None or outlet.high is not None

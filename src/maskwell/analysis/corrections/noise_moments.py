@@ -44,7 +44,7 @@ COARSE_CLEAN = 0.25  # units beyond this share of a column's sd take more than h
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MomentPart:
     """The law of some noised columns, alone: what is undone (slope, offsets) and the moments of what is left.
 
     `whole` is the law with all its columns, of which these are the `chosen` ones: noise is drawn for all.
@@ -106,10 +106,10 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Noised:
+class NoiseOfColumns:
     """The noised ones among the columns of a model, their laws, and the variances of further errors of measurement."""
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MomentPart, ...] = ()
     errors: tuple[tuple[str, float], ...] = ()
 
     @property
@@ -195,13 +195,13 @@ def noised_columns(
     errors: Mapping[str, float] | None,
     *,
     released: bool = True,
-) -> Noised:
+) -> NoiseOfColumns:
     """Read the noise of the columns of a model from a card, refusing all that no correction is valid for.
 
     `released` says that the table holds released values, so that those at limits can be seen; for a planned release
     they cannot, and limits are not looked at.
     """
-    problems, parts = list[str](), list[Part]()
+    problems, parts = list[str](), list[MomentPart]()
     for law in card.laws:
         combined = combined_of(law)
         chosen = [j for j, name in enumerate(law.columns) if name in names]
@@ -218,7 +218,7 @@ def noised_columns(
     problems += _card_problems(card, names)
     raise_all(dict.fromkeys(problems), BadPlan)
     noisy = tuple(part for part in parts if not _only_rounds(part))
-    return Noised(noisy, _checked_errors(errors, names))
+    return NoiseOfColumns(noisy, _checked_errors(errors, names))
 
 
 def _is_seen(law: Transition, released: bool) -> bool:
@@ -263,14 +263,14 @@ def _refused(name: str, why: str) -> str:
     return f"column {name!r} {why}, which moments cannot undo: use fit(...), which models it"
 
 
-def _parts(law: Additive | SkewedBias, chosen: Sequence[int]) -> list[Part]:
+def _parts(law: Additive | SkewedBias, chosen: Sequence[int]) -> list[MomentPart]:
     alone = of_columns(law, chosen)
     units = np.array([float(outlet.unit or 0.0) for outlet in alone.outlets])
     both = alone, law, tuple(chosen)
     if isinstance(alone, SkewedBias):
-        return [Part(*both, 1.0, np.zeros(len(chosen)), units)]
+        return [MomentPart(*both, 1.0, np.zeros(len(chosen)), units)]
     offsets = np.array(alone.offsets or (0.0,) * len(chosen)) + noise_mean(alone.noise)
-    return [Part(*both, alone.slope, offsets, units)]
+    return [MomentPart(*both, alone.slope, offsets, units)]
 
 
 def _cell_problems(table: Table, name: str) -> list[str]:
@@ -280,7 +280,7 @@ def _cell_problems(table: Table, name: str) -> list[str]:
     return [_refused(name, "has top- or bottom-coded cells")]
 
 
-def _limit_problems(part: Part, table: Table) -> list[str]:
+def _limit_problems(part: MomentPart, table: Table) -> list[str]:
     """Refuse columns that were cut off: released values stand at a limit."""
     found = []
     for name, outlet in zip(part.columns, part.law.outlets, strict=True):
@@ -292,7 +292,7 @@ def _limit_problems(part: Part, table: Table) -> list[str]:
     return found
 
 
-def _unit_problems(part: Part, table: Table) -> list[str]:
+def _unit_problems(part: MomentPart, table: Table) -> list[str]:
     """Refuse units that are coarse against the noise, or, without noise, against the column."""
     found, fine = [], _resolution(part)
     for j, (name, unit) in enumerate(zip(part.columns, part.units, strict=True)):
@@ -305,7 +305,7 @@ def _unit_problems(part: Part, table: Table) -> list[str]:
     return found
 
 
-def _resolution(part: Part) -> Floats:
+def _resolution(part: MomentPart) -> Floats:
     """Return up to which unit the rounding of each column is itself like noise."""
     law = part.law
     if isinstance(law, SkewedBias):
@@ -316,7 +316,7 @@ def _resolution(part: Part) -> Floats:
     return np.asarray(law.noise.resolution * sizes)
 
 
-def _only_rounds(part: Part) -> bool:
+def _only_rounds(part: MomentPart) -> bool:
     law = part.law
     return isinstance(law, Additive) and not law.noise.covariance.any()
 

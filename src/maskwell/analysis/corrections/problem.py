@@ -14,7 +14,7 @@ Draw = Callable[[int], Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class CorrectionProblem:
     """Released records as arrays, slopes and offsets of the noise undone.
 
     Response and design are linear in the noised variables: `loadings` (records x (1 + columns) x variables) says how

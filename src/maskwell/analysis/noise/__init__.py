@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from .arrays import Arrays, Lowered
+from .arrays import Arrays, NoiseArrays
 from .card_arrays import lowered
 from .card_columns import check_fit, levels_of, recomputed, state_scale
 from .category_tables import tables
 from .cells import bounds
-from .counts import Chances, count_chances, is_shared
+from .counts import CountChances, count_chances, is_shared
 from .unknown_cells import unknown_cells
 
 __all__ = [
     "Arrays",
-    "Chances",
-    "Lowered",
+    "CountChances",
+    "NoiseArrays",
     "bounds",
     "check_fit",
     "count_chances",

@@ -13,7 +13,7 @@ PLAIN, STEP, POWER, BIAS, SKEWED = range(5)  # spread_kind
 NOTHING, NORMAL, LAPLACE, THETA = range(4)  # scale_kind: what is drawn for each cell beside components
 
 
-class Sizes(NamedTuple):
+class ArraySizes(NamedTuple):
     """What each column has alone: where its noise is centred, how its size depends on the value, what is drawn."""
 
     offset: Floats
@@ -26,7 +26,7 @@ class Sizes(NamedTuple):
     scale: Floats
 
 
-class Units(NamedTuple):
+class ArrayUnits(NamedTuple):
     """The components of mixtures: a unit is what one is drawn for (a cell, a record, a turned coordinate).
 
     `row` is the coordinate that a unit's components widen, or -1 where they only shift the noise. `logs` are log
@@ -77,8 +77,8 @@ class Arrays(NamedTuple):
     interval: Bools
     busy: Bools
     spread_reference: Floats
-    sizes: Sizes
-    units: Units
+    sizes: ArraySizes
+    units: ArrayUnits
     far: Far
 
 
@@ -87,9 +87,11 @@ def smallest() -> Arrays:
     cell, none, whole = np.ones((1, 1)), np.zeros(1, np.int64), np.zeros(1, np.int64)
     no, closed = np.zeros(1, bool), np.zeros((1, 1), bool)
     nothing = np.ones(1)
-    sizes = Sizes(nothing, none, cell, np.full(1, np.nan), np.zeros((1, 0, 1, 3)), np.zeros(1), none, nothing)
+    sizes = ArraySizes(
+        nothing, none, cell, np.full(1, np.nan), np.zeros((1, 0, 1, 3)), np.zeros(1), none, nothing
+    )
     flat = np.zeros((0, 1))
-    units = Units(none[:0], flat, flat, flat, flat, np.zeros((0, 1, 1)), no[:0])
+    units = ArrayUnits(none[:0], flat, flat, flat, flat, np.zeros((0, 1, 1)), no[:0])
     far = Far(0.0, no, np.zeros(1), none, cell, np.ones((1, 1, 1)), np.zeros(1))
     component = np.zeros((1, 0), np.int64)
     own = (cell, np.zeros((1, 1)), cell.copy(), cell.copy(), component, no, np.zeros(1))
@@ -98,7 +100,7 @@ def smallest() -> Arrays:
 
 
 @dataclass(frozen=True, slots=True)
-class Lowered:
+class NoiseArrays:
     """The law of the unknown numbers of a release, ready for any number of chains.
 
     `gaussian[j]` says whether what was released tells of column j by a Gaussian in its state, given what `refresh`

@@ -33,14 +33,14 @@ from .arrays import (
     STEP,
     THETA,
     Arrays,
+    ArraySizes,
+    ArrayUnits,
     Far,
-    Lowered,
-    Sizes,
-    Units,
+    NoiseArrays,
 )
 from .card_columns import check_fit
-from .cells import Cells, cells_of
-from .law_parts import Part, parts_of, rotated_rows
+from .cells import NoiseCells, cells_of
+from .law_parts import LawPart, parts_of, rotated_rows
 from .swaps import background, swap_notes
 
 # Of the typical size of the noise: the least at which a reference law takes it. The size at the released value would
@@ -55,7 +55,7 @@ def lowered(
     unknown_numbers: Sequence[int],
     *,
     measurement_error: Mapping[str, float] | None = None,
-) -> Lowered:
+) -> NoiseArrays:
     """Return the law of what was released for the unknown numbers of a model, given their true values.
 
     `measurement_error` has variances of known errors in the original values of some columns.
@@ -71,7 +71,7 @@ def lowered(
 class _Builder:
     """The arrays while they are filled, part by part."""
 
-    def __init__(self, names: tuple[str, ...], table: Table, parts: Sequence[Part]) -> None:
+    def __init__(self, names: tuple[str, ...], table: Table, parts: Sequence[LawPart]) -> None:
         self.names, self.table, self.parts = names, table, parts
         shape, q = (len(table), len(names)), len(names)
         self.u, self.shift, self.reference = np.zeros(shape), np.zeros(shape), np.ones(shape)
@@ -86,7 +86,7 @@ class _Builder:
         self.laplace = np.zeros(q)
         self.units: list[dict[str, Any]] = []
 
-    def built(self, card: NoiseCard, numbers: Ints) -> Lowered:
+    def built(self, card: NoiseCard, numbers: Ints) -> NoiseArrays:
         """Fill everything and return it."""
         for part in self.parts:
             for i, place in enumerate(part.positions):
@@ -100,9 +100,9 @@ class _Builder:
         far = background(card, self.table, self.parts, (self.u, self.has, pattern, is_open, turn))
         arrays = self._arrays(pattern, is_open, turn, far)
         gaussian = np.asarray(arrays.sizes.spread_kind == PLAIN)
-        return Lowered(self.names, numbers, arrays, gaussian, self.sds)
+        return NoiseArrays(self.names, numbers, arrays, gaussian, self.sds)
 
-    def _cells(self, place: int, cells: Cells) -> None:
+    def _cells(self, place: int, cells: NoiseCells) -> None:
         self.u[:, place], self.has[:, place] = cells.point, cells.is_open
         self.lower[:, place], self.upper[:, place] = cells.lower, cells.upper
         self.interval[:, place] = cells.interval
@@ -110,7 +110,7 @@ class _Builder:
         varies = bool((cells.scale[cells.is_open] != typical).any())
         self.reference[:, place] = np.maximum(cells.scale, FLOOR * typical) if varies else typical
 
-    def _column(self, part: Part, i: int, place: int, cells: Cells) -> None:
+    def _column(self, part: LawPart, i: int, place: int, cells: NoiseCells) -> None:
         """Fill what one column has alone: slope, offset, how the size of its noise depends on the value."""
         law, j = part.law, part.chosen[i]
         if isinstance(law, SkewedBias):
@@ -130,7 +130,7 @@ class _Builder:
         if law.mean_corrected and log_shift is not None:
             self._correct(law, j, place, spread)
 
-    def _skewed(self, part: Part, i: int, place: int, cells: Cells) -> None:
+    def _skewed(self, part: LawPart, i: int, place: int, cells: NoiseCells) -> None:
         """A lognormal bias: drawn as the slope of each record, or integrated out where that would hardly move."""
         law, sd = part.law, part.law.sds[part.chosen[i]]
         values = cells.point[cells.is_open]
@@ -154,7 +154,7 @@ class _Builder:
         else:
             self.corrections[place] = _exponents(law.noise, j)
 
-    def _open_turned(self, part: Part) -> None:
+    def _open_turned(self, part: LawPart) -> None:
         """Where some columns of a turned mixture are closed, their noised values are drawn with the rest."""
         if not part.is_turned:
             return
@@ -166,7 +166,7 @@ class _Builder:
             self.u[here, place] = np.median(seen) if len(seen) else 0.0
             self.has[here, place] = self.interval[here, place] = True
 
-    def _units(self, part: Part) -> None:
+    def _units(self, part: LawPart) -> None:
         """List what components are drawn for."""
         noise, q = getattr(part.law, "noise", None), len(self.names)
         if isinstance(noise, Mixture):
@@ -186,7 +186,7 @@ class _Builder:
                 row = part.positions[r] if part.is_turned else -1
                 self._unit(part, row, shift, noise.unit_means, noise.unit_sds)
 
-    def _unit(self, part: Part, row: int, shift: Floats, means: Any = (), sds: Any = ()) -> None:
+    def _unit(self, part: LawPart, row: int, shift: Floats, means: Any = (), sds: Any = ()) -> None:
         with np.errstate(divide="ignore"):
             logs = np.log(np.array(part.law.noise.weights))
         unit = {"row": row, "logs": logs, "means": means, "sds": sds, "shift": shift}
@@ -226,11 +226,11 @@ class _Builder:
             far=far,
         )
 
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> ArraySizes:
         params = np.zeros((len(self.names), max([len(values) for _, values in self.spreads] + [1])))
         for j, (_, values) in enumerate(self.spreads):
             params[j, : len(values)] = values
-        return Sizes(
+        return ArraySizes(
             offset=self.offset,
             spread_kind=np.array([kind for kind, _ in self.spreads], np.int64),
             spread_params=params,
@@ -283,7 +283,7 @@ def _padded(corrections: Mapping[int, list[Any]], q: int) -> Floats:
     return out
 
 
-def _stacked(units: Sequence[Mapping[str, Any]], moved: Bools) -> Units:
+def _stacked(units: Sequence[Mapping[str, Any]], moved: Bools) -> ArrayUnits:
     """Return the units as arrays, padded with components that never come."""
     most = max([len(unit["logs"]) for unit in units] + [1])
     logs, shift = np.full((len(units), most), -np.inf), np.zeros((len(units), most, len(moved)))
@@ -295,7 +295,7 @@ def _stacked(units: Sequence[Mapping[str, Any]], moved: Bools) -> Units:
             means[r, :count], sds[r, :count] = unit["means"], unit["sds"]
     rows = np.array([unit["row"] for unit in units], np.int64)
     is_moved = np.array([moved[list(unit["places"])].any() for unit in units], bool)
-    return Units(rows, logs, logs - np.log(sds), means, sds**-2.0, shift, is_moved)
+    return ArrayUnits(rows, logs, logs - np.log(sds), means, sds**-2.0, shift, is_moved)
 
 
 def _patterns(has: Bools) -> tuple[Ints, Bools]:

@@ -18,7 +18,7 @@ COARSE = 0.05  # of a column's sd: a unit above it leaves the true value in doub
 ZERO = 1e-6  # of a column's sd: how far from 0 a value may be that noise in proportion to it left at 0
 
 
-class Cells(NamedTuple):
+class NoiseCells(NamedTuple):
     """Of one column: the noised value of each record where it is a point, its interval and a value in it where not.
 
     `scale` is the factor of the noise at the released value; `is_open` says which records have a law.
@@ -32,7 +32,7 @@ class Cells(NamedTuple):
     is_open: Bools
 
 
-def cells_of(law: Any, table: Table, name: str) -> Cells:
+def cells_of(law: Any, table: Table, name: str) -> NoiseCells:
     """Return the cells of a column with noise.
 
     Beside codes that no value may equal the cell depends on the true value too; the released one stands for it there,
@@ -50,7 +50,7 @@ def cells_of(law: Any, table: Table, name: str) -> Cells:
     within = np.where(np.isfinite(noised), noised, cell.upper)
     point = np.where(is_open, np.where(interval, within, cell.lower), 0.0)
     lower, upper = np.where(interval, cell.lower, -np.inf), np.where(interval, cell.upper, np.inf)
-    return Cells(point, lower, upper, interval, np.where(is_open, scale, 1.0), is_open)
+    return NoiseCells(point, lower, upper, interval, np.where(is_open, scale, 1.0), is_open)
 
 
 def released(outlet: Outlet, table: Table, name: str) -> tuple[Floats, Bools]:

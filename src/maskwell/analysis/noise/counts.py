@@ -25,7 +25,7 @@ FARTHEST = 4.0  # times the largest released value: the largest count listed whe
 BLOCK = 1_000_000
 
 
-class Chances(NamedTuple):
+class CountChances(NamedTuple):
     """The chance of what was released given each count, over that of the likeliest count.
 
     Record i has the row `which[i]` (-1: nothing to draw); row k lists the counts from `first[k]` on in
@@ -38,7 +38,7 @@ class Chances(NamedTuple):
     chance: Floats
     endless: Bools
 
-    def taken(self, records: Ints) -> Chances:
+    def taken(self, records: Ints) -> CountChances:
         """Return the chances of some records."""
         return self._replace(which=np.ascontiguousarray(self.which[records]))
 
@@ -63,7 +63,7 @@ def is_shared(card: NoiseCard, name: str, others: set[str]) -> bool:
 
 def count_chances(
     card: NoiseCard, table: Table, name: str, measurement_error: float | None = None
-) -> Chances | None:
+) -> CountChances | None:
     """Return the chances of what was released of a count, its noise being its own; None where they are too many."""
     law = _own_law(card, table, name, measurement_error)
     levels = levels_of(card, table.schema, name)
@@ -209,11 +209,11 @@ def _below_codes(law: Any, table: Table, name: str, counts: Floats, logs: Floats
         logs[counts <= column.bottom] = -np.inf
 
 
-def _trimmed(name: str, rows: _Rows, widths: Ints, logs: Floats, which: Ints) -> Chances:
+def _trimmed(name: str, rows: _Rows, widths: Ints, logs: Floats, which: Ints) -> CountChances:
     """Bring the likeliest count of each row to 1, and leave out the ends of rows that hardly are possible."""
     begin = np.cumsum(widths) - widths
     if not len(widths):
-        return Chances(which, rows.low, np.zeros(1, np.int64), np.zeros(0), rows.endless)
+        return CountChances(which, rows.low, np.zeros(1, np.int64), np.zeros(0), rows.endless)
     top = np.maximum.reduceat(logs, begin)
     if not np.isfinite(top).all():
         raise BadInput(
@@ -229,10 +229,10 @@ def _trimmed(name: str, rows: _Rows, widths: Ints, logs: Floats, which: Ints) ->
     endless = rows.endless & (end == begin + widths - 1)
     chance = np.exp(logs[_ranges(start, size).astype(np.int64)])
     places = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    return Chances(which, rows.low + start - begin, places, chance, endless)
+    return CountChances(which, rows.low + start - begin, places, chance, endless)
 
 
-def _with_codes(chances: Chances, table: Table, name: str, is_open: Bools) -> Chances:
+def _with_codes(chances: CountChances, table: Table, name: str, is_open: Bools) -> CountChances:
     """Add what values say that were coded before any noise: that they are at or beyond their code."""
     column, status, which = table.schema[name], table.status(name), chances.which.copy()
     for code, limit in ((TOP_CODED, column.top), (BOTTOM_CODED, column.bottom)):
@@ -242,7 +242,7 @@ def _with_codes(chances: Chances, table: Table, name: str, is_open: Bools) -> Ch
         first = max(int(np.ceil(limit)), 0) if code == TOP_CODED else 0
         width = 1 if code == TOP_CODED else max(int(np.floor(limit)), 0) + 1
         which[here] = len(chances.first)
-        chances = Chances(
+        chances = CountChances(
             which,
             np.append(chances.first, first),
             np.append(chances.begin, chances.begin[-1] + width),

@@ -33,7 +33,7 @@ DIRECT = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LawPart:
     """One law in a model: `chosen` are its columns there (by their number in the law), `positions` their places.
 
     `errors` are the variances of known measurement errors that are added inside the components of joint mixtures.
@@ -100,7 +100,7 @@ def rotated_rows(noise: RotatedMixture) -> Floats:
 
 def parts_of(
     card: NoiseCard, table: Table, names: Sequence[str], measurement_error: Mapping[str, float] | None
-) -> list[Part]:
+) -> list[LawPart]:
     """Return the laws with noise on some numbers of a model, known measurement errors added."""
     errors = dict(measurement_error or {})
     parts, spoken_of = [], set[str]()
@@ -120,13 +120,13 @@ def parts_of(
     return parts + [_part(error_law(table, name, errors[name]), [0], names, {}) for name in alone]
 
 
-def _part(law: Any, chosen: list[int], names: Sequence[str], errors: Mapping[str, float]) -> Part:
+def _part(law: Any, chosen: list[int], names: Sequence[str], errors: Mapping[str, float]) -> LawPart:
     for j in chosen:
         check_spread(law, law.columns[j])
     positions = tuple(list(names).index(law.columns[j]) for j in chosen)
     joint = isinstance(getattr(law, "noise", None), JointMixture | RotatedMixture)
     added = tuple(errors.get(law.columns[j], 0.0) if joint else 0.0 for j in chosen)
-    part = Part(law, tuple(chosen), positions, added)
+    part = LawPart(law, tuple(chosen), positions, added)
     if part.is_turned and len(chosen) < len(law.columns):
         listed = ", ".join(repr(name) for name in law.columns if name not in part.names)
         raise NoLaw(

@@ -12,7 +12,7 @@ from ...laws import SkewedBias
 from ...table import Table
 from ..system import Bools, Floats, Ints, Variable
 from .arrays import Far
-from .law_parts import Part
+from .law_parts import LawPart
 
 LEAST = 30  # records: blocks below it take the law of the whole file
 LOG_ROOT_2_PI = 0.5 * np.log(2.0 * np.pi)
@@ -29,7 +29,7 @@ CLEAR = (
 Filled = tuple[Floats, Bools, Ints, Bools, Floats]  # u, has, pattern, is_open, turn
 
 
-def background(card: NoiseCard, table: Table, parts: Sequence[Part], filled: Filled) -> Far:
+def background(card: NoiseCard, table: Table, parts: Sequence[LawPart], filled: Filled) -> Far:
     """Return the law of swapped values; nothing has moved where the card speaks of no swaps."""
     u, has, pattern, is_open, turn = filled
     q, moved = u.shape[1], np.zeros(u.shape[1], bool)

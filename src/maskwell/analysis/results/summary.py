@@ -77,7 +77,7 @@ def _two_at_least(values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SummaryRow:
     """One parameter: posterior mean, sd and equal-tailed interval, how well the chains know it, and the naive fit.
 
     `bias` is what the noise does to the naive estimate (naive less adjusted), `bias_sds` the same in posterior sds;
@@ -123,7 +123,7 @@ class Summary:
     """The parameters of a model of interest, one row each; iterate, index by name, or take `table`."""
 
     level: float
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[SummaryRow, ...] = field(repr=False)
 
     @classmethod
     def of(cls, draws: Draws, naive: Draws | None, found: Diagnostics, level: float = LEVEL) -> Summary:
@@ -133,7 +133,7 @@ class Summary:
         beside = {} if naive is None else dict(zip(naive.names, _moments(naive, level), strict=True))
         none = (nan, nan, nan, nan)
         rows = [
-            Row(name, *adjusted[k], *_judged(found, k), *beside.get(name, none))
+            SummaryRow(name, *adjusted[k], *_judged(found, k), *beside.get(name, none))
             for k, name in enumerate(draws.names)
         ]
         return cls(level, tuple(rows))
@@ -141,10 +141,10 @@ class Summary:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[SummaryRow]:
         return iter(self.rows)
 
-    def __getitem__(self, name: str) -> Row:
+    def __getitem__(self, name: str) -> SummaryRow:
         return self.rows[index_of(name, [row.name for row in self.rows])]
 
     @property
@@ -212,7 +212,7 @@ def _judged(found: Diagnostics, k: int) -> tuple[float, float, float]:
     return float(found.r_hat[k]), float(found.ess[k]), float(found.ess_tail[k])
 
 
-def _cells(row: Row, judged: bool, beside: bool) -> list[str]:
+def _cells(row: SummaryRow, judged: bool, beside: bool) -> list[str]:
     digits = decimals_for(row.sd)
     estimate, sd, low, high = (figure(value, digits) for value in (row.estimate, row.sd, row.low, row.high))
     cells = [row.name, estimate, sd, f"{low} to {high}"]
@@ -226,5 +226,5 @@ def _cells(row: Row, judged: bool, beside: bool) -> list[str]:
 def _arrow_schema() -> pa.Schema:
     import pyarrow as pa
 
-    blank = Row("", nan, nan, nan, nan, nan, nan, nan).to_dict()
+    blank = SummaryRow("", nan, nan, nan, nan, nan, nan, nan).to_dict()
     return pa.schema([(name, pa.string() if name == "name" else pa.float64()) for name in blank])

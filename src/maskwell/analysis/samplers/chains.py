@@ -17,7 +17,7 @@ from ..system import System
 from .gibbs.chain_record import Record, gathered
 from .gibbs.layout import unknown_variables
 from .gibbs.linear_gaussian import swept
-from .gibbs.sweeps import Chain, Plan, plan_of, start, step
+from .gibbs.sweeps import GibbsChain, SweepPlan, plan_of, start, step
 
 Progress = Callable[[int, int], None]
 MOST_TRUTHS = 200  # draws of the true values kept of each chain
@@ -62,7 +62,9 @@ def run_gibbs(
     return gathered(plan, [record for _, record in done], described(plan), info)
 
 
-def _run(plan: Plan, running: Running, rng: np.random.Generator, counter: _Counter) -> tuple[Chain, Record]:
+def _run(
+    plan: SweepPlan, running: Running, rng: np.random.Generator, counter: _Counter
+) -> tuple[GibbsChain, Record]:
     quickly = running.quickly
     chain = start(plan, rng)
     quick = swept(chain) if quickly else None
@@ -99,7 +101,7 @@ class _Counter:
                 self.progress(self.done, self.total)
 
 
-def described(plan: Plan) -> str:
+def described(plan: SweepPlan) -> str:
     """Say in words which kernels a plan uses."""
     laid_out, system = plan.laid_out, plan.system
     if not unknown_variables(system):

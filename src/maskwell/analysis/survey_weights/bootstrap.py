@@ -34,7 +34,7 @@ from ...masking import Release
 from ..results.draws import Draws
 from ..system import Floats, System
 from .estimates import ROUNDINGS, Estimator, estimator_of
-from .resamples import Units
+from .resamples import ResampledUnits
 
 if TYPE_CHECKING:
     from ..model_fit import FitOptions
@@ -108,7 +108,7 @@ def effective_records(weights: Floats) -> float:
 
 
 def _bootstrap(system: System, weights: Floats, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
-    units = Units.of(system, weights)
+    units = ResampledUnits.of(system, weights)
     fitted = estimator_of(system, options.priors, options.sampler, options.warmup)
     draws = options.draws or -(-fitted.resamples // options.chains)
     resamples = options.chains * draws
@@ -135,7 +135,7 @@ def _bootstrap(system: System, weights: Floats, options: FitOptions, seed: np.ra
     )
 
 
-def _words(units: Units, fitted: Estimator, resamples: int, records: tuple[float, int]) -> str:
+def _words(units: ResampledUnits, fitted: Estimator, resamples: int, records: tuple[float, int]) -> str:
     """Say what was done, and what to beware of."""
     said = (
         "weighted bootstrap after Goldstein, Carpenter and Kenward (2018), with the variance of the sandwich: "

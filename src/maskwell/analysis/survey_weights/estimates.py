@@ -16,7 +16,7 @@ from ..priors import Priors
 from ..results.draws import Draws
 from ..samplers.chains import Running, run_gibbs
 from ..system import Floats, Ints, System
-from .resamples import Units, drawn_system, taken_arrays
+from .resamples import ResampledUnits, drawn_system, taken_arrays
 
 ROUNDINGS = 8  # of the weighted sample, where weights are no whole counts
 CLOSED_DRAWS, CLOSED_CENTRE, MARGINAL_CENTRE = 100, 4000, 500
@@ -51,10 +51,10 @@ class Estimator(Protocol):
     def prepare(self, rng: np.random.Generator) -> None:
         """Do what all fits need."""
 
-    def centre(self, units: Units, rng: np.random.Generator, share: int) -> Floats:
+    def centre(self, units: ResampledUnits, rng: np.random.Generator, share: int) -> Floats:
         """Estimate, in halves, from the weighted sample itself: one of `share` roundings of its weights."""
 
-    def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
+    def estimate(self, units: ResampledUnits, rng: np.random.Generator) -> Floats:
         """Estimate from a resample: 2 halves x (parameters of interest, then of the covariate model)."""
 
 
@@ -72,8 +72,8 @@ def estimator_of(system: System, priors: Priors, sampler: str, warmup: int) -> E
     if sampler in ("auto", "marginal") and marginal.applies(system) is None:
         found = marginal.sample(system, priors, 1, MARGINAL_CENTRE, rng, cores=1)
         if found is not None:
-            return Marginal(system, priors, found.names, found.nuisance_names)
-    return Chains(system, priors, warmup)
+            return MarginalEstimate(system, priors, found.names, found.nuisance_names)
+    return ShortChains(system, priors, warmup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +90,12 @@ class Closed:
     def prepare(self, rng: np.random.Generator) -> None:
         """Nothing is needed."""
 
-    def centre(self, units: Units, rng: np.random.Generator, share: int) -> Floats:
+    def centre(self, units: ResampledUnits, rng: np.random.Generator, share: int) -> Floats:
         """Return the posterior mean of a rounding."""
         system = drawn_system(self.system, units.rounded(rng))
         return self._means(system, max(CLOSED_CENTRE // share, CLOSED_DRAWS), rng)
 
-    def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
+    def estimate(self, units: ResampledUnits, rng: np.random.Generator) -> Floats:
         """Return the posterior mean of a resample."""
         return self._means(drawn_system(self.system, units.draw(rng)), CLOSED_DRAWS, rng)
 
@@ -107,7 +107,7 @@ class Closed:
 
 
 @dataclass(frozen=True, slots=True)
-class Marginal:
+class MarginalEstimate:
     """Modes of the marginal posterior."""
 
     system: System = field(repr=False)
@@ -120,7 +120,7 @@ class Marginal:
     def prepare(self, rng: np.random.Generator) -> None:
         """Nothing is needed."""
 
-    def centre(self, units: Units, rng: np.random.Generator, share: int) -> Floats:
+    def centre(self, units: ResampledUnits, rng: np.random.Generator, share: int) -> Floats:
         """Return the posterior mean of a rounding."""
         from ..samplers import marginal
 
@@ -128,15 +128,15 @@ class Marginal:
         found = marginal.sample(system, self.priors, 1, MARGINAL_CENTRE, rng, cores=1)
         return _cold(self, system, rng) if found is None else _halves(found, self)
 
-    def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
+    def estimate(self, units: ResampledUnits, rng: np.random.Generator) -> Floats:
         """Return the mode of a resample."""
         from ..samplers.marginal.design import problem_of, resolved_priors
         from ..samplers.marginal.mode import fit
-        from ..samplers.marginal.posterior import Posterior
+        from ..samplers.marginal.posterior import MarginalPosterior
         from ..samplers.marginal.sampler import named_draws
 
         system = drawn_system(self.system, units.draw(rng))
-        posterior = Posterior(problem_of(system), resolved_priors(system, self.priors))
+        posterior = MarginalPosterior(problem_of(system), resolved_priors(system, self.priors))
         found = fit(posterior)
         if found is None:
             return _cold(self, system, rng)
@@ -160,7 +160,7 @@ def _halves(found: Draws, by: Estimator) -> Floats:
     return np.stack([whole[:half].mean(axis=0), whole[half:].mean(axis=0)])
 
 
-class Chains:
+class ShortChains:
     """Posterior means from short chains that start where a long one has been."""
 
     resamples = 600
@@ -195,12 +195,12 @@ class Chains:
         time = min(_correlation_time(values), LONGEST_TIME)
         self.burn, self.draws = int(3 * time) + 10, 2 * int(max(LEAST_DRAWS / 2, 5 * time))
 
-    def centre(self, units: Units, rng: np.random.Generator, share: int) -> Floats:
+    def centre(self, units: ResampledUnits, rng: np.random.Generator, share: int) -> Floats:
         """Return the posterior mean of a rounding; the weights may move it far, so the chain warms up longer."""
         drawn = units.rounded(rng)
         return self._run(drawn, (4 * self.burn, max(self.draws, CENTRE_DRAWS // share)), rng)
 
-    def estimate(self, units: Units, rng: np.random.Generator) -> Floats:
+    def estimate(self, units: ResampledUnits, rng: np.random.Generator) -> Floats:
         """Return the posterior mean of a resample."""
         return self._run(units.draw(rng), (self.burn, self.draws), rng)
 

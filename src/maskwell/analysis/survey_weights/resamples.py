@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import BadPlan
-from ..noise.arrays import Arrays, Lowered
+from ..noise.arrays import Arrays, NoiseArrays
 from ..system import Factor, Floats, Ints, System
 
 BY_RECORD = (
@@ -62,7 +62,7 @@ def resampled(system: System, records: Ints) -> System:
     )
 
 
-def _noise(noise: Lowered | None, records: Ints) -> Lowered | None:
+def _noise(noise: NoiseArrays | None, records: Ints) -> NoiseArrays | None:
     return None if noise is None else replace(noise, arrays=taken_arrays(noise.arrays, records))
 
 
@@ -73,7 +73,7 @@ def taken_arrays(arrays: Arrays, records: Ints) -> Arrays:
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class ResampledUnits:
     """What is resampled: records, or the groups of the coarsest factor, each group with its records.
 
     `means` are the mean counts of the units; `members` and `sizes` their records. `within` are the mean
@@ -88,7 +88,7 @@ class Units:
     words: str = "records"
 
     @classmethod
-    def of(cls, system: System, weights: Floats) -> Units:
+    def of(cls, system: System, weights: Floats) -> ResampledUnits:
         """Decide what is resampled: groups where the model has any, else records."""
         count = len(weights)
         if not system.factors:

@@ -26,7 +26,7 @@ NAMED = 10  # places that are counted one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class BeliefStanding:
     """Where the true record stands among the candidates of each row.
 
     `better` counts those weighed higher (-1: the truth is not among the candidates), `ties` those weighed as high,
@@ -39,11 +39,11 @@ class Standing:
     probability: Floats
 
     @classmethod
-    def of(cls, marked: Marked) -> Standing:
+    def of(cls, marked: Marked) -> BeliefStanding:
         """Ask an answer how the true counterparts of its rows stand."""
         guess, marks = marked.guess, marked.marks
         rows = np.flatnonzero(marks.counterpart >= 0)
-        found: Standing = guess.figures["standing"](rows, marks.counterpart[rows])
+        found: BeliefStanding = guess.figures["standing"](rows, marks.counterpart[rows])
         better, ties = np.full(len(guess), -1, np.int64), np.zeros(len(guess), np.int64)
         better[rows], ties[rows] = found.better, found.ties
         probability = np.full(len(guess), np.nan)
@@ -54,7 +54,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
+class TrueRanks:
     """How many targets have their own record first, second to fifth, sixth to tenth, and beyond, ties shared."""
 
     first: float
@@ -84,7 +84,7 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
+class LinkChances:
     """How probabilities are spread: mean, sd, and the quantiles 5, 25, 50, 75 and 95%; NaN where there are too few."""
 
     count: float
@@ -97,7 +97,7 @@ class Chances:
     high: float
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None = None) -> Chances:
+    def of(cls, values: Floats, weights: Floats | None = None) -> LinkChances:
         """Sum probabilities up, each counted as often as its weight says."""
         weights = np.ones(len(values)) if weights is None else weights
         values, weights = values[weights > 0], weights[weights > 0]
@@ -140,7 +140,7 @@ class Belief:
     target's not being in the release, where that can be, and `ties` how many candidates are as good as the best link.
     """
 
-    standing: Standing
+    standing: BeliefStanding
     probability: Floats
     share: Floats
     threshold: float = 0.0
@@ -154,7 +154,7 @@ class Belief:
         guess = marked.guess
         near = marked.known if guess.to_masked else marked.masking.release.table
         return cls(
-            Standing.of(marked),
+            BeliefStanding.of(marked),
             np.where(guess.found >= 0, guess.columns["probability"], np.nan),
             marked.marks.share,
             threshold,
@@ -231,25 +231,25 @@ class Belief:
         return np.append(counts, max(times.sum() - counts.sum(), 0.0))
 
     @property
-    def ranks(self) -> Ranks:
+    def ranks(self) -> TrueRanks:
         """How many true records are ranked first, to fifth, to tenth, and beyond."""
         counts = self.places
-        return Ranks(*(float(part.sum()) for part in np.split(counts, [1, 5, NAMED])))
+        return TrueRanks(*(float(part.sum()) for part in np.split(counts, [1, 5, NAMED])))
 
     @property
-    def truth_probability(self) -> Chances:
+    def truth_probability(self) -> LinkChances:
         """The probability he gives to the true record, over targets that have it among their candidates."""
-        return Chances.of(np.sort(self.standing.probability[self._findable]))
+        return LinkChances.of(np.sort(self.standing.probability[self._findable]))
 
     @property
-    def first_probability(self) -> Chances:
+    def first_probability(self) -> LinkChances:
         """The probability he gives to his best link."""
-        return Chances.of(self._links[0])
+        return LinkChances.of(self._links[0])
 
     @property
-    def correct_probability(self) -> Chances:
+    def correct_probability(self) -> LinkChances:
         """The probability of the best links that are correct: the mean and sd in the cells of Trottini's tables."""
-        return Chances.of(*self._links[:2])
+        return LinkChances.of(*self._links[:2])
 
     @cached_property
     def calibration(self) -> Reliability:

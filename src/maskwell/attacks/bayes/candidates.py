@@ -24,7 +24,7 @@ FOLD = 2**53 - 111
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class CandidateBlocks:
     """The records of a search. Values that left in clear, and statuses, split the blocks further: no possible candidate
     is lost by it.
 
@@ -49,7 +49,7 @@ class Ground:
         clear: Sequence[str],
         order_of: OrderOf,
         laws: Sequence[Any] = (),
-    ) -> Ground:
+    ) -> CandidateBlocks:
         """Number the blocks by `columns`, and the finer ones by what left in clear and by statuses under `laws`."""
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
         ours, theirs, true = _numbered(known, release.table, columns)

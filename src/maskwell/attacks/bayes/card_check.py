@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...card import NoiseCard, Sides
+from ...card import NoiseCard, RecordPair
 from ...errors import BadInput
 from ...keys import Key, Stream
 from ...laws.additive import logpdf_nearly
@@ -56,11 +56,11 @@ def check_card(masking: Masking, fields: Sequence[str]) -> list[str]:
 def _parts(law: Any, card: NoiseCard, names: Sequence[str], tables: tuple[Table, Table]) -> list[_Pairs]:
     """Return a law on all its compared columns and on each of them, with fresh draws from the whole of it."""
     stream = Stream(Key.from_seed(0), "", "card", record_blocks(tables[1]))
-    fresh = law.draw(np.asfortranarray(Sides.of(law, *tables).true), stream)
+    fresh = law.draw(np.asfortranarray(RecordPair.of(law, *tables).true), stream)
     wanted = [names, *([name] for name in names if len(names) > 1)]
     return [
         _Pairs(
-            Sides.of(laws_on(card, some)[0], *tables),
+            RecordPair.of(laws_on(card, some)[0], *tables),
             np.asfortranarray(fresh[:, [law.columns.index(name) for name in some]]),
         )
         for some in wanted
@@ -82,7 +82,7 @@ def _on_law(pairs: _Pairs) -> str:
 class _Pairs:
     """One law on released records and on the true ones they are linked with, and fresh draws in their place."""
 
-    sides: Sides
+    sides: RecordPair
     fresh: Floats
 
     def gap(self) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...table import Floats, Table
 from ..candidate_scores import log_sum
-from ..pair_density import Term
+from ..pair_density import LawTerm
 
 if TYPE_CHECKING:
     from .own_error.error_law import OwnError
@@ -36,7 +36,7 @@ class Reading:
     tolerance: float = 0.0
     placed: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
-    def exact(self, laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
+    def exact(self, laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
         """Make factors for records that are known without error."""
         if self.kernel in BACKWARD:
             return [term for law in laws for term in self._backward(law, z, x)]
@@ -61,7 +61,7 @@ class Reading:
 
         return Placing(self.tolerance, z, x, self.placed) if self.tolerance else self.count
 
-    def _backward(self, law: Any, z: Table, x: Table) -> list[Term]:
+    def _backward(self, law: Any, z: Table, x: Table) -> list[LawTerm]:
         from .bias_likelihood.kernels import biased_terms
 
         if self.prior is None:
@@ -97,14 +97,14 @@ class Reading:
         ]
         return log_sum(np.array(logs), axis=0)
 
-    def erring(self, laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
+    def erring(self, laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
         """Make factors for the intruder's own records, which are off by an error."""
         from .own_error.error_law import erring_terms
 
         assert self.error is not None
         return erring_terms(laws, z, x, self.error)
 
-    def in_clear(self, names: Sequence[str], z: Table, x: Table) -> list[Term]:
+    def in_clear(self, names: Sequence[str], z: Table, x: Table) -> list[LawTerm]:
         """Make factors for columns that left as they were but that the intruder knows with error."""
         if self.error is None:
             return []

@@ -10,18 +10,18 @@ import numpy as np
 
 from ...card import NoiseCard
 from ...table import Floats, Table
-from ..pair_density import Lowered, Same, Term, all_logs, law_terms, laws_on, summed_logs
+from ..pair_density import LawTerm, LoweredLaw, Same, all_logs, law_terms, laws_on, summed_logs
 from ..protocol import NOBODY, Bools, Ints
 from .unknown_noise.normal_boxes import EXACT
 from .unknown_noise.prior_average import AveragedNoise
 
-Read = Callable[[Sequence[Any], Table, Table], list[Term]]  # laws and two tables to factors of p(z | x)
+Read = Callable[[Sequence[Any], Table, Table], list[LawTerm]]  # laws and two tables to factors of p(z | x)
 
 FEW = 0.5  # of the released records: above, a part of them saves nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class PairLikelihood:
     """log p(z | x) of pairs within blocks of what left in clear.
 
     A share of the records carries the values of another of its block in the swapped columns: `moved` are the factors
@@ -29,19 +29,19 @@ class Pairing:
     a part of the released records alone: `place` then tells where each stands in it.
     """
 
-    kept: list[Term]
-    moved: list[Term]
+    kept: list[LawTerm]
+    moved: list[LawTerm]
     share: float
     place: Ints | None = None
 
     @classmethod
     def of(
         cls, card: NoiseCard, fields: Sequence[str], z: Table, x: Table, read: Read = law_terms
-    ) -> Pairing:
+    ) -> PairLikelihood:
         """Prepare a card for pairs of records of two tables; `read` makes factors of its laws."""
         swapped = swapped_columns(card)
         clear = [name for name in fields if name in swapped and card.law_of(name) is None]
-        same: list[Term] = [Same.of(clear, z, x)] if clear else []
+        same: list[LawTerm] = [Same.of(clear, z, x)] if clear else []
         laws = laws_on(card, fields)
         kept = [law for law in laws if swapped.isdisjoint(law.columns)]
         moved = [law for law in laws if not swapped.isdisjoint(law.columns)]
@@ -51,7 +51,7 @@ class Pairing:
     @classmethod
     def of_part(
         cls, card: NoiseCard, fields: Sequence[str], z: Table, x: Table, read: Read, wanted: Bools
-    ) -> Pairing:
+    ) -> PairLikelihood:
         """Prepare a card for pairs of wanted released records: where these are few, the others are never read."""
         if wanted.mean() > FEW:
             return cls.of(card, fields, z, x, read)
@@ -59,7 +59,7 @@ class Pairing:
         place[wanted] = np.arange(int(wanted.sum()))
         return replace(cls.of(card, fields, z.take(np.flatnonzero(wanted)), x, read), place=place)
 
-    def with_terms(self, terms: list[Term]) -> Pairing:
+    def with_terms(self, terms: list[LawTerm]) -> PairLikelihood:
         """Return the same with further factors, which are of all released records."""
         if terms and self.place is not None:
             raise ValueError("factors of all released records do not go with those of a part")
@@ -78,7 +78,7 @@ class Pairing:
     @property
     def is_rough(self) -> bool:
         """Whether boxes of many columns are weighed to a hundredth or so."""
-        return any(isinstance(term, Lowered) and _is_rough(term) for term in (*self.kept, *self.moved))
+        return any(isinstance(term, LoweredLaw) and _is_rough(term) for term in (*self.kept, *self.moved))
 
     def _places(self, z: Ints) -> Ints:
         return z if self.place is None else self.place[z]
@@ -92,7 +92,7 @@ class Pairing:
         return np.asarray(kept + np.logaddexp(own, other))
 
 
-def _is_rough(term: Lowered) -> bool:
+def _is_rough(term: LoweredLaw) -> bool:
     is_averaged = isinstance(term.law.noise, AveragedNoise) and term.law.noise.is_regular
     return term.is_motley or (is_averaged and term.most_boxes > EXACT)
 

@@ -13,13 +13,13 @@ from ...errors import BadInput
 from ...masking import Release
 from ...table import Floats
 from ..blocks import block_codes
-from ..candidate_scores import LINKED, NO_CANDIDATE, Best, Blocks, answered, partners_of, search
+from ..candidate_scores import LINKED, NO_CANDIDATE, BestCandidates, Blocks, answered, partners_of, search
 from ..one_to_one import on_gap
 from ..pair_density import laws_on
 from ..protocol import Bools, Guess, Ints, Known, OrderOf
-from .candidates import Ground, clear_fields, status_laws
+from .candidates import CandidateBlocks, clear_fields, status_laws
 from .law_kernels import BACKWARD, Reading
-from .likelihood import Pairing, swapped_columns
+from .likelihood import PairLikelihood, swapped_columns
 from .posterior_odds import Odds
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PosteriorAnswer:
     """One reading's answer."""
 
     odds: Odds | Scaled
-    best: Best
+    best: BestCandidates
     is_tied: Callable[[Ints, Ints], Bools]
     probability: Floats
     gap: float | None = None
@@ -64,7 +64,7 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     ours, theirs = plan.blocks_of(known.targets, release.table)
     blocks = Blocks(ours, theirs, orders)
     clear, laws = clear_fields(release, fields, uncertain), status_laws(plan, release, fields)
-    ground = Ground.of(known, release, columns, clear, order_of, laws)
+    ground = CandidateBlocks.of(known, release, columns, clear, order_of, laws)
     reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
     answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
     check_possible(answer.odds, release, fields)
@@ -94,16 +94,16 @@ def _settled(
     known: Known,
     release: Release,
     fields: Sequence[str],
-    ground: Ground,
+    ground: CandidateBlocks,
     blocks: Blocks,
     reading: Reading,
-) -> tuple[Answer, list[str]]:
+) -> tuple[PosteriorAnswer, list[str]]:
     """Answer; with a prior, with more and more nodes until the probabilities stop changing."""
 
-    def answer(at: Reading) -> Answer:
+    def answer(at: Reading) -> PosteriorAnswer:
         odds = odds_of(plan, known, release, fields, ground, at)
         best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
-        return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
+        return PosteriorAnswer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
 
     if (quick := _quick(plan, known, release, fields, ground, blocks)) is not None:
         return quick
@@ -127,8 +127,8 @@ def _settled(
 
 
 def _quick(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
-) -> tuple[Answer, list[str]] | None:
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, blocks: Blocks
+) -> tuple[PosteriorAnswer, list[str]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
     if not plain or swapped_columns(release.card):
@@ -152,16 +152,16 @@ def _quick(
         from .pruned_sums.assignment import one_to_one
 
         links = one_to_one(odds, best, log_weights)
-        return Answer(
+        return PosteriorAnswer(
             odds, links.best, links.is_tied, odds.probability(links.best, log_weights), links.gap
         ), said
     tied = partial(odds.is_tied, best)
-    return Answer(odds, best, tied, odds.probability(best, log_weights)), said
+    return PosteriorAnswer(odds, best, tied, odds.probability(best, log_weights)), said
 
 
 def _by_parts(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, blocks: Blocks
-) -> tuple[Answer, list[str]] | None:
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, blocks: Blocks
+) -> tuple[PosteriorAnswer, list[str]] | None:
     """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
     from .large.cell_mixture import least_split_pairs, parts_of, split_odds
     from .pruned_sums.scores import pairs_of
@@ -171,7 +171,7 @@ def _by_parts(
         return None
     odds, said = split_odds(known, release, fields, ground, laws, plan.eps)
     best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
-    return Answer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap), said
+    return PosteriorAnswer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap), said
 
 
 def _change(before: Floats, now: Floats) -> float:
@@ -180,7 +180,12 @@ def _change(before: Floats, now: Floats) -> float:
 
 
 def odds_of(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    reading: Reading,
 ) -> Odds:
     """Prepare the scores of pairs by a kernel and its marginal."""
     if plan.error is not None:
@@ -226,7 +231,7 @@ def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> F
 
 
 def log_absent(
-    known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+    known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, reading: Reading
 ) -> Floats:
     """Return the log weight of not being released: the units that were not, by how well the target fits among them."""
     nothing = np.full(len(known.targets), -np.inf)
@@ -253,7 +258,9 @@ def check_possible(odds: Odds | Scaled, release: Release, fields: Sequence[str])
         return
     part, numbers = release.table.take(looked_at), np.arange(len(looked_at))
     amounts = [name for name in fields if part.schema[name].is_number]
-    without = Pairing.of(release.card, amounts, part, part).logs(numbers, numbers, odds.log_moved[looked_at])
+    without = PairLikelihood.of(release.card, amounts, part, part).logs(
+        numbers, numbers, odds.log_moved[looked_at]
+    )
     usual = np.where(np.isfinite(without), without, 0.0) - len(fields)
     if np.median(np.maximum(odds.log_f[looked_at], -1e300) - usual) < HARDLY:
         raise BadInput(
@@ -261,7 +268,7 @@ def check_possible(odds: Odds | Scaled, release: Release, fields: Sequence[str])
         )
 
 
-def _columns(answer: Answer, to_masked: bool) -> dict[str, Floats]:
+def _columns(answer: PosteriorAnswer, to_masked: bool) -> dict[str, Floats]:
     columns = {"probability": answer.probability}
     if to_masked and np.isfinite(answer.odds.log_absent).any():
         total = answer.odds.log_total(answer.best, to_masked=True)
@@ -269,7 +276,7 @@ def _columns(answer: Answer, to_masked: bool) -> dict[str, Floats]:
     return columns
 
 
-def _notes(plan: Any, release: Release, ground: Ground) -> list[str]:
+def _notes(plan: Any, release: Release, ground: CandidateBlocks) -> list[str]:
     weighs = plan.kernel == "coherent" and plan.to_masked
     notes = [UPPER_BOUND] if weighs and plan.marginal == "truth" else []
     notes += [TOO_SURE] if swapped_columns(release.card) else []
@@ -287,15 +294,15 @@ def _error_notes(plan: Any, odds: Any) -> list[str]:
 
 def _on_boxes(odds: Any) -> list[str]:
     """Say where weights are near and not exact: many values of a record at limits or near units of correlated noise."""
-    is_rough = isinstance(odds, Odds) and isinstance(odds.targets, Pairing) and odds.targets.is_rough
+    is_rough = isinstance(odds, Odds) and isinstance(odds.targets, PairLikelihood) and odds.targets.is_rough
     return [ROUGH] if is_rough else []
 
 
-def _on_gap(answer: Answer) -> list[str]:
+def _on_gap(answer: PosteriorAnswer) -> list[str]:
     return [] if answer.gap is None else [on_gap(answer.gap)]
 
 
-def _with_figures(guess: Guess, answer: Answer, to_masked: bool) -> Guess:
+def _with_figures(guess: Guess, answer: PosteriorAnswer, to_masked: bool) -> Guess:
     def standing(rows: Ints, found: Ints) -> Any:
         return answer.odds.standing(answer.best, rows, found, to_masked=to_masked)
 

@@ -12,13 +12,13 @@ from ...card import NoiseCard
 from ...masking import Release
 from ...table import Floats, Table
 from ..blocks import block_codes
-from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, Best, Blocks, in_runs, log_sum
+from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, BestCandidates, Blocks, in_runs, log_sum
 from ..class_codes import coded_in
 from ..pair_density import all_logs
 from ..protocol import MOVED, Bools, Ints, Known
-from .belief import Standing
-from .candidates import Ground
-from .likelihood import Pairing, Read
+from .belief import BeliefStanding
+from .candidates import CandidateBlocks
+from .likelihood import PairLikelihood, Read
 
 SURE = 1e-9  # a record from which alone a released one can have come is not weighed higher than this allows
 # Of a block from which on its pairs are a matrix: below, several blocks at once are quicker
@@ -47,9 +47,9 @@ class Odds:
     filled in with it; `is_f_known` that `log_f` was filled in before.
     """
 
-    ground: Ground
-    targets: Pairing
-    truth: Pairing | None
+    ground: CandidateBlocks
+    targets: PairLikelihood
+    truth: PairLikelihood | None
     log_f: Floats
     log_moved: Floats
     log_absent: Floats
@@ -62,17 +62,24 @@ class Odds:
 
     @classmethod
     def by_truth(
-        cls, ground: Ground, known: Known, release: Release, fields: Sequence[str], reads: tuple[Read, Read]
+        cls,
+        ground: CandidateBlocks,
+        known: Known,
+        release: Release,
+        fields: Sequence[str],
+        reads: tuple[Read, Read],
     ) -> Odds:
         """Prepare scores against the steward's true records; `reads` are for his and for the intruder's records.
 
         Densities of true records are taken from, and put into, what `known` shares: it must be of one reading.
         """
         card, released, population = release.card, release.table, known.population
-        truth = Pairing.of(card, fields, released, population, reads[0])
+        truth = PairLikelihood.of(card, fields, released, population, reads[0])
         numbers = _numbers(known) if reads[0] == reads[1] else None
         targets = (
-            truth if numbers is not None else Pairing.of(card, fields, released, known.targets, reads[1])
+            truth
+            if numbers is not None
+            else PairLikelihood.of(card, fields, released, known.targets, reads[1])
         )
         nothing = np.full(len(released), -np.inf)
         is_f_moved = bool(truth.share) and _is_f_moved(truth, release, known.population, ground)
@@ -88,7 +95,7 @@ class Odds:
     @classmethod
     def by_given(
         cls,
-        ground: Ground,
+        ground: CandidateBlocks,
         known: Known,
         release: Release,
         fields: Sequence[str],
@@ -101,10 +108,10 @@ class Odds:
         which where it is not given is taken over the block's true records.
         """
         wanted = np.isin(ground.blocks.released, ground.blocks.known)
-        targets = Pairing.of_part(release.card, fields, release.table, known.targets, read, wanted)
+        targets = PairLikelihood.of_part(release.card, fields, release.table, known.targets, read, wanted)
         moved = np.full(len(release.table), -np.inf) if logs[2] is None else logs[2]
         if targets.share and logs[2] is None:
-            truth = Pairing.of(release.card, fields, release.table, known.population, read)
+            truth = PairLikelihood.of(release.card, fields, release.table, known.population, read)
             moved = log_moved(truth, release, known.population, ground.true_order, wanted)
         return cls(ground, targets, None, logs[0], moved, logs[1])
 
@@ -169,7 +176,7 @@ class Odds:
             scores = _against(block, self.log_f[unit.released])
             yield Batch(unit.known, unit.released, scores, self.weights(scores, unit.released))
 
-    def _true_logs(self, truth: Pairing, units: list[Unit]) -> list[Floats]:
+    def _true_logs(self, truth: PairLikelihood, units: list[Unit]) -> list[Floats]:
         """Return for each unit the log densities of all its true records, those computed before not again."""
         keys = [(unit.released.tobytes(), unit.true.tobytes()) for unit in units]
         new = [(key, unit) for key, unit in zip(keys, units, strict=True) if key not in self.shared]
@@ -180,7 +187,7 @@ class Odds:
             self.shared.update(found)
         return [found[key] if key in found else self.shared[key] for key in keys]
 
-    def _mixed(self, truth: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
+    def _mixed(self, truth: PairLikelihood, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return log p(z | x) of true records where a swapped one carries what has the law f(z): both in one pass."""
         own = self._logs(replace(truth, share=0.0), sides)
         others = [
@@ -190,7 +197,7 @@ class Odds:
         stays, goes = np.log1p(-truth.share), np.log(truth.share)
         return [np.logaddexp(stays + logs, goes + other) for logs, other in zip(own, others, strict=True)]
 
-    def _logs(self, pairing: Pairing, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
+    def _logs(self, pairing: PairLikelihood, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
         small = [i for i, (a, b) in enumerate(sides) if len(a) * len(b) < MATRIX_PAIRS]
         z, x = _listed([sides[i] for i in small])
@@ -221,7 +228,7 @@ class Odds:
         x = known if self.numbers is None else self.numbers[known]
         return _against(self.targets.matrix(released, x, self.log_moved), self.log_f[released])
 
-    def log_total(self, best: Best, *, to_masked: bool) -> Floats:
+    def log_total(self, best: BestCandidates, *, to_masked: bool) -> Floats:
         """Return the log of all posterior weights of each searcher, of not being released too."""
         if to_masked:
             return np.asarray(np.logaddexp(best.log_total, self.log_absent))
@@ -229,7 +236,7 @@ class Odds:
             return best.log_total
         return np.maximum(best.log_total, np.log(self.ground.units))
 
-    def probability(self, best: Best, *, to_masked: bool) -> Floats:
+    def probability(self, best: BestCandidates, *, to_masked: bool) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
         linked = np.flatnonzero(best.place >= 0)
         own = best.score[linked]
@@ -239,7 +246,7 @@ class Odds:
         out[linked] = np.exp(own - self.log_total(best, to_masked=to_masked)[linked])
         return out
 
-    def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool) -> Standing:
+    def standing(self, best: BestCandidates, rows: Ints, found: Ints, *, to_masked: bool) -> BeliefStanding:
         """Return, for some searchers, how given candidates stand among all of theirs."""
         known, released = (rows, found) if to_masked else (found, rows)
         own = self.pairs(known, released)
@@ -250,7 +257,7 @@ class Odds:
         total = np.where(np.isfinite(own), self.log_total(best, to_masked=to_masked)[rows], 0.0)
         chance = np.exp(weight - total)
         inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
-        return Standing(np.where(inside, better[rows], -1), np.where(inside, ties[rows], 0), chance)
+        return BeliefStanding(np.where(inside, better[rows], -1), np.where(inside, ties[rows], 0), chance)
 
 
 def _numbers(known: Known) -> Ints | None:
@@ -282,7 +289,7 @@ def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tup
 
 
 def _log_moved_once(
-    pairing: Pairing, known: Known, release: Release, ground: Ground, fields: tuple[str, ...]
+    pairing: PairLikelihood, known: Known, release: Release, ground: CandidateBlocks, fields: tuple[str, ...]
 ) -> Floats:
     """Return `log_moved`, computed once by intruders of one attack who look at the same blocks."""
     wanted = np.isin(ground.blocks.released, ground.blocks.known)
@@ -293,7 +300,7 @@ def _log_moved_once(
     return found
 
 
-def _is_f_moved(truth: Pairing, release: Release, population: Table, ground: Ground) -> bool:
+def _is_f_moved(truth: PairLikelihood, release: Release, population: Table, ground: CandidateBlocks) -> bool:
     """Whether all that is compared was exchanged, within the blocks of the search: its law is that of any record."""
     card: NoiseCard = release.card
     if truth.kept or card.swapped is None:
@@ -312,7 +319,7 @@ def _is_f_moved(truth: Pairing, release: Release, population: Table, ground: Gro
 
 
 def log_moved(
-    pairing: Pairing, release: Release, population: Table, true_order: Ints, wanted: Bools
+    pairing: PairLikelihood, release: Release, population: Table, true_order: Ints, wanted: Bools
 ) -> Floats:
     """Return for each wanted released record the log density of its swapped columns over its block's true records."""
     card: NoiseCard = release.card

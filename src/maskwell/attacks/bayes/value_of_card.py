@@ -16,7 +16,7 @@ from ...laws.unknowns import Unknown, unknowns_of
 from ..pair_density import laws_on
 from ..risk import Risk, Risks
 from .plan import BayesIntruder
-from .value_of_card_notes import Verdict, has_failed, once_each, pointless, taken, unsettled
+from .value_of_card_notes import CardVerdict, has_failed, once_each, pointless, taken, unsettled
 
 if TYPE_CHECKING:
     from ...masking import Masking
@@ -99,7 +99,7 @@ class Telling:
         """Trottini's section 6, for this file; where there is nothing to tell, that."""
         if self.pointless is not None:
             return self.pointless
-        said = Verdict(self.difference, self.standard_error, self.with_card.targets).advice
+        said = CardVerdict(self.difference, self.standard_error, self.with_card.targets).advice
         rests_on = (*self.with_card.notes, *self.without.notes)
         return (
             f"{said}; what did not settle (above) may change this" if any(map(has_failed, rests_on)) else said

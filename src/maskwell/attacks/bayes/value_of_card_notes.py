@@ -30,7 +30,7 @@ OUTSIDE = "no outsider has these: an upper bound"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CardVerdict:
     """What the difference of two rates advises: how much less is found without the parameters, over so many targets."""
 
     difference: float

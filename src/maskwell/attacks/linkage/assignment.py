@@ -23,14 +23,14 @@ from ..one_to_one import (
     turned,
 )
 from ..protocol import NOBODY, Bools, Ints
-from .sorted_pairs import Arranged, Best, ranks
+from .sorted_pairs import Arranged, BestLinks, ranks
 
 # Scores of a block that are held at once (288 MB); beyond, they are computed in each round
 MOST_CELLS = 36_000_000
 CHUNK_CELLS = 4_000_000  # of those that are not
 
 
-def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, Ints], Bools], float]:
+def assign(arranged: Arranged, scores: Floats) -> tuple[BestLinks, Callable[[Ints, Ints], Bools], float]:
     """Assign candidates to searchers, each at most once; return also by how much no total score can be larger.
 
     Candidates that have the same pattern with every searcher of the block are interchangeable: these are the ties.
@@ -59,7 +59,7 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[Best, Callable[[Ints, In
     def is_tied(rows: Ints, places: Ints) -> Bools:
         return np.asarray(alike[places] == alike[place[rows]])
 
-    return Best(top, ties, place, nobody, nobody), is_tied, gap
+    return BestLinks(top, ties, place, nobody, nobody), is_tied, gap
 
 
 def _of_block(arranged: Arranged, rows: slice, scores: Floats) -> tuple[Assignment, Ints]:

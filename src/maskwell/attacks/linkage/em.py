@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import BadPlan, raise_all
-from ...masking.protocol import Plan
+from ...masking.protocol import MaskPlan
 from ...table import Floats
 from ..agreement import is_number
 from ..protocol import Ints
@@ -26,7 +26,7 @@ IDENTIFYING_FIELDS = 3  # with fewer fields many m, u and p fit equally well
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class EMFit:
     """m, u and p of a two-class model of agreement patterns, and how they were found."""
 
     m: Floats
@@ -63,7 +63,7 @@ class Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class EM(Plan):
+class EM(MaskPlan):
     """Estimate m, u and p from the pattern counts by EM.
 
     Starts from `m`, `u` and `p` (the share of pairs that would be matches if every searcher had one), and from
@@ -91,7 +91,7 @@ class EM(Plan):
         ]
         raise_all(problems, BadPlan)
 
-    def fit(self, counts: Ints, matches: int) -> Fit:
+    def fit(self, counts: Ints, matches: int) -> EMFit:
         """Fit the model to pattern counts; `matches` is how many pairs could be matches at most."""
         used = np.flatnonzero(counts)
         width = int(np.log2(len(counts)))
@@ -105,7 +105,7 @@ class EM(Plan):
         optima = 1 + sum(not one for one in near)
         identified = int((bits.any(axis=0) & ~bits.all(axis=0)).sum()) >= IDENTIFYING_FIELDS
         found = (best.m, best.u, best.p, "EM", top, best.iterations, best.converged)
-        return Fit(*found, len(fits), optima, identified)
+        return EMFit(*found, len(fits), optima, identified)
 
     def _starts(self, bits: Any, n: Floats, p: float) -> list[tuple[Floats, Floats, float]]:
         """Return the given start and others: u from the file itself, other m, other p."""
@@ -124,17 +124,17 @@ class EM(Plan):
             others.append((drawn.uniform(0.3, 0.99, width), overall * drawn.uniform(0.2, 1, width), p))
         return [(flat[0], flat[1], p), *others[: self.starts - 1]]
 
-    def _climb(self, used: Ints, pairs: Floats, m: Floats, u: Floats, p: float) -> Fit:
+    def _climb(self, used: Ints, pairs: Floats, m: Floats, u: Floats, p: float) -> EMFit:
         m, u = (np.clip(x, SMALLEST, 1 - SMALLEST) for x in (m, u))
         p, steps, converged = climb(used, pairs, m, u, p, self.iterations, self.tolerance, SMALLEST)
         m, u, p = (m, u, p) if m.sum() >= u.sum() else (u, m, 1 - p)
         bits = pattern_bits(len(m))[used]
         chances = np.log(p) + _log_chance(m, bits), np.log1p(-p) + _log_chance(u, bits)
-        return Fit(m, u, p, "EM", float(pairs @ np.logaddexp(*chances)), steps, converged)
+        return EMFit(m, u, p, "EM", float(pairs @ np.logaddexp(*chances)), steps, converged)
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(Plan):
+class Fixed(MaskPlan):
     """Weights given by m and u: one figure for all fields, or one for each."""
 
     word: ClassVar[str] = "weights"
@@ -154,7 +154,7 @@ class Fixed(Plan):
                 object.__setattr__(self, name, tuple(map(float, given)))
         raise_all(problems, BadPlan)
 
-    def fit(self, counts: Ints, matches: int) -> Fit:
+    def fit(self, counts: Ints, matches: int) -> EMFit:
         """Return the given m and u; p is given too, or as if every searcher had a match."""
         width = int(np.log2(len(counts)))
         given = [
@@ -162,7 +162,7 @@ class Fixed(Plan):
             for x in (self._of("m", width), self._of("u", width))
         ]
         p = self.p if self.p is not None else min(matches / max(int(counts.sum()), 1), 1.0)
-        return Fit(given[0], given[1], p, "given")
+        return EMFit(given[0], given[1], p, "given")
 
     def _of(self, name: str, width: int) -> float | tuple[float, ...]:
         given: float | tuple[float, ...] = getattr(self, name)

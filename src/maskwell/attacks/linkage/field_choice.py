@@ -20,7 +20,7 @@ from .em import EM, SMALLEST
 from .sorted_pairs import arrange, count_pairs
 
 if TYPE_CHECKING:
-    from ..agreement import Compared
+    from ..agreement import ComparedField
     from .plan import Linkage
 
 MOST_FIELDS = 20
@@ -29,7 +29,7 @@ MOST_PAIRS = 20_000_000
 LOOK = EM(iterations=500, tolerance=1e-6)  # enough to put fields in an order
 
 
-def most_telling(plan: Linkage, compared: Compared, known: Table, released: Table) -> tuple[str, ...]:
+def most_telling(plan: Linkage, compared: ComparedField, known: Table, released: Table) -> tuple[str, ...]:
     """Return the fields that tell most, in the order in which they were given."""
     names = compared.fields
     bits = information(plan, compared, known, released)
@@ -37,7 +37,7 @@ def most_telling(plan: Linkage, compared: Compared, known: Table, released: Tabl
     return tuple(name for place, name in enumerate(names) if place in chosen)
 
 
-def information(plan: Linkage, compared: Compared, known: Table, released: Table) -> Floats:
+def information(plan: Linkage, compared: ComparedField, known: Table, released: Table) -> Floats:
     """Return how many bits each field tells in a match, by EM on some of the intruder's records."""
     blocks = plan.blocks_of(known, released)
     typical = float(np.bincount(blocks[1])[blocks[0][np.isin(blocks[0], blocks[1])]].mean())
@@ -51,7 +51,7 @@ def information(plan: Linkage, compared: Compared, known: Table, released: Table
     return bits
 
 
-def _bits(compared: Compared, places: Any, rows: Any, blocks: tuple[Any, Any]) -> Floats:
+def _bits(compared: ComparedField, places: Any, rows: Any, blocks: tuple[Any, Any]) -> Floats:
     """Return the bits of some of the fields."""
     some = compared.only(places)
     orders = np.arange(len(rows)), np.arange(len(blocks[1]))

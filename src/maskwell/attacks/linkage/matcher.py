@@ -14,12 +14,12 @@ from ...table import Floats
 from ..one_to_one import on_gap
 from ..protocol import NOBODY, Bools, Guess, Ints
 from .assignment import assign
-from .em import Fit
+from .em import EMFit
 from .remarks import remarks
-from .sorted_pairs import SAME_SCORE, Arranged, Best, arrange, best_of, best_seen, count_pairs, ranks
+from .sorted_pairs import SAME_SCORE, Arranged, BestLinks, arrange, best_of, best_seen, count_pairs, ranks
 
 if TYPE_CHECKING:
-    from ..agreement import Compared
+    from ..agreement import ComparedField
     from .plan import Linkage
 
 KINDS = RE_IDENTIFICATION, QUESTIONABLE, FALSE, NO_CANDIDATE = (
@@ -33,7 +33,11 @@ IsTied = Callable[[Ints, Ints], Bools]
 
 
 def match(
-    plan: Linkage, compared: Compared, blocks: tuple[Ints, Ints], orders: tuple[Ints, Ints], notes: list[str]
+    plan: Linkage,
+    compared: ComparedField,
+    blocks: tuple[Ints, Ints],
+    orders: tuple[Ints, Ints],
+    notes: list[str],
 ) -> Guess:
     """Count the patterns, weigh them, and link every searcher to its best candidate.
 
@@ -46,7 +50,7 @@ def match(
     )
     thrifty = plan.links == "re-identified" and plan.assignment == "best"
     counts, seen = count_pairs(arranged, marked=thrifty)
-    weighed = Weighed.by(plan, counts, arranged)
+    weighed = PatternWeights.by(plan, counts, arranged)
     notes = notes + remarks(compared, arranged, counts)
     gap: float | None = None
     if plan.assignment == "one-to-one":
@@ -73,16 +77,16 @@ def match(
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class PatternWeights:
     """The patterns with their scores and ranks, and the classes that the plan makes of them."""
 
     plan: Linkage
-    fit: Fit
+    fit: EMFit
     scores: Floats
     rank: Ints
 
     @classmethod
-    def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> Weighed:
+    def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> PatternWeights:
         """Weigh the patterns as the plan says."""
         matches = min(int(np.count_nonzero(arranged.candidates)), len(arranged.places))
         fit = plan.weights.fit(counts, matches)
@@ -121,12 +125,12 @@ def agreeing(pattern: Ints) -> Ints:
     return np.bitwise_count(pattern.astype(np.uint32)).astype(np.int64)
 
 
-def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied]:
+def _best(weighed: PatternWeights, arranged: Arranged, seen: Any) -> tuple[BestLinks, IsTied]:
     if seen.shape[1]:
         top = best_seen(seen, weighed.rank)
         again = np.flatnonzero((top >= 0) & weighed.may_be_found()[top])
         best = best_of(arranged, weighed.rank, again)
-        best = Best(top, best.ties, best.place, best.next_rank, best.next_place)
+        best = BestLinks(top, best.ties, best.place, best.next_rank, best.next_place)
     else:
         best = best_of(arranged, weighed.rank)
 
@@ -141,9 +145,9 @@ def _best(weighed: Weighed, arranged: Arranged, seen: Any) -> tuple[Best, IsTied
 class _Answer:
     """The best links in sorted order, to be told in the order of the searchers."""
 
-    weighed: Weighed
+    weighed: PatternWeights
     arranged: Arranged
-    best: Best
+    best: BestLinks
 
     def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[str]) -> Guess:
         """Return the answer in the order of the searchers."""
@@ -195,7 +199,7 @@ class _Answer:
 class Partners:
     """Released records in the block of one of the intruder's that he would not claim for it, most similar first."""
 
-    def __init__(self, weighed: Weighed, arranged: Arranged) -> None:
+    def __init__(self, weighed: PatternWeights, arranged: Arranged) -> None:
         self._weighed, self._arranged = weighed, arranged
 
     def __call__(self, known: int) -> Ints:

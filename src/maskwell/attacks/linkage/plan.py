@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import BadPlan, nearest, raise_all
 from ...table import Table
-from ..agreement import Absolute, Compared, Exact, Relative, Rule, compare_tables, is_comparable
+from ..agreement import Absolute, ComparedField, Exact, Relative, Rule, compare_tables, is_comparable
 from ..blocks import Search, check_fields
 from ..protocol import Guess, Known, OrderOf
 from .em import EM, Fixed, Weights
@@ -101,7 +101,7 @@ class Linkage(Search):
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
         return match(self, compared, blocks, orders, notes)
 
-    def compared(self, known: Table, released: Table) -> tuple[Compared, list[str]]:
+    def compared(self, known: Table, released: Table) -> tuple[ComparedField, list[str]]:
         """Put the fields of both sides on one scale, and say what a steward should know about them."""
         names, notes = self._fields(known, released)
         own = dict(self.rules)

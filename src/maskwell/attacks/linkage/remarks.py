@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import MaskwellWarning
 from ...table import Floats, Table
-from ..agreement import CLOSED, Compared
+from ..agreement import CLOSED, ComparedField
 from ..protocol import Ints
 from .em import pattern_bits
 from .sorted_pairs import Arranged
@@ -17,7 +17,7 @@ from .sorted_pairs import Arranged
 OTHER_UNITS = 8.0  # typical sizes that differ by this factor are hardly in one unit
 
 
-def remarks(compared: Compared, arranged: Arranged, counts: Ints) -> list[str]:
+def remarks(compared: ComparedField, arranged: Arranged, counts: Ints) -> list[str]:
     """Return one sentence for each thing that makes fields or blocks say less than they seem to."""
     return [*_on_blocks(arranged), *_on_agreement(compared.fields, counts), *_on_values(compared)]
 
@@ -44,7 +44,7 @@ def _on_agreement(fields: Sequence[str], counts: Ints) -> list[str]:
     return said + [f"{name} agrees in no pair at all: is it coded alike on both sides?" for name in never]
 
 
-def _on_values(compared: Compared) -> list[str]:
+def _on_values(compared: ComparedField) -> list[str]:
     said = []
     for name, known, released in zip(compared.fields, compared.known, compared.released, strict=True):
         sides = {"intruder's records": known, "release": released}

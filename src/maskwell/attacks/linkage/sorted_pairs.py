@@ -140,7 +140,7 @@ def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Best:
+class BestLinks:
     """For each searcher (in sorted order) the rank of its best candidates, how many, the first and the next best."""
 
     rank: Ints
@@ -150,10 +150,10 @@ class Best:
     next_place: Ints
 
 
-def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> Best:
+def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> BestLinks:
     """Find the best candidates of the searchers, or of some of them."""
     if rows is None and arranged.tiles is not None:
-        return Best(*best_in_tiles(arranged.tiles, arranged.start, rank))
+        return BestLinks(*best_in_tiles(arranged.tiles, arranged.start, rank))
     from ...kernels.pairs import best_links
 
     count = len(arranged.searchers)
@@ -167,7 +167,7 @@ def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> Best:
             whole[run] = part
 
     threaded(work, arranged.chunks(rows))
-    return Best(*out)
+    return BestLinks(*out)
 
 
 def ranks(scores: Floats) -> Ints:

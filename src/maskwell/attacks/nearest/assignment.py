@@ -22,7 +22,7 @@ from ..one_to_one import (
     Assignment,
     Chunk,
     Digests,
-    Near,
+    NearPairs,
     Scored,
     best_of_matrix,
     dense,
@@ -31,7 +31,7 @@ from ..one_to_one import (
     turned,
 )
 from ..protocol import NOBODY, Ints
-from .status_search import Measured
+from .status_search import StatusSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class BlockLinks:
     gap: float
 
 
-def block_links(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
+def block_links(measured: StatusSearch, near: Ints, far: Ints) -> BlockLinks:
     """Link the searchers `near` of a block with its candidates `far`, each once."""
     parts = _parts(measured, near, far) if measured.metric.norm == 2 else None
     if parts is None:
@@ -60,7 +60,7 @@ def block_links(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
     return BlockLinks(place, alike, gap)
 
 
-def _parts(measured: Measured, near: Ints, far: Ints) -> list[tuple[Ints, Ints]] | None:
+def _parts(measured: StatusSearch, near: Ints, far: Ints) -> list[tuple[Ints, Ints]] | None:
     """Return searchers and candidates of each kind of statuses, where kinds are independent; else nothing."""
     ours = {measured.searchers.kinds[kind].tobytes(): kind for kind in range(len(measured.searchers.kinds))}
     theirs = {
@@ -84,13 +84,13 @@ def _nearest_sum(here: Floats, there: Floats) -> Assignment:
         column = np.where(np.arange(len(here)) < len(there), np.arange(len(here)), NOBODY)
         return Assignment(column, 0.0)
     if len(here) * len(there) <= DENSE_CELLS:
-        return dense(Near.of(here, there, np.zeros(len(there))).matrix())
+        return dense(NearPairs.of(here, there, np.zeros(len(there))).matrix())
     if len(here) <= len(there):
-        return optimal(Near.of(here, there, np.zeros(len(there))))
-    return turned(optimal(Near.of(there, here, np.zeros(len(here)))), len(here))
+        return optimal(NearPairs.of(here, there, np.zeros(len(there))))
+    return turned(optimal(NearPairs.of(there, here, np.zeros(len(here)))), len(here))
 
 
-def _by_pairs(measured: Measured, near: Ints, far: Ints) -> BlockLinks:
+def _by_pairs(measured: StatusSearch, near: Ints, far: Ints) -> BlockLinks:
     """Link a block by the scores of all pairs: held where they can be, else computed anew in every round."""
     every, digests, most = np.arange(len(far)), Digests.of(len(far)), 0.0
     is_squared = measured.metric.norm == 2

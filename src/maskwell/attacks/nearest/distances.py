@@ -132,7 +132,7 @@ class Gower:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class KnownRecords:
     """What a release shows of some fields: means, sds (0: no spread), correlations, and between what they lie."""
 
     means: Floats
@@ -142,7 +142,7 @@ class Seen:
     high: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> Seen:
+    def of(cls, values: Floats) -> KnownRecords:
         """Compute the moments of released values, NaN unless open; the order of records changes no bit."""
         moments = Local().moments(values)
         sds = np.where(moments.high > moments.low, moments.sds, 0.0)
@@ -157,7 +157,7 @@ class Seen:
 
 def euclid(fields: Sequence[str], released: Table, weights: Any = None) -> Linear:
     """Return the Euclidean distance in sds of the release, differences weighted by a matrix W where one is given."""
-    seen = Seen.of(released.values(fields))
+    seen = KnownRecords.of(released.values(fields))
     weighted = None if weights is None else np.asarray(weights)
     said = SAID["euclid"] + ("" if weights is None else ", weighted")
     nothing = np.zeros(len(fields))
@@ -176,7 +176,7 @@ def whitened_by_release(fields: Sequence[str], released: Table) -> Linear:
 
     Directions in which the release has no spread, or none but that of rounding, are left out.
     """
-    seen = Seen.of(released.values(fields))
+    seen = KnownRecords.of(released.values(fields))
     steps = [released.schema[name].step for name in fields]
     rounding = np.array([0.0 if step is None else float(step) ** 2 / 12 for step in steps]) * seen.factors**2
     shift = -seen.means * seen.factors
@@ -203,7 +203,7 @@ def informed(
     """Return a distance that works by the card: one that is whitened by the noise or from the posterior, or shrunk."""
     noise = card_noise(release.card, fields, release.table)
     everything = tuple(range(len(fields)))
-    seen = Seen.of(noise.entered(release.table.values(fields), everything))
+    seen = KnownRecords.of(noise.entered(release.table.values(fields), everything))
     unit = seen.factors
     shift = -seen.means * unit
     covariance, rounding = np.outer(unit, unit) * noise.covariance, noise.rounding * unit**2
@@ -332,7 +332,7 @@ def _as_they_are(values: Floats, chosen: Chosen) -> Floats:
     return values
 
 
-def _on_floor(covariance: Floats, rounding: Floats, seen: Seen, fields: Sequence[str]) -> list[str]:
+def _on_floor(covariance: Floats, rounding: Floats, seen: KnownRecords, fields: Sequence[str]) -> list[str]:
     """Say where the data have spread and the card has no noise."""
     used = np.flatnonzero(seen.sds > 0).tolist()
     if not used:
@@ -363,7 +363,7 @@ def gower(fields: Sequence[str], released: Table, levels: Sequence[int], weights
         BadPlan,
     )
     numbers = [j for j in range(len(fields)) if not levels[j]]
-    seen = Seen.of(released.values([fields[j] for j in numbers]))
+    seen = KnownRecords.of(released.values([fields[j] for j in numbers]))
     spans = np.ones(len(fields))
     spans[numbers] = seen.high - seen.low
     shares = weights / weights.sum()

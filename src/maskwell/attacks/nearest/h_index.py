@@ -12,7 +12,7 @@ from ...arrow_buffers import from_numpy
 from ...table import Floats
 from ..protocol import Ints, Marked
 from .distances import Metric
-from .status_search import Measured, Records
+from .status_search import StatusRecords, StatusSearch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -189,7 +189,7 @@ def measured_h(
     largest: int | None = None,
 ) -> HIndex:
     """Measure h of a marked answer: `compared` are the intruder's and the true records, `metric` ranks the latter."""
-    search: Measured = marked.guess.figures["measured"]
+    search: StatusSearch = marked.guess.figures["measured"]
     values, ranks = _ranked(marked, compared, metric, largest), _true_ranks(marked, search, largest)
     outlying = _outlyingness(marked, amounts)
     claimed = marked.marks.share * marked.guess.claimed
@@ -214,11 +214,11 @@ def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric, most: in
     """Count the true records in the release that lie closer to each target than the one behind its link."""
     guess, marks, blocks = marked.guess, marked.marks, marked.guess.figures["blocks"]
     order = marked.masking.order
-    everybody = Records.of(compared[1], np.zeros(compared[1].shape[1], np.int64), np.empty(0, np.int64))
+    everybody = StatusRecords.of(compared[1], np.zeros(compared[1].shape[1], np.int64), np.empty(0, np.int64))
     points = everybody.take(order, blocks.released)
-    held = Records.of(compared[0], blocks.known, np.arange(len(blocks.known)))
-    ranked = Measured(held if guess.to_masked else points, points, metric, (False, False))
-    links = ranked if guess.to_masked else Measured(points, held, metric, (False, False))
+    held = StatusRecords.of(compared[0], blocks.known, np.arange(len(blocks.known)))
+    ranked = StatusSearch(held if guess.to_masked else points, points, metric, (False, False))
+    links = ranked if guess.to_masked else StatusSearch(points, held, metric, (False, False))
     rows = np.flatnonzero((guess.found >= 0) & (marks.counterpart >= 0))
     differing, distance = links.pairs(guess.searcher[rows], guess.found[rows])
     h = np.full(len(guess), UNKNOWN, np.int64)
@@ -230,7 +230,7 @@ def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric, most: in
     return h if most is None else np.minimum(h, most)
 
 
-def _true_ranks(marked: Marked, search: Measured, most: int | None) -> Ints:
+def _true_ranks(marked: Marked, search: StatusSearch, most: int | None) -> Ints:
     """Return 1 + how many candidates lie closer to each searcher than the right one, by the intruder's own distance."""
     guess, marks = marked.guess, marked.marks
     rows = np.flatnonzero(marks.findable)

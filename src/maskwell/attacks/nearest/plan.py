@@ -15,14 +15,22 @@ from ...schema import Column
 from ...table import Floats, Table
 from ..agreement import is_comparable, is_number
 from ..blocks import Search, check_fields
-from ..candidate_scores import Batch, Best, Blocks, answered, assigned, check_fields_named, option_problems
+from ..candidate_scores import (
+    Batch,
+    BestCandidates,
+    Blocks,
+    answered,
+    assigned,
+    check_fields_named,
+    option_problems,
+)
 from ..one_to_one import DENSE_CELLS, on_gap
 from ..protocol import Bools, Guess, Ints, Known, Marked, OrderOf
 from ..risk import Risk
 from .assignment import block_links
 from .distances import SAID, Metric, among_true, euclid, gower, informed, whitened_by_release
 from .h_index import measured_h
-from .status_search import Compared, Found, Measured, Records, as_near
+from .status_search import ComparedRecords, NearestFound, StatusRecords, StatusSearch, as_near
 
 SCALE = 2.0**100  # lifts squared distances, exactly, to where ties are told by their digits alone
 SHRINKS = (None, "matrix", "per_variable")
@@ -83,14 +91,14 @@ class NearestRecord(Search):
         fields, notes = self._fields(known.targets, release.table)
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
         blocks = Blocks(*self.blocks_of(known.targets, release.table), orders)
-        compared = Compared.of((known.targets,), release.table, fields)
+        compared = ComparedRecords.of((known.targets,), release.table, fields)
         metric = self._metric(fields, compared.levels, release)
         sides = (
-            Records.of(compared.known[0], blocks.known, orders[0]),
-            Records.of(compared.released, blocks.released, orders[1]),
+            StatusRecords.of(compared.known[0], blocks.known, orders[0]),
+            StatusRecords.of(compared.released, blocks.released, orders[1]),
         )
         at = (0, 1) if self.to_masked else (1, 0)
-        measured = Measured(sides[at[0]], sides[at[1]], metric, (at[0] == 1, at[1] == 1))
+        measured = StatusSearch(sides[at[0]], sides[at[1]], metric, (at[0] == 1, at[1] == 1))
         found, is_tied, gap = _linked(measured, blocks, self)
         guess = answered(
             self,
@@ -113,7 +121,7 @@ class NearestRecord(Search):
     def assessed(self, risk: Risk, marked: Marked) -> Risk:
         """Add h, the rank of the right candidate and how outlying each target is to what was found."""
         fields, release = risk.fields, marked.masking.release
-        compared = Compared.of((marked.known, marked.masking.truth), release.table, fields)
+        compared = ComparedRecords.of((marked.known, marked.masking.truth), release.table, fields)
         h = measured_h(
             marked,
             compared.known,
@@ -255,15 +263,17 @@ def _shown(distance: Floats, metric: Metric) -> Floats:
     return -np.sqrt(distance) if metric.norm == 2 else -distance
 
 
-def _best(found: Found) -> Best:
+def _best(found: NearestFound) -> BestCandidates:
     """Return links in the form that all intruders answer by."""
     nothing = np.zeros(len(found.place))
-    return Best(-found.distance, found.ties, found.place, -found.second_distance, found.second, nothing)
+    return BestCandidates(
+        -found.distance, found.ties, found.place, -found.second_distance, found.second, nothing
+    )
 
 
 def _linked(
-    measured: Measured, blocks: Blocks, plan: NearestRecord
-) -> tuple[Found, Callable[[Ints, Ints], Bools], float | None]:
+    measured: StatusSearch, blocks: Blocks, plan: NearestRecord
+) -> tuple[NearestFound, Callable[[Ints, Ints], Bools], float | None]:
     """Link every searcher; return the links, a function that tells whether candidates tie with them, and the gap."""
     if plan.assignment == "one-to-one":
         return _one_to_one(measured, blocks, to_masked=plan.to_masked)
@@ -280,8 +290,8 @@ def _linked(
 
 
 def _one_to_one(
-    measured: Measured, blocks: Blocks, *, to_masked: bool
-) -> tuple[Found, Callable[[Ints, Ints], Bools], float]:
+    measured: StatusSearch, blocks: Blocks, *, to_masked: bool
+) -> tuple[NearestFound, Callable[[Ints, Ints], Bools], float]:
     counts = len(blocks.known), len(blocks.released)
     links = assigned(_batches(measured, blocks, to_masked=to_masked), counts, to_masked)
     gap = links.gap / SCALE
@@ -294,7 +304,7 @@ def _one_to_one(
         links.best.ties[near[rows]] = np.bincount(block.alike)[block.alike[block.place[rows]]]
         gap += block.gap
     place = links.best.place
-    found = replace(Found.nothing(len(place)), place=place, ties=links.best.ties)
+    found = replace(NearestFound.nothing(len(place)), place=place, ties=links.best.ties)
     rows = np.flatnonzero(place >= 0)
     found.differing[rows], found.distance[rows] = measured.pairs(rows, place[rows])
     return found, links.is_tied, gap
@@ -305,7 +315,7 @@ def _large(blocks: Blocks) -> list[tuple[Ints, Ints]]:
     return [(known, released) for _, known, released in blocks if len(known) * len(released) > DENSE_CELLS]
 
 
-def _batches(measured: Measured, blocks: Blocks, *, to_masked: bool) -> Iterator[Batch]:
+def _batches(measured: StatusSearch, blocks: Blocks, *, to_masked: bool) -> Iterator[Batch]:
     """Score the pairs of each small block: minus the squared distance, differing statuses first.
 
     A differing status adds more to a squared distance than all open fields of a pair together.
@@ -324,7 +334,9 @@ def _not_farther(near: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> Bools
     return np.asarray((near[0] < other[0]) | ((near[0] == other[0]) & as_near(near[1], other[1])))
 
 
-def _partners(measured: Measured, blocks: Blocks, found: Found, *, to_masked: bool) -> Callable[[int], Ints]:
+def _partners(
+    measured: StatusSearch, blocks: Blocks, found: NearestFound, *, to_masked: bool
+) -> Callable[[int], Ints]:
     """Return a function that lists the released records an intruder would not claim for one of his, nearest first."""
 
     def partners(known: int) -> Ints:

@@ -20,7 +20,7 @@ FAR = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedRecords:
     """Fields x records of tables of true values and of the release on one scale, closed values far above all others.
 
     `levels` is the number of names of each field that holds names, which are numbered alike in all; 0 for numbers.
@@ -31,7 +31,7 @@ class Compared:
     levels: tuple[int, ...]
 
     @classmethod
-    def of(cls, tables: Sequence[Table], released: Table, fields: Sequence[str]) -> Compared:
+    def of(cls, tables: Sequence[Table], released: Table, fields: Sequence[str]) -> ComparedRecords:
         """Put tables on one scale; a table that comes twice is read once."""
         rules = dict.fromkeys(fields)
         made = {id(table): compare_tables(table, released, rules, Relative(0.1)) for table in tables}
@@ -58,7 +58,7 @@ def _name_alike(tables: Sequence[Table], values: Sequence[Floats], j: int, name:
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class StatusRecords:
     """Records of one side: values (records x fields, 0 unless open), the kind of their statuses, blocks.
 
     `kinds` has the statuses of each kind (kinds x fields, 0 is open), `order` is a keyed order of the records.
@@ -71,7 +71,7 @@ class Records:
     order: Ints
 
     @classmethod
-    def of(cls, compared: Floats, blocks: Ints, order: Ints) -> Records:
+    def of(cls, compared: Floats, blocks: Ints, order: Ints) -> StatusRecords:
         """Take records in as `compare_tables` leaves them: fields x records, closed values far above all others."""
         closed = compared > LARGEST
         if not closed.any():
@@ -84,7 +84,7 @@ class Records:
     def __len__(self) -> int:
         return len(self.kind)
 
-    def take(self, records: Ints, blocks: Ints) -> Records:
+    def take(self, records: Ints, blocks: Ints) -> StatusRecords:
         """Return some records, in blocks that may be others, looked at as they come."""
         return replace(
             self,
@@ -105,7 +105,7 @@ def _numbered(statuses: Ints) -> tuple[Ints, Ints]:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NearestFound:
     """For each searcher its nearest candidate, how many are as near, and the next (-1 where there is none).
 
     `differing` counts the statuses that differ; `distance` is squared for Euclidean metrics.
@@ -120,7 +120,7 @@ class Found:
     second_distance: Floats
 
     @classmethod
-    def nothing(cls, count: int) -> Found:
+    def nothing(cls, count: int) -> NearestFound:
         """Start with nobody."""
         nobody, far, infinite = np.full(count, NOBODY), np.full(count, FAR), np.full(count, np.inf)
         zero = np.zeros(count, np.int64)
@@ -164,11 +164,11 @@ def as_near(distance: Floats, least: Floats) -> Bools:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class StatusSearch:
     """Searchers and candidates under a metric; `released` says which side of it each is put on."""
 
-    searchers: Records
-    candidates: Records
+    searchers: StatusRecords
+    candidates: StatusRecords
     metric: Metric
     released: tuple[bool, bool]
     groups: dict[int, Ints] = field(init=False, repr=False, compare=False)
@@ -179,9 +179,9 @@ class Measured:
         object.__setattr__(self, "blocks", 1 + max(int(side.max(initial=0)) for side in sides))
         object.__setattr__(self, "groups", members(self.candidates.kind, self.candidates.order))
 
-    def nearest(self) -> Found:
+    def nearest(self) -> NearestFound:
         """Search for everybody: the fewest differing statuses first, then the distance over what is open on both."""
-        found, rank = Found.nothing(len(self.searchers)), np.empty(len(self.candidates), np.int64)
+        found, rank = NearestFound.nothing(len(self.searchers)), np.empty(len(self.candidates), np.int64)
         rank[self.candidates.order] = np.arange(len(rank))
         for kind, rows in _by_kind(self.searchers.kind):
             apart = self._apart(kind)

@@ -25,7 +25,7 @@ from . import (
     spectra,
     turns,
 )
-from .cells import Cells, examined, inclusion_scores, jitter, wrong_totals
+from .cells import ScoredCells, examined, inclusion_scores, jitter, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
 from .joint import is_joint, record_size, whitened
@@ -33,11 +33,11 @@ from .lags import Lags, lagged_trends
 from .large_files import within_bounds
 from .ledger import Ledger
 from .nesting import Continued, given_earlier
-from .products import Ranks
+from .products import NormalRanks
 from .truths import (
     FEWEST,
     ORIGINAL,
-    Classes,
+    RecordClasses,
     TrueColumn,
     crossed,
     ends_of,
@@ -76,25 +76,25 @@ class Battery:
 
 
 @dataclass
-class Ground:
+class TestGround:
     """What all scores are sorted by, made once."""
 
     evidence: Evidence
     columns: tuple[TrueColumn, ...]
     original: TrueColumn
-    cross: tuple[Classes, ...]
-    ranks: Ranks
+    cross: tuple[RecordClasses, ...]
+    ranks: NormalRanks
     bits: tuple[tuple[str, ...], signs.Bits]
     is_part: bool = False
     released: dict[str, TrueColumn] = field(default_factory=dict)
     lagged: dict[int, Lags] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, evidence: Evidence, is_part: bool = False) -> Ground:
+    def of(cls, evidence: Evidence, is_part: bool = False) -> TestGround:
         """Read the truth file."""
         columns = true_columns(evidence)
         original = position(ORIGINAL, original_places(evidence))
-        ranks = Ranks.of((*columns, original))
+        ranks = NormalRanks.of((*columns, original))
         bits = signs.truth_bits((*columns, original), evidence.masked_columns)
         return cls(evidence, columns, original, tuple(crossed(columns)), ranks, bits, is_part)
 
@@ -142,7 +142,7 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
     impossible, is_part = _wrong_totals(whole), evidence is not whole
     if is_part:
         _pass_over_all(whole, ledger, impossible)
-    ground = Ground.of(evidence, is_part)
+    ground = TestGround.of(evidence, is_part)
     of = ScoredColumns.of(evidence, step)
     if not is_part:
         impossible |= of.impossible
@@ -173,7 +173,7 @@ class ScoredColumns:
 
     scores: list[Score]
     independent: list[Score]
-    cells: dict[str, Cells]
+    cells: dict[str, ScoredCells]
     impossible: dict[str, dict[str, int]]
     untested: dict[str, str]
     marginals_only: dict[str, str]
@@ -182,7 +182,7 @@ class ScoredColumns:
     @classmethod
     def of(cls, evidence: Evidence, step: Callable[[], None] = lambda: None) -> ScoredColumns:
         """Score every masked cell by the law on the card."""
-        scores, cells = list[Score](), dict[str, Cells]()
+        scores, cells = list[Score](), dict[str, ScoredCells]()
         impossible, untested, chosen = dict[str, dict[str, int]](), dict[str, str](), dict[str, int]()
         for name in _masked(evidence):
             one = examined(evidence, name)
@@ -201,7 +201,9 @@ class ScoredColumns:
         return cls(scores, independent, cells, impossible, untested, marginals_only, chosen)
 
 
-def _joint_tests(ledger: Ledger, ground: Ground, of: ScoredColumns) -> tuple[congruences.Drawn | None, int]:
+def _joint_tests(
+    ledger: Ledger, ground: TestGround, of: ScoredColumns
+) -> tuple[congruences.Drawn | None, int]:
     """Make the tests that take several columns at once; returns what was looked at for residues."""
     seed, left = ground.evidence.seed, _left(ground.evidence)
     for score in of.scores:
@@ -251,7 +253,7 @@ def _masked(evidence: Evidence) -> list[str]:
 
 
 def _independent(
-    evidence: Evidence, scores: list[Score], cells: dict[str, Cells]
+    evidence: Evidence, scores: list[Score], cells: dict[str, ScoredCells]
 ) -> tuple[list[Score], dict[str, str]]:
     """Return scores that are independent within records too: those of correlated noise given the columns before."""
     by_name = {score.column: score for score in scores}
@@ -312,7 +314,7 @@ def _pair_sizes(ledger: Ledger, independent: list[Score]) -> None:
             families.tails(ledger, both)
 
 
-def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
+def _score_tests(ledger: Ledger, ground: TestGround, score: Score) -> None:
     """Make all tests of one column of scores."""
     if len(score.known) < FEWEST:
         return
@@ -333,7 +335,7 @@ def _score_tests(ledger: Ledger, ground: Ground, score: Score) -> None:
         families.groups(ledger, score, label, codes)
 
 
-def _order_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[TrueColumn, ...]) -> None:
+def _order_tests(ledger: Ledger, ground: TestGround, score: Score, positions: tuple[TrueColumn, ...]) -> None:
     """Compare neighbours by position and by every true column; at all distances where the order is its own."""
     own = ground.own(score.column)
     ordered = [one for one in ground.columns if one.numbers is not None and one.distinct > 1]
@@ -354,7 +356,7 @@ def _shape_tests(ledger: Ledger, score: Score) -> None:
     families.tails(ledger, score)
 
 
-def _view_tests(ledger: Ledger, ground: Ground, score: Score, positions: tuple[TrueColumn, ...]) -> None:
+def _view_tests(ledger: Ledger, ground: TestGround, score: Score, positions: tuple[TrueColumn, ...]) -> None:
     """Test a score and its size along products and inside classes, and its size and fine structure by class."""
     size = size_view(score)
     for one in (score, size):
@@ -393,10 +395,10 @@ def _class_tests(ledger: Ledger, score: Score, columns: tuple[TrueColumn, ...]) 
             residues = column.residues(modulus)
             if residues is not None:
                 labels = tuple(f"{column.name} modulo {modulus} is {i}" for i in range(modulus))
-                families.classes(ledger, score, Classes(residues, labels))
+                families.classes(ledger, score, RecordClasses(residues, labels))
 
 
-def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
+def _digit_tests(ledger: Ledger, ground: TestGround, cells: ScoredCells) -> None:
     """Make the tests of released values and their digits, one modulus at a time."""
     if not ground.is_part:
         digit_families.left_true(ledger, cells)
@@ -422,7 +424,7 @@ def _digit_tests(ledger: Ledger, ground: Ground, cells: Cells) -> None:
     digit_families.steps(ledger, cells)
 
 
-def _between_tests(ledger: Ledger, ground: Ground, scores: list[Score], independent: list[Score]) -> None:
+def _between_tests(ledger: Ledger, ground: TestGround, scores: list[Score], independent: list[Score]) -> None:
     """Compare columns within records, and each with the next record of the others in every order."""
     families.between(ledger, independent, "of one record")
     families.repeats_of_columns(ledger, independent)

@@ -23,7 +23,7 @@ from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Floats, Statuses, Table
 from ..evidence import Evidence
 from ..scales import law_of
-from .marginals import BiasMarginal, Marginal, Tails, log_roughness, marginal_of, normal_score
+from .marginals import BiasMarginal, NoiseMarginal, Tails, log_roughness, marginal_of, normal_score
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -35,7 +35,7 @@ MOST_INTEGRALS = 20_000  # cells of a column whose law is an integral, chosen at
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ScoredCells:
     """The cells of one column that carry noise, in the truth's order; `at` are their places in the truth.
 
     `lower` and `upper` are the ends of each cell on the scale of the noise, `centre` and `scale` where its noise is
@@ -47,7 +47,7 @@ class Cells:
     x: Floats
     z: Floats
     outlet: Outlet
-    marginal: Marginal
+    marginal: NoiseMarginal
     centre: Floats
     scale: Floats
     lower: Floats
@@ -84,7 +84,7 @@ class Cells:
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.maximum(values + shift, 0.0)))
 
-    def only(self, chosen: Bools) -> Cells:
+    def only(self, chosen: Bools) -> ScoredCells:
         """Return some of the cells."""
         if chosen.all():
             return self
@@ -95,7 +95,7 @@ class Cells:
         marginal = self.marginal
         if isinstance(marginal, BiasMarginal):
             marginal = BiasMarginal(marginal.x[chosen], marginal.bias_sd, marginal.noise_sd)
-        return Cells(self.name, outlet=self.outlet, marginal=marginal, **arrays)
+        return ScoredCells(self.name, outlet=self.outlet, marginal=marginal, **arrays)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Examined:
     """
 
     name: str
-    cells: Cells | None = None
+    cells: ScoredCells | None = None
     scores: Floats | None = None
     impossible: dict[str, int] = field(default_factory=dict)
     untested: str = ""
@@ -186,7 +186,7 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
     return Examined(name, cells, out, impossible, of_cells=of_cells)
 
 
-def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> Cells | None:
+def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> ScoredCells | None:
     """Return where each cell begins and ends, and the noise that leads there."""
     outlet = law.outlets[0]
     cell = outlet.cell(z, x, np.zeros(len(z)))
@@ -194,7 +194,7 @@ def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> Cells | N
     if isinstance(law, SkewedBias):
         bias = BiasMarginal(x, law.bias_sd, law.sds[0])
         sizes = np.hypot(law.sds[0], law.bias_sd * x)
-        return Cells(
+        return ScoredCells(
             name, at, x, z, outlet, bias, np.zeros(len(x)), np.where(sizes > 0, 1.0, 0.0), *ends, sizes
         )
     marginal = marginal_of(law.noise, 0)
@@ -206,10 +206,10 @@ def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> Cells | N
     local = marginal.sd * scale
     if outlet.log_shift is not None:
         local = local * np.abs(x + outlet.log_shift)
-    return Cells(name, at, x, z, outlet, marginal, centre, scale, *ends, local)
+    return ScoredCells(name, at, x, z, outlet, marginal, centre, scale, *ends, local)
 
 
-def _scores(cells: Cells, uniform: Floats) -> tuple[Floats, Bools]:
+def _scores(cells: ScoredCells, uniform: Floats) -> tuple[Floats, Bools]:
     """Return the normal score of each cell, and whether its law can give it at all."""
     (low, high), (low_end, high_end) = cells.tails(cells.lower), cells.tails(cells.upper)
     below = low + uniform * (low_end - low)
@@ -236,7 +236,7 @@ def _count(into: dict[str, int], reason: str, where: Bools) -> None:
         into[reason] = into.get(reason, 0) + count
 
 
-def _one_of_each_group(evidence: Evidence, cells: Cells) -> tuple[Cells, Bools]:
+def _one_of_each_group(evidence: Evidence, cells: ScoredCells) -> tuple[ScoredCells, Bools]:
     """Keep one record of each group where a value of the whole group was noised once, and tell who disagrees.
 
     That is seen where the true value is one in every group and so is the released one in nine of ten of them, which

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...table import Floats
-from .cells import Cells
+from .cells import ScoredCells
 from .digit_families import TIMES, near_targets
 from .families import TEN, Score
 from .ledger import Effect, Ledger
@@ -26,7 +26,7 @@ COARSE = 0.2  # units beyond so many sds of the noise hide what this looks for
 
 
 def noise_from_truth(
-    ledger: Ledger, score: Score, columns: Sequence[TrueColumn], cells: Cells | None
+    ledger: Ledger, score: Score, columns: Sequence[TrueColumn], cells: ScoredCells | None
 ) -> None:
     """Count records whose noise is a true column's rank, distance from its mean, or value."""
     width = _width(cells)
@@ -50,7 +50,7 @@ def _targets(column: TrueColumn) -> Iterator[tuple[str, Floats]]:
         yield "distance from the mean", (column.numbers - known.mean()) / sd
 
 
-def _values(ledger: Ledger, cells: Cells, column: TrueColumn) -> None:
+def _values(ledger: Ledger, cells: ScoredCells, column: TrueColumn) -> None:
     """Count released values that are a true one of another column, or differ by it from their own."""
     assert column.numbers is not None
     other = column.numbers[cells.at]
@@ -61,7 +61,7 @@ def _values(ledger: Ledger, cells: Cells, column: TrueColumn) -> None:
         near_targets(ledger, cells, target, f"{word} the true {column.name}")
 
 
-def noise_of_columns(ledger: Ledger, scores: Sequence[Score], cells: dict[str, Cells]) -> None:
+def noise_of_columns(ledger: Ledger, scores: Sequence[Score], cells: dict[str, ScoredCells]) -> None:
     """Count records in which two columns have the same noise, or one that is opposite."""
     for i, one in enumerate(scores):
         for other in scores[i + 1 :]:
@@ -85,7 +85,7 @@ def _same_noise(ledger: Ledger, one: Score, other: Score, width: float) -> None:
         _enter(ledger, one, seen, count * chance, count, f"{word} noise in {one.label} and {other.label}")
 
 
-def _width(cells: Cells | None) -> float | None:
+def _width(cells: ScoredCells | None) -> float | None:
     """Return how close is close: a hundredth of the noise, or the unit where that is larger."""
     if cells is None or not len(cells.local_sd):
         return None

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...table import Floats
-from .cells import Bools, Cells, Integers
+from .cells import Bools, Integers, ScoredCells
 from .digit_families import LEAST_STEPS, STEPS, free_of_limits
 from .ledger import Ledger
 from .truths import FEWEST, TrueColumn
@@ -56,7 +56,7 @@ PRIMES = tuple(m for m in MODULI if m <= LARGEST_TABLE and all(m % d for d in ra
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleasedResidues:
     """A released column in units at the records drawn, and up to which modulus its noise hides all residues.
 
     `widest` holds for the column alone, `together` given the released values of the others.
@@ -71,7 +71,7 @@ class Released:
 
 
 @dataclass(frozen=True)
-class Term:
+class ResidueTerm:
     """A sum of columns with signs: places in a list, and the sign of each."""
 
     columns: tuple[int, ...]
@@ -86,14 +86,14 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Steps:
+class ResidueSteps:
     """Whole numbers, columns x records, as floats that hold them exactly, and where they are not open."""
 
     values: Floats
     closed: Bools | None
 
     @classmethod
-    def of(cls, steps: Integers) -> Steps:
+    def of(cls, steps: Integers) -> ResidueSteps:
         """Take whole numbers with a mark where a value is not open."""
         closed = steps == CLOSED
         return cls(np.where(closed, 0, steps).astype(np.float64), closed if closed.any() else None)
@@ -117,7 +117,7 @@ class Steps:
 class Congruences:
     """What is put together: released columns, true ones, and which sums of them."""
 
-    released: tuple[Released, ...]
+    released: tuple[ReleasedResidues, ...]
     names: tuple[str, ...]
     true: Integers
 
@@ -128,15 +128,15 @@ class Congruences:
         return tuple(k for k, name in enumerate(self.names) if name in names)
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> ResidueSteps:
         """All columns one below the other: released ones, then true ones."""
-        return Steps.of(np.vstack([*(one.z for one in self.released), self.true]))
+        return ResidueSteps.of(np.vstack([*(one.z for one in self.released), self.true]))
 
     @cached_property
-    def own_sums(self) -> tuple[Steps, Floats, Floats, tuple[str, ...]]:
+    def own_sums(self) -> tuple[ResidueSteps, Floats, Floats, tuple[str, ...]]:
         """What the noises of two and of three columns make together: counts, largest moduli and names."""
         sums, limits, labels = _own_sums(self)
-        return Steps.of(sums), (sums != CLOSED).sum(axis=1).astype(np.float64), limits, labels
+        return ResidueSteps.of(sums), (sums != CLOSED).sum(axis=1).astype(np.float64), limits, labels
 
     @cached_property
     def pairs(self) -> Integers:
@@ -149,10 +149,13 @@ class Congruences:
         return np.array(self.own, np.int64)[_pairs(len(self.own))]
 
     @cached_property
-    def rows(self) -> tuple[Term, ...]:
+    def rows(self) -> tuple[ResidueTerm, ...]:
         """Released columns, and sums and differences of two, as `row_phases` has them."""
-        singles = [Term((i,), (1,)) for i in range(len(self.released))]
-        return (*singles, *(Term((i, j), (1, sign)) for sign in (1, -1) for i, j in self.pairs.T.tolist()))
+        singles = [ResidueTerm((i,), (1,)) for i in range(len(self.released))]
+        return (
+            *singles,
+            *(ResidueTerm((i, j), (1, sign)) for sign in (1, -1) for i, j in self.pairs.T.tolist()),
+        )
 
     def row_phases(self, z: Phases) -> Phases:
         """Multiply the phases of released columns."""
@@ -160,12 +163,12 @@ class Congruences:
         return np.concatenate([z, first * second, first * second.conj()])
 
     @cached_property
-    def columns(self) -> tuple[Term, ...]:
+    def columns(self) -> tuple[ResidueTerm, ...]:
         """Nothing, each true column, and sums of two that were released, each with both signs."""
         pairs = self.true_pairs.T.tolist()
-        half = [Term((), ()), *(Term((k,), (1,)) for k in range(len(self.names)))]
-        half += [Term((k, m), (1, sign)) for sign in (1, -1) for k, m in pairs]
-        return (*half, *(Term(one.columns, tuple(-sign for sign in one.signs)) for one in half))
+        half = [ResidueTerm((), ()), *(ResidueTerm((k,), (1,)) for k in range(len(self.names)))]
+        half += [ResidueTerm((k, m), (1, sign)) for sign in (1, -1) for k, m in pairs]
+        return (*half, *(ResidueTerm(one.columns, tuple(-sign for sign in one.signs)) for one in half))
 
     def column_phases(self, x: Phases) -> Phases:
         """Multiply the phases of true columns, of the first half of `columns`."""
@@ -207,7 +210,7 @@ class Drawn:
 
 def congruences(
     ledger: Ledger,
-    cells: Mapping[str, Cells],
+    cells: Mapping[str, ScoredCells],
     columns: Sequence[TrueColumn],
     left: Mapping[str, float],
     seed: int,
@@ -240,7 +243,7 @@ def congruences(
 
 
 def _true_columns(
-    released: tuple[Released, ...], columns: Sequence[TrueColumn], chosen: Integers, least: int
+    released: tuple[ReleasedResidues, ...], columns: Sequence[TrueColumn], chosen: Integers, least: int
 ) -> Congruences | None:
     """Put released columns beside the true ones with more than so many values; categories count by their place."""
     able = [one for one in columns if one.distinct > least and (one.steps is not None or one.numbers is None)]
@@ -263,7 +266,7 @@ def _pairs(count: int) -> Integers:
     return np.array(np.triu_indices(count, 1), np.int64)
 
 
-def released_steps(cells: Cells, chosen: Integers, count: int, left: float) -> Released | None:
+def released_steps(cells: ScoredCells, chosen: Integers, count: int, left: float) -> ReleasedResidues | None:
     """Return the released values of a column in units at the records drawn."""
     if cells.unit == 0.0:
         return None
@@ -280,7 +283,7 @@ def released_steps(cells: Cells, chosen: Integers, count: int, left: float) -> R
     usable = free_of_limits(some)
     z, x = np.full(count, CLOSED), np.full(count, CLOSED)
     z[some.at[usable]], x[some.at[usable]] = (one[usable].astype(np.int64) for one in steps)
-    return Released(cells.name, cells.unit, z[chosen], x[chosen], widest, widest * left)
+    return ReleasedResidues(cells.name, cells.unit, z[chosen], x[chosen], widest, widest * left)
 
 
 def _power(rows: Phases, columns: Phases) -> Floats:
@@ -333,7 +336,7 @@ def _own_sums(of: Congruences) -> tuple[Integers, Floats, tuple[str, ...]]:
     return np.array(sums).reshape(-1, len(of.true[0])), np.array(limits), tuple(labels)
 
 
-def _units(some: Sequence[Released]) -> list[Integers]:
+def _units(some: Sequence[ReleasedResidues]) -> list[Integers]:
     """Return by what the columns of a sum are multiplied: nothing, and what puts them on their finest unit."""
     own, units = np.ones(len(some), np.int64), np.array([one.unit for one in some])
     common = np.rint(units / units.min()).astype(np.int64)

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...laws.transform import on_unit
 from ...table import Floats
-from .cells import Bools, Cells, Integers
+from .cells import Bools, Integers, ScoredCells
 from .families import TEN, Score, residue_groups
 from .ledger import Effect, Ledger
 from .truths import FEWEST, Short, TrueColumn
@@ -45,7 +45,7 @@ SURELY_INSIDE = 1e-5  # chance of a limit above which a cell does not count for 
 NO_UNIT = 1e-3  # of the sd: what stands for a unit where there is none
 
 
-def left_true(ledger: Ledger, cells: Cells) -> None:
+def left_true(ledger: Ledger, cells: ScoredCells) -> None:
     """Count cells within some units of their true value."""
     own = _on_unit(cells, cells.x)
     for window in WINDOWS:
@@ -60,7 +60,7 @@ def left_true(ledger: Ledger, cells: Cells) -> None:
         _near(ledger, cells, own, wide, usable, f"left within {share:g} of the noise's sd")
 
 
-def near_targets(ledger: Ledger, cells: Cells, targets: Floats, how: str) -> None:
+def near_targets(ledger: Ledger, cells: ScoredCells, targets: Floats, how: str) -> None:
     """Count cells that leave as targets made of true values, other than their own."""
     own, half = _on_unit(cells, targets), WINDOWS[0] * _unit(cells)
     with np.errstate(invalid="ignore"):
@@ -69,15 +69,17 @@ def near_targets(ledger: Ledger, cells: Cells, targets: Floats, how: str) -> Non
     _near(ledger, cells, own, half, other & _inside(cells, own, half), how)
 
 
-def _unit(cells: Cells) -> float:
+def _unit(cells: ScoredCells) -> float:
     return cells.unit or NO_UNIT * float(np.median(cells.local_sd))
 
 
-def _on_unit(cells: Cells, values: Floats) -> Floats:
+def _on_unit(cells: ScoredCells, values: Floats) -> Floats:
     return on_unit(values, cells.outlet.unit) if cells.outlet.unit is not None else values
 
 
-def _near(ledger: Ledger, cells: Cells, own: Floats, half: Floats | float, usable: Bools, how: str) -> None:
+def _near(
+    ledger: Ledger, cells: ScoredCells, own: Floats, half: Floats | float, usable: Bools, how: str
+) -> None:
     """Compare the count of cells within half a width of something with the mass that their law has there."""
     if np.count_nonzero(usable) < FEWEST:
         return
@@ -90,7 +92,7 @@ def _near(ledger: Ledger, cells: Cells, own: Floats, half: Floats | float, usabl
     _enter_left_true(ledger, some, np.abs(some.z - centre) < half, mass, how)
 
 
-def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, how: str) -> None:
+def _enter_left_true(ledger: Ledger, cells: ScoredCells, near: Bools, mass: Floats, how: str) -> None:
     from scipy.special import ndtr, pdtrc
 
     seen, mean, count = int(near.sum()), float(mass.sum()), len(near)
@@ -104,7 +106,7 @@ def _enter_left_true(ledger: Ledger, cells: Cells, near: Bools, mass: Floats, ho
     ledger.add("left true", cells.name, TRUE_SHARE, p, share, count, where, is_large=many)
 
 
-def _inside(cells: Cells, own: Floats, half: Floats | float) -> Bools:
+def _inside(cells: ScoredCells, own: Floats, half: Floats | float) -> Bools:
     """Whether a window around the true value has neither a limit nor a code in it."""
     inside = np.ones(len(own), bool)
     outlet, unit = cells.outlet, cells.unit
@@ -199,7 +201,7 @@ def _residue_table(ledger: Ledger, score: Score, modulus: int, residues: Short, 
     ledger.add("digits", score.label, DIGITS, float(chdtrc(df, misfit)), effect**0.5, count, label, True)
 
 
-def steps(ledger: Ledger, cells: Cells) -> None:
+def steps(ledger: Ledger, cells: ScoredCells) -> None:
     """Look for steps of any length in released values, and in their sums and differences with their true ones."""
     if cells.unit == 0.0:
         return
@@ -221,7 +223,7 @@ def steps(ledger: Ledger, cells: Cells) -> None:
         _enter_steps(ledger, cells.name, z + x, from_frequency, "in its sum with its true value")
 
 
-def free_of_limits(cells: Cells) -> Bools:
+def free_of_limits(cells: ScoredCells) -> Bools:
     """Whether a cell's noise hardly ever reaches a limit."""
     free, outlet = np.ones(len(cells.at), bool), cells.outlet
     if outlet.low is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...table import Floats
-from .cells import Bools, Cells
+from .cells import Bools, ScoredCells
 from .marginals import BiasMarginal, Tails
 
 MODULI = (2, 5, 10, 100, 1000)
@@ -26,7 +26,7 @@ SMALLEST = 1e-16  # what a uniform is at least
 
 
 def digit_scores(
-    cells: Cells, ends: tuple[Tails, Tails], modulus: int, uniform: Floats
+    cells: ScoredCells, ends: tuple[Tails, Tails], modulus: int, uniform: Floats
 ) -> tuple[Floats, Bools]:
     """Return the normal score of each cell's place in its block, and which cells have one.
 
@@ -56,7 +56,11 @@ def digit_scores(
 
 
 def _place(
-    cells: Cells, ends: tuple[Tails, Tails], block: tuple[Floats, Floats], level: Floats, uniform: Floats
+    cells: ScoredCells,
+    ends: tuple[Tails, Tails],
+    block: tuple[Floats, Floats],
+    level: Floats,
+    uniform: Floats,
 ) -> Floats:
     """Return u_m from the smaller tail; `level` is what it is in a block of level density."""
     (low_a, high_a), (low_b, high_b) = ends
@@ -71,7 +75,7 @@ def _place(
         return np.where(is_narrow, level, below / inside)
 
 
-def _beside_codes(cells: Cells, start: Floats, end: Floats) -> Bools:
+def _beside_codes(cells: ScoredCells, start: Floats, end: Floats) -> Bools:
     """Whether a block has a code that values step off, in it or beside it."""
     touched = np.zeros(len(cells.at), bool)
     for code in cells.outlet.avoid:

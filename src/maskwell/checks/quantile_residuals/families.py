@@ -17,7 +17,7 @@ import numpy as np
 from ...table import Floats
 from .cells import Integers
 from .ledger import Effect, Ledger
-from .truths import FEWEST, Classes, Short, TrueColumn
+from .truths import FEWEST, RecordClasses, Short, TrueColumn
 
 Array = TypeVar("Array", Floats, Integers, Short)
 
@@ -214,7 +214,7 @@ def _enter_repeats(ledger: Ledger, label: str, pairs: float, mean: float, count:
     ledger.add("repeats", label, REPEATS, p, pairs / mean if large else 0.0, count, where)
 
 
-def classes(ledger: Ledger, score: Score, by: Classes) -> None:
+def classes(ledger: Ledger, score: Score, by: RecordClasses) -> None:
     """Test mean and square in every class, and whether the sums of all classes are too small together."""
     from scipy.special import chdtr
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..catalogue import Check, Measured
+from ..catalogue import Check, CheckFigure
 from ..evidence import Evidence
 from ..findings import Limits
 from .battery import Battery, battery
 from .digit_families import STEPS
 from .families import TEN
-from .ledger import FAMILIES, Ledger, Line
+from .ledger import FAMILIES, Ledger, LedgerLine
 from .residue_matches import LARGEST, LARGEST_OF_THREE, LARGEST_OF_TWO
 
 NOTHING = float("nan")
@@ -52,7 +52,7 @@ FORMATS = {
 }
 
 
-def impossible_values(evidence: Evidence) -> Measured:
+def impossible_values(evidence: Evidence) -> CheckFigure:
     """Count released values that the law on the card cannot give, or that do not fit together."""
     made = battery(evidence)
     counts = {
@@ -61,34 +61,34 @@ def impossible_values(evidence: Evidence) -> Measured:
         for reason, count in reasons.items()
     }
     if not counts and not made.scored:
-        return Measured(NOTHING, _no_law(made))
+        return CheckFigure(NOTHING, _no_law(made))
     if not counts:
-        return Measured(0.0, "every released value is one that the law on the card can give")
+        return CheckFigure(0.0, "every released value is one that the law on the card can give")
     worst = max(counts, key=lambda label: counts[label])
     name, reason = worst.split(": ", 1)
     said = f"{int(counts[worst]):,} released values of {name} are {reason}: the card does not describe this release"
-    return Measured(counts[worst], said, name, counts)
+    return CheckFigure(counts[worst], said, name, counts)
 
 
 def residual_check(
     families: tuple[str, ...], what: str, digits: bool | None = None
-) -> Callable[[Evidence], Measured]:
+) -> Callable[[Evidence], CheckFigure]:
     """Return the function that makes a check of some families."""
 
-    def measure(evidence: Evidence) -> Measured:
+    def measure(evidence: Evidence) -> CheckFigure:
         return _measured(battery(evidence), families, what, digits)
 
     return measure
 
 
-def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool | None) -> Measured:
+def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool | None) -> CheckFigure:
     ledger = made.ledger
     tests = sum(ledger.counts[family] for family in families)
     if not made.scored or not tests:
-        return Measured(NOTHING, _no_law(made))
+        return CheckFigure(NOTHING, _no_law(made))
     lines = list(ledger.of(families, digits))
     if not lines:
-        return Measured(1.0, f"no sign of {what} in {tests:,} tests", surely=1.0)
+        return CheckFigure(1.0, f"no sign of {what} in {tests:,} tests", surely=1.0)
     surely = min((ledger.adjusted(line) for line in lines if line.fails), default=1.0)
     # Lines that fail come first; where none of them is sure enough, the least p-value of all is what warns.
     worst = lines[0] if surely < FAIL_P else min(lines, key=ledger.adjusted)
@@ -96,11 +96,11 @@ def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool 
     figures = {_label(line): ledger.adjusted(line) for line in lines[:MOST_SHOWN]}
     if p >= WARN_P:
         said = f"no sign of {what} in {tests:,} tests: the least p-value is {p:.2g}, adjusted for all of them"
-        return Measured(p, said, "", figures, surely=surely)
-    return Measured(p, _said(ledger, worst, what), worst.column, figures, surely=surely)
+        return CheckFigure(p, said, "", figures, surely=surely)
+    return CheckFigure(p, _said(ledger, worst, what), worst.column, figures, surely=surely)
 
 
-def _said(ledger: Ledger, line: Line, what: str) -> str:
+def _said(ledger: Ledger, line: LedgerLine, what: str) -> str:
     adjusted = ledger.adjusted(line)
     chance = "below 1e-300" if adjusted < 1e-300 else f"{adjusted:.1g}"
     where = f" ({line.where}, {line.records:,} records)" if line.where else f" ({line.records:,} records)"
@@ -108,7 +108,7 @@ def _said(ledger: Ledger, line: Line, what: str) -> str:
     return f"{what} in {line.column}{where}: {effect}; by the card that has a chance of {chance}"
 
 
-def _label(line: Line) -> str:
+def _label(line: LedgerLine) -> str:
     return f"{line.column}, {line.where}: {line.measure} {line.shown:.3g}"
 
 

@@ -21,7 +21,7 @@ from ...laws import Additive, JointMixture, Normal, RotatedMixture
 from ...laws.noise import scaled_root
 from ...table import Floats
 from ..evidence import Evidence
-from .cells import Bools, Cells, Integers, jitter
+from .cells import Bools, Integers, ScoredCells, jitter
 from .marginals import bounded, normal_score
 
 FINE = 0.05  # of the sd that is left given the other columns: units above it make the condition inexact
@@ -54,7 +54,9 @@ def is_joint(law: Any) -> bool:
     )
 
 
-def whitened(evidence: Evidence, law: Additive, cells: Mapping[str, Cells]) -> tuple[dict[str, Floats], str]:
+def whitened(
+    evidence: Evidence, law: Additive, cells: Mapping[str, ScoredCells]
+) -> tuple[dict[str, Floats], str]:
     """Return the scores of the columns of a law given those before them, and why some have none.
 
     One column on a coarse unit may come last: nothing is conditioned on it.
@@ -74,7 +76,7 @@ def whitened(evidence: Evidence, law: Additive, cells: Mapping[str, Cells]) -> t
     return _whitened(evidence, names, cells, parts), said if coarse[1:] else ""
 
 
-def _typical(cells: Cells) -> float:
+def _typical(cells: ScoredCells) -> float:
     """Return the smallest tenth of the noise's sizes on the released scale, over its own sd."""
     return float(np.quantile(cells.local_sd, 0.1)) / cells.marginal.sd
 
@@ -103,7 +105,7 @@ def _components(law: Additive, places: list[int]) -> Components | None:
 
 
 def _whitened(
-    evidence: Evidence, names: list[str], cells: Mapping[str, Cells], parts: Components
+    evidence: Evidence, names: list[str], cells: Mapping[str, ScoredCells], parts: Components
 ) -> dict[str, Floats]:
     """Go through the records by the columns that have a cell there."""
     count = len(evidence.masking.truth)

@@ -45,7 +45,7 @@ KEPT = 1e-3  # p-values above it can neither fail nor warn
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LedgerLine:
     """One test that may matter: where it looked, at how many records, its p-value, its effect, the figure to tell."""
 
     family: str
@@ -74,7 +74,7 @@ class Ledger:
     """All tests of a release; `chapter` is the family that tests are entered under whatever their own is."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[LedgerLine] = field(default_factory=list)
     chapter: str | None = None
 
     def within(self, family: str) -> Ledger:
@@ -112,9 +112,9 @@ class Ledger:
             seen = int(np.broadcast_to(records, chance.shape)[i])
             told = one if shown is None else float(np.broadcast_to(shown, chance.shape)[i])
             shape = (effect.measure, seen, float(chance[i]), one, told, fails, is_digit)
-            self.lines.append(Line(family, column, said, *shape))
+            self.lines.append(LedgerLine(family, column, said, *shape))
 
-    def adjusted(self, line: Line) -> float:
+    def adjusted(self, line: LedgerLine) -> float:
         """Return the p-value of a test among all that were made."""
         return min(1.0, line.p * self.counts[line.family] * len(FAMILIES))
 
@@ -123,7 +123,7 @@ class Ledger:
         """How many tests were made."""
         return sum(self.counts.values())
 
-    def of(self, families: tuple[str, ...], digits: bool | None = None) -> Iterator[Line]:
+    def of(self, families: tuple[str, ...], digits: bool | None = None) -> Iterator[LedgerLine]:
         """Return the tests of some families, of digit scores or not, the surest and largest first."""
         chosen = [
             line

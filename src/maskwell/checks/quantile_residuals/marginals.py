@@ -33,7 +33,7 @@ CLOSE_MEANS = 0.01
 FARTHEST = 37.0  # normal score whose tail probability is about the smallest double
 
 
-class Marginal(Protocol):
+class NoiseMarginal(Protocol):
     """The noise of one column, standardised by nothing: t is on the scale of the noise."""
 
     @property
@@ -110,7 +110,7 @@ class MixtureMarginal:
             high += weight * np.asarray(ndtr(-scaled))
         return low, high
 
-    def splined(self) -> Marginal:
+    def splined(self) -> NoiseMarginal:
         """Return the same law read off a spline of its normal scores, where it has many components."""
         if len(self.weights) <= MANY or self.sds.min() <= 0:
             return self
@@ -194,7 +194,7 @@ def bounded(score: Floats) -> Floats:
     return np.clip(np.where(np.isnan(score), FARTHEST, score), -FARTHEST, FARTHEST)
 
 
-def marginal_of(noise: Any, column: int) -> Marginal | None:
+def marginal_of(noise: Any, column: int) -> NoiseMarginal | None:
     """Return the law of one column of a noise, or nothing where this module has none of its kind."""
     if isinstance(noise, Normal):
         return NormalMarginal(noise.sds[column])
@@ -210,7 +210,7 @@ def marginal_of(noise: Any, column: int) -> Marginal | None:
     return None
 
 
-def _rotated(noise: RotatedMixture, column: int) -> Marginal:
+def _rotated(noise: RotatedMixture, column: int) -> NoiseMarginal:
     """Add the units that make up a column one after the other, merging components that come out equal."""
     weights, means, variances = np.ones(1), np.zeros(1), np.zeros(1)
     for turn in noise._root[column]:

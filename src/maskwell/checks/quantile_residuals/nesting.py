@@ -19,11 +19,11 @@ import numpy as np
 from ...laws import Additive, Normal, Transition
 from ...laws.chain import combined_of, stages_of
 from ...masking import Masking
-from ...masking.history import Pairing
+from ...masking.history import RecordPairing
 from ...table import Floats
 from ..evidence import Evidence
-from .cells import Cells, Integers, as_named, examined, jitter, table_scores
-from .marginals import Marginal, NormalMarginal, bounded, normal_score
+from .cells import Integers, ScoredCells, as_named, examined, jitter, table_scores
+from .marginals import NoiseMarginal, NormalMarginal, bounded, normal_score
 
 NODES = 32
 HALVINGS = 60  # of the bracket of an inverse distribution function: to the last digit of a double
@@ -49,22 +49,22 @@ def given_earlier(evidence: Evidence) -> Continued:
     if earlier is None:
         return found
     before = Evidence(earlier, seed=evidence.seed)
-    pairing = Pairing.of(earlier.truth, evidence.masking.truth)
+    pairing = RecordPairing.of(earlier.truth, evidence.masking.truth)
     for law in evidence.masking.card.laws:
         for name in law.columns:
             old = earlier.card.law_of(name)
             if old is not None and name in evidence.masking.masked.schema:
-                _judge(found, Column(evidence, before, pairing, name, old, law))
+                _judge(found, NestedColumn(evidence, before, pairing, name, old, law))
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class NestedColumn:
     """A column of two releases with its law in each."""
 
     evidence: Evidence
     before: Evidence
-    pairing: Pairing
+    pairing: RecordPairing
     name: str
     old: Any
     new: Any
@@ -85,7 +85,7 @@ def _continues(masking: Masking, earlier: Masking) -> bool:
     return same_key and ids and earlier.number == masking.number - 1 and earlier.swapping is None
 
 
-def _judge(found: Continued, column: Column) -> None:
+def _judge(found: Continued, column: NestedColumn) -> None:
     """Score what was added, or compare values to which nothing was."""
     stages, before = stages_of(column.new), stages_of(column.old)
     extra = stages[-1][1] if len(stages) == len(before) + 1 else None
@@ -104,7 +104,9 @@ def _judge(found: Continued, column: Column) -> None:
         found.untested[column.name] = "what was added to its earlier noise is no normal noise of one size"
 
 
-def _judge_more(found: Continued, column: Column, new: Cells, old: Cells, sd: float) -> None:
+def _judge_more(
+    found: Continued, column: NestedColumn, new: ScoredCells, old: ScoredCells, sd: float
+) -> None:
     """Score z2 given z1 and x where the cell kept its noise."""
     if sd == 0:
         _judge_same(found, column, new, old)
@@ -120,7 +122,7 @@ def _judge_more(found: Continued, column: Column, new: Cells, old: Cells, sd: fl
         found.scores[column.name] = values
 
 
-def _judge_same(found: Continued, column: Column, new: Cells, old: Cells) -> None:
+def _judge_same(found: Continued, column: NestedColumn, new: ScoredCells, old: ScoredCells) -> None:
     """Count values whose noise cannot be the one that they left with before."""
     kept, at_old = column.paired(new.at, old.at)
     same = old.x[at_old] == new.x[kept]
@@ -135,7 +137,7 @@ def _judge_same(found: Continued, column: Column, new: Cells, old: Cells) -> Non
         found.impossible[column.name] = count
 
 
-def _judge_table(found: Continued, column: Column, extra: Transition | None) -> None:
+def _judge_table(found: Continued, column: NestedColumn, extra: Transition | None) -> None:
     """Score a category that changed further by the row of its earlier value, or compare where nothing was added."""
     new, old = (_categories(one, column.name) for one in (column.evidence, column.before))
     kept, at_old = column.paired(new[0], old[0])
@@ -179,15 +181,15 @@ def _same_noise(masking: Masking, earlier: Masking, name: str, at: Integers, whe
     return np.broadcast_to((now == then).all(axis=-1), at.shape).copy()
 
 
-def _reordered(cells: Cells, places: Integers) -> Cells:
+def _reordered(cells: ScoredCells, places: Integers) -> ScoredCells:
     arrays = {
         name: getattr(cells, name)[places]
         for name in ("at", "x", "z", "centre", "scale", "lower", "upper", "local_sd")
     }
-    return Cells(cells.name, outlet=cells.outlet, marginal=cells.marginal, **arrays)
+    return ScoredCells(cells.name, outlet=cells.outlet, marginal=cells.marginal, **arrays)
 
 
-def _conditional(new: Cells, first: Cells, sd: float, uniform: Floats) -> Floats:
+def _conditional(new: ScoredCells, first: ScoredCells, sd: float, uniform: Floats) -> Floats:
     """Average the increment's distribution function over where the earlier noise may have been."""
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     low, high = first.tails(first.lower)
@@ -205,7 +207,7 @@ def _conditional(new: Cells, first: Cells, sd: float, uniform: Floats) -> Floats
     return bounded(normal_score(sums[0] + v * (sums[2] - sums[0]), sums[3] + (1 - v) * (sums[1] - sums[3])))
 
 
-def _inverse(marginal: Marginal, below: Floats, above: Floats) -> Floats:
+def _inverse(marginal: NoiseMarginal, below: Floats, above: Floats) -> Floats:
     """Return where a law has so much below and above."""
     score = bounded(normal_score(below, above))
     if isinstance(marginal, NormalMarginal):

@@ -27,10 +27,10 @@ from .residue_matches import (
     MOST_COLUMNS,
     MOST_RECORDS,
     TOO_MANY,
-    Classes,
-    Key,
     LastSeen,
-    Part,
+    ResidueClasses,
+    ResidueKey,
+    ResiduePart,
     Residues,
     counts,
     enough,
@@ -58,11 +58,11 @@ def noise_matches(ledger: Ledger, scores: Sequence[Score], columns: Sequence[Tru
     seen = LastSeen.of(max(LARGEST_OF_TWO**2, LARGEST_OF_THREE**3, TOO_MANY) + 1)
     for known, some in patterns.values():
         if int(known.sum()) >= FEWEST and keys:
-            own = tuple(Key(key.name, key.steps[known], key.is_whole) for key in keys)
+            own = tuple(ResidueKey(key.name, key.steps[known], key.is_whole) for key in keys)
             noises = _noise_parts([score.values[chosen][known] for score in some])
             labels = [score.label for score in some for _ in PARTS]
             _ranks(ledger, [(name, one[known]) for name, one in ranked], noises, labels, seen)
-            _residues(ledger, Part((), np.empty((0, 0), np.int64), own), noises, labels, seen)
+            _residues(ledger, ResiduePart((), np.empty((0, 0), np.int64), own), noises, labels, seen)
 
 
 def _noise_parts(scores: Sequence[Floats]) -> Residues:
@@ -97,7 +97,7 @@ def _ranks(
 ) -> None:
     """Test noises inside crossed classes by rank."""
     for width, parts in ((2, FINE), (3, COARSE)):
-        classes = Classes.of([name for name, _ in ranked], width)
+        classes = ResidueClasses.of([name for name, _ in ranked], width)
         if len(classes.places):
             shares = np.array([one for _, one in ranked])
             codes = np.minimum(np.nan_to_num(shares) * parts, parts - 1)
@@ -106,14 +106,20 @@ def _ranks(
             _enter(ledger, labels, found, classes, f"1/{parts} of ")
 
 
-def _residues(ledger: Ledger, part: Part, noises: Residues, labels: Sequence[str], seen: LastSeen) -> None:
+def _residues(
+    ledger: Ledger, part: ResiduePart, noises: Residues, labels: Sequence[str], seen: LastSeen
+) -> None:
     """Test noises inside classes of whole values, and of residues of one, two and three columns."""
     few = noises[:FEW_RECORDS]
     values, whole = part.whole
     if len(values):
         _enter(ledger, labels, counts(values, whole, 0, few, seen), whole)
     every, some = [key.name for key in part.keys], [part.keys[i].name for i in part.together]
-    singles, twos, threes = Classes.of(every, 1), Classes.of(some, 2), Classes.of(some, 3)
+    singles, twos, threes = (
+        ResidueClasses.of(every, 1),
+        ResidueClasses.of(some, 2),
+        ResidueClasses.of(some, 3),
+    )
     for modulus in MODULI:
         found = counts(part.residues(modulus, FEW_RECORDS), singles, 0, few, seen)
         _enter(ledger, labels, found, singles, after=f" modulo {modulus}")
@@ -129,7 +135,7 @@ def _enter(
     ledger: Ledger,
     labels: Sequence[str],
     found: tuple[Integers, Integers],
-    classes: Classes,
+    classes: ResidueClasses,
     before: str = "",
     after: str = "",
 ) -> None:

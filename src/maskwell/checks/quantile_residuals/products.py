@@ -32,7 +32,7 @@ LEVEL = 1e-9  # variance of ranks in a class below which it has but one value
 
 
 @dataclass(frozen=True)
-class Ranks:
+class NormalRanks:
     """Normal ranks of the true columns with numbers, 0 where a value is not open; and classes as rows of members."""
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class Ranks:
     members: tuple[tuple[tuple[str, ...], Any], ...]
 
     @classmethod
-    def of(cls, columns: Sequence[TrueColumn]) -> Ranks:
+    def of(cls, columns: Sequence[TrueColumn]) -> NormalRanks:
         """Take the columns that have ranks."""
         able = [one for one in columns if one.numbers is not None and one.distinct > 2]
         count = len(columns[0].codes)
@@ -104,7 +104,7 @@ def _members(column: TrueColumn) -> tuple[tuple[str, ...], Any] | None:
     return tuple(label for label, _ in chosen), rows
 
 
-def product_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
+def product_trends(ledger: Ledger, score: Score, ranks: NormalRanks) -> None:
     """Correlate scores with products of two true columns, squares among them, and of three."""
     y, weight = _weights(score)
     n, means, sizes = ranks.of_twos if weight is None else _of_twos(ranks, weight)
@@ -121,14 +121,14 @@ def product_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
         )
 
 
-def _of_twos(ranks: Ranks, weight: Floats | float) -> tuple[Floats, Floats, Floats]:
+def _of_twos(ranks: NormalRanks, weight: Floats | float) -> tuple[Floats, Floats, Floats]:
     """Return for each product of two columns over how many records it goes, its mean and its sum of squares."""
     n = np.maximum((ranks.is_open * weight).T @ ranks.is_open, 1.0)
     means = (ranks.matrix * weight).T @ ranks.matrix / n
     return n, means, (ranks.squares * weight).T @ ranks.squares - n * means**2
 
 
-def _of_threes(ranks: Ranks, weight: Floats | float) -> list[tuple[Floats, Floats]]:
+def _of_threes(ranks: NormalRanks, weight: Floats | float) -> list[tuple[Floats, Floats]]:
     """Return for the products of each column with two after it over how many records they go, and their squares."""
     found = []
     for i in range(len(ranks.names)):
@@ -139,7 +139,7 @@ def _of_threes(ranks: Ranks, weight: Floats | float) -> list[tuple[Floats, Float
 
 
 def _three_trends(
-    ledger: Ledger, score: Score, ranks: Ranks, y: Floats, of_threes: list[tuple[Floats, Floats]]
+    ledger: Ledger, score: Score, ranks: NormalRanks, y: Floats, of_threes: list[tuple[Floats, Floats]]
 ) -> None:
     names = ranks.names
     for i, (n, sizes) in enumerate(of_threes):
@@ -172,7 +172,7 @@ def _enter(
         ledger.add("products", score.label, TREND, normal_p(deviate), r, n, lambda k: labels[k])
 
 
-def class_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
+def class_trends(ledger: Ledger, score: Score, ranks: NormalRanks) -> None:
     """Correlate scores with every true column inside every class of the others, and at their ends."""
     y, weight = _weights(score)
     of_classes = ranks.of_classes if weight is None else _of_classes(ranks, weight)
@@ -189,7 +189,7 @@ def class_trends(ledger: Ledger, score: Score, ranks: Ranks) -> None:
         ledger.add("trends in classes", score.label, INSIDE, p, r_inside, n[at, column], said)
 
 
-def _of_classes(ranks: Ranks, weight: Floats | float) -> list[tuple[Floats, Floats, Floats]]:
+def _of_classes(ranks: NormalRanks, weight: Floats | float) -> list[tuple[Floats, Floats, Floats]]:
     """Return for the classes of each column, by rank, how many records there are, their mean and sum of squares."""
     is_open, r, squares = (one * weight for one in (ranks.is_open, ranks.matrix, ranks.squares))
     found = []

@@ -34,7 +34,7 @@ CLOSED = np.iinfo(np.int64).min
 
 
 @dataclass
-class Sums:
+class DigitSums:
     """Counts and sums of one score by the classes of many partitions, entered in the ledger together."""
 
     score: Score
@@ -100,7 +100,7 @@ def residues(ledger: Ledger, scores: Sequence[Score], columns: Sequence[TrueColu
     `scores` are views of one column, so that classes are made once for all of them; `own` is its name.
     """
     able = [one for one in columns if one.steps is not None and one.distinct > 2]
-    sums = [Sums(score) for score in scores]
+    sums = [DigitSums(score) for score in scores]
     for column in able:
         for label, codes in _classes_of(column):
             for one in sums:
@@ -157,7 +157,7 @@ def every_so_many(ledger: Ledger, score: Score, by: TrueColumn) -> None:
     most = min(MOST_EVERY, len(places) // FEWEST)
     if most < 2:
         return
-    width, sums = int(places.max()) + 1, Sums(score)
+    width, sums = int(places.max()) + 1, DigitSums(score)
     if width > DENSE * len(places):  # stretches of a large file
         for modulus in range(2, most + 1):
             own = places % modulus

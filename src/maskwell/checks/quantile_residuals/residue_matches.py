@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...table import Floats
-from .cells import Bools, Cells, Integers
-from .congruences import CLOSED, Released, released_steps
+from .cells import Bools, Integers, ScoredCells
+from .congruences import CLOSED, ReleasedResidues, released_steps
 from .congruences import MODULI as PRIMES_AND_POWERS
 from .digit_families import STEPS
 from .ledger import Ledger
@@ -80,7 +80,7 @@ DECIMAL = 10
 
 
 @dataclass(frozen=True)
-class Key:
+class ResidueKey:
     """A true column in whole numbers, at the records drawn: the values and what they are called."""
 
     name: str
@@ -89,7 +89,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Classes:
+class ResidueClasses:
     """Classes of records by columns of `keys`: what each is called, and the places of its columns.
 
     `of_released` is the place of the released column that a class is made with, which it says nothing about.
@@ -100,7 +100,7 @@ class Classes:
     of_released: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, keys: Sequence[str], width: int) -> Classes:
+    def of(cls, keys: Sequence[str], width: int) -> ResidueClasses:
         """Put so many of some columns together, in every way."""
         places = [*combinations(range(len(keys)), width)]
         names = tuple(" and ".join(keys[i] for i in some) for some in places)
@@ -108,10 +108,10 @@ class Classes:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResidueQuestion:
     """Classes, and what they are asked of: classes x released columns, and the modulus up to which each column is."""
 
-    classes: Classes
+    classes: ResidueClasses
     is_asked: Bools
     limits: Floats
 
@@ -134,12 +134,12 @@ class LastSeen:
 
 
 @dataclass(frozen=True)
-class Part:
+class ResiduePart:
     """Released columns that are open in the same records, with the true columns at those."""
 
-    released: tuple[Released, ...]
+    released: tuple[ReleasedResidues, ...]
     z: Integers
-    keys: tuple[Key, ...]
+    keys: tuple[ResidueKey, ...]
 
     @cached_property
     def steps(self) -> tuple[Integers, Bools | None]:
@@ -154,7 +154,7 @@ class Part:
         return [i for i, one in enumerate(self.keys) if one.is_whole][:MOST_COLUMNS]
 
     @cached_property
-    def whole(self) -> tuple[Residues, Classes]:
+    def whole(self) -> tuple[Residues, ResidueClasses]:
         """Numbered values, of one column and of two, each a class."""
         own = [_numbered(one.steps[:FEW_RECORDS]) for one in self.keys]
         names = [one.name for one in self.keys]
@@ -165,7 +165,7 @@ class Part:
             names.append(f"{names[i]} and {names[j]}")
         repeated = [i for i, one in enumerate(own) if len(np.unique(one)) <= len(one) - FEWEST]
         chosen = np.array(own).reshape(len(own), -1)[repeated]
-        return chosen, Classes.of([names[i] for i in repeated], 1)
+        return chosen, ResidueClasses.of([names[i] for i in repeated], 1)
 
     @cached_property
     def digits(self) -> Residues:
@@ -173,32 +173,34 @@ class Part:
         return self.released_residues(DECIMAL, FEW_RECORDS)
 
     @cached_property
-    def of_values(self) -> Asked:
+    def of_values(self) -> ResidueQuestion:
         """The classes of `whole`."""
         return _asked(self.released, self.whole[1])
 
     @cached_property
-    def singles(self) -> Asked:
+    def singles(self) -> ResidueQuestion:
         """Classes of residues of one column."""
-        return _asked(self.released, Classes.of([key.name for key in self.keys], 1))
+        return _asked(self.released, ResidueClasses.of([key.name for key in self.keys], 1))
 
     @cached_property
-    def several(self) -> tuple[tuple[int, int, Asked], ...]:
+    def several(self) -> tuple[tuple[int, int, ResidueQuestion], ...]:
         """Classes of residues of two columns, and of three: the number, the largest modulus and the classes."""
         names = [self.keys[i].name for i in self.together]
         return tuple(
-            (width, largest, _asked(self.released, Classes.of(names, width)))
+            (width, largest, _asked(self.released, ResidueClasses.of(names, width)))
             for width, largest in ((2, LARGEST_OF_TWO), (3, LARGEST_OF_THREE))
         )
 
     @cached_property
-    def with_released(self) -> Asked:
+    def with_released(self) -> ResidueQuestion:
         """Classes by a true column and another released one."""
         own, others = self.together, self.released[:MOST_RELEASED]
         places = [(k, len(own) + j) for j in range(len(others)) for k in range(len(own))]
         names = tuple(f"{self.keys[i].name} and released {one.name}" for one in others for i in own)
         of_released = tuple(j - len(own) for _, j in places)
-        return _asked(self.released, Classes(names, np.array(places, np.int64).reshape(-1, 2), of_released))
+        return _asked(
+            self.released, ResidueClasses(names, np.array(places, np.int64).reshape(-1, 2), of_released)
+        )
 
     def residues(self, modulus: int, count: int, chosen: list[int] | None = None) -> Residues:
         """Return true values modulo a number, of the first so many records."""
@@ -227,7 +229,7 @@ def _numbered(values: Integers) -> Residues:
 
 def residue_matches(
     ledger: Ledger,
-    cells: Mapping[str, Cells],
+    cells: Mapping[str, ScoredCells],
     columns: Sequence[TrueColumn],
     left: Mapping[str, float],
     seed: int,
@@ -254,25 +256,25 @@ def residue_matches(
     return len(chosen) if parts else 0
 
 
-def _place(position: TrueColumn, chosen: Integers) -> Released:
+def _place(position: TrueColumn, chosen: Integers) -> ReleasedResidues:
     """Take the place in the release for a released column: a keyed shuffle hides all of its residues."""
     steps = np.where(position.codes < 0, CLOSED, position.codes)[chosen]
-    return Released(position.name, 1.0, steps, steps, LARGEST, LARGEST)
+    return ReleasedResidues(position.name, 1.0, steps, steps, LARGEST, LARGEST)
 
 
 def keys_of(
     columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers, beside: bool = True
-) -> list[Key]:
+) -> list[ResidueKey]:
     """Return true columns in whole numbers, released ones first, these without their last digits too.
 
     With those of the records before and after (`beside`), where they are asked for.
     """
-    found = list[Key]()
+    found = list[ResidueKey]()
     for column in sorted(columns, key=lambda one: one.name not in first):
         if column.distinct < 2 or (column.steps is None and column.numbers is not None):
             continue
         steps = np.where(column.codes < 0, CLOSED, column.codes) if column.steps is None else column.steps
-        found.append(Key(column.name, steps[chosen]))
+        found.append(ResidueKey(column.name, steps[chosen]))
         if column.name in first and column.steps is not None:
             found += _without_digits(found[-1])
     positions = [one for one in columns if one.name in (ORIGINAL, RELEASED)]
@@ -283,17 +285,17 @@ def keys_of(
     return found
 
 
-def _beside(column: TrueColumn, position: TrueColumn, chosen: Integers) -> Iterator[Key]:
+def _beside(column: TrueColumn, position: TrueColumn, chosen: Integers) -> Iterator[ResidueKey]:
     """Return a column's values of the records before and after, by a position."""
     assert column.steps is not None
     order = position.order
     for word, to, of in (("before", order[1:], order[:-1]), ("after", order[:-1], order[1:])):
         steps = np.full(len(column.steps), CLOSED)
         steps[to] = column.steps[of]
-        yield Key(f"{column.name} of the record {word} by {position.name}", steps[chosen], False)
+        yield ResidueKey(f"{column.name} of the record {word} by {position.name}", steps[chosen], False)
 
 
-def _without_digits(key: Key) -> Iterator[Key]:
+def _without_digits(key: ResidueKey) -> Iterator[ResidueKey]:
     """Return a column without its last digits, as long as something is left of it."""
     is_open = key.steps != CLOSED
     for places in range(1, MOST_PLACES + 1):
@@ -303,20 +305,20 @@ def _without_digits(key: Key) -> Iterator[Key]:
         values = np.full(len(key.steps), CLOSED)
         values[is_open] = steps
         digits = "digit" if places == 1 else f"{places} digits"
-        yield Key(f"{key.name} without its last {digits}", values, False)
+        yield ResidueKey(f"{key.name} without its last {digits}", values, False)
 
 
-def _parts(released: Sequence[Released], keys: Sequence[Key]) -> list[Part]:
+def _parts(released: Sequence[ReleasedResidues], keys: Sequence[ResidueKey]) -> list[ResiduePart]:
     """Put released columns together that are open in the same records."""
-    patterns = dict[bytes, tuple[Bools, list[Released]]]()
+    patterns = dict[bytes, tuple[Bools, list[ReleasedResidues]]]()
     for one in released:
         is_open = one.z != CLOSED
         patterns.setdefault(is_open.tobytes(), (is_open, []))[1].append(one)
-    found = list[Part]()
+    found = list[ResiduePart]()
     for is_open, some in patterns.values():
         if int(is_open.sum()) >= FEWEST and keys:
-            own = tuple(Key(key.name, key.steps[is_open], key.is_whole) for key in keys)
-            found.append(Part(tuple(some), np.array([one.z[is_open] for one in some]), own))
+            own = tuple(ResidueKey(key.name, key.steps[is_open], key.is_whole) for key in keys)
+            found.append(ResiduePart(tuple(some), np.array([one.z[is_open] for one in some]), own))
     return found
 
 
@@ -325,7 +327,7 @@ def enough(modulus: int, columns: int) -> int:
     return int(np.clip((2 * PAIRS * float(modulus) ** columns) ** 0.5, FEW_RECORDS, MOST_RECORDS))
 
 
-def _singles(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
+def _singles(ledger: Ledger, part: ResiduePart, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes of whole values, and of residues of one column; there last digits too."""
     z = part.released_residues(modulus, FEW_RECORDS)
     values, whole = part.whole
@@ -339,7 +341,7 @@ def _singles(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
         _enter(ledger, part, DECIMAL, (pairs, same[:, width:]), asked, further)
 
 
-def _several(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
+def _several(ledger: Ledger, part: ResiduePart, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes of residues of two columns, and of three."""
     for width, largest, asked in part.several:
         if modulus > largest or not len(asked.classes.places):
@@ -350,7 +352,7 @@ def _several(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
         _enter(ledger, part, modulus, found, asked, f" modulo {modulus}")
 
 
-def _with_released(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> None:
+def _with_released(ledger: Ledger, part: ResiduePart, modulus: int, seen: LastSeen) -> None:
     """Test residues inside classes by a true column and another released one."""
     asked, count = part.with_released, enough(modulus, 2)
     if len(part.released) > 1 and asked.classes.names:
@@ -361,7 +363,7 @@ def _with_released(ledger: Ledger, part: Part, modulus: int, seen: LastSeen) -> 
 
 
 def counts(
-    keys: Residues, classes: Classes, base: int, z: Residues, seen: LastSeen
+    keys: Residues, classes: ResidueClasses, base: int, z: Residues, seen: LastSeen
 ) -> tuple[Integers, Integers]:
     """Return how many pairs each class has, and in how many of them each released column agrees."""
     from ...kernels.class_pairs import agreements
@@ -374,10 +376,10 @@ def counts(
 
 def _enter(
     ledger: Ledger,
-    part: Part,
+    part: ResiduePart,
     modulus: int,
     counts: tuple[Integers, Integers],
-    asked: Asked,
+    asked: ResidueQuestion,
     further: str = "",
 ) -> None:
     """Enter the least probable count of agreements for one modulus: classes x released columns."""
@@ -399,7 +401,7 @@ def _enter(
     ledger.add("matches", part.released[row].name, STEPS, chance, share, int(pairs[at]), where, True)
 
 
-def _asked(released: Sequence[Released], classes: Classes) -> Asked:
+def _asked(released: Sequence[ReleasedResidues], classes: ResidueClasses) -> ResidueQuestion:
     """Say of which released columns classes tell nothing by design, up to which modulus."""
     limits = np.array([one.together if classes.of_released else one.widest for one in released])
     is_asked = np.ones((len(classes.names), len(released)), bool)
@@ -408,4 +410,4 @@ def _asked(released: Sequence[Released], classes: Classes) -> Asked:
     for row, one in enumerate(released):
         if one.name == RELEASED:  # a place is no news of itself
             is_asked[:, row] &= np.array([RELEASED not in name for name in classes.names], bool)
-    return Asked(classes, is_asked, limits)
+    return ResidueQuestion(classes, is_asked, limits)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...io.identities import decimal_unit
 from ...table import Floats, Table
 from ..evidence import Evidence
-from .cells import Cells, Integers, codes_of
+from .cells import Integers, ScoredCells, codes_of
 
 MOST_VALUES = 50  # distinct values up to which each is a class; beyond, tenths are
 MOST_CROSSED = 400  # cells of two columns crossed
@@ -37,7 +37,7 @@ ORIGINAL, RELEASED = "original position", "released position"
 
 
 @dataclass(frozen=True)
-class Classes:
+class RecordClasses:
     """A partition of the records: the class of each (-1: none) and what each class is called."""
 
     codes: Short
@@ -101,7 +101,7 @@ class TrueColumn:
         return np.asarray(ndtri(self.shares))
 
     @cached_property
-    def classes(self) -> Classes | None:
+    def classes(self) -> RecordClasses | None:
         """Values, or tenths; what is not open is a class of its own."""
         if self.has_values:
             names = self.categories[: self.distinct] or [f"value {i + 1}" for i in range(self.distinct)]
@@ -113,9 +113,9 @@ class TrueColumn:
         codes = np.where(np.isnan(self.numbers), 10, tenth)
         return self._named(codes, [f"tenth {i + 1} of 10" for i in range(10)])
 
-    def _named(self, codes: Integers, names: Sequence[str]) -> Classes:
+    def _named(self, codes: Integers, names: Sequence[str]) -> RecordClasses:
         labels = tuple(f"{self.name}, {one}" for one in (*names, "not open"))
-        return Classes(codes.astype(np.int16), labels)
+        return RecordClasses(codes.astype(np.int16), labels)
 
     @cached_property
     def ends(self) -> tuple[tuple[str, Integers], ...]:
@@ -158,7 +158,7 @@ class TrueColumn:
         return np.where(self.steps == np.iinfo(np.int64).min, -1, self.steps % modulus).astype(np.int16)
 
 
-def ends_of(name: str, cells: Cells) -> tuple[tuple[str, Integers], ...]:
+def ends_of(name: str, cells: ScoredCells) -> tuple[tuple[str, Integers], ...]:
     """Return the records with the outermost true values of a column, by its cells alone."""
     own = TrueColumn(name, cells.x, np.empty(0, np.int64))
     return tuple((label, cells.at[members]) for label, members in own.ends_by_rank())
@@ -236,7 +236,7 @@ def _places(evidence: Evidence, moved: str) -> Floats:
     return places
 
 
-def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
+def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[RecordClasses]:
     """Return the cells of two columns crossed: those of few values first, then with the tenths of others."""
     able = [column for column in columns if column.classes is not None]
     pairs = [(one, other) for i, one in enumerate(able) for other in able[i + 1 :]]
@@ -249,7 +249,7 @@ def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[Classes]:
         if (len(first.labels) - 1) * width <= MOST_CROSSED:
             closed = (first.codes >= len(first.labels) - 1) | (second.codes >= width)
             labels = (f"{a}; {b}" for a in first.labels[:-1] for b in second.labels[:-1])
-            yield Classes(
+            yield RecordClasses(
                 np.where(closed, -1, first.codes * width + second.codes).astype(np.int16), tuple(labels)
             )
 

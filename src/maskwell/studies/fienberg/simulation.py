@@ -30,7 +30,7 @@ KERNELS = ("fms", "coherent")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FienbergJob:
     """One intruder, one scenario, and whether all records are released."""
 
     scenario: str
@@ -56,7 +56,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FienbergAnswer:
     """What he found in one file.
 
     `places`: how many true records he ranks 1st to 10th, and beyond; the mean probability that he gives to his first,
@@ -72,12 +72,12 @@ class Answer:
     inside: float = 0.0
 
 
-def answered(job: Job, masking: Masking) -> Answer:
+def answered(job: FienbergJob, masking: Masking) -> FienbergAnswer:
     """Attack every record in turn."""
     risk = attack(job.plan, masking)
     belief = risk.belief
     chances = (belief.first_probability, belief.truth_probability, belief.correct_probability)
-    return Answer(belief.places, *(one.mean for one in chances), **_absence(risk.table, masking))
+    return FienbergAnswer(belief.places, *(one.mean for one in chances), **_absence(risk.table, masking))
 
 
 def _absence(table: Any, masking: Masking) -> dict[str, float]:
@@ -93,10 +93,14 @@ def _absence(table: Any, masking: Masking) -> dict[str, float]:
 # Running.
 
 
-def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
+def simulate(
+    files: Mapping[FienbergJob, int], seed: int, tick: Callable[[], None]
+) -> dict[FienbergJob, list[FienbergAnswer]]:
     """Return what every job finds in so many files as it asks for."""
 
-    def measure(place: tuple[str, float], jobs: Sequence[Job], replicate: int) -> list[Answer]:
+    def measure(
+        place: tuple[str, float], jobs: Sequence[FienbergJob], replicate: int
+    ) -> list[FienbergAnswer]:
         masking = masked(*place, seed, replicate)
         return [answered(job, masking) for job in jobs]
 

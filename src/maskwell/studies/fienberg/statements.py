@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..conclusions import EXPLAINED, Estimate, estimate, judged, listed, together, verdict
+from ..conclusions import EXPLAINED, StudyEstimate, estimate, judged, listed, together, verdict
 from ..plans import named
 from ..results import Draws
 from .file import RECORDS
@@ -103,7 +103,7 @@ def _small(draws: Draws) -> list[str]:
 
 
 def _told(draws: Draws) -> list[str]:
-    def lost(kernel: str) -> list[Estimate]:
+    def lost(kernel: str) -> list[StudyEstimate]:
         """Return how many fewer are first where he was not told, by scenario."""
         return [
             estimate(_values(draws, f"{name}, told", kernel) - _values(draws, f"{name}, not told", kernel))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..plans import Progress, Steps, counted, files_of, written
+from ..plans import Progress, StudySteps, counted, files_of, written
 from ..results import Study, expected
 from .file import RECORDS
 from .simulation import simulate
@@ -18,7 +18,7 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     """Run some tables; a table's figures do not depend on which others are run."""
     plans = {name: TABLES[name]() for name in tables}
     files = files_of(plans.values(), replicates)
-    found = simulate(files, seed, Steps(sum(files.values()), progress))
+    found = simulate(files, seed, StudySteps(sum(files.values()), progress))
     draws = {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
     said = {name: counted(plan.files(replicates), RECORDS) for name, plan in plans.items()}
     published = expected("fienberg")

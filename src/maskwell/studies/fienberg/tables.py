@@ -6,9 +6,9 @@ from collections.abc import Callable
 from itertools import product
 from math import isfinite
 
-from ..plans import Found, Plan, named
+from ..plans import Found, StudyPlan, named
 from ..results import Draws
-from .simulation import GAMMA, KERNELS, SAMPLED, SCENARIOS, Job
+from .simulation import GAMMA, KERNELS, SAMPLED, SCENARIOS, FienbergJob
 
 ROWS = ("1st", "2nd", "3rd", *(f"{i}th" for i in range(4, 11)), "beyond")
 MASKED = tuple(SCENARIOS)[1:]
@@ -17,10 +17,10 @@ PERCENT = 100.0
 CASES = {"told": None, "not told": GAMMA}
 
 
-SLIDES = {name: Job(name) for name in SCENARIOS}
+SLIDES = {name: FienbergJob(name) for name in SCENARIOS}
 
 
-def _ranks() -> Plan:
+def _ranks() -> StudyPlan:
     def cells(found: Found) -> Draws:
         return {
             named(row, name): [float(one.places[i]) for one in found[job]]
@@ -28,10 +28,10 @@ def _ranks() -> Plan:
             for name, job in SLIDES.items()
         }
 
-    return Plan(tuple(SLIDES.values()), cells)
+    return StudyPlan(tuple(SLIDES.values()), cells)
 
 
-def _probability() -> Plan:
+def _probability() -> StudyPlan:
     words = {"his first": "first", "the true record": "truth", "his correct links": "correct"}
 
     def cells(found: Found) -> Draws:
@@ -41,25 +41,25 @@ def _probability() -> Plan:
             for name, job in SLIDES.items()
         }
 
-    return Plan(tuple(SLIDES.values()), cells)
+    return StudyPlan(tuple(SLIDES.values()), cells)
 
 
-def _telling() -> Plan:
+def _telling() -> StudyPlan:
     jobs = {
-        named(f"{name}, {case}", kernel): Job(name, kernel, prior)
+        named(f"{name}, {case}", kernel): FienbergJob(name, kernel, prior)
         for name, (case, prior), kernel in product(MASKED, CASES.items(), KERNELS)
     }
 
     def cells(found: Found) -> Draws:
         return {cell: [float(one.places[0]) for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells)
+    return StudyPlan(tuple(jobs.values()), cells)
 
 
-def _sampled() -> Plan:
+def _sampled() -> StudyPlan:
     cases = [(name, "not told", GAMMA) for name in SCENARIOS] + [(name, "told", None) for name in MASKED]
     jobs = {
-        f"{name}, {case}, {kernel}": Job(name, kernel, prior, SAMPLED)
+        f"{name}, {case}, {kernel}": FienbergJob(name, kernel, prior, SAMPLED)
         for (name, case, prior), kernel in product(cases, ("fms", "coherent"))
     }
 
@@ -71,10 +71,10 @@ def _sampled() -> Plan:
             figures[named(row, INSIDE)] = [PERCENT * one.inside for one in found[job]]
         return figures
 
-    return Plan(tuple(jobs.values()), cells)
+    return StudyPlan(tuple(jobs.values()), cells)
 
 
-TABLES: dict[str, Callable[[], Plan]] = {
+TABLES: dict[str, Callable[[], StudyPlan]] = {
     "ranks": _ranks,
     "probability": _probability,
     "telling": _telling,

@@ -11,7 +11,7 @@ import numpy as np
 from ...masking import Masking
 from ...masks import IndependentNoise
 from ...table import Floats
-from ..plans import Found, Plan, named
+from ..plans import Found, StudyPlan, named
 from .chances import Figures
 from .farms import NOISES, Farms
 from .files import VARIANCE, Exam, Mixed, Outcomes, Pair, by_itself, code_noise, keeping_moments
@@ -35,11 +35,11 @@ def _estimates(job: Analysis, found: Found, ways: tuple[str, ...]) -> dict[str, 
     return {named(row, way): job.of(found[job], way, row)[0] for row in job.data.model.rows for way in ways}
 
 
-def _table_4() -> Plan:
-    return Plan((MIXED,), lambda found: _estimates(MIXED, found, MIXED.ways), SIMULATIONS)
+def _table_4() -> StudyPlan:
+    return StudyPlan((MIXED,), lambda found: _estimates(MIXED, found, MIXED.ways), SIMULATIONS)
 
 
-def _paired() -> Plan:
+def _paired() -> StudyPlan:
     def figures(found: Found) -> Figures:
         plain = _estimates(MIXED, found, MIXED.ways)
         return {
@@ -48,10 +48,10 @@ def _paired() -> Plan:
             for way in MIXED.ways[1:]
         }
 
-    return Plan((MIXED,), figures, SIMULATIONS)
+    return StudyPlan((MIXED,), figures, SIMULATIONS)
 
 
-def _intervals() -> Plan:
+def _intervals() -> StudyPlan:
     def figures(found: Found) -> Figures:
         out: dict[str, Floats] = {}
         for row in MIXED.data.model.rows:
@@ -61,10 +61,10 @@ def _intervals() -> Plan:
                 out[named(row, way)] = PERCENT * inside.astype(np.float64)
         return out
 
-    return Plan((MIXED,), figures, SIMULATIONS)
+    return StudyPlan((MIXED,), figures, SIMULATIONS)
 
 
-def _hastings() -> Plan:
+def _hastings() -> StudyPlan:
     def figures(found: Found) -> Figures:
         cells = _estimates(MIXED, found, (ADJUSTED,)) | _estimates(PROPOSED, found, PROPOSED.ways)
         columns = (ADJUSTED, *PROPOSED.ways)
@@ -72,7 +72,7 @@ def _hastings() -> Plan:
             cell: cells[cell] for row in MIXED.data.model.rows for cell in (named(row, c) for c in columns)
         }
 
-    return Plan((MIXED, PROPOSED), figures, PROPOSALS)
+    return StudyPlan((MIXED, PROPOSED), figures, PROPOSALS)
 
 
 # Table 5.
@@ -92,9 +92,9 @@ def _with_errors(job: Analysis, found: Floats, columns: Mapping[str, str]) -> di
     return out
 
 
-def _table_5() -> Plan:
+def _table_5() -> StudyPlan:
     columns = {way: way for way in EXAM.ways}
-    return Plan((EXAM,), lambda found: _with_errors(EXAM, found[EXAM], columns), PUPILS)
+    return StudyPlan((EXAM,), lambda found: _with_errors(EXAM, found[EXAM], columns), PUPILS)
 
 
 # Tables 6a and 6b.
@@ -115,7 +115,7 @@ def farm_jobs(columns: tuple[str, ...]) -> dict[str, Analysis]:
 PREDICTORS, ALL = farm_jobs(Farms.model.predictors), farm_jobs(Farms.fields)
 
 
-def _table_6(jobs: Jobs) -> Plan:
+def _table_6(jobs: Jobs) -> StudyPlan:
     first = next(iter(jobs.values()))
 
     def figures(found: Found) -> Figures:
@@ -125,7 +125,7 @@ def _table_6(jobs: Jobs) -> Plan:
         cells = {cell: values for column in columns for cell, values in column.items()}
         return {cell: cells[cell] for row in rows for cell in (named(row, c) for c in (ORIGINAL, *jobs))}
 
-    return Plan(tuple(jobs.values()), figures, FARMS)
+    return StudyPlan(tuple(jobs.values()), figures, FARMS)
 
 
 # A logistic model, where the covariances are not all that matters.
@@ -144,7 +144,7 @@ OUTCOME_JOBS: dict[str, tuple[Analysis, Analysis]] = {
 }
 
 
-def _logistic() -> Plan:
+def _logistic() -> StudyPlan:
     def figures(found: Found) -> Figures:
         out: dict[str, Floats] = {}
         for kind, (some, every) in OUTCOME_JOBS.items():
@@ -157,7 +157,7 @@ def _logistic() -> Plan:
         return out
 
     jobs = tuple(job for several in OUTCOME_JOBS.values() for job in several)
-    return Plan(jobs, figures, OUTCOMES)
+    return StudyPlan(jobs, figures, OUTCOMES)
 
 
 # What the noise costs.
@@ -192,7 +192,7 @@ class Cost:
         return np.array([told.index, told.relative, 1 + wider])
 
 
-def _efficiency() -> Plan:
+def _efficiency() -> StudyPlan:
     costs = {name: Cost(job.data, job.mask, row) for name, (job, row) in COSTS.items()}
 
     def figures(found: Found) -> Figures:
@@ -204,10 +204,10 @@ def _efficiency() -> Plan:
             out[named(name, FITTED)] = errors[0] / errors[1]
         return out
 
-    return Plan((*(job for job, _ in COSTS.values()), *costs.values()), figures, FARMS)
+    return StudyPlan((*(job for job, _ in COSTS.values()), *costs.values()), figures, FARMS)
 
 
-ANALYSES: dict[str, Callable[[], Plan]] = {
+ANALYSES: dict[str, Callable[[], StudyPlan]] = {
     "4": _table_4,
     "4-paired": _paired,
     "4-intervals": _intervals,

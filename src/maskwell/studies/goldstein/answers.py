@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..conclusions import (
-    Estimate,
+    StudyEstimate,
     estimate,
     judged,
     listed,
@@ -51,7 +51,7 @@ def _no_bias(figures: Figures) -> list[str]:
 
 
 def _hastings(figures: Figures) -> list[str]:
-    def off(way: str) -> dict[str, Estimate]:
+    def off(way: str) -> dict[str, StudyEstimate]:
         rows = Mixed.model.rows
         return {row: mean_of(figures[named(row, way)] - figures[named(row, ADJUSTED)]) for row in rows}
 
@@ -184,7 +184,7 @@ def _forecast(figures: Figures) -> list[str]:
 # The logistic model.
 
 
-def _short(figures: Figures, kind: str, column: str, rows: Sequence[str]) -> list[Estimate]:
+def _short(figures: Figures, kind: str, column: str, rows: Sequence[str]) -> list[StudyEstimate]:
     """Return the fit to the original file less a column, for the slopes."""
     return [
         mean_of(figures[named(f"{kind}, {row}", ORIGINAL)] - figures[named(f"{kind}, {row}", column)])

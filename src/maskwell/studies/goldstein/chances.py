@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 
 from ...table import Floats
-from ..results import Cell, StudyTable, expected
+from ..results import StudyTable, TableCell, expected
 
 Figures = Mapping[str, Floats]  # for each cell one value for every target of every file
 
@@ -81,7 +81,7 @@ def table_of(name: str, figures: Figures, note: str = "") -> StudyTable:
     return replace(table, cells=tuple(cells))
 
 
-def _with_errors(cell: Cell, values: Floats, z: float | None) -> Cell:
+def _with_errors(cell: TableCell, values: Floats, z: float | None) -> TableCell:
     low, high = band(values)
     within = cell.within if z is None else abs(z) <= errors().largest_z
     return replace(cell, low=low, high=high, within=within, is_range=False)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..conclusions import Estimate, judged, listed, together, verdict
+from ..conclusions import StudyEstimate, judged, listed, together, verdict
 from ..plans import named
 from ..results import expected
 from .analyses import ERROR
@@ -24,7 +24,7 @@ def _columns(kind: str) -> list[str]:
     return [f"{kind} {noise:.0%}" for noise in NOISES]
 
 
-def _ratios(figures: Figures, rows: Sequence[str], columns: Sequence[str]) -> list[Estimate]:
+def _ratios(figures: Figures, rows: Sequence[str], columns: Sequence[str]) -> list[StudyEstimate]:
     """Return columns over the original, row by row and file by file, on average of the rows."""
     return [
         mean_of(np.mean([figures[named(row, c)] / figures[named(row, ORIGINAL)] for row in rows], axis=0))
@@ -32,7 +32,7 @@ def _ratios(figures: Figures, rows: Sequence[str], columns: Sequence[str]) -> li
     ]
 
 
-def _off(figures: Figures, columns: Sequence[str]) -> list[Estimate]:
+def _off(figures: Figures, columns: Sequence[str]) -> list[StudyEstimate]:
     """Return columns less the original in errors of the column's own fits, for all slopes."""
     return [
         mean_of(

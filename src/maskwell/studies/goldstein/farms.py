@@ -9,8 +9,8 @@ import numpy as np
 
 from ...masks import CorrelatedNoise, IndependentNoise
 from ...table import Floats, Table
-from .models import Model, Parameter
-from .simulation import Job, keys_of
+from .models import GoldsteinModel, Parameter
+from .simulation import GoldsteinJob, keys_of
 
 QUANTILES = (0.05, 0.10, 0.50, 0.90, 0.95)
 AROUND = (-0.006, -0.003, 0.0, 0.003, 0.006)  # two farms on either side of a quantile are looked for too
@@ -30,7 +30,7 @@ class Farms:
     records: int = 333
 
     fields: ClassVar[tuple[str, ...]] = ("receipts", "region", "harvest", "cost")
-    model: ClassVar[Model] = Model(
+    model: ClassVar[GoldsteinModel] = GoldsteinModel(
         "receipts ~ region + harvest + cost",
         "receipts",
         ("region", "harvest", "cost"),
@@ -74,10 +74,10 @@ def by_itself(noise: float) -> IndependentNoise:
     return IndependentNoise(Farms.fields, variance_ratio=noise)
 
 
-def job(mask: CorrelatedNoise | IndependentNoise, intruder: str) -> Job:
+def job(mask: CorrelatedNoise | IndependentNoise, intruder: str) -> GoldsteinJob:
     """Return the h of the farms around the quantiles of the distance from the centre, quantile by quantile."""
     at = tuple(round(share + step, 3) for share in QUANTILES for step in AROUND)
-    return Job(Farms(), mask, intruder, at, "distance")
+    return GoldsteinJob(Farms(), mask, intruder, at, "distance")
 
 
 def at_quantile(h: Floats, place: int) -> Floats:

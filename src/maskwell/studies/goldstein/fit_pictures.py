@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, panels, save, title
 from ..pictures import Picture, headline, legend, rows_down, say
 from ..plans import named
-from ..results import Cell, Study, StudyTable, band_name
+from ..results import Study, StudyTable, TableCell, band_name
 from .analyses import ERROR, ON_ALL, ON_PREDICTORS, SKEWS
 from .farms import Farms
 from .files import Mixed, Outcomes
@@ -40,7 +40,7 @@ def _symbol(row: str) -> str:
     return row
 
 
-def _dot(axes: Axes, cell: Cell, height: float, color: str, marker: str = "o") -> None:
+def _dot(axes: Axes, cell: TableCell, height: float, color: str, marker: str = "o") -> None:
     """Draw our figure with its band, and the published one as an open mark."""
     if cell.low is not None and cell.high is not None:
         axes.plot([cell.low, cell.high], [height, height], color=color, linewidth=1.3, alpha=0.55)
@@ -54,7 +54,7 @@ def _zero(axes: Axes, at: float) -> None:
     axes.axvline(at, color=GREY, linewidth=0.8, zorder=0)
 
 
-def _banded(cells: Sequence[Cell]) -> str:
+def _banded(cells: Sequence[TableCell]) -> str:
     name = band_name(cells)
     return f"; lines: {name}" if name else ""
 

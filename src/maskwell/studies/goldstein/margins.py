@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ...table import Floats
-from ..conclusions import FAILS, HOLDS, UNDECIDED, Estimate, estimate, judged
+from ..conclusions import FAILS, HOLDS, UNDECIDED, StudyEstimate, estimate, judged
 
 OURS = "ours"
 TENTH = 0.1  # of a slope of 1: valid, or not; of an error: the same, or not
 
 
-def mean_of(values: Floats) -> Estimate:
+def mean_of(values: Floats) -> StudyEstimate:
     """Estimate a mean of fits: they are never all alike, so that their spread is error enough."""
     return estimate(values, 0.0)
 

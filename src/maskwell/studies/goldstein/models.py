@@ -39,7 +39,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class GoldsteinModel:
     """A model of interest. Parameters come in the order of the ordinary fit: coefficients, then variances."""
 
     formula: str
@@ -76,7 +76,7 @@ def seed_of(release: Release, columns: tuple[str, ...]) -> int:
     return crc32(np.ascontiguousarray(release.table.values(columns)).tobytes())
 
 
-def _adjusted(model: Model, masking: Masking, **options: Any) -> Floats:
+def _adjusted(model: GoldsteinModel, masking: Masking, **options: Any) -> Floats:
     from ...analysis import fit
 
     seed = seed_of(masking.release, model.predictors)
@@ -97,7 +97,7 @@ def _adjusted(model: Model, masking: Masking, **options: Any) -> Floats:
     return model.read(posterior.draws)
 
 
-def _proposed(model: Model, masking: Masking, *, hastings: bool) -> Floats:
+def _proposed(model: GoldsteinModel, masking: Masking, *, hastings: bool) -> Floats:
     """Fit by the paper's proposal (A3): a number with noise and a category whose code has noise."""
     from ...analysis.samplers.goldstein.metropolis import NoisedData, PaperOptions, paper_draws
 
@@ -132,7 +132,7 @@ class _Read:
     values: Floats
 
 
-Way = Callable[[Model, Masking], Floats]
+Way = Callable[[GoldsteinModel, Masking], Floats]
 WAYS: Mapping[str, Way] = {
     ORIGINAL: lambda model, masking: model.ordinary(masking.truth),
     NAIVE: lambda model, masking: model.ordinary(masking.release.table),

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...table import Floats
 from ..conclusions import FEWEST
-from ..results import Cell, StudyTable, expected
+from ..results import StudyTable, TableCell, expected
 from .analyses import ERROR
 from .chances import Figures, errors
 
@@ -43,7 +43,7 @@ def fits_of(name: str, figures: Figures, note: str = "") -> StudyTable:
     return replace(table, cells=tuple(cells))
 
 
-def _judged(cell: Cell, values: Floats, count: int) -> Cell:
+def _judged(cell: TableCell, values: Floats, count: int) -> TableCell:
     if cell.published is None or cell.cell.startswith(ERROR) or len(values) < FEWEST:
         return cell
     return replace(cell, within=abs(z_of(cell.published, values, count)) <= errors().largest_z)

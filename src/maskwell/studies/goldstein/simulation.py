@@ -30,7 +30,7 @@ OMEGA, INVERSE = "W = Omega", "W = inverse of Omega"
 
 
 @dataclass(frozen=True, slots=True)
-class Normals:
+class NormalFile:
     """Standard normal identifiers, any two of them with the same covariance (the paper's y and Omega)."""
 
     records: int = 1000
@@ -79,7 +79,7 @@ def kim(data: Any, variance_ratio: float) -> CorrelatedNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class GoldsteinJob:
     """The h of some records of a file with noise: of those at quantiles `at`, or of all."""
 
     data: Any

@@ -12,7 +12,7 @@ from ..conclusions import (
     EXPLAINED,
     FAILS,
     HOLDS,
-    Estimate,
+    StudyEstimate,
     estimate,
     judged,
     listed,
@@ -58,7 +58,7 @@ def _column(figures: Figures, column: str) -> dict[str, Floats]:
     return {row: values for (row, name), values in parts.items() if name == column}
 
 
-def _apart(figures: Figures, one: str, other: str, rows: str = "", whole: float = PERCENT) -> Estimate:
+def _apart(figures: Figures, one: str, other: str, rows: str = "", whole: float = PERCENT) -> StudyEstimate:
     """Return the mean of one column less another over the rows that end so, on the same files."""
     ours, theirs = _column(figures, one), _column(figures, other)
     return estimate(np.mean([ours[row] - theirs[row] for row in ours if row.endswith(rows)], axis=0), whole)
@@ -148,7 +148,7 @@ def _identifiers(figures: Figures) -> list[str]:
     ]
 
 
-def _where_alike(gaps: Mapping[str, Estimate]) -> str:
+def _where_alike(gaps: Mapping[str, StudyEstimate]) -> str:
     """Name the rows where two columns are alike, where they are not, and where there are too few files to say."""
     outcomes = {row: judged([gap], -MATERIAL, MATERIAL) for row, gap in gaps.items()}
     words = {HOLDS: "alike", FAILS: "not alike"}
@@ -197,7 +197,7 @@ def _expectation(figures: Figures) -> list[str]:
     ]
 
 
-def _from_where(outcomes: Mapping[str, str], figures: Mapping[str, Estimate]) -> str:
+def _from_where(outcomes: Mapping[str, str], figures: Mapping[str, StudyEstimate]) -> str:
     """Name the noise from which on something holds, and those where there are too few files to say."""
     rows = list(outcomes)
     start = max((i + 1 for i, row in enumerate(rows) if outcomes[row] != HOLDS), default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..plans import Progress, Steps, files_of
+from ..plans import Progress, StudySteps, files_of
 from ..results import BETWEEN, Study, StudyTable, expected
 from .analyses import ANALYSES
 from .chances import Figures, table_of, z_scores
@@ -20,7 +20,7 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     """Run some tables; a table's figures do not depend on which others are run."""
     plans = {name: TABLES[name]() for name in tables}
     files = files_of(plans.values(), replicates)
-    found = simulate(files, seed, Steps(sum(files.values()), progress))
+    found = simulate(files, seed, StudySteps(sum(files.values()), progress))
     figures = {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
     counts = {name: plan.files(replicates) for name, plan in plans.items()}
     written = tuple(_written(name, values, counts[name]) for name, values in figures.items())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...table import Floats
-from ..plans import Plan, named
+from ..plans import StudyPlan, named
 from . import binary, farms
 from .analyses import ANALYSES
 from .chances import Figures
@@ -24,8 +24,8 @@ from .simulation import (
     PER_VARIABLE,
     POSTERIOR,
     Found,
-    Job,
-    Normals,
+    GoldsteinJob,
+    NormalFile,
     independent,
     kim,
 )
@@ -43,14 +43,14 @@ HALF, AROUND, FARMS, ALL, BINARY = 0.5, 0.05, 0.1, 0.01, 0.04
 
 
 def normal(
-    data: Normals | None = None,
+    data: NormalFile | None = None,
     noise: float = NOISE,
     intruder: str = EUCLID,
     at: tuple[float, ...] | None = DECILES,
-) -> Job:
+) -> GoldsteinJob:
     """Return a job with independent noise; without more said, that of table 1."""
-    data = data or Normals()
-    return Job(data, independent(data, noise), intruder, at)
+    data = data or NormalFile()
+    return GoldsteinJob(data, independent(data, noise), intruder, at)
 
 
 def decile(share: float) -> str:
@@ -76,7 +76,7 @@ def beyond(h: Floats, count: int) -> Floats:
 # Tables 1 and 3, the weights, and what knowledge of the noise is worth.
 
 
-def _cumulative(job: Job, counts: int, deciles: Sequence[float]) -> Callable[[Found], Figures]:
+def _cumulative(job: GoldsteinJob, counts: int, deciles: Sequence[float]) -> Callable[[Found], Figures]:
     def figures(found: Found) -> Figures:
         return {
             named(f"h {count}", decile(share)): at_most(found[job][:, DECILES.index(share)], count)
@@ -87,22 +87,22 @@ def _cumulative(job: Job, counts: int, deciles: Sequence[float]) -> Callable[[Fo
     return figures
 
 
-def _table_1() -> Plan:
+def _table_1() -> StudyPlan:
     some = _cumulative(normal(), LAST + 1, DECILES)
 
     def figures(found: Found) -> Figures:
         rest = np.full(len(found[normal()]), PERCENT)
         return {**some(found), **{named(f"h {LAST + 1}+", decile(share)): rest for share in DECILES}}
 
-    return Plan((normal(),), figures)
+    return StudyPlan((normal(),), figures)
 
 
-def _table_3() -> Plan:
+def _table_3() -> StudyPlan:
     job = normal(intruder=EXPECTED)
-    return Plan((job,), _cumulative(job, 6, DECILES[:5]))
+    return StudyPlan((job,), _cumulative(job, 6, DECILES[:5]))
 
 
-def _weighted() -> Plan:
+def _weighted() -> StudyPlan:
     jobs = {name: normal(intruder=name) for name in (EUCLID, OMEGA, INVERSE)}
 
     def figures(found: Found) -> Figures:
@@ -113,10 +113,10 @@ def _weighted() -> Plan:
             for name, job in jobs.items()
         }
 
-    return Plan(tuple(jobs.values()), figures, HALF)
+    return StudyPlan(tuple(jobs.values()), figures, HALF)
 
 
-def _informed() -> Plan:
+def _informed() -> StudyPlan:
     jobs = {name: normal(intruder=name) for name in INTRUDERS}
 
     def figures(found: Found) -> Figures:
@@ -127,21 +127,21 @@ def _informed() -> Plan:
             for name, job in jobs.items()
         }
 
-    return Plan(tuple(jobs.values()), figures, HALF)
+    return StudyPlan(tuple(jobs.values()), figures, HALF)
 
 
-def _knowledge() -> Plan:
+def _knowledge() -> StudyPlan:
     rows = {
-        f"{q} identifiers, covariance {rho:g}, {name} noise {noise:g}": (Normals(1000, q, rho), law, noise)
+        f"{q} identifiers, covariance {rho:g}, {name} noise {noise:g}": (NormalFile(1000, q, rho), law, noise)
         for q, noise in ((5, 0.1), (10, 0.34))
         for rho, name, law in ((0.25, "own", independent), (0.8, "own", independent), (0.8, "Kim's", kim))
     }
     jobs = {
-        named(row, name): Job(data, law(data, noise), name, None)
+        named(row, name): GoldsteinJob(data, law(data, noise), name, None)
         for row, (data, law, noise) in rows.items()
         for name in INTRUDERS
     }
-    return Plan(
+    return StudyPlan(
         tuple(jobs.values()), lambda found: {cell: at_most(found[job], 0) for cell, job in jobs.items()}, ALL
     )
 
@@ -149,7 +149,7 @@ def _knowledge() -> Plan:
 # Table 2 and the statements in words.
 
 
-def _table_2() -> Plan:
+def _table_2() -> StudyPlan:
     kinds: dict[str, tuple[int, Callable[[Floats], Floats]]] = {
         "pr(h > 5), N 1,000": (1000, lambda h: beyond(h, 5)),
         "pr(h > 5), N 5,000": (5000, lambda h: beyond(h, 5)),
@@ -157,7 +157,7 @@ def _table_2() -> Plan:
     }
     cells = {
         named(f"{kind}, noise {noise:g}", f"covariance {rho:g}"): (
-            normal(Normals(count, 5, rho), noise, at=LOWEST),
+            normal(NormalFile(count, 5, rho), noise, at=LOWEST),
             measure,
         )
         for kind, (count, measure) in kinds.items()
@@ -165,7 +165,7 @@ def _table_2() -> Plan:
         for rho in COVARIANCES
     }
     jobs = tuple(dict.fromkeys(job for job, _ in cells.values()))
-    return Plan(
+    return StudyPlan(
         jobs, lambda found: {cell: measure(found[job]) for cell, (job, measure) in cells.items()}, AROUND
     )
 
@@ -174,8 +174,8 @@ def _distribution(h: Floats) -> dict[str, Floats]:
     return {"pr(h = 0)": zero(h), "pr(h > 3)": beyond(h, 3), "pr(h > 5)": beyond(h, 5)}
 
 
-def _sizes() -> Plan:
-    larger = {count: normal(Normals(count), at=LOWEST) for count in (1000, 5000, 10_000)}
+def _sizes() -> StudyPlan:
+    larger = {count: normal(NormalFile(count), at=LOWEST) for count in (1000, 5000, 10_000)}
     middle = normal(at=MEDIAN)
     rows = {f"N {count:,}, decile 10": job for count, job in larger.items()} | {"N 1,000, decile 50": middle}
 
@@ -186,13 +186,13 @@ def _sizes() -> Plan:
             for column, values in _distribution(found[job]).items()
         }
 
-    return Plan(tuple(rows.values()), figures, AROUND)
+    return StudyPlan(tuple(rows.values()), figures, AROUND)
 
 
-def _identifiers() -> Plan:
+def _identifiers() -> StudyPlan:
     jobs = {
         "5 identifiers, noise 0.1": normal(at=LOWEST),
-        "10 identifiers, noise 0.34": normal(Normals(identifiers=10), 0.34, at=LOWEST),
+        "10 identifiers, noise 0.34": normal(NormalFile(identifiers=10), 0.34, at=LOWEST),
     }
 
     def figures(found: Found) -> Figures:
@@ -202,11 +202,11 @@ def _identifiers() -> Plan:
             for name, job in jobs.items()
         }
 
-    return Plan(tuple(jobs.values()), figures, AROUND)
+    return StudyPlan(tuple(jobs.values()), figures, AROUND)
 
 
-def _covariance() -> Plan:
-    jobs = {rho: normal(Normals(covariance=rho), at=FIFTH) for rho in (0.1, 0.3, 0.5)}
+def _covariance() -> StudyPlan:
+    jobs = {rho: normal(NormalFile(covariance=rho), at=FIFTH) for rho in (0.1, 0.3, 0.5)}
 
     def figures(found: Found) -> Figures:
         out: dict[str, Floats] = {}
@@ -215,10 +215,10 @@ def _covariance() -> Plan:
             out[named(f"covariance {rho:g}", "pr(h > 5)")] = beyond(found[job], 5)
         return out
 
-    return Plan(tuple(jobs.values()), figures, 4 * AROUND)
+    return StudyPlan(tuple(jobs.values()), figures, 4 * AROUND)
 
 
-def _expectation() -> Plan:
+def _expectation() -> StudyPlan:
     jobs = {noise: normal(noise=noise, at=LOWEST) for noise in SWEEP}
 
     def figures(found: Found) -> Figures:
@@ -230,14 +230,14 @@ def _expectation() -> Plan:
             out[named(row, "pr(h < 3)")] = 1 - beyond(h, 2)
         return out
 
-    return Plan(tuple(jobs.values()), figures, AROUND)
+    return StudyPlan(tuple(jobs.values()), figures, AROUND)
 
 
 # Section 5, and the farms.
 
 
-def _binary() -> Plan:
-    return Plan((binary.Identified(),), binary.figures, BINARY)
+def _binary() -> StudyPlan:
+    return StudyPlan((binary.Identified(),), binary.figures, BINARY)
 
 
 FARM_MASKS: Mapping[str, Callable[[float], Any]] = {
@@ -246,7 +246,7 @@ FARM_MASKS: Mapping[str, Callable[[float], Any]] = {
 }
 
 
-def _table_7(law: Callable[[float], Any]) -> Plan:
+def _table_7(law: Callable[[float], Any]) -> StudyPlan:
     jobs = {noise: farms.job(law(noise), EUCLID) for noise in farms.NOISES}
 
     def figures(found: Found) -> Figures:
@@ -258,10 +258,10 @@ def _table_7(law: Callable[[float], Any]) -> Plan:
             out |= {named(row, f"pr(h = 0), {name}"): zero(values) for name, values in h.items()}
         return out
 
-    return Plan(tuple(jobs.values()), figures, FARMS)
+    return StudyPlan(tuple(jobs.values()), figures, FARMS)
 
 
-def _farms_informed() -> Plan:
+def _farms_informed() -> StudyPlan:
     jobs = {
         f"{name} {noise:.0%}": farms.job(law(noise), POSTERIOR)
         for name, law in FARM_MASKS.items()
@@ -275,12 +275,12 @@ def _farms_informed() -> Plan:
             for name, job in jobs.items()
         }
 
-    return Plan(tuple(jobs.values()), figures, FARMS)
+    return StudyPlan(tuple(jobs.values()), figures, FARMS)
 
 
 SCORES = {"1-z": "1", "2-z": "2", "3-z": "3"}  # the tables of z, and of which tables they are
 
-TABLES: dict[str, Callable[[], Plan]] = {
+TABLES: dict[str, Callable[[], StudyPlan]] = {
     "1": _table_1,
     "1-z": _table_1,
     "weighted": _weighted,

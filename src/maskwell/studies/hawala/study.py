@@ -63,7 +63,7 @@ FROM_ORIGINAL = {
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class HawalaJob:
     """One rate to be measured."""
 
     cv: float
@@ -75,14 +75,14 @@ class Job:
         return 100.0 * float(attack(self.intruder, masking).rate)
 
 
-def winkler(mask: Any, cv: float = 1.0, q: float = 0.5) -> Job:
+def winkler(mask: Any, cv: float = 1.0, q: float = 0.5) -> HawalaJob:
     """Return the recipe that reproduces table 3: tolerance 0.5, and a tie is no link."""
-    return Job(cv, mask, matcher(q, claims="clear links"))
+    return HawalaJob(cv, mask, matcher(q, claims="clear links"))
 
 
 # The tables.
 
-Cells = dict[str, Job]
+Cells = dict[str, HawalaJob]
 
 
 def _named(row: str, column: str) -> str:
@@ -106,11 +106,11 @@ def _table_3() -> Cells:
 
 
 def _recipes() -> Cells:
-    def jobs(mask: Any) -> dict[str, Job]:
+    def jobs(mask: Any) -> dict[str, HawalaJob]:
         return {
-            "q 0.4, ties shared": Job(1.0, mask, matcher(0.4)),
+            "q 0.4, ties shared": HawalaJob(1.0, mask, matcher(0.4)),
             "q 0.4, ties refused": winkler(mask, q=0.4),
-            "q 0.7, ties shared": Job(1.0, mask, matcher(0.7)),
+            "q 0.7, ties shared": HawalaJob(1.0, mask, matcher(0.7)),
         }
 
     return {_named(f"d {d:g}", name): job for d in DS for name, job in jobs(mixture(d=d)).items()}
@@ -126,9 +126,11 @@ def _intruders() -> Cells:
     }
 
 
-def _all_intruders(mask: Any, others: dict[str, Any]) -> dict[str, Job]:
+def _all_intruders(mask: Any, others: dict[str, Any]) -> dict[str, HawalaJob]:
     plans = {"nearest record": NEAREST} | others
-    return {"Winkler's matcher": winkler(mask)} | {name: Job(1.0, mask, plan) for name, plan in plans.items()}
+    return {"Winkler's matcher": winkler(mask)} | {
+        name: HawalaJob(1.0, mask, plan) for name, plan in plans.items()
+    }
 
 
 def _within() -> Cells:
@@ -143,7 +145,7 @@ def _informed() -> Cells:
     cells: Cells = {}
     for d in DS:
         jobs = _all_intruders(mixture(d=d), {"informed": INFORMED})
-        jobs["informed, normal noise"] = Job(1.0, IndependentNoise(FIELDS, variance_ratio=d), INFORMED)
+        jobs["informed, normal noise"] = HawalaJob(1.0, IndependentNoise(FIELDS, variance_ratio=d), INFORMED)
         cells |= {_named(f"d {d:g}", name): job for name, job in jobs.items()}
     return cells
 
@@ -166,7 +168,7 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     """Run some tables; a table's figures do not depend on which others are run."""
     cells = {name: TABLES[name]() for name in tables}
     counts = {name: _count(name, replicates) for name in tables}
-    rates: dict[Job, list[float]] = {}
+    rates: dict[HawalaJob, list[float]] = {}
     wanted = [_wanted(cells, counts, replicate) for replicate in range(max(counts.values()))]
     total, done = sum(map(len, wanted)), 0
     for replicate, jobs in enumerate(wanted):
@@ -186,7 +188,7 @@ def _count(table: str, replicates: int) -> int:
     return -(-replicates // 4) if table in SLOW else replicates
 
 
-def _wanted(cells: Mapping[str, Cells], counts: Mapping[str, int], replicate: int) -> tuple[Job, ...]:
+def _wanted(cells: Mapping[str, Cells], counts: Mapping[str, int], replicate: int) -> tuple[HawalaJob, ...]:
     """Return the jobs of one replicate, each once."""
     tables = [table for name, table in cells.items() if replicate < counts[name]]
     return tuple(dict.fromkeys(job for table in tables for job in table.values()))
@@ -203,7 +205,7 @@ def _files(count: int) -> str:
     return f"[{count} file{'s' if count > 1 else ''} of {RECORDS:,} records]"
 
 
-def _measured(jobs: Sequence[Job], seed: int, replicate: int) -> Iterator[float]:
+def _measured(jobs: Sequence[HawalaJob], seed: int, replicate: int) -> Iterator[float]:
     """Measure jobs on one replicate; a file masked once serves every intruder."""
     draws = np.random.SeedSequence([seed, replicate])
     standard = np.random.default_rng(draws).standard_normal((len(FIELDS), RECORDS))

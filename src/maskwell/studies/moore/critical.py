@@ -7,7 +7,7 @@ from ...calibration.closed_form import FieldNoise, MooreNoise, moore_noise
 from ...schema import TOP_CODED
 from ...table import Table
 from .matching import c_of
-from .simulation import FIELDS, TOLERANCE, WINKLER, Draws, Links, Simulation, by_column
+from .simulation import FIELDS, TOLERANCE, WINKLER, Draws, LinkCounts, MooreSimulation, by_column
 
 EPSILONS = (0.05, 0.02, 0.01)
 LARGE_C = 3.0  # the largest noise of table 4
@@ -17,13 +17,13 @@ RELAXED = ("HOME_VAL", "INCOME")
 BY_FORMULA = "(formula)"
 
 
-def closed_forms(simulation: Simulation, disagreeing: int = 0) -> MooreNoise:
+def closed_forms(simulation: MooreSimulation, disagreeing: int = 0) -> MooreNoise:
     """Return Moore's closed form on the survey."""
     rules = (TOLERANCE,) * len(FIELDS)
     return moore_noise(simulation.survey, FIELDS, rules, disagreeing=disagreeing)
 
 
-def table_5(simulation: Simulation) -> Draws:
+def table_5(simulation: MooreSimulation) -> Draws:
     """Return range, sd and Moore's c of each field."""
     draws: Draws = {}
     for one in closed_forms(simulation).fields:
@@ -39,7 +39,7 @@ def _of_field(one: FieldNoise) -> dict[str, float]:
 # The critical c, and whether it is one.
 
 
-def critical(simulation: Simulation) -> Draws:
+def critical(simulation: MooreSimulation) -> Draws:
     """Return Moore's and the exact c, and what more noise would still gain there: exactly, and simulated."""
     sizes = _his(simulation) | _exact(simulation)
     gains = [_gains(simulation, list(sizes.values()), disagreeing) for disagreeing in (0, 1)]
@@ -59,12 +59,12 @@ def critical(simulation: Simulation) -> Draws:
     return draws
 
 
-def _relaxed_rule(links: Links) -> float:
+def _relaxed_rule(links: LinkCounts) -> float:
     """Return the right links of an intruder who claims questionable links too."""
     return links.correct + links.questionable_right
 
 
-def _his(simulation: Simulation) -> dict[str, float]:
+def _his(simulation: MooreSimulation) -> dict[str, float]:
     moore = closed_forms(simulation)
     return {
         "Moore, smallest": moore.smallest,
@@ -73,7 +73,7 @@ def _his(simulation: Simulation) -> dict[str, float]:
     }
 
 
-def _exact(simulation: Simulation) -> dict[str, float]:
+def _exact(simulation: MooreSimulation) -> dict[str, float]:
     """Return the c beyond which no noise makes more than a share of the targets disagree."""
     out = {}
     for disagreeing, words in enumerate(("all agree", "one may disagree")):
@@ -90,7 +90,7 @@ def _exact(simulation: Simulation) -> dict[str, float]:
     return out
 
 
-def _gains(simulation: Simulation, sizes: list[float], disagreeing: int) -> list[float]:
+def _gains(simulation: MooreSimulation, sizes: list[float], disagreeing: int) -> list[float]:
     """Return which share of the targets unlimited noise would still make disagree."""
     curve = agreement_curve(simulation.survey, attack=WINKLER, disagreeing=disagreeing, sd_ratios=sizes)
     return [point.share - curve.floor.share for point in curve.points]
@@ -99,7 +99,7 @@ def _gains(simulation: Simulation, sizes: list[float], disagreeing: int) -> list
 # The fine sweep.
 
 
-def sweep(simulation: Simulation) -> Draws:
+def sweep(simulation: MooreSimulation) -> Draws:
     """Return simulated and predicted correct links, and G, in steps of 0.001 of R0."""
     curve = agreement_curve(simulation.survey, attack=WINKLER, r0=FINE_R0)
     draws: Draws = {}
@@ -116,7 +116,7 @@ def sweep(simulation: Simulation) -> Draws:
 # Relaxed codes.
 
 
-def relaxed(simulation: Simulation) -> Draws:
+def relaxed(simulation: MooreSimulation) -> Draws:
     """Return what is expected of the intruder as the top code of one field is relaxed, the others coded as before."""
     draws: Draws = {}
     for name in RELAXED:

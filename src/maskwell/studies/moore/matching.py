@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..results import BETWEEN, ExpectedTable, expected
-from .simulation import Draws, Links, Simulation, by_column, kim
+from .simulation import Draws, LinkCounts, MooreSimulation, by_column, kim
 
 CLASSES = ("correct", "incorrect", "questionable", "false")
 C_UNCODED = (0.0709, 0.1005, 0.1759, 0.2526, 0.3333, 0.4830, 3.0)
@@ -40,7 +40,7 @@ def published_at(c: float) -> Row:
     return published_rows()[c]
 
 
-def factors(simulation: Simulation) -> Draws:
+def factors(simulation: MooreSimulation) -> Draws:
     """Return the c of each printed R0."""
     return {row: [c_of(r0)] for row, (r0, _) in rows_of_table_4().items()}
 
@@ -55,7 +55,7 @@ def r0_of(c: float) -> float:
     return 1 / (1 + c**2)
 
 
-def table_4(simulation: Simulation) -> Draws:
+def table_4(simulation: MooreSimulation) -> Draws:
     """Return the classes of the links for every row, and how many of the doubtful links are right."""
     draws: Draws = {}
     for row, (_, c) in rows_of_table_4().items():
@@ -64,11 +64,11 @@ def table_4(simulation: Simulation) -> Draws:
     return draws
 
 
-def _columns(links: Sequence[Links]) -> dict[str, list[float]]:
+def _columns(links: Sequence[LinkCounts]) -> dict[str, list[float]]:
     return {name: [getattr(one, name) for one in links] for name in CLASSES}
 
 
-def _right(links: Sequence[Links]) -> dict[str, list[float]]:
+def _right(links: Sequence[LinkCounts]) -> dict[str, list[float]]:
     return {
         "questionable, yet right": [one.questionable_right for one in links],
         "false, yet right": [one.false_right for one in links],
@@ -76,7 +76,7 @@ def _right(links: Sequence[Links]) -> dict[str, list[float]]:
     }
 
 
-def uncoded(simulation: Simulation) -> Draws:
+def uncoded(simulation: MooreSimulation) -> Draws:
     """Return rows of table 4 where nothing is coded, with the correct links where it is."""
     draws: Draws = {}
     for c in C_UNCODED:
@@ -88,7 +88,7 @@ def uncoded(simulation: Simulation) -> Draws:
 # The shape of table 4.
 
 
-def shape(simulation: Simulation) -> Draws:
+def shape(simulation: MooreSimulation) -> Draws:
     """Return what the paper says about table 4 in figures, for each replicate."""
     runs: list[dict[float, Row]] = [{} for _ in simulation.seeds]
     for _, c in rows_of_table_4().values():

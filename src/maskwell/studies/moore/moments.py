@@ -8,14 +8,14 @@ import numpy as np
 
 from ...schema import Column, Schema
 from ...table import Floats, Table
-from .simulation import FIELDS, Draws, Simulation, by_column, kim, masked
+from .simulation import FIELDS, Draws, MooreSimulation, by_column, kim, masked
 
 PAIRS = tuple(combinations(range(len(FIELDS)), 2))
 C_NOISE, C_CORRELATIONS = 0.1, 0.1005  # of tables 2 and 3
 C_MOMENTS = (0.1005, 0.3333)
 
 
-def table_1(simulation: Simulation) -> Draws:
+def table_1(simulation: MooreSimulation) -> Draws:
     """Return count, mean and sd of the open values."""
     draws: Draws = {}
     for name in FIELDS:
@@ -25,7 +25,7 @@ def table_1(simulation: Simulation) -> Draws:
     return draws
 
 
-def table_2(simulation: Simulation) -> Draws:
+def table_2(simulation: MooreSimulation) -> Draws:
     """Return the moments and ends of the noise, masked less true, on a copy without codes and units."""
     truth = plain_copy(simulation.survey)
     noises = [_noise(truth, seed) for seed in simulation.seeds]
@@ -58,7 +58,7 @@ def plain_copy(table: Table) -> Table:
     return Table.from_frame(pa.table(columns), schema)
 
 
-def table_3(simulation: Simulation) -> Draws:
+def table_3(simulation: MooreSimulation) -> Draws:
     """Return for each pair the records with both values, and the correlations before and after the noise."""
     before = simulation.survey.values(FIELDS)
     after = [simulation.masking(C_CORRELATIONS, seed).masked.values(FIELDS) for seed in simulation.seeds]
@@ -74,7 +74,7 @@ def table_3(simulation: Simulation) -> Draws:
     return draws
 
 
-def moments(simulation: Simulation) -> Draws:
+def moments(simulation: MooreSimulation) -> Draws:
     """Return how far variances are from (1 + c^2) times the original ones, with clamp and unit and without."""
     draws: Draws = {}
     tables = {"as released": simulation.survey, "without clamp and unit": plain_copy(simulation.survey)}

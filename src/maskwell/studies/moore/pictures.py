@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ..pictures import Picture, draw_all, headline, shade
-from ..results import BETWEEN, Cell, Study, StudyTable, band_name, expected
+from ..results import BETWEEN, Study, StudyTable, TableCell, band_name, expected
 from .matching import published_rows, rows_of_table_4
 from .simulation import FIELDS
 
@@ -24,7 +24,7 @@ def draw(study: Study, folder: Path) -> list[Path]:
     return draw_all(PICTURES, study, folder)
 
 
-def _with_band(words: str, cells: Sequence[Cell]) -> str:
+def _with_band(words: str, cells: Sequence[TableCell]) -> str:
     """Say how ours is drawn, and what its band is."""
     return ", ".join(text for text in (words, band_name(cells)) if text)
 

@@ -36,7 +36,7 @@ def kim(c: float, **options: Any) -> CorrelatedNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class LinkCounts:
     """The links of one run by class, ties shared; the `right` ones are not counted in the paper."""
 
     correct: float
@@ -47,7 +47,7 @@ class Links:
     false_right: float
 
     @classmethod
-    def of(cls, risk: Risk) -> Links:
+    def of(cls, risk: Risk) -> LinkCounts:
         """Count the links that an attack made."""
         sure, questionable, false = map(risk.class_of, ("re-identification", "questionable", "false"))
         return cls(
@@ -71,7 +71,7 @@ class Links:
 
 
 @dataclass(frozen=True)
-class Simulation:
+class MooreSimulation:
     """The survey, and one seed of the noise for each replicate; what was simulated once is kept.
 
     The same seed draws the same standard normals at every c.
@@ -80,7 +80,7 @@ class Simulation:
     replicates: int
     seed: int
     tick: Callable[[], None] = field(default=lambda: None, repr=False)
-    kept: dict[tuple[float, bool, int], Links] = field(default_factory=dict, repr=False)
+    kept: dict[tuple[float, bool, int], LinkCounts] = field(default_factory=dict, repr=False)
 
     @property
     def survey(self) -> Table:
@@ -102,15 +102,15 @@ class Simulation:
         """Mask the survey by Kim's noise."""
         return masked(kim(c), self.survey if coded else self.uncoded, seed)
 
-    def links(self, c: float, *, coded: bool = True) -> list[Links]:
+    def links(self, c: float, *, coded: bool = True) -> list[LinkCounts]:
         """Return what the intruder achieves at a size of the noise, for each seed."""
         return [self._links(c, coded, seed) for seed in self.seeds]
 
-    def _links(self, c: float, coded: bool, seed: int) -> Links:
+    def _links(self, c: float, coded: bool, seed: int) -> LinkCounts:
         place = (c, coded, seed)
         if place not in self.kept:
             with quiet():
-                self.kept[place] = Links.of(attack(WINKLER, self.masking(c, seed, coded=coded)))
+                self.kept[place] = LinkCounts.of(attack(WINKLER, self.masking(c, seed, coded=coded)))
         self.tick()
         return self.kept[place]
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ...calibration import FINE_R0
-from ..plans import Progress, Steps
+from ..plans import Progress, StudySteps
 from ..results import ExpectedTable, Study, expected
 from .critical import EPSILONS, RELAXED, critical, relaxed, sweep, table_5
 from .matching import C_UNCODED, factors, published_shape, rows_of_table_4, shape, table_4, uncoded
 from .moments import moments, table_1, table_2, table_3
-from .simulation import Draws, Simulation
+from .simulation import Draws, MooreSimulation
 from .statements import notes
 from .swaps import TOLERANCES, examples, swapping
 
@@ -19,10 +19,10 @@ REPLICATES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MoorePlan:
     """How a table is computed, and the attacks it takes: for each replicate, and once."""
 
-    cells: Callable[[Simulation], Draws]
+    cells: Callable[[MooreSimulation], Draws]
     each: int = 0
     once: int = 0
 
@@ -33,28 +33,28 @@ class Plan:
 
 ROWS = len(rows_of_table_4())
 TABLES = {
-    "1": Plan(table_1),
-    "2": Plan(table_2),
-    "3": Plan(table_3),
-    "moments": Plan(moments),
-    "4": Plan(table_4, each=ROWS),
-    "shape": Plan(shape, each=ROWS),
-    "factors": Plan(factors),
-    "5": Plan(table_5),
-    "critical": Plan(critical, each=4 + 2 * len(EPSILONS), once=2 * len(EPSILONS)),
-    "sweep": Plan(sweep, each=len(FINE_R0)),
-    "uncoded": Plan(uncoded, each=2 * len(C_UNCODED)),
-    "relaxed": Plan(relaxed, once=len(RELAXED)),
-    "examples": Plan(examples),
-    "swapping": Plan(swapping, each=len(TOLERANCES)),
+    "1": MoorePlan(table_1),
+    "2": MoorePlan(table_2),
+    "3": MoorePlan(table_3),
+    "moments": MoorePlan(moments),
+    "4": MoorePlan(table_4, each=ROWS),
+    "shape": MoorePlan(shape, each=ROWS),
+    "factors": MoorePlan(factors),
+    "5": MoorePlan(table_5),
+    "critical": MoorePlan(critical, each=4 + 2 * len(EPSILONS), once=2 * len(EPSILONS)),
+    "sweep": MoorePlan(sweep, each=len(FINE_R0)),
+    "uncoded": MoorePlan(uncoded, each=2 * len(C_UNCODED)),
+    "relaxed": MoorePlan(relaxed, once=len(RELAXED)),
+    "examples": MoorePlan(examples),
+    "swapping": MoorePlan(swapping, each=len(TOLERANCES)),
 }
 EXACT = {"1", "factors", "5", "relaxed", "examples"}
 
 
 def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress) -> Study:
     """Run some tables; a table's figures do not depend on which others are run."""
-    steps = Steps(sum(TABLES[name].steps(replicates) for name in tables), progress)
-    simulation = Simulation(replicates, seed, steps)
+    steps = StudySteps(sum(TABLES[name].steps(replicates) for name in tables), progress)
+    simulation = MooreSimulation(replicates, seed, steps)
     draws = {}
     for name in tables:
         draws[name] = TABLES[name].cells(simulation)

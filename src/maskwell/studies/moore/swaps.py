@@ -8,7 +8,7 @@ from ...masking import Swapping
 from ...protect import swap
 from ...tolerances import MaxRate, Ratio, SwapShare
 from .matching import published_at
-from .simulation import WINKLER, Draws, Simulation, by_column, quiet
+from .simulation import WINKLER, Draws, MooreSimulation, by_column, quiet
 
 RATE, RATIO = MaxRate(0.15), Ratio(2.0)  # criteria 1 and 2 of section XII
 TENTH = SwapShare(0.10)  # of section IX
@@ -21,7 +21,7 @@ TOLERANCES: dict[str, Any] = {
 }
 
 
-def examples(simulation: Simulation) -> Draws:
+def examples(simulation: MooreSimulation) -> Draws:
     """Return the examples of sections IX and XII and of appendix B, computed from the published counts."""
     twelve, nine = published_at(C_SECTION_XII), published_at(C_SECTION_IX)
     counts = twelve["correct"], twelve["incorrect"], int(sum(twelve.values()))
@@ -42,7 +42,7 @@ def examples(simulation: Simulation) -> Draws:
     return {name: [float(value)] for name, value in figures.items()}
 
 
-def swapping(simulation: Simulation) -> Draws:
+def swapping(simulation: MooreSimulation) -> Draws:
     """Return what swapping on the survey takes and leaves, by tolerance."""
     draws: Draws = {}
     for row, tolerance in TOLERANCES.items():
@@ -52,7 +52,7 @@ def swapping(simulation: Simulation) -> Draws:
     return draws
 
 
-def _swapped(simulation: Simulation, seed: int, tolerance: Any) -> Swapping:
+def _swapped(simulation: MooreSimulation, seed: int, tolerance: Any) -> Swapping:
     with quiet():
         masking = simulation.masking(C_SECTION_XII, seed)
         record = swap(masking, WINKLER, tolerance, exempt_values=READING).swapping

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 
-from ..conclusions import FEWEST, UNDECIDED, Estimate, estimate, judged, listed, together, verdict
+from ..conclusions import FEWEST, UNDECIDED, StudyEstimate, estimate, judged, listed, together, verdict
 from ..plans import named
 from ..results import Draws
 from .simulation import LEVELS, MOMENTS, SOUGHT
@@ -171,7 +171,7 @@ def _truth(draws: Mapping[str, Draws], name: str, helpers: int) -> np.ndarray:
     return np.asarray(draws["helpers"][named(f"L {helpers}", name)], np.float64)
 
 
-def _mean(values: np.ndarray) -> Estimate:
+def _mean(values: np.ndarray) -> StudyEstimate:
     """Estimate a mean of probabilities: unlike links they are never all alike, so that their spread is error enough."""
     return estimate(values, 0.0)
 

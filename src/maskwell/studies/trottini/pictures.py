@@ -11,7 +11,7 @@ import numpy as np
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, rows_down, say, shade
 from ..plans import named
-from ..results import Cell, Study, band_name
+from ..results import Study, TableCell, band_name
 from .simulation import LEVELS, MOMENTS, RECORDS
 from .tables import HELPED, HELPERS, KERNELS, KNOWING, SHOWN_AT, amounts
 
@@ -62,7 +62,7 @@ def counts(study: Study, path: Path) -> Path:
     return save(figure, path)
 
 
-def _count(axes: Axes, height: float, cell: Cell, color: str) -> None:
+def _count(axes: Axes, height: float, cell: TableCell, color: str) -> None:
     if cell.low is not None and cell.high is not None:
         axes.plot([cell.low, cell.high], [height, height], color=color, linewidth=4, alpha=0.3)
     axes.plot(cell.ours, height, marker="|", color=color, markersize=9, markeredgewidth=1.6)

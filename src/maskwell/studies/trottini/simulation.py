@@ -64,7 +64,7 @@ CASES = {"d.1": None, "d.2": TIGHT}  # told; not told, and nobody known but the 
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TrottiniAnswer:
     """What an intruder found in one file: correct links, their probability, and links and correct ones by threshold.
 
     Probability and sd are those of the correct links, NaN where there are too few; `truth` is the mean probability of
@@ -81,7 +81,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TrottiniJob:
     """One intruder and one scenario."""
 
     scenario: Scenario
@@ -92,7 +92,7 @@ class Job:
         """What decides how the file is masked."""
         return self.scenario
 
-    def answer(self, masking: Masking) -> Answer:
+    def answer(self, masking: Masking) -> TrottiniAnswer:
         """Attack every record of a file in turn."""
         risk = attack(self.plan, masking)
         belief: Any = risk.belief
@@ -100,7 +100,7 @@ class Job:
         curve = belief.curve(THRESHOLDS)
         links, right = (np.asarray(curve[name], np.float64) for name in ("links", "correct"))
         converged = not any("NOT CONVERGED" in note for note in risk.notes)
-        return Answer(risk.expected_correct, chances.mean, chances.sd, truth, links, right, converged)
+        return TrottiniAnswer(risk.expected_correct, chances.mean, chances.sd, truth, links, right, converged)
 
 
 def told(values: Sequence[float]) -> list[float]:
@@ -111,10 +111,12 @@ def told(values: Sequence[float]) -> list[float]:
 # Running.
 
 
-def simulate(files: Mapping[Job, int], seed: int, tick: Callable[[], None]) -> dict[Job, list[Answer]]:
+def simulate(
+    files: Mapping[TrottiniJob, int], seed: int, tick: Callable[[], None]
+) -> dict[TrottiniJob, list[TrottiniAnswer]]:
     """Return what every job finds in so many files as it asks for."""
 
-    def measure(scenario: Scenario, jobs: Sequence[Job], replicate: int) -> list[Answer]:
+    def measure(scenario: Scenario, jobs: Sequence[TrottiniJob], replicate: int) -> list[TrottiniAnswer]:
         masking = masked(scenario, seed, replicate)
         return [job.answer(masking) for job in jobs]
 

@@ -7,9 +7,19 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from ..conclusions import EXPLAINED, UNDECIDED, Estimate, apart, estimate, judged, listed, together, verdict
+from ..conclusions import (
+    EXPLAINED,
+    UNDECIDED,
+    StudyEstimate,
+    apart,
+    estimate,
+    judged,
+    listed,
+    together,
+    verdict,
+)
 from ..plans import named
-from ..results import Cell, Draws, StudyTable
+from ..results import Draws, StudyTable, TableCell
 from .further import FURTHER
 from .simulation import LEVELS, MOMENTS, RECORDS
 from .tables import BANDS, amounts
@@ -35,7 +45,7 @@ def notes(draws: Mapping[str, Draws], tables: Sequence[StudyTable]) -> list[str]
 # What lies in the bands.
 
 
-def _compared(tables: Sequence[StudyTable], names: Iterable[str]) -> list[tuple[str, Cell]]:
+def _compared(tables: Sequence[StudyTable], names: Iterable[str]) -> list[tuple[str, TableCell]]:
     """Return the published figures of some tables beside ours, each with its name."""
     wanted = set(names)
     return [
@@ -95,7 +105,7 @@ def _cell(draws: Draws, bias: str, noise: str, data: str) -> np.ndarray:
     return np.asarray(draws[named(amounts(bias, noise), data)], np.float64)
 
 
-def _less(draws: Draws, one: tuple[str, str, str], other: tuple[str, str, str]) -> Estimate:
+def _less(draws: Draws, one: tuple[str, str, str], other: tuple[str, str, str]) -> StudyEstimate:
     """Return one cell less another, on the same files."""
     return estimate(_cell(draws, *one) - _cell(draws, *other))
 
@@ -198,7 +208,7 @@ def _constant(draws: Mapping[str, Draws]) -> list[str]:
     ]
 
 
-def _from_least(draws: Draws) -> list[Estimate]:
+def _from_least(draws: Draws) -> list[StudyEstimate]:
     """Return by how much the probability is higher with minimum bias and noise than in the other scenarios."""
     return [
         apart(_cell(draws, LEAST, LEAST, f"{data}, mean"), values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..plans import Found, Progress, Steps, counted, files_of, written
+from ..plans import Found, Progress, StudySteps, counted, files_of, written
 from ..results import Draws, ExpectedTable, Study, expected
 from .simulation import RECORDS, simulate
 from .statements import notes
@@ -18,7 +18,7 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     """Run some tables; a table's figures do not depend on which others are run."""
     plans = {name: TABLES[name]() for name in tables if name in TABLES}
     files = files_of(plans.values(), replicates)
-    found = simulate(files, seed, Steps(sum(files.values()), progress))
+    found = simulate(files, seed, StudySteps(sum(files.values()), progress))
     draws: dict[str, Draws] = {"1": first_records(seed)} if "1" in tables else {}
     draws |= {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
     said = {name: _said(plan.own(found, replicates)) for name, plan in plans.items()}

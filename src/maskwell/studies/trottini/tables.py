@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from ..plans import Found, Plan, named
+from ..plans import Found, StudyPlan, named
 from ..results import Draws
 from .simulation import (
     CASES,
@@ -19,9 +19,9 @@ from .simulation import (
     THRESHOLDS,
     TIGHT,
     WIDE,
-    Answer,
-    Job,
     Scenario,
+    TrottiniAnswer,
+    TrottiniJob,
     helped,
     intruder,
     masked,
@@ -71,25 +71,25 @@ def first_records(seed: int) -> Draws:
 # Tables 2 and 3.
 
 
-def _of_case(case: str) -> dict[str, Job]:
+def _of_case(case: str) -> dict[str, TrottiniJob]:
     """Return the eighteen scenarios of a table by cell."""
     plan = intruder(prior=CASES[case])
     return {
-        named(amounts(bias, noise), data): Job(Scenario(data, bias, noise), plan)
+        named(amounts(bias, noise), data): TrottiniJob(Scenario(data, bias, noise), plan)
         for data, bias, noise in product(MOMENTS, LEVELS, LEVELS)
     }
 
 
-def _counts(case: str) -> Plan:
+def _counts(case: str) -> StudyPlan:
     jobs = _of_case(case)
 
     def cells(found: Found) -> Draws:
         return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells)
+    return StudyPlan(tuple(jobs.values()), cells)
 
 
-def _probabilities(case: str) -> Plan:
+def _probabilities(case: str) -> StudyPlan:
     jobs = _of_case(case)
 
     def cells(found: Found) -> Draws:
@@ -99,28 +99,28 @@ def _probabilities(case: str) -> Plan:
             figures[f"{cell}, sd"] = told([one.sd for one in found[job]])
         return figures
 
-    return Plan(tuple(jobs.values()), cells)
+    return StudyPlan(tuple(jobs.values()), cells)
 
 
 # The kernels and the thresholds.
 
 
-def _kernels() -> Plan:
+def _kernels() -> StudyPlan:
     jobs = {
-        named(f"{data}, {case}, {level}", kernel): Job(equal(level, data), intruder(kernel, prior))
+        named(f"{data}, {case}, {level}", kernel): TrottiniJob(equal(level, data), intruder(kernel, prior))
         for data, (case, prior), level, kernel in product(MOMENTS, CASES.items(), LEVELS, KERNELS)
     }
 
     def cells(found: Found) -> Draws:
         return {cell: [one.correct for one in found[job]] for cell, job in jobs.items()}
 
-    return Plan(tuple(jobs.values()), cells, QUARTER)
+    return StudyPlan(tuple(jobs.values()), cells, QUARTER)
 
 
-def _threshold() -> Plan:
+def _threshold() -> StudyPlan:
     least = LEVELS[0]
     jobs = {
-        (case, data): Job(equal(least, data), intruder(prior=prior))
+        (case, data): TrottiniJob(equal(least, data), intruder(prior=prior))
         for (case, prior), data in product(CASES.items(), MOMENTS)
     }
 
@@ -132,10 +132,10 @@ def _threshold() -> Plan:
                 figures |= {named(f"{case}, t {threshold:g}", f"{data} {name}"): at[name] for name in at}
         return figures
 
-    return Plan(tuple(jobs.values()), cells)
+    return StudyPlan(tuple(jobs.values()), cells)
 
 
-def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
+def _at(answers: Sequence[TrottiniAnswer], place: int) -> dict[str, list[float]]:
     """Return links and correct ones at a threshold by file, and how precise those of all files are together."""
     links = [float(one.links[place]) for one in answers]
     right = [float(one.right[place]) for one in answers]
@@ -146,10 +146,10 @@ def _at(answers: Sequence[Answer], place: int) -> dict[str, list[float]]:
 # The helpers.
 
 
-def _helpers() -> Plan:
+def _helpers() -> StudyPlan:
     scenario = equal(LEVELS[0], HELPED)
     jobs = {
-        named(f"L {helpers}", name): Job(scenario, helped(prior, helpers))
+        named(f"L {helpers}", name): TrottiniJob(scenario, helped(prior, helpers))
         for helpers, (name, prior) in product(HELPERS, KNOWING.items())
     }
 
@@ -161,10 +161,10 @@ def _helpers() -> Plan:
             figures[named(f"L {helpers}", LINKED)] = links
         return figures
 
-    return Plan(tuple(jobs.values()), cells, FEW)
+    return StudyPlan(tuple(jobs.values()), cells, FEW)
 
 
-TABLES: dict[str, Callable[[], Plan]] = {
+TABLES: dict[str, Callable[[], StudyPlan]] = {
     "2": lambda: _counts("d.1"),
     "2-probability": lambda: _probabilities("d.1"),
     "3": lambda: _counts("d.2"),

@@ -12,7 +12,7 @@ from ...formulas.expression_trees import ZERO, degree, on_state, refs, simplifie
 from ...system import Bools, Equation, Floats, Ints, System
 
 
-class Term(NamedTuple):
+class AffineTerm(NamedTuple):
     """A constant times an expression of what is known."""
 
     factor: float
@@ -22,8 +22,8 @@ class Term(NamedTuple):
 class Affine(NamedTuple):
     """A column as a known part plus known multiples of unknown numbers."""
 
-    clean: Term
-    slopes: dict[str, Term]
+    clean: AffineTerm
+    slopes: dict[str, AffineTerm]
 
 
 def affine(node: Node, names: Collection[str]) -> Affine:
@@ -62,16 +62,16 @@ def _times(by: Node, clean: Node, slopes: dict[str, Node]) -> tuple[Node, dict[s
     return Binary("mul", by, clean), {name: Binary("mul", by, slope) for name, slope in slopes.items()}
 
 
-def _term(node: Node) -> Term:
+def _term(node: Node) -> AffineTerm:
     match simplified(node):
         case Number(value):
-            return Term(value, ONE)
+            return AffineTerm(value, ONE)
         case Binary("mul", Number(value), base):
-            return Term(value, base)
+            return AffineTerm(value, base)
         case Unary("neg", base):
-            return Term(-1.0, base)
+            return AffineTerm(-1.0, base)
         case other:
-            return Term(1.0, other)
+            return AffineTerm(1.0, other)
 
 
 def columns_of(system: System, equation: Equation) -> tuple[Node, ...]:
@@ -134,7 +134,7 @@ def _why_not_plain(system: System) -> str | None:
     return None
 
 
-class Released(NamedTuple):
+class ReleasedNumbers(NamedTuple):
     """What was released of some records, in units of the state: values, and which of the kinds each record is."""
 
     values: Floats
@@ -148,7 +148,7 @@ class NoiseKind(NamedTuple):
     covariance: Floats
 
 
-def released(system: System) -> tuple[Released, tuple[NoiseKind, ...]]:
+def released(system: System) -> tuple[ReleasedNumbers, tuple[NoiseKind, ...]]:
     """Return what was released of the unknown numbers, in the order of the noise's columns, with their noise."""
     noise, arrays = system.noise, system.noise.arrays
     columns = np.asarray(noise.columns)
@@ -161,7 +161,7 @@ def released(system: System) -> tuple[Released, tuple[NoiseKind, ...]]:
     typical = np.where(is_open, arrays.slope, -np.inf).max(axis=0)
     weight = arrays.weight[0]
     found = [_noise_kind(arrays, pattern, hidden, weight, typical) for pattern, hidden in kinds]
-    return Released(values, kind), tuple(found)
+    return ReleasedNumbers(values, kind), tuple(found)
 
 
 def _distinct(pattern: Ints, unknown: Bools) -> tuple[list[tuple[int, Bools]], Ints]:

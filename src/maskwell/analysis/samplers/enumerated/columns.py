@@ -16,7 +16,7 @@ from ...formulas.expression_trees import evaluate, on_state, refs, split
 from ...system import Equation, Floats, Ints, System
 
 
-class Column(NamedTuple):
+class DesignColumn(NamedTuple):
     """A known factor, one of levels, and whether the levels matter."""
 
     known: Node
@@ -30,13 +30,13 @@ def categories_of(system: System) -> tuple[int, ...]:
     return tuple(dict.fromkeys(responses))
 
 
-def columns_of(system: System, equation: Equation) -> list[Column]:
+def columns_of(system: System, equation: Equation) -> list[DesignColumn]:
     """Take the columns of an equation apart, on the scale of the state."""
     unknown = {system.variables[j].name for j in categories_of(system)}
     found = []
     for node in equation.columns:
         known, latent = split(on_state(node, system.variables), unknown)
-        found.append(Column(known, latent, bool(refs(latent))))
+        found.append(DesignColumn(known, latent, bool(refs(latent))))
     return found
 
 
@@ -47,7 +47,7 @@ def combinations_of(system: System, categories: Sequence[int]) -> Ints:
     return np.array(found, np.int64).reshape(len(found), len(categories))
 
 
-def latent_values(system: System, columns: Sequence[Column], categories: Sequence[int]) -> Floats:
+def latent_values(system: System, columns: Sequence[DesignColumn], categories: Sequence[int]) -> Floats:
     """Return what the levels give to each column, combinations x columns."""
     codes = combinations_of(system, categories).astype(np.float64)
     values = {system.variables[j].name: codes[:, k] for k, j in enumerate(categories)}

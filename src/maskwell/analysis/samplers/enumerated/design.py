@@ -10,7 +10,7 @@ import numpy as np
 
 from ...expressions import ONE, Node
 from ...formulas.expression_trees import evaluate, on_state, refs
-from ...priors import Priors, Resolved, resolve
+from ...priors import Priors, ResolvedPriors, resolve
 from ...system import LOGIT, NEGATIVE_BINOMIAL, PROBIT, Bools, Floats, Ints, System
 from .columns import categories_of, columns_of
 from .layout import lay_out
@@ -22,7 +22,7 @@ BINARY = (PROBIT, LOGIT)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class EnumeratedProblem:
     """The records and the equations as the compiled loops take them, and how parameters become their coefficients.
 
     Coefficients are `turn` times those of the model of interest and of all sticks, plus `fixed`. `heard` responses are
@@ -89,9 +89,9 @@ def _known_nodes(system: System) -> list[Node]:
     return list(dict.fromkeys([ONE, *nodes, *offset]))
 
 
-def problem_of(system: System, *, counting: bool = True) -> Problem:
+def problem_of(system: System, *, counting: bool = True) -> EnumeratedProblem:
     """Return the records of a system that `why_not` has nothing against; with `counting` those alike once."""
-    from ....kernels.enumerated_likelihood import Records
+    from ....kernels.enumerated_likelihood import CategoryRecords
 
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     nodes = _known_nodes(system)
@@ -108,9 +108,9 @@ def problem_of(system: System, *, counting: bool = True) -> Problem:
     if system.interest.family == NEGATIVE_BINOMIAL:
         own = system.state[heard, system.interest.response]
         levels, level_counts = (found.astype(np.float64) for found in np.unique(own, return_counts=True))
-    return Problem(
+    return EnumeratedProblem(
         system,
-        Records(known, weight, response, counts),
+        CategoryRecords(known, weight, response, counts),
         shape,
         turn,
         fixed,
@@ -168,7 +168,7 @@ def _kinds(rows: Sequence[Floats]) -> tuple[Ints, Floats] | None:
     return first, counts.astype(np.float64)
 
 
-def resolved_priors(system: System, priors: Priors) -> tuple[Resolved, ...]:
+def resolved_priors(system: System, priors: Priors) -> tuple[ResolvedPriors, ...]:
     """Bring priors to the scale of every equation, as the Gibbs sampler does."""
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     found = []

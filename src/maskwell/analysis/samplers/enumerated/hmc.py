@@ -16,8 +16,8 @@ import numpy as np
 
 from ...system import Floats
 from ..marginal.independence_chain import ChainDraws, longest_stay
-from ..marginal.mode import Fit
-from .posterior import Posterior
+from ..marginal.mode import ModeFit
+from .posterior import EnumeratedPosterior
 
 WARM_UP = 120  # trajectories of a chain, twice: to learn the covariance, then the length of steps for it
 WANTED = 0.8  # share of trajectories accepted
@@ -44,7 +44,11 @@ class Warm(NamedTuple):
 
 
 def run_trajectories(
-    posterior: Posterior, fit: Fit, draws: int, rngs: Sequence[np.random.Generator], pool: Executor
+    posterior: EnumeratedPosterior,
+    fit: ModeFit,
+    draws: int,
+    rngs: Sequence[np.random.Generator],
+    pool: Executor,
 ) -> list[ChainDraws] | None:
     """Return the draws of several chains; None where the posterior is much wider somewhere than at its mode."""
     warm = list(pool.map(partial(_warm_up, posterior, fit.root), _starts(posterior, fit, rngs), rngs))
@@ -58,7 +62,7 @@ def run_trajectories(
     return list(pool.map(lambda chain, rng: _run(posterior, root, chain, draws, rng), warm, rngs))
 
 
-def _starts(posterior: Posterior, fit: Fit, rngs: Sequence[np.random.Generator]) -> list[Point]:
+def _starts(posterior: EnumeratedPosterior, fit: ModeFit, rngs: Sequence[np.random.Generator]) -> list[Point]:
     """Return a start of each chain: one of some draws of the normal law at the mode, by their weights."""
     found = []
     for rng in rngs:
@@ -70,7 +74,7 @@ def _starts(posterior: Posterior, fit: Fit, rngs: Sequence[np.random.Generator])
     return found
 
 
-def _warm_up(posterior: Posterior, root: Floats, point: Point, rng: np.random.Generator) -> Warm:
+def _warm_up(posterior: EnumeratedPosterior, root: Floats, point: Point, rng: np.random.Generator) -> Warm:
     """Move a chain and make its steps longer where it accepts too often, shorter where too rarely."""
     log_step, total, seen = np.log(FIRST_STEP), 0.0, np.empty((WARM_UP, len(posterior)))
     for k in range(WARM_UP):
@@ -90,7 +94,7 @@ def _learned(root: Floats, seen: Floats) -> Floats:
 
 
 def _move(
-    posterior: Posterior, root: Floats, step: float, here: Point, rng: np.random.Generator
+    posterior: EnumeratedPosterior, root: Floats, step: float, here: Point, rng: np.random.Generator
 ) -> tuple[Point, float, bool]:
     """Follow a trajectory; return where the chain is then, the chance to accept its end, and whether it was."""
     speed = rng.standard_normal(len(here.theta))
@@ -109,7 +113,9 @@ def _move(
     return (there if taken else here), chance, taken
 
 
-def _run(posterior: Posterior, root: Floats, warm: Warm, draws: int, rng: np.random.Generator) -> ChainDraws:
+def _run(
+    posterior: EnumeratedPosterior, root: Floats, warm: Warm, draws: int, rng: np.random.Generator
+) -> ChainDraws:
     point, out, moved = warm.point, np.empty((draws, len(posterior))), np.zeros(draws, bool)
     for k in range(draws):
         point, _, moved[k] = _move(posterior, root, warm.step, point, rng)

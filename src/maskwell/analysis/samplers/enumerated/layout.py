@@ -10,10 +10,10 @@ import numpy as np
 from ...expressions import Node
 from ...formulas.expression_trees import on_state
 from ...system import Equation, Floats, Ints, System
-from .columns import Column, categories_of, columns_of, latent_values
+from .columns import DesignColumn, categories_of, columns_of, latent_values
 
 
-class Place(NamedTuple):
+class CoefficientPlace(NamedTuple):
     """A coefficient: the known column it multiplies, and the parameters (their numbers and shares) it is made of."""
 
     source: int
@@ -30,10 +30,10 @@ def parameter_starts(system: System) -> list[int]:
 
 def lay_out(system: System, nodes: Sequence[Node]) -> tuple[Any, Floats, Floats]:
     """Return the shape of the equations, and the matrix and the constants that make coefficients of parameters."""
-    from ....kernels.enumerated_likelihood import Shape
+    from ....kernels.enumerated_likelihood import EnumerationShape
 
     categories, starts = categories_of(system), parameter_starts(system)
-    places: list[Place] = []
+    places: list[CoefficientPlace] = []
     begin, shift, turn, move = [0], [], [0], list[int]()
     columns = [columns_of(system, equation) for equation in system.equations]
     for equation, own, start in zip(system.equations, columns, starts, strict=True):
@@ -52,11 +52,11 @@ def lay_out(system: System, nodes: Sequence[Node]) -> tuple[Any, Floats, Floats]
         places += _changing(own, nodes, values, moving, start)
     levels = [len(system.variables[j].levels) for j in categories]
     arrays = [np.array(each, np.int64) for each in (levels, begin, source, shift, turn, move)]
-    shape = Shape._make([*arrays, variant, system.interest.family])
+    shape = EnumerationShape._make([*arrays, variant, system.interest.family])
     return shape, *_matrix(places, sum(len(equation.names) for equation in system.equations))
 
 
-def _matrix(places: Sequence[Place], size: int) -> tuple[Floats, Floats]:
+def _matrix(places: Sequence[CoefficientPlace], size: int) -> tuple[Floats, Floats]:
     turn = np.zeros((len(places), size))
     for row, place in enumerate(places):
         for k, share in place.of.items():
@@ -65,21 +65,21 @@ def _matrix(places: Sequence[Place], size: int) -> tuple[Floats, Floats]:
 
 
 def _same(
-    system: System, equation: Equation, columns: Sequence[Column], nodes: Sequence[Node], start: int
-) -> Iterator[Place]:
+    system: System, equation: Equation, columns: Sequence[DesignColumn], nodes: Sequence[Node], start: int
+) -> Iterator[CoefficientPlace]:
     """Yield the coefficients that are the same for all combinations: of known columns, centres, and an offset."""
     for k, column in enumerate(columns):
         if not column.changes:
             share = float(latent_values(system, [column], ())[0, 0])
-            yield Place(nodes.index(column.known), {start + k: share})
+            yield CoefficientPlace(nodes.index(column.known), {start + k: share})
     if equation.centres:
-        yield Place(0, {start + k: -centre for k, centre in enumerate(equation.centres)})
+        yield CoefficientPlace(0, {start + k: -centre for k, centre in enumerate(equation.centres)})
     if equation is system.interest and equation.offset is not None:
-        yield Place(nodes.index(on_state(equation.offset, system.variables)), {}, 1.0)
+        yield CoefficientPlace(nodes.index(on_state(equation.offset, system.variables)), {}, 1.0)
 
 
 def _variants(
-    system: System, columns: Sequence[Column], before: Sequence[int], *, distinct: bool
+    system: System, columns: Sequence[DesignColumn], before: Sequence[int], *, distinct: bool
 ) -> tuple[Floats, Ints]:
     """Return what levels give to the columns, variants x columns, and the variant of each combination."""
     values = latent_values(system, columns, before)
@@ -93,11 +93,11 @@ def _variants(
 
 
 def _changing(
-    columns: Sequence[Column], nodes: Sequence[Node], values: Floats, moving: Sequence[int], start: int
-) -> Iterator[Place]:
+    columns: Sequence[DesignColumn], nodes: Sequence[Node], values: Floats, moving: Sequence[int], start: int
+) -> Iterator[CoefficientPlace]:
     """Yield the differences of each variant, one for each known column that they are multiples of."""
     of = [nodes.index(column.known) if column.changes else -1 for column in columns]
     for row in values:
         for source in moving:
             shares = {start + k: float(row[k]) for k in range(len(columns)) if of[k] == source}
-            yield Place(source, shares)
+            yield CoefficientPlace(source, shares)

@@ -9,10 +9,10 @@ import numpy as np
 
 from ...formulas.expression_trees import evaluate, on_state
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Equation, Floats, Ints
-from ..marginal.mode import Fit, climb, least_squares, settle, working
+from ..marginal.mode import ModeFit, climb, least_squares, settle, working
 from .design import problem_of
 from .layout import parameter_starts
-from .posterior import Posterior
+from .posterior import EnumeratedPosterior
 from .true_categories import true_codes
 
 APART = 1.0  # standard deviations from which on two climbs ended at different modes
@@ -29,7 +29,7 @@ class Ascent(NamedTuple):
     root: Floats
 
 
-def modes_of(posterior: Posterior) -> tuple[Fit, ...]:
+def modes_of(posterior: EnumeratedPosterior) -> tuple[ModeFit, ...]:
     """Climb from several starts and return the modes that matter, the highest first; none where it is not proper.
 
     Where noise hardly leaves a category, a model in which levels have changed places fits nearly as well: the
@@ -37,7 +37,7 @@ def modes_of(posterior: Posterior) -> tuple[Fit, ...]:
     """
     start, root = first_guess(posterior)
     starts = [Ascent(one, root) for one in (start, *_others(posterior, start))]
-    found: list[tuple[float, Fit]] = []
+    found: list[tuple[float, ModeFit]] = []
     improper = top = -np.inf
     for _ in range(ROUNDS):
         for ascent in starts:
@@ -49,7 +49,7 @@ def modes_of(posterior: Posterior) -> tuple[Fit, ...]:
             if settled is None:
                 improper = max(improper, value)
             elif not _is_known(found, settled[0]):
-                found.append((value, Fit(*settled, 0.0)))
+                found.append((value, ModeFit(*settled, 0.0)))
         highest = max((value for value, _ in found), default=-np.inf)
         if improper > highest or not highest > top + HIGHER:
             break
@@ -61,12 +61,12 @@ def modes_of(posterior: Posterior) -> tuple[Fit, ...]:
     return tuple(fit for _, fit in sorted(kept, key=lambda one: -one[0]))
 
 
-def _is_known(found: list[tuple[float, Fit]], theta: Floats) -> bool:
+def _is_known(found: list[tuple[float, ModeFit]], theta: Floats) -> bool:
     """Whether a climb ended at one of the modes."""
     return any(np.linalg.norm(np.linalg.solve(fit.root, theta - fit.mode)) < APART for _, fit in found)
 
 
-def _relabelled(posterior: Posterior, fit: Fit) -> list[Ascent]:
+def _relabelled(posterior: EnumeratedPosterior, fit: ModeFit) -> list[Ascent]:
     """Return points near which there are modes with other labels on the levels, where such may matter.
 
     Of a large file some records are looked at: what is so much less likely there has no weight in all.
@@ -104,7 +104,7 @@ def _orders(levels: int) -> list[Ints]:
     return found
 
 
-def _others(posterior: Posterior, start: Floats) -> list[Floats]:
+def _others(posterior: EnumeratedPosterior, start: Floats) -> list[Floats]:
     """Return starts from which another mode would be found: what depends on levels nil, and turned round."""
     problem = posterior.problem
     changing = np.abs(problem.turn[problem.shape.shift[-1] :]).sum(axis=0) > 0
@@ -116,7 +116,7 @@ def _others(posterior: Posterior, start: Floats) -> list[Floats]:
     return found
 
 
-def first_guess(posterior: Posterior, state: Floats | None = None) -> tuple[Floats, Floats]:
+def first_guess(posterior: EnumeratedPosterior, state: Floats | None = None) -> tuple[Floats, Floats]:
     """Return a start from least squares on released (or other) values, and the scale of the parameters around it."""
     system, size = posterior.problem.system, len(posterior)
     theta, root = np.zeros(size), np.zeros((size, size))
@@ -137,7 +137,7 @@ def first_guess(posterior: Posterior, state: Floats | None = None) -> tuple[Floa
     return theta, root
 
 
-def _columns(posterior: Posterior, equation: Equation, state: Floats) -> tuple[Floats, Floats]:
+def _columns(posterior: EnumeratedPosterior, equation: Equation, state: Floats) -> tuple[Floats, Floats]:
     """Return the columns and the response of an equation at some values, of the records it speaks of."""
     system = posterior.problem.system
     own = state[:, equation.response]
@@ -155,7 +155,7 @@ def _columns(posterior: Posterior, equation: Equation, state: Floats) -> tuple[F
     return columns, own[rows]
 
 
-def _offset(posterior: Posterior) -> Floats:
+def _offset(posterior: EnumeratedPosterior) -> Floats:
     system = posterior.problem.system
     assert system.interest.offset is not None
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
@@ -173,7 +173,7 @@ def _ordered(codes: Floats) -> tuple[Floats, float]:
     return np.asarray(ndtri(middles))[codes.astype(np.int64)], 1.5
 
 
-def _start_extra(posterior: Posterior, own: Floats, sd: float, theta: Floats, root: Floats) -> None:
+def _start_extra(posterior: EnumeratedPosterior, own: Floats, sd: float, theta: Floats, root: Floats) -> None:
     """Start log sigma, log shape or the cuts."""
     from scipy.special import ndtri
 

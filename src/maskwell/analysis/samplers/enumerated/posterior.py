@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...priors import Resolved
+from ...priors import ResolvedPriors
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, Ints
 from ..gibbs.ordered_probit import CUT_SD
 from ..marginal.posterior import half_t
-from .design import Problem
+from .design import EnumeratedProblem
 
 FARTHEST_CUT = 1e4  # stands for infinity where a normal law ends
 
@@ -23,14 +23,14 @@ class Extra(NamedTuple):
     log: Floats
 
 
-class Posterior:
+class EnumeratedPosterior:
     """The log posterior density as a function of vectors of parameters, constants apart.
 
     A vector has the coefficients of interest; log sigma, log shape, or the first cut and the logs of the gaps between
     cuts; and the coefficients of all sticks.
     """
 
-    def __init__(self, problem: Problem, priors: Sequence[Resolved]) -> None:
+    def __init__(self, problem: EnumeratedProblem, priors: Sequence[ResolvedPriors]) -> None:
         interest = problem.system.interest
         self.problem, self.family, self.priors = problem, interest.family, priors
         self.interest_prior = priors[-1]
@@ -47,12 +47,12 @@ class Posterior:
     def __len__(self) -> int:
         return len(self.extra) + len(self.linear)
 
-    def of(self, records: Ints) -> Posterior:
+    def of(self, records: Ints) -> EnumeratedPosterior:
         """Return the posterior by some of the records."""
         from ...survey_weights.resamples import resampled
         from .design import problem_of
 
-        return Posterior(problem_of(resampled(self.problem.system, records)), self.priors)
+        return EnumeratedPosterior(problem_of(resampled(self.problem.system, records)), self.priors)
 
     @property
     def axes(self) -> Ints:

@@ -19,14 +19,14 @@ from ...results.draws import Draws
 from ...system import FAMILIES, GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, System
 from ..chains import MOST_TRUTHS, Progress, Running
 from ..gibbs.chain_record import names_of, nuisance_names
-from ..gibbs.layout import Part
+from ..gibbs.layout import LayoutPart
 from ..joint_draws import tell_end
 from ..marginal.independence_chain import run, tune_all
 from ..marginal.sampler import LONGEST
 from .design import problem_of, resolved_priors, why_not
 from .hmc import run_trajectories
 from .mode import modes_of
-from .posterior import Posterior, cuts_of
+from .posterior import EnumeratedPosterior, cuts_of
 
 FEWEST = 50  # draws of half a chain, to compare chains by
 DISAGREEING = 0.1  # variance between chains, of that within: an R-hat of 1.05
@@ -48,7 +48,7 @@ def draw(
     from .true_categories import with_truths
 
     rng = np.random.Generator(np.random.SFC64(seed))
-    posterior = Posterior(problem_of(system), resolved_priors(system, priors))
+    posterior = EnumeratedPosterior(problem_of(system), resolved_priors(system, priors))
     found = chains_of(posterior, running, rng)
     tell_end(running, progress)
     if found is None:
@@ -67,7 +67,7 @@ def sample(
     cores: int | None = None,
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`; None where the chains do not mix."""
-    posterior = Posterior(problem_of(system), resolved_priors(system, priors))
+    posterior = EnumeratedPosterior(problem_of(system), resolved_priors(system, priors))
     found = chains_of(posterior, Running(chains, draws, cores=cores), rng)
     return None if found is None else named_draws(posterior, found)
 
@@ -80,7 +80,7 @@ class Sampled(NamedTuple):
     info: dict[str, object]
 
 
-def chains_of(posterior: Posterior, running: Running, rng: np.random.Generator) -> Sampled | None:
+def chains_of(posterior: EnumeratedPosterior, running: Running, rng: np.random.Generator) -> Sampled | None:
     """Draw vectors of parameters, by independence chains or, where these stand still, Hamiltonian ones.
 
     None where there is no proper mode, and where chains do not agree.
@@ -117,11 +117,11 @@ def _agree(thetas: Floats) -> bool:
     return bool(np.all(between < DISAGREEING * inside))
 
 
-def named_draws(posterior: Posterior, sampled: Sampled) -> Draws:
+def named_draws(posterior: EnumeratedPosterior, sampled: Sampled) -> Draws:
     """Give the parameters the names they have in the Gibbs sampler; logs of sigma and of the shape become these."""
     system, thetas = posterior.problem.system, sampled.thetas
     interest, first = system.interest, len(system.interest.names)
-    parts = tuple(Part(k, equation, 0, 0, ()) for k, equation in enumerate(system.equations))
+    parts = tuple(LayoutPart(k, equation, 0, 0, ()) for k, equation in enumerate(system.equations))
     coefficients, extra = thetas[:, :, :first], thetas[:, :, posterior.extra]
     if interest.family in (GAUSSIAN, NEGATIVE_BINOMIAL):
         extra = np.exp(extra)

@@ -10,12 +10,12 @@ from ...results.draws import Draws
 from ...system import PROBIT, Floats, Ints
 from ..gibbs.layout import unknown_variables
 from .columns import categories_of, combinations_of
-from .design import Problem, problem_of
-from .posterior import Extra, Posterior
+from .design import EnumeratedProblem, problem_of
+from .posterior import EnumeratedPosterior, Extra
 
 
 def with_truths(
-    posterior: Posterior, draws: Draws, thetas: Floats, kept: int, rng: np.random.Generator
+    posterior: EnumeratedPosterior, draws: Draws, thetas: Floats, kept: int, rng: np.random.Generator
 ) -> Draws:
     """Add draws of the true categories, for `kept` evenly spaced draws of each chain."""
     system, problem = posterior.problem.system, posterior.problem
@@ -32,7 +32,9 @@ def with_truths(
     return replace(draws, truths=truths, truth_names=tuple(system.variables[j].name for j in columns))
 
 
-def true_codes(problem: Problem, prepared: tuple[Floats, Extra], rng: np.random.Generator) -> Floats:
+def true_codes(
+    problem: EnumeratedProblem, prepared: tuple[Floats, Extra], rng: np.random.Generator
+) -> Floats:
     """Draw the true state of all records given parameters as the compiled loops take them."""
     from ....kernels.enumerated_gradient import draw_combinations
     from ....kernels.enumerated_likelihood import room_for
@@ -55,7 +57,7 @@ def true_codes(problem: Problem, prepared: tuple[Floats, Extra], rng: np.random.
     return state
 
 
-def _binary_chances(problem: Problem, linear: Floats, combination: Ints) -> tuple[Floats, Floats]:
+def _binary_chances(problem: EnumeratedProblem, linear: Floats, combination: Ints) -> tuple[Floats, Floats]:
     """Return how likely 0 and 1 are of a binary response, given what was released of it and the predictors."""
     from scipy.special import expit, ndtr
 

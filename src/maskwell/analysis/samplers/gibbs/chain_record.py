@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ...results.draws import Draws
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, System
-from .layout import Part, unknown_variables
-from .sweeps import Chain, Plan
+from .layout import LayoutPart, unknown_variables
+from .sweeps import GibbsChain, SweepPlan
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Record:
     every: int
 
     @classmethod
-    def of(cls, plan: Plan, draws: int, truths: int, *, effects: bool) -> Record:
+    def of(cls, plan: SweepPlan, draws: int, truths: int, *, effects: bool) -> Record:
         """Make room for so many draws, and for so many draws of the true values."""
         parts, system = plan.laid_out.parts, plan.system
         interest = parts[-1]
@@ -45,7 +45,7 @@ class Record:
             max(draws // truths, 1) if truths else 0,
         )
 
-    def keep(self, chain: Chain, t: int) -> None:
+    def keep(self, chain: GibbsChain, t: int) -> None:
         """Keep draw t of a chain."""
         parts = chain.plan.laid_out.parts
         self.values[t] = values_of(chain, parts[-1])
@@ -57,7 +57,7 @@ class Record:
             self.truths[t // self.every] = true_values(chain)
 
 
-def names_of(system: System, part: Part) -> tuple[str, ...]:
+def names_of(system: System, part: LayoutPart) -> tuple[str, ...]:
     """Name the parameters of an equation: coefficients, then spreads, cuts, shape."""
     equation = part.equation
     names = list(equation.names)
@@ -78,7 +78,7 @@ def names_of(system: System, part: Part) -> tuple[str, ...]:
     return tuple(names)
 
 
-def nuisance_names(system: System, parts: tuple[Part, ...]) -> tuple[str, ...]:
+def nuisance_names(system: System, parts: tuple[LayoutPart, ...]) -> tuple[str, ...]:
     """Name the parameters of the covariate model."""
     found = []
     for part in parts[:-1]:
@@ -88,7 +88,7 @@ def nuisance_names(system: System, parts: tuple[Part, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def values_of(chain: Chain, part: Part) -> Floats:
+def values_of(chain: GibbsChain, part: LayoutPart) -> Floats:
     """Return the parameters of an equation in the order of their names."""
     equation, values = part.equation, chain.values
     found: list[Any] = [values.coefficients[part.begin : part.stop]]
@@ -108,7 +108,7 @@ def values_of(chain: Chain, part: Part) -> Floats:
     return np.concatenate(found)
 
 
-def true_values(chain: Chain) -> Floats:
+def true_values(chain: GibbsChain) -> Floats:
     """Return the true values of unknown variables, in the data's units."""
     system = chain.plan.system
     unknown = unknown_variables(system)
@@ -120,7 +120,7 @@ def true_values(chain: Chain) -> Floats:
     return found
 
 
-def gathered(plan: Plan, records: list[Record], sampler: str, info: dict[str, Any]) -> Draws:
+def gathered(plan: SweepPlan, records: list[Record], sampler: str, info: dict[str, Any]) -> Draws:
     """Put the draws of all chains together."""
     system, parts = plan.system, plan.laid_out.parts
     truths = [record.truths for record in records if record.truths is not None]

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...system import NEGATIVE_BINOMIAL
-from .layout import EffectsPlace, Part
+from .layout import EffectsPlace, LayoutPart
 from .slice_sampler import slice_draw
 
 if TYPE_CHECKING:
-    from .sweeps import Chain
+    from .sweeps import GibbsChain
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,7 +29,7 @@ FULL_TURN = 2 * np.pi
 _PLACE = "where the climb begins, effects from {}"
 
 
-def draw_turned(chain: Chain, part: Part) -> None:
+def draw_turned(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw coefficients with the effects of each factor in turn, then the shape of a negative binomial."""
     for k, place in enumerate(part.effects):
         _turn(
@@ -41,7 +41,7 @@ def draw_turned(chain: Chain, part: Part) -> None:
         _shape(chain, part)
 
 
-def start_turned(chain: Chain, part: Part) -> None:
+def start_turned(chain: GibbsChain, part: LayoutPart) -> None:
     """Begin at a draw of the normal around the mode: an ellipse cannot climb from far out in a tail."""
     for k, place in enumerate(part.effects or (EffectsPlace(-1, 0, 0, 0),)):
         inverse = np.linalg.inv(chain.covariances[part.number][k]) if part.effects else np.empty((0, 0))
@@ -51,9 +51,9 @@ def start_turned(chain: Chain, part: Part) -> None:
         here.solve(pseudo, precision, noisy=True)
 
 
-def _turn(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats) -> None:
+def _turn(chain: GibbsChain, part: LayoutPart, place: EffectsPlace, group_precision: Floats) -> None:
     """Draw coefficients and the effects of one factor on an ellipse around their mode."""
-    here, fit = _Point(chain, part, place), Fit(chain)
+    here, fit = _Point(chain, part, place), NormalFit(chain)
     now, eta_now = here.get(), here.etas()
     pseudo = np.empty(len(chain.state)), np.empty(len(chain.state))
     if fit.hidden:
@@ -75,10 +75,10 @@ def _turn(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats
 
 
 def _mode(
-    chain: Chain, here: _Point, pseudo: tuple[Floats, Floats], group_precision: Floats
+    chain: GibbsChain, here: _Point, pseudo: tuple[Floats, Floats], group_precision: Floats
 ) -> tuple[Floats, Floats]:
     """Climb to the mode; leave the working targets and weights there in `pseudo`."""
-    fit, etas = Fit(chain), here.etas()
+    fit, etas = NormalFit(chain), here.etas()
     for _ in range(MOST_NEWTON):
         fit.working(etas, pseudo)
         here.solve(pseudo, group_precision, noisy=False)
@@ -92,10 +92,10 @@ def _mode(
     return here.get(), here.etas()
 
 
-class Fit:
+class NormalFit:
     """The likelihood of the model of interest by linear predictor, noised counts integrated out of it."""
 
-    def __init__(self, chain: Chain) -> None:
+    def __init__(self, chain: GibbsChain) -> None:
         self.chain, self.hidden = chain, chain.plan.laid_out.counts is not None
 
     def _given(self) -> tuple[Any, ...]:
@@ -138,7 +138,7 @@ class Fit:
 class _Point:
     """Coefficients and the effects of one factor, as one vector."""
 
-    def __init__(self, chain: Chain, part: Part, place: EffectsPlace) -> None:
+    def __init__(self, chain: GibbsChain, part: LayoutPart, place: EffectsPlace) -> None:
         self.chain, self.part, self.place = chain, part, place
 
     def get(self) -> Floats:
@@ -168,9 +168,9 @@ class _Point:
         solve_working(self.chain, self.part, self.place, pseudo, group_precision, noisy=noisy)
 
 
-def _shape(chain: Chain, part: Part) -> None:
+def _shape(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw the shape of a negative binomial, its log normal."""
-    values, fit = chain.values, Fit(chain)
+    values, fit = chain.values, NormalFit(chain)
     etas = _Point(chain, part, EffectsPlace(-1, 0, 0, 0)).etas()
     sd = chain.plan.priors[part.number].shape_log_sd
 

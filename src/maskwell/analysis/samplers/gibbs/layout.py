@@ -35,7 +35,7 @@ class EffectsPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LayoutPart:
     """Where the parameters of one equation lie."""
 
     number: int
@@ -60,7 +60,7 @@ class LaidOut:
 
     system: System
     layout: Any = field(repr=False)
-    parts: tuple[Part, ...]
+    parts: tuple[LayoutPart, ...]
     early: tuple[Any, ...] = field(repr=False)
     late: tuple[Any, ...] = field(repr=False)
     categories: tuple[tuple[int, Floats, Ints], ...] = field(repr=False)
@@ -91,7 +91,7 @@ def unknown_numbers(system: System) -> Ints:
 
 def lay_out(system: System) -> LaidOut:
     """Lower a system to flat arrays."""
-    from ....kernels.gibbs_records import Limits
+    from ....kernels.gibbs_records import DrawLimits
 
     columns = tuple(tuple(_nodes(system, equation)) for equation in system.equations)
     layout, parts, size = _layout(system, columns)
@@ -103,7 +103,7 @@ def lay_out(system: System) -> LaidOut:
     empty = np.empty((0, 0))
     lower = empty if system.lower is None else np.ascontiguousarray(system.lower)
     upper = empty if system.upper is None else np.ascontiguousarray(system.upper)
-    limits = Limits(np.ascontiguousarray(system.unknown), lower, upper)
+    limits = DrawLimits(np.ascontiguousarray(system.unknown), lower, upper)
     categories = tuple(_categories(system, columns))
     shares_count = system.is_count_unknown and system.counts is None
     counted = system.counts, shares_count
@@ -121,7 +121,7 @@ def _nodes(system: System, equation: Equation) -> Iterator[Node]:
         yield from (on_state(node, system.variables) for node in effects.columns)
 
 
-def _layout(system: System, columns: Sequence[Sequence[Node]]) -> tuple[Any, tuple[Part, ...], int]:
+def _layout(system: System, columns: Sequence[Sequence[Node]]) -> tuple[Any, tuple[LayoutPart, ...], int]:
     from ....kernels.equations import Layout
     from ...formulas.expression_trees import split
     from ...formulas.programs import programs_of
@@ -166,7 +166,7 @@ def _clean(system: System, nodes: Sequence[Node]) -> tuple[Floats, Ints]:
     return out, np.array([distinct.index(node) for node in nodes], np.int64)
 
 
-def _parts(system: System) -> tuple[tuple[Part, ...], Ints, int]:
+def _parts(system: System) -> tuple[tuple[LayoutPart, ...], Ints, int]:
     """Give every coefficient and every group effect its place."""
     parts, places, fixed, effects = [], [], 0, 0
     for number, equation in enumerate(system.equations):
@@ -179,7 +179,7 @@ def _parts(system: System) -> tuple[tuple[Part, ...], Ints, int]:
             places += [(block.factor, effects + c, width) for c in range(width)]
             mine.append(EffectsPlace(block.factor, effects, groups, width))
             effects += groups * width
-        parts.append(Part(number, equation, begin, fixed, tuple(mine)))
+        parts.append(LayoutPart(number, equation, begin, fixed, tuple(mine)))
     return tuple(parts), np.array(places, np.int64), effects
 
 
@@ -276,7 +276,7 @@ def _spreads(system: System, members: Sequence[int]) -> bool:
 
 
 def _block(system: System, columns: Sequence[Sequence[Node]], numbers: Ints, members: list[int]) -> Any:
-    from ....kernels.gibbs_records import Block
+    from ....kernels.gibbs_records import ResponseBlock
     from ...formulas.expression_trees import refs
 
     names = {system.variables[j].name: j for j in members}
@@ -296,4 +296,4 @@ def _block(system: System, columns: Sequence[Sequence[Node]], numbers: Ints, mem
     whole = np.array(number, np.int64)
     spread = _spreads(system, members)
     chosen = np.array(exact, np.int64), np.array(other, np.int64)
-    return Block(np.array(members, np.int64), inside, whole, *chosen, among, numbers.copy(), spread)
+    return ResponseBlock(np.array(members, np.int64), inside, whole, *chosen, among, numbers.copy(), spread)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from ...expressions import ONE, Level, Node, Ref
 from ...system import GAUSSIAN, Equation, System
 from .layout import unknown_variables
-from .sweeps import Chain, Plan
+from .sweeps import GibbsChain, SweepPlan
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ NO_SPREAD = 1e-12  # of a column's size: less than this within groups is roundin
 SMALLEST_SHARE = 1e-9
 
 
-def applies(plan: Plan) -> bool:
+def applies(plan: SweepPlan) -> bool:
     """Whether a system can be swept in one loop."""
     system = plan.system
     return (
@@ -44,7 +44,7 @@ def applies(plan: Plan) -> bool:
     )
 
 
-def _values_apply(plan: Plan) -> bool:
+def _values_apply(plan: SweepPlan) -> bool:
     system, unknown = plan.system, unknown_variables(plan.system)
     if not unknown or not system.unknown[:, list(unknown)].all():
         return False
@@ -56,7 +56,7 @@ def _values_apply(plan: Plan) -> bool:
     return len(categories) <= 1 and all(j != system.interest.response for j in categories)
 
 
-def _equation_applies(plan: Plan, e: int) -> bool:
+def _equation_applies(plan: SweepPlan, e: int) -> bool:
     """Whether an equation is gaussian in single numbers and levels, or a stick of known columns."""
     system, equation = plan.system, plan.system.equations[e]
     nodes = plan.laid_out.columns[e][: len(equation.columns)]
@@ -86,7 +86,7 @@ class Swept:
     parameters, so that to tell of values is to draw them anew.
     """
 
-    chain: Chain
+    chain: GibbsChain
     records: Any
     shape: Any
     priors: Any
@@ -142,7 +142,7 @@ class Swept:
                 self.chain.state[self.order, j] = self.records.code
 
 
-def swept(chain: Chain) -> Swept | None:
+def swept(chain: GibbsChain) -> Swept | None:
     """Carry a chain into the one loop, or return nothing where its system or its scales do not allow it."""
     from ....kernels.gibbs_linear_levels import room_of
 
@@ -185,7 +185,7 @@ def swept(chain: Chain) -> Swept | None:
 class _Basis:
     """The distinct columns and responses of the gaussian equations: 1, known ones, numbers, levels."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: SweepPlan) -> None:
         self.plan, self.system = plan, plan.system
         self.nodes: list[Node] = [ONE]
         self.columns: dict[int, list[int]] = {}
@@ -218,7 +218,7 @@ class _Basis:
         return True
 
     def shape(self, gaussian: tuple[int, ...]) -> Any:
-        from ....kernels.gibbs_linear_levels import Shape
+        from ....kernels.gibbs_linear_levels import LinearShape
 
         system = self.system
         names = [system.variables[j].name for j in self.plan.laid_out.numbers]
@@ -234,7 +234,7 @@ class _Basis:
         for k, e in enumerate(gaussian):
             columns[k, : width[k]] = self.columns[e]
         answers = np.array([self.response[e] for e in gaussian], np.int64)
-        return Shape(
+        return LinearShape(
             np.array(number, np.int64),
             np.array(level, np.int64),
             np.array(known, np.int64),
@@ -246,9 +246,9 @@ class _Basis:
         )
 
 
-def _records(chain: Chain, shape: Any, values: Floats, by: tuple[Ints, Ints]) -> Any:
+def _records(chain: GibbsChain, shape: Any, values: Floats, by: tuple[Ints, Ints]) -> Any:
     """Lay out the records: their pattern, and their order by it; `values` of the basis are in order."""
-    from ....kernels.gibbs_linear_levels import Records
+    from ....kernels.gibbs_linear_levels import LinearRecords
 
     system, (pattern, order) = chain.plan.system, by
     code, table = np.zeros(len(system), np.int64), np.zeros((len(system), 1))
@@ -262,7 +262,7 @@ def _records(chain: Chain, shape: Any, values: Floats, by: tuple[Ints, Ints]) ->
     fixed, centre = _centred(np.hstack([values[:, shape.known], linear]), group, _groups(system))
     begin = np.concatenate([[0], np.cumsum(np.bincount(pattern))])
     table = np.ascontiguousarray(table)
-    return Records(fixed, code, group, begin, table, centre, fixed.T @ fixed, precision)
+    return LinearRecords(fixed, code, group, begin, table, centre, fixed.T @ fixed, precision)
 
 
 def _centred(values: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
@@ -284,7 +284,7 @@ def _groups(system: System) -> int:
     return len(system.factors[0].labels) if system.factors else 1
 
 
-def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] | None:
+def _patterns(plan: SweepPlan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] | None:
     """Number the distinct rows of the sticks' columns within groups; nothing where there are too many."""
     from ...formulas.expression_trees import evaluate
 
@@ -301,8 +301,8 @@ def _patterns(plan: Plan, stick: tuple[int, ...]) -> tuple[Floats, Ints, Ints] |
     return columns, distinct[:, -1].astype(np.int64), pattern.ravel().astype(np.int64)
 
 
-def _priors(plan: Plan, gaussian: tuple[int, ...]) -> Any:
-    from ....kernels.gibbs_linear import Priors
+def _priors(plan: SweepPlan, gaussian: tuple[int, ...]) -> Any:
+    from ....kernels.gibbs_linear import LinearPriors
 
     chosen = [plan.priors[e] for e in gaussian]
     width = max(len(prior.sd) for prior in chosen)
@@ -311,17 +311,17 @@ def _priors(plan: Plan, gaussian: tuple[int, ...]) -> Any:
         precision[k, : len(prior.sd)] = prior.sd**-2.0
         linear[k, : len(prior.sd)] = prior.mean * prior.sd**-2.0
     residual = np.array([prior.residual_scale for prior in chosen])
-    return Priors(precision, linear, residual, np.array([_scale(prior) for prior in chosen]))
+    return LinearPriors(precision, linear, residual, np.array([_scale(prior) for prior in chosen]))
 
 
 def _scale(prior: Any) -> float:
     return float(prior.effect_scales[0][0]) if prior.effect_scales else 1.0
 
 
-def _chain(chain: Chain, equations: tuple[tuple[int, ...], ...], columns: Floats, group: Ints) -> Any:
+def _chain(chain: GibbsChain, equations: tuple[tuple[int, ...], ...], columns: Floats, group: Ints) -> Any:
     """Copy the parameters of a chain to one array, of which those of the gaussian equations and sticks are views."""
     from ....kernels import gibbs_linear
-    from ....kernels.gibbs_linear_levels import Parameters
+    from ....kernels.gibbs_linear_levels import LinearParameters
 
     gaussian, stick = equations
     found = [*_values(chain, gaussian), chain.values.precision[list(gaussian)], *_values(chain, stick)]
@@ -329,11 +329,11 @@ def _chain(chain: Chain, equations: tuple[tuple[int, ...], ...], columns: Floats
     ends = np.cumsum([one.size for one in found])
     views = [flat[end - one.size : end].reshape(one.shape) for one, end in zip(found, ends, strict=True)]
     coefficients, effects, variance, precision = views[:4]
-    parameters = Parameters(coefficients, precision, effects, variance)
-    return gibbs_linear.Chain(parameters, _sticks(chain, stick, (columns, group), views[4:]), flat)
+    parameters = LinearParameters(coefficients, precision, effects, variance)
+    return gibbs_linear.LinearChain(parameters, _sticks(chain, stick, (columns, group), views[4:]), flat)
 
 
-def _values(chain: Chain, equations: tuple[int, ...]) -> list[Floats]:
+def _values(chain: GibbsChain, equations: tuple[int, ...]) -> list[Floats]:
     """Return the coefficients of some equations, their groups' effects, and the variance of these."""
     parts = [chain.plan.laid_out.parts[e] for e in equations]
     width = max((part.stop - part.begin for part in parts), default=0)
@@ -347,7 +347,7 @@ def _values(chain: Chain, equations: tuple[int, ...]) -> list[Floats]:
     return [coefficients, effects, variance]
 
 
-def _sticks(chain: Chain, stick: tuple[int, ...], by: tuple[Floats, Ints], views: list[Floats]) -> Any:
+def _sticks(chain: GibbsChain, stick: tuple[int, ...], by: tuple[Floats, Ints], views: list[Floats]) -> Any:
     from ....kernels.gibbs_linear import Sticks
     from ....kernels.stick_breaking_probit import ROWS
 

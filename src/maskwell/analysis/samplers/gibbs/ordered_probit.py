@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .layout import Part
+from .layout import LayoutPart
 from .slice_sampler import slice_draw
 
 if TYPE_CHECKING:
-    from .sweeps import Chain
+    from .sweeps import GibbsChain
 
 CUT_SD = 10.0  # the cuts are normal around 0 with this sd, in their order
 
 
-def draw_cuts(chain: Chain, part: Part) -> None:
+def draw_cuts(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw each cut between its neighbours, then shift all of them together."""
     from ....kernels.equations import predictors
     from ....kernels.working_response import beside_cut

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ...system import GAUSSIAN
-from .layout import Part
+from .layout import LayoutPart
 from .slice_sampler import slice_draw
 
 if TYPE_CHECKING:
-    from .sweeps import Chain
+    from .sweeps import GibbsChain
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,7 +26,7 @@ HALF_T_DF = 2.0  # of every standard deviation; with 2 the correlations of group
 FARTHEST = (-30.0, 30.0)  # of the log of a factor
 
 
-def rescale_effects(chain: Chain, part: Part, k: int) -> None:
+def rescale_effects(chain: GibbsChain, part: LayoutPart, k: int) -> None:
     """Stretch each column of a factor's effects together with their sd: small sds move by this, not by the above.
 
     A move along the group of scales (Liu and Sabatti 2000): the effects' density given their covariance does not
@@ -80,7 +80,7 @@ def log_half_t(covariance: Floats, scales: Floats) -> float:
     return float(-0.5 * (HALF_T_DF + 2 * width) * log_determinant - 0.5 * (HALF_T_DF + width) * tails)
 
 
-def _fit(chain: Chain, part: Part, column: int) -> Callable[[float], float]:
+def _fit(chain: GibbsChain, part: LayoutPart, column: int) -> Callable[[float], float]:
     """Return the log likelihood of an equation as a function of a factor on one column of effects."""
     from ....kernels.equations import column_part, predictors, scale_sums
     from ....kernels.working_response import interest_log
@@ -96,7 +96,7 @@ def _fit(chain: Chain, part: Part, column: int) -> Callable[[float], float]:
     return lambda factor: float(interest_log(layout, chain.values, chain.state, etas + factor * share))
 
 
-def rescale_utilities(chain: Chain, part: Part) -> None:
+def rescale_utilities(chain: GibbsChain, part: LayoutPart) -> None:
     """Stretch utilities, coefficients and effects of a probit equation together (Liu and Wu 1999)."""
     from ....kernels.equations import pseudo_squares
 

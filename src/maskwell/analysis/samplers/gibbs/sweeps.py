@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...priors import Priors, Resolved, resolve
+from ...priors import Priors, ResolvedPriors, resolve
 from ...system import GAUSSIAN, ORDERED, System
-from .layout import EffectsPlace, LaidOut, Part, lay_out
+from .layout import EffectsPlace, LaidOut, LayoutPart, lay_out
 from .scale_moves import HALF_T_DF, rescale_effects, rescale_utilities
 
 Floats = npt.NDArray[np.float64]
@@ -24,10 +24,10 @@ MOST_LISTED = 2000  # counts of a record, where noise is shared with other colum
 
 
 @dataclass(slots=True)
-class Chain:
+class GibbsChain:
     """The state of one chain; `step` changes it in place."""
 
-    plan: Plan
+    plan: SweepPlan
     rng: np.random.Generator
     state: Floats
     noise: Any
@@ -41,11 +41,11 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SweepPlan:
     """A system laid out, with its priors: what all chains share."""
 
     laid_out: LaidOut
-    priors: tuple[Resolved, ...]
+    priors: tuple[ResolvedPriors, ...]
 
     @property
     def system(self) -> System:
@@ -53,14 +53,14 @@ class Plan:
         return self.laid_out.system
 
 
-def plan_of(system: System, priors: Priors) -> Plan:
+def plan_of(system: System, priors: Priors) -> SweepPlan:
     """Lay a system out and bring its priors to scale."""
     laid_out = lay_out(system)
     resolved = tuple(_resolved(laid_out, part, priors) for part in laid_out.parts)
-    return Plan(laid_out, resolved)
+    return SweepPlan(laid_out, resolved)
 
 
-def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
+def _resolved(laid_out: LaidOut, part: LayoutPart, priors: Priors) -> ResolvedPriors:
     from ...formulas.expression_trees import evaluate
 
     system, equation = laid_out.system, part.equation
@@ -83,7 +83,7 @@ def _resolved(laid_out: LaidOut, part: Part, priors: Priors) -> Resolved:
     return resolve(priors, equation, fixed, response, tuple(effects), named=last)
 
 
-def start(plan: Plan, rng: np.random.Generator) -> Chain:
+def start(plan: SweepPlan, rng: np.random.Generator) -> GibbsChain:
     """Begin a chain near the released values, its parameters dispersed around a first fit."""
     from ....kernels.equations import Values
 
@@ -104,21 +104,21 @@ def start(plan: Plan, rng: np.random.Generator) -> Chain:
         for part in laid_out.parts
     ]
     noise = None if system.noise is None else system.noise.start(rng)
-    chain = Chain(
+    chain = GibbsChain(
         plan, rng, _first_state(plan, rng), noise, values, covariances, pseudo, plain_part(system, noise)
     )
     first_fit(chain)
     return chain
 
 
-def _first_state(plan: Plan, rng: np.random.Generator) -> Floats:
+def _first_state(plan: SweepPlan, rng: np.random.Generator) -> Floats:
     """Return the released values, unknown categories drawn by what was released of each alone."""
     state = plan.system.state.copy()
     draw_codes(plan, state, rng)
     return state
 
 
-def draw_codes(plan: Plan, state: Floats, rng: np.random.Generator) -> None:
+def draw_codes(plan: SweepPlan, state: Floats, rng: np.random.Generator) -> None:
     """Draw unknown categories by what was released of each alone.
 
     Where noise hardly leaves a category, its levels may change places without the model fitting worse. Chains that all
@@ -132,9 +132,9 @@ def draw_codes(plan: Plan, state: Floats, rng: np.random.Generator) -> None:
 def plain_part(system: System, noise: Any) -> Any:
     """Return the noise's part of every record's conditional where it never changes, else an empty one."""
     from ....kernels.gibbs_noise import reference
-    from ....kernels.gibbs_records import Plain
+    from ....kernels.gibbs_records import PlainNumbers
 
-    nothing = Plain(np.empty((0, 0, 0)), np.empty(0, np.int64), np.empty((0, 0)))
+    nothing = PlainNumbers(np.empty((0, 0, 0)), np.empty(0, np.int64), np.empty((0, 0)))
     if system.noise is None or not system.noise.plain:
         return nothing
     size = len(system.noise.columns)
@@ -143,10 +143,10 @@ def plain_part(system: System, noise: Any) -> Any:
     for i in range(len(system)):
         reference(noise, i, own, linear[i])
         precision[noise.pattern[i]] = own
-    return Plain(precision, noise.pattern, linear)
+    return PlainNumbers(precision, noise.pattern, linear)
 
 
-def first_fit(chain: Chain) -> None:
+def first_fit(chain: GibbsChain) -> None:
     """Give parameters a size to start from, each chain its own by chance."""
     for part, prior in zip(chain.plan.laid_out.parts, chain.plan.priors, strict=True):
         family = part.equation.family
@@ -168,7 +168,7 @@ def first_fit(chain: Chain) -> None:
         _coefficients(chain, part)
 
 
-def step(chain: Chain) -> None:
+def step(chain: GibbsChain) -> None:
     """Move a chain by one sweep."""
     from ....kernels.gibbs_noise import refresh
     from ....kernels.gibbs_records import draw_categories
@@ -199,7 +199,7 @@ def step(chain: Chain) -> None:
             rescale_utilities(chain, part)
 
 
-def _components(chain: Chain) -> None:
+def _components(chain: GibbsChain) -> None:
     """Move components of mixtures with the true values they imply."""
     from ....kernels.gibbs_mixture import flip_components
 
@@ -209,7 +209,7 @@ def _components(chain: Chain) -> None:
     flip_components(*inputs, room, chain.rng)
 
 
-def _counts(chain: Chain) -> None:
+def _counts(chain: GibbsChain) -> None:
     """Draw the true counts behind a noised response."""
     from ....kernels.equations import predictors
     from ....kernels.gibbs_counts import draw_counts, draw_counts_given_noise
@@ -226,7 +226,7 @@ def _counts(chain: Chain) -> None:
     draw_counts_given_noise(*inputs, laid_out.limits, chain.noise, laid_out.numbers, room, chain.rng)
 
 
-def _numbers(chain: Chain, block: Any) -> None:
+def _numbers(chain: GibbsChain, block: Any) -> None:
     from ....kernels.gibbs_records import draw_numbers, room_for
 
     laid_out = chain.plan.laid_out
@@ -235,14 +235,14 @@ def _numbers(chain: Chain, block: Any) -> None:
     chain.slices += draw_numbers(*inputs, chain.pseudo[-1], room, chain.rng)
 
 
-def _augment(chain: Chain, part: Part) -> None:
+def _augment(chain: GibbsChain, part: LayoutPart) -> None:
     from ....kernels.gibbs_records import augment
 
     e = part.number
     augment(chain.plan.laid_out.layout, chain.values, e, chain.state, chain.pseudo[e], chain.rng)
 
 
-def _coefficients(chain: Chain, part: Part) -> None:
+def _coefficients(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw an equation's coefficients, with the effects of each of its factors in turn."""
     if part.equation.family != GAUSSIAN and part.equation.stick is None:
         from .elliptical_slice import draw_turned
@@ -259,13 +259,13 @@ def _coefficients(chain: Chain, part: Part) -> None:
         _with_effects(chain, part, EffectsPlace(-1, 0, 0, 0), np.empty((0, 0)))
 
 
-def _with_effects(chain: Chain, part: Part, place: EffectsPlace, group_precision: Floats) -> None:
+def _with_effects(chain: GibbsChain, part: LayoutPart, place: EffectsPlace, group_precision: Floats) -> None:
     solve_working(chain, part, place, chain.pseudo[part.number], group_precision, noisy=True)
 
 
 def solve_working(
-    chain: Chain,
-    part: Part,
+    chain: GibbsChain,
+    part: LayoutPart,
     place: EffectsPlace,
     pseudo: tuple[Floats, Floats],
     group_precision: Floats,
@@ -273,12 +273,12 @@ def solve_working(
     noisy: bool,
 ) -> None:
     """Draw coefficients and the effects of one factor from a gaussian working model, or put its mean in place."""
-    from ....kernels.equations import Moments, accumulate
+    from ....kernels.equations import EquationMoments, accumulate
     from ....kernels.gibbs_coefficients import draw_coefficients
 
     size, e, prior = part.stop - part.begin, part.number, chain.plan.priors[part.number]
     groups, width = place.groups, place.width
-    moments = Moments(
+    moments = EquationMoments(
         np.zeros((size, size)),
         np.zeros(size),
         np.zeros((groups, size, width)),
@@ -294,7 +294,7 @@ def solve_working(
     draw_coefficients(moments, given, group_precision, coefficients, effects, chain.rng)
 
 
-def _variances(chain: Chain, part: Part) -> None:
+def _variances(chain: GibbsChain, part: LayoutPart) -> None:
     """Draw the residual variance of a gaussian equation and the covariance of its group effects."""
     from ....kernels.equations import squares
 
@@ -336,7 +336,7 @@ def _inverse_wishart(rng: np.random.Generator, df: float, scatter: Floats) -> Fl
     return np.asarray(root.T @ root)
 
 
-def _cuts(chain: Chain, part: Part) -> None:
+def _cuts(chain: GibbsChain, part: LayoutPart) -> None:
     """Move the cuts of an ordered model with the utilities integrated out."""
     from .ordered_probit import draw_cuts
 

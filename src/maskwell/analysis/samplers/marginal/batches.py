@@ -11,8 +11,8 @@ import numpy as np
 
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Bools, Floats
 from ..conjugate.reduced_form import lower_roots
-from .posterior import Posterior, half_t
-from .problem import Kind
+from .posterior import MarginalPosterior, half_t
+from .problem import NormalKind
 
 
 class Laws(NamedTuple):
@@ -32,7 +32,7 @@ class Filters(NamedTuple):
     good: Bools
 
 
-def log_densities(posterior: Posterior, thetas: Floats) -> Floats:
+def log_densities(posterior: MarginalPosterior, thetas: Floats) -> Floats:
     """Return the log density of each row, minus infinity where it has none."""
     parts = np.split(thetas, posterior.ends[:-1], axis=1)
     coefficients, extras = parts[0], parts[1].sum(axis=1)
@@ -54,7 +54,7 @@ def log_densities(posterior: Posterior, thetas: Floats) -> Floats:
     return np.where(good & np.isfinite(total), total, -np.inf)
 
 
-def _laws(posterior: Posterior, covariates: list[Floats], log_sds: Floats) -> Laws:
+def _laws(posterior: MarginalPosterior, covariates: list[Floats], log_sds: Floats) -> Laws:
     problem = posterior.problem
     q, count = len(covariates), len(log_sds)
     before, clean = np.zeros((count, q, q)), np.empty((count, problem.clean.shape[1], q))
@@ -66,7 +66,7 @@ def _laws(posterior: Posterior, covariates: list[Floats], log_sds: Floats) -> La
     return Laws(clean @ turn.transpose(0, 2, 1), wide @ wide.transpose(0, 2, 1))
 
 
-def _filters(kind: Kind, covariance: Floats) -> Filters:
+def _filters(kind: NormalKind, covariance: Floats) -> Filters:
     seen = np.flatnonzero(kind.seen)
     inside = np.ix_(seen, seen)
     roots, good = lower_roots(covariance[:, seen[:, None], seen] + kind.noise[inside])
@@ -78,7 +78,7 @@ def _filters(kind: Kind, covariance: Floats) -> Filters:
     return Filters(precision, gain, covariance - gain @ covariance, log_det, good)
 
 
-def _released(posterior: Posterior, which: int, known: Filters, laws: Laws) -> Floats:
+def _released(posterior: MarginalPosterior, which: int, known: Filters, laws: Laws) -> Floats:
     moments, level = posterior.moments[which], laws.level
     turned = level.transpose(0, 2, 1)
     across = turned @ moments.mixed
@@ -89,7 +89,7 @@ def _released(posterior: Posterior, which: int, known: Filters, laws: Laws) -> F
 
 
 def _predictors(
-    posterior: Posterior, kind: Kind, known: Filters, laws: Laws, coefficients: Floats
+    posterior: MarginalPosterior, kind: NormalKind, known: Filters, laws: Laws, coefficients: Floats
 ) -> tuple[Floats, Floats]:
     """Return the coefficients of the distinct columns of means, and those of the pairs of multipliers."""
     own = np.einsum("skq,bk->bsq", posterior.problem.slopes, coefficients)
@@ -102,7 +102,9 @@ def _predictors(
     return whole, own @ known.left @ own.transpose(0, 2, 1)
 
 
-def _moments(posterior: Posterior, every: list[Floats], spreads: list[Floats]) -> tuple[Floats, Floats]:
+def _moments(
+    posterior: MarginalPosterior, every: list[Floats], spreads: list[Floats]
+) -> tuple[Floats, Floats]:
     """Return means and variances of the linear predictors for one vector of parameters."""
     problem, features = posterior.problem, posterior.features
     mean, variance = np.empty(len(problem)), np.empty(len(problem))
@@ -118,7 +120,7 @@ def _moments(posterior: Posterior, every: list[Floats], spreads: list[Floats]) -
     return mean, variance
 
 
-def _priors(posterior: Posterior, parts: list[Floats]) -> Floats:
+def _priors(posterior: MarginalPosterior, parts: list[Floats]) -> Floats:
     total = np.zeros(len(parts[0]))
     for prior, own in zip(posterior.priors, (*parts[2:-1], parts[0]), strict=True):
         total -= 0.5 * (((own - prior.mean) / prior.sd) ** 2).sum(axis=1)

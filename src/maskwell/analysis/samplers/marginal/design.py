@@ -8,12 +8,12 @@ import numpy as np
 
 from ...expressions import ONE, Node
 from ...formulas.expression_trees import evaluate
-from ...priors import Priors, Resolved, resolve
+from ...priors import Priors, ResolvedPriors, resolve
 from ...system import Floats, Ints, System
 from ..conjugate.affine import (
     Affine,
+    AffineTerm,
     NoiseKind,
-    Term,
     affine,
     columns_of,
     released,
@@ -21,7 +21,7 @@ from ..conjugate.affine import (
     why_not_linear,
 )
 from .families import SUPPORTED
-from .problem import Covariate, Kind, Problem
+from .problem import Covariate, MarginalProblem, NormalKind
 
 MOST_KINDS = 64  # patterns of what was released; every one costs matrix algebra at every step
 
@@ -56,7 +56,7 @@ def _is_hidden(system: System) -> bool:
     return bool(system.unknown[:, system.interest.response].any())
 
 
-def problem_of(system: System) -> Problem:
+def problem_of(system: System) -> MarginalProblem:
     """Return the records of a system that `why_not` has nothing against, sorted by kind."""
     known, kinds = released(system)
     order = np.argsort(known.kind, kind="stable")
@@ -71,7 +71,7 @@ def problem_of(system: System) -> Problem:
     columns, multipliers, slopes = _columns(system, values, responses)
     columns += np.einsum("ns,skq,q->nk", multipliers, slopes, centre)
     offset = system.interest.offset
-    return Problem(
+    return MarginalProblem(
         family=system.interest.family,
         response=response,
         columns=columns,
@@ -96,7 +96,7 @@ def _response(system: System, values: dict[str, Floats], numbers: Floats) -> Flo
 
 def _kinds(
     system: System, kinds: Sequence[NoiseKind], kind_of: Ints, places: Sequence[int]
-) -> tuple[Kind, ...]:
+) -> tuple[NormalKind, ...]:
     """Number the sorted records of every kind; noise on the response is told by that of the predictors."""
     ends = np.cumsum(np.bincount(kind_of, minlength=len(kinds)))
     found = []
@@ -108,7 +108,7 @@ def _kinds(
             lean[noisy] = np.linalg.solve(covariance[np.ix_(noisy, noisy)], shared[noisy])
             extra = float(kind.covariance[own, own] - lean @ shared)
         start = int(ends[which - 1]) if which else 0
-        found.append(Kind(start, int(ends[which]), kind.seen[places], covariance, lean, extra))
+        found.append(NormalKind(start, int(ends[which]), kind.seen[places], covariance, lean, extra))
     return tuple(found)
 
 
@@ -127,7 +127,7 @@ def _columns(
     return columns, np.stack([evaluate(base, values) for base in bases], axis=1), slopes
 
 
-def _value(term: Term, values: dict[str, Floats]) -> Floats:
+def _value(term: AffineTerm, values: dict[str, Floats]) -> Floats:
     return np.asarray(term.factor * evaluate(term.base, values))
 
 
@@ -155,7 +155,7 @@ def _covariates(
     return bases, tuple(found)
 
 
-def resolved_priors(system: System, priors: Priors) -> tuple[Resolved, ...]:
+def resolved_priors(system: System, priors: Priors) -> tuple[ResolvedPriors, ...]:
     """Bring priors to the scale of every equation, as the Gibbs sampler does."""
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     found = []

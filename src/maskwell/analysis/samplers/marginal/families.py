@@ -37,7 +37,7 @@ def has_extra(family: int) -> bool:
     return family in (GAUSSIAN, NEGATIVE_BINOMIAL)
 
 
-class Family:
+class ResponseLikelihood:
     """The log likelihood of one response, integrated with a number of pairs of nodes."""
 
     def __init__(self, family: int, response: Floats, pairs: int = NODE_PAIRS[0]) -> None:
@@ -113,7 +113,9 @@ class Family:
         return float(self.level_counts @ each), float(self.level_counts @ slope)
 
 
-def fine_enough(family: Family, mean: Floats, variance: Floats, extra: float, tolerance: float) -> float:
+def fine_enough(
+    family: ResponseLikelihood, mean: Floats, variance: Floats, extra: float, tolerance: float
+) -> float:
     """Choose the fewest nodes whose log likelihood is within `tolerance` of that with 96; return the difference.
 
     It has to be so with the variances given and with larger ones, lest errors of opposite signs just cancel.

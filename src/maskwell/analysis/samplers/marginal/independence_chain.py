@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ...system import Bools, Floats, Ints
-from .mode import Fit
+from .mode import ModeFit
 
 PILOT = 400  # draws that the proposal is judged by and improved with
 ROUNDS = 4
@@ -38,7 +38,7 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class ChainProposal:
     """A multivariate t law, each of whose axes (columns of `root`) is stretched by its own factor on either side."""
 
     centre: Floats
@@ -66,10 +66,10 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class ProposalMixture:
     """Several proposals, one for each mode, drawn from by their shares: chains then go from mode to mode."""
 
-    parts: tuple[Proposal, ...]
+    parts: tuple[ChainProposal, ...]
     shares: Floats
 
     def draw(self, count: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -93,7 +93,7 @@ class ChainDraws(NamedTuple):
     longest: int
 
 
-def tune(posterior: Target, fit: Fit, rng: np.random.Generator) -> tuple[Proposal, float] | None:
+def tune(posterior: Target, fit: ModeFit, rng: np.random.Generator) -> tuple[ChainProposal, float] | None:
     """Fit a proposal around the mode, or to weighted draws, and say what share of its draws is effective.
 
     None where that share stays poor.
@@ -114,8 +114,8 @@ def tune(posterior: Target, fit: Fit, rng: np.random.Generator) -> tuple[Proposa
 
 
 def tune_all(
-    posterior: Target, fits: Sequence[Fit], rng: np.random.Generator
-) -> tuple[Proposal | Mixture, float] | None:
+    posterior: Target, fits: Sequence[ModeFit], rng: np.random.Generator
+) -> tuple[ChainProposal | ProposalMixture, float] | None:
     """Fit a proposal to each mode, in shares of what the posterior has there; None where one of them is poor."""
     tuned = [tune(posterior, fit, rng) for fit in fits]
     found = [one for one in tuned if one is not None]
@@ -125,15 +125,15 @@ def tune_all(
     for part in parts:
         thetas, _ = part.draw(PILOT, rng)
         masses.append(np.logaddexp.reduce(posterior.log_densities(thetas) - part.log_densities(thetas)))
-    mixture = Mixture(parts, np.maximum(_weights(np.array(masses)), LEAST_SHARE))
-    mixture = Mixture(parts, mixture.shares / mixture.shares.sum())
+    mixture = ProposalMixture(parts, np.maximum(_weights(np.array(masses)), LEAST_SHARE))
+    mixture = ProposalMixture(parts, mixture.shares / mixture.shares.sum())
     thetas, logs = mixture.draw(PILOT, rng)
     weights = _weights(posterior.log_densities(thetas) - logs)
     efficiency = float(1.0 / (len(weights) * (weights**2).sum()))
     return None if efficiency < POOR else (mixture, efficiency)
 
 
-def _split(posterior: Target, fit: Fit) -> Proposal:
+def _split(posterior: Target, fit: ModeFit) -> ChainProposal:
     """Stretch each axis so that the proposal falls no faster than the posterior on either side (Geweke 1989).
 
     The first axes follow the sds and what else is skewed, with the other parameters where these then lie.
@@ -149,7 +149,7 @@ def _split(posterior: Target, fit: Fit) -> Proposal:
         drop = top - posterior.log_densities(fit.mode + side * steps).reshape(len(far), size)
         ratio = far[:, None] / np.sqrt(2.0 * np.maximum(drop, 1e-3))
         factors.append(np.clip(ratio.max(axis=0), NARROWEST, WIDEST))
-    return Proposal(fit.mode, root, 8.0 + size, factors[0], factors[1])
+    return ChainProposal(fit.mode, root, 8.0 + size, factors[0], factors[1])
 
 
 def _weights(logs: Floats) -> Floats:
@@ -157,7 +157,7 @@ def _weights(logs: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _refitted(proposal: Proposal, thetas: Floats, weights: Floats) -> Proposal:
+def _refitted(proposal: ChainProposal, thetas: Floats, weights: Floats) -> ChainProposal:
     """Return a t law with the weighted mean and covariance of draws, drawn a little towards what it was."""
     centre = weights @ thetas
     away = thetas - centre
@@ -166,10 +166,12 @@ def _refitted(proposal: Proposal, thetas: Floats, weights: Floats) -> Proposal:
     shrink = len(centre) / (len(centre) + 1.0 / (weights**2).sum())
     root = np.linalg.cholesky((1.0 - shrink) * covariance * (proposal.df - 2.0) / proposal.df + shrink * old)
     even = np.ones(len(centre))
-    return Proposal(centre, root, proposal.df, even, even)
+    return ChainProposal(centre, root, proposal.df, even, even)
 
 
-def run(posterior: Target, proposal: Proposal | Mixture, draws: int, rng: np.random.Generator) -> ChainDraws:
+def run(
+    posterior: Target, proposal: ChainProposal | ProposalMixture, draws: int, rng: np.random.Generator
+) -> ChainDraws:
     """Return a chain's draws; it starts at a draw picked by its weight among a pilot's."""
     thetas, logs = proposal.draw(BATCH, rng)
     weights = posterior.log_densities(thetas) - logs

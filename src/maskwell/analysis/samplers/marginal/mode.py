@@ -9,14 +9,14 @@ import numpy as np
 from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, POISSON, PROBIT, Floats
 from ..conjugate.reduced_form import triangle_of
 from .families import fine_enough, has_extra
-from .posterior import Parameters, Posterior
+from .posterior import MarginalPosterior, ParameterLayout
 from .problem import filter_of
 
 TOLERANCE = 1e-3  # of the log likelihood of all records, by the nodes of its integrals
 STEP = 0.1  # of a standard deviation: how far apart gradients are taken for the curvature
 
 
-class Fit(NamedTuple):
+class ModeFit(NamedTuple):
     """The mode, a root of the covariance there, and the error of integration measured there."""
 
     mode: Floats
@@ -31,14 +31,14 @@ class Smooth(Protocol):
         """Return the log density and its gradient."""
 
 
-def fit(posterior: Posterior) -> Fit | None:
+def fit(posterior: MarginalPosterior) -> ModeFit | None:
     """Climb to the mode and take the curvature there; None where there is no proper one."""
     theta, root = first_guess(posterior)
     refine(posterior, theta)
     theta = climb(posterior, theta, root)
     error = refine(posterior, theta)
     found = settle(posterior, theta, root)
-    return None if found is None else Fit(*found, error)
+    return None if found is None else ModeFit(*found, error)
 
 
 def settle(posterior: Smooth, theta: Floats, root: Floats) -> tuple[Floats, Floats] | None:
@@ -52,7 +52,7 @@ def settle(posterior: Smooth, theta: Floats, root: Floats) -> tuple[Floats, Floa
     return theta, root
 
 
-def refine(posterior: Posterior, theta: Floats) -> float:
+def refine(posterior: MarginalPosterior, theta: Floats) -> float:
     """Choose how many nodes to integrate with; return the error that is left in the log likelihood."""
     parameters = posterior.unpack(theta)
     law = posterior.law(parameters)
@@ -103,7 +103,7 @@ def _curvature(posterior: Smooth, theta: Floats, root: Floats) -> Floats | None:
     return np.asarray(root @ (vectors / np.sqrt(values)))
 
 
-def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
+def first_guess(posterior: MarginalPosterior) -> tuple[Floats, Floats]:
     """Return a start from least squares on the released values, and the scale of the parameters around it."""
     problem, size = posterior.problem, len(posterior)
     root, n = np.zeros((size, size)), len(posterior.problem)
@@ -130,7 +130,7 @@ def first_guess(posterior: Posterior) -> tuple[Floats, Floats]:
     if has_extra(problem.family):
         root[ends[0], ends[0]] = 1.0 / np.sqrt(2.0 * n) if problem.family == GAUSSIAN else 3.0 / np.sqrt(n)
     extra = float(np.log(max(sd, 1e-300))) if problem.family == GAUSSIAN else 0.0
-    return posterior.pack(Parameters(coefficients, extra, tuple(own), np.array(logs))), root
+    return posterior.pack(ParameterLayout(coefficients, extra, tuple(own), np.array(logs))), root
 
 
 def working(family: int, response: Floats) -> tuple[Floats, float]:

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...priors import Resolved
+from ...priors import ResolvedPriors
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, Floats, Ints
-from .families import Family, has_extra
-from .problem import Filter, Kind, Problem, features_of, filter_of, moments_of
+from .families import ResponseLikelihood, has_extra
+from .problem import Filter, MarginalProblem, NormalKind, features_of, filter_of, moments_of
 
 HALF_T_DF = 2.0  # of every standard deviation, as in `gibbs`
 
 
-class Parameters(NamedTuple):
+class ParameterLayout(NamedTuple):
     """Coefficients of interest, log of sigma or shape, coefficients of each covariate, logs of their sds."""
 
     coefficients: Floats
@@ -25,7 +25,7 @@ class Parameters(NamedTuple):
     log_sds: Floats
 
 
-class Law(NamedTuple):
+class ParameterLaw(NamedTuple):
     """The law of the unknown numbers given the clean columns: mean A' w, covariance M diag(sd^2) M'."""
 
     level: Floats
@@ -43,12 +43,12 @@ class Down:
     covariance: Floats
 
 
-class Posterior:
+class MarginalPosterior:
     """The log posterior density as a function of one vector of parameters, constants apart."""
 
-    def __init__(self, problem: Problem, priors: Sequence[Resolved]) -> None:
+    def __init__(self, problem: MarginalProblem, priors: Sequence[ResolvedPriors]) -> None:
         self.problem, self.priors = problem, tuple(priors)
-        self.family = Family(problem.family, problem.response)
+        self.family = ResponseLikelihood(problem.family, problem.response)
         self.features, self.moments = features_of(problem), moments_of(problem)
         sizes = [problem.columns.shape[1], int(has_extra(problem.family))]
         sizes += [covariate.clean.shape[1] for covariate in problem.covariates] + [len(problem.covariates)]
@@ -59,12 +59,12 @@ class Posterior:
     def __len__(self) -> int:
         return int(self.ends[-1])
 
-    def unpack(self, theta: Floats) -> Parameters:
+    def unpack(self, theta: Floats) -> ParameterLayout:
         """Return the parameters that a vector holds."""
         parts = np.split(theta, self.ends[:-1])
-        return Parameters(parts[0], float(parts[1].sum()), tuple(parts[2:-1]), parts[-1])
+        return ParameterLayout(parts[0], float(parts[1].sum()), tuple(parts[2:-1]), parts[-1])
 
-    def pack(self, parameters: Parameters) -> Floats:
+    def pack(self, parameters: ParameterLayout) -> Floats:
         """Return the vector that holds some parameters."""
         extra = [parameters.extra] if has_extra(self.problem.family) else []
         return np.concatenate([parameters.coefficients, extra, *parameters.covariates, parameters.log_sds])
@@ -113,9 +113,9 @@ class Posterior:
             self._response(which, known, law, parameters.coefficients, (slopes.mean, slopes.variance), down)
         covariates, log_sds = self._through(parameters, law, down)
         extra = slopes.extra
-        return total, by_prior + self.pack(Parameters(down.coefficients, extra, covariates, log_sds))
+        return total, by_prior + self.pack(ParameterLayout(down.coefficients, extra, covariates, log_sds))
 
-    def law(self, parameters: Parameters) -> Law:
+    def law(self, parameters: ParameterLayout) -> ParameterLaw:
         """Return the law of the unknown numbers."""
         q = len(self.problem.covariates)
         before = np.zeros((q, q))
@@ -127,10 +127,10 @@ class Posterior:
             clean[:, j] = covariate.clean @ own + covariate.shift
         turn: Floats = np.linalg.inv(np.eye(q) - before).astype(np.float64, copy=False)
         wide = turn * np.exp(parameters.log_sds)
-        return Law(clean @ turn.T, clean, turn, wide @ wide.T)
+        return ParameterLaw(clean @ turn.T, clean, turn, wide @ wide.T)
 
     def predictors(
-        self, parameters: Parameters, law: Law, filters: Sequence[Filter]
+        self, parameters: ParameterLayout, law: ParameterLaw, filters: Sequence[Filter]
     ) -> tuple[Floats, Floats]:
         """Return means and variances of the linear predictors given what was released."""
         problem, features = self.problem, self.features
@@ -152,7 +152,7 @@ class Posterior:
             mean += problem.fixed
         return mean, np.maximum(variance, 0.0)
 
-    def _released(self, which: int, known: Filter, law: Law, down: Down | None) -> float:
+    def _released(self, which: int, known: Filter, law: ParameterLaw, down: Down | None) -> float:
         """Return the log density of what was released; add its derivatives."""
         moments, level, precision = self.moments[which], law.level, known.precision
         across = level.T @ moments.mixed
@@ -163,7 +163,13 @@ class Posterior:
         return -0.5 * moments.records * known.log_det - 0.5 * float((precision * scatter).sum())
 
     def _response(
-        self, which: int, known: Filter, law: Law, coefficients: Floats, by: tuple[Floats, Floats], down: Down
+        self,
+        which: int,
+        known: Filter,
+        law: ParameterLaw,
+        coefficients: Floats,
+        by: tuple[Floats, Floats],
+        down: Down,
     ) -> None:
         """Add the derivatives of the response's log likelihood, through means and variances of linear predictors."""
         problem, kind = self.problem, self.problem.kinds[which]
@@ -186,7 +192,9 @@ class Posterior:
         by_gain = rest.T @ (own.T @ heard) @ known.precision
         down.covariance += 0.5 * (by_gain + by_gain.T) + rest.T @ (own.T @ by_pair @ own) @ rest
 
-    def _through(self, parameters: Parameters, law: Law, down: Down) -> tuple[tuple[Floats, ...], Floats]:
+    def _through(
+        self, parameters: ParameterLayout, law: ParameterLaw, down: Down
+    ) -> tuple[tuple[Floats, ...], Floats]:
         """Return the derivatives by the covariates' coefficients and log sds."""
         variances = np.exp(2.0 * parameters.log_sds)
         by_turn = 2.0 * down.covariance @ law.turn * variances + down.level.T @ law.clean
@@ -198,7 +206,7 @@ class Posterior:
         ]
         return tuple(found), by_sds
 
-    def _prior(self, parameters: Parameters) -> tuple[float, Floats]:
+    def _prior(self, parameters: ParameterLayout) -> tuple[float, Floats]:
         """Return the log prior density and its gradient: normal coefficients, half-t sds, log-normal shape."""
         total, slopes = 0.0, []
         for prior, own in zip(self.priors, (*parameters.covariates, parameters.coefficients), strict=True):
@@ -214,7 +222,7 @@ class Posterior:
         elif self.problem.family == NEGATIVE_BINOMIAL:
             width = self.priors[-1].shape_log_sd
             total, by_extra = total - 0.5 * (parameters.extra / width) ** 2, -parameters.extra / width**2
-        return total, self.pack(Parameters(slopes[-1], by_extra, tuple(slopes[:-1]), by_sds))
+        return total, self.pack(ParameterLayout(slopes[-1], by_extra, tuple(slopes[:-1]), by_sds))
 
 
 def half_t(log_sds: Floats, scales: Floats) -> tuple[Floats, Floats]:
@@ -224,7 +232,7 @@ def half_t(log_sds: Floats, scales: Floats) -> tuple[Floats, Floats]:
     return log_density, 1.0 - (HALF_T_DF + 1.0) * ratio / (1.0 + ratio)
 
 
-def _own_slopes(problem: Problem, kind: Kind, coefficients: Floats) -> Floats:
+def _own_slopes(problem: MarginalProblem, kind: NormalKind, coefficients: Floats) -> Floats:
     """Return b_s = D_s' b: multipliers x unknown numbers; noise on the response takes its part from the first."""
     own = np.einsum("skq,k->sq", problem.slopes, coefficients)
     own[0] -= kind.lean

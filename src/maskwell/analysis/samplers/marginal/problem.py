@@ -20,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-class Kind(NamedTuple):
+class NormalKind(NamedTuple):
     """Records `start` to `stop`, alike in which unknown numbers were released and in the covariance of their noise.
 
     Noise on the response has, given that of the predictors, mean `lean`' (u - x) and variance `extra`.
@@ -46,7 +46,7 @@ class Covariate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MarginalProblem:
     """The records, sorted by kind; see the module for the letters. `fixed` is an offset of the linear predictor.
 
     `covariates` are the equations of the unknown numbers, in their order; x is less `centre`, and `order` says which
@@ -60,7 +60,7 @@ class Problem:
     slopes: Floats = field(repr=False)  # D: S x K x q
     released: Floats = field(repr=False)  # u: n x q, 0 where not seen
     clean: Floats = field(repr=False)  # w: n x r
-    kinds: tuple[Kind, ...] = field(repr=False)
+    kinds: tuple[NormalKind, ...] = field(repr=False)
     covariates: tuple[Covariate, ...] = field(repr=False)
     fixed: Floats | None = field(default=None, repr=False)
     centre: Floats = field(default_factory=lambda: np.empty(0), repr=False)
@@ -70,7 +70,7 @@ class Problem:
         return len(self.response)
 
 
-class Moments(NamedTuple):
+class NormalMoments(NamedTuple):
     """Cross products of a kind's records: u'u, w'u, w'w, and how many they are."""
 
     released: Floats
@@ -91,7 +91,7 @@ class Features(NamedTuple):
     pairs: Floats | None
 
 
-def features_of(problem: Problem) -> Features:
+def features_of(problem: MarginalProblem) -> Features:
     """Return the columns that means and variances are made of, each once."""
     multipliers = problem.multipliers
     blocks = [problem.columns]
@@ -113,12 +113,12 @@ def features_of(problem: Problem) -> Features:
     return Features(means, chosen, np.asfortranarray(pairs))
 
 
-def moments_of(problem: Problem) -> tuple[Moments, ...]:
+def moments_of(problem: MarginalProblem) -> tuple[NormalMoments, ...]:
     """Return the cross products of every kind."""
     found = []
     for kind in problem.kinds:
         u, w = problem.released[kind.start : kind.stop], problem.clean[kind.start : kind.stop]
-        found.append(Moments(u.T @ u, w.T @ u, w.T @ w, kind.stop - kind.start))
+        found.append(NormalMoments(u.T @ u, w.T @ u, w.T @ w, kind.stop - kind.start))
     return tuple(found)
 
 
@@ -131,7 +131,7 @@ class Filter(NamedTuple):
     log_det: float
 
 
-def filter_of(kind: Kind, covariance: Floats) -> Filter:
+def filter_of(kind: NormalKind, covariance: Floats) -> Filter:
     """Return how what was released tells of the unknown numbers of a kind's records."""
     q, seen = len(covariance), np.flatnonzero(kind.seen)
     precision = np.zeros((q, q))

@@ -22,7 +22,7 @@ from .design import problem_of, resolved_priors, why_not
 from .families import INTEGRATED, has_extra
 from .independence_chain import run, tune
 from .mode import fit
-from .posterior import Posterior
+from .posterior import MarginalPosterior
 
 LONGEST = 0.02  # of the draws of a chain that it may stand still
 
@@ -57,7 +57,7 @@ def sample(
     cores: int | None = None,
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`; None where the chains do not mix."""
-    posterior = Posterior(problem_of(system), resolved_priors(system, priors))
+    posterior = MarginalPosterior(problem_of(system), resolved_priors(system, priors))
     found = fit(posterior)
     tuned = None if found is None else tune(posterior, found, rng)
     if found is None or tuned is None:
@@ -76,7 +76,9 @@ def sample(
     return named_draws(system, posterior, np.stack([chain.thetas for chain in ran]), info)
 
 
-def named_draws(system: System, posterior: Posterior, thetas: Floats, info: dict[str, object]) -> Draws:
+def named_draws(
+    system: System, posterior: MarginalPosterior, thetas: Floats, info: dict[str, object]
+) -> Draws:
     """Give the parameters their names; logs of sds and of the shape become these."""
     family, interest, ends = system.interest.family, system.interest, posterior.ends
     first = thetas[:, :, : ends[1]].copy()

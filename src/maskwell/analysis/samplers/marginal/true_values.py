@@ -19,8 +19,8 @@ from ...results.draws import Draws
 from ...system import GAUSSIAN, LOGIT, NEGATIVE_BINOMIAL, PROBIT, Floats, System
 from .design import problem_of, resolved_priors
 from .families import has_extra
-from .posterior import Law, Parameters, Posterior
-from .problem import Filter, Kind, Problem, filter_of
+from .posterior import MarginalPosterior, ParameterLaw, ParameterLayout
+from .problem import Filter, MarginalProblem, NormalKind, filter_of
 
 POINTS = 121  # of the grid on which a linear predictor is drawn
 REACH = 7.0  # standard deviations to either side of its mode
@@ -30,7 +30,7 @@ CHUNK = 1 << 14
 
 def with_truths(system: System, draws: Draws, kept: int, rng: np.random.Generator) -> Draws:
     """Add draws of the true values to draws of the parameters, for `kept` evenly spaced draws of each chain."""
-    posterior = Posterior(problem_of(system), resolved_priors(system, Priors()))
+    posterior = MarginalPosterior(problem_of(system), resolved_priors(system, Priors()))
     chains, count = draws.values.shape[:2]
     kept = min(kept, count)
     columns = [int(j) for j in system.noise.columns]
@@ -43,7 +43,7 @@ def with_truths(system: System, draws: Draws, kept: int, rng: np.random.Generato
     return replace(draws, truths=truths, truth_names=tuple(system.variables[j].name for j in columns))
 
 
-def _theta(system: System, draws: Draws, chain: int, at: int) -> Parameters:
+def _theta(system: System, draws: Draws, chain: int, at: int) -> ParameterLayout:
     """Put the parameters of one draw together again."""
     values, nuisance = draws.values[chain, at], draws.nuisance
     size = len(system.interest.names)
@@ -51,11 +51,11 @@ def _theta(system: System, draws: Draws, chain: int, at: int) -> Parameters:
     ends = np.cumsum([len(equation.names) + 1 for equation in system.equations[:-1]]).astype(int)
     parts = np.split(nuisance[chain, at], ends[:-1]) if nuisance is not None and len(ends) else []
     sds = np.array([part[-1] for part in parts])
-    return Parameters(values[:size], extra, tuple(part[:-1] for part in parts), np.log(sds))
+    return ParameterLayout(values[:size], extra, tuple(part[:-1] for part in parts), np.log(sds))
 
 
 def _true_values(
-    system: System, posterior: Posterior, parameters: Parameters, rng: np.random.Generator
+    system: System, posterior: MarginalPosterior, parameters: ParameterLayout, rng: np.random.Generator
 ) -> npt.NDArray[np.float32]:
     """Draw the true values of all records, in the order of the noise's columns and in the data's units."""
     problem, law = posterior.problem, posterior.law(parameters)
@@ -85,9 +85,9 @@ def _true_values(
 class Given(NamedTuple):
     """What true values are drawn given."""
 
-    problem: Problem
-    law: Law
-    parameters: Parameters
+    problem: MarginalProblem
+    law: ParameterLaw
+    parameters: ParameterLayout
 
     def slopes(self, here: slice) -> Floats:
         """Return the slopes of the unknown numbers in the linear predictors of some records."""
@@ -97,7 +97,7 @@ class Given(NamedTuple):
 
 def _numbers(
     given: Given,
-    kind: Kind,
+    kind: NormalKind,
     known: Filter,
     moments: tuple[Floats, Floats],
     here: slice,
@@ -122,7 +122,9 @@ def _numbers(
     return x
 
 
-def _true_response(given: Given, kind: Kind, x: Floats, here: slice, rng: np.random.Generator) -> Floats:
+def _true_response(
+    given: Given, kind: NormalKind, x: Floats, here: slice, rng: np.random.Generator
+) -> Floats:
     """Draw the true response: its noise leans on that of the predictors, what is left is shared with the residual."""
     problem, parameters = given.problem, given.parameters
     y, residual = problem.response[here], np.exp(2.0 * parameters.extra)

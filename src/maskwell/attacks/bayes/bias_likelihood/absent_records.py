@@ -18,8 +18,8 @@ from ....errors import BadInput
 from ....schema import OPEN
 from ....table import Floats, Table
 from ...protocol import Bools, Ints
-from .kernels import UNLIKELY, Column, Joint, NodesOf, factors
-from .quadrature import Line, LogOf, integrated
+from .kernels import UNLIKELY, JointKernel, KernelColumn, NodesOf, factors
+from .quadrature import LogOf, WholeLine, integrated
 
 AT_ONCE = 4_000  # records integrated together
 MOST_STEPS = 2**14  # of the trapezoid rule
@@ -43,7 +43,9 @@ def log_unreleased_with_error(
     total, error = np.zeros(len(x)), 0.0
     for law in laws:
         for factor in factors([law], z, x, kind_name, nodes_of):
-            logs, this = _of_column(factor, law) if isinstance(factor, Column) else _of_joint(factor, law)
+            logs, this = (
+                _of_column(factor, law) if isinstance(factor, KernelColumn) else _of_joint(factor, law)
+            )
             total, error = total + logs, error + this
     return total, error
 
@@ -51,7 +53,7 @@ def log_unreleased_with_error(
 # --- one column --------------------------------------------------------------------------------------------
 
 
-def _of_column(column: Column, law: Any) -> tuple[Floats, float]:
+def _of_column(column: KernelColumn, law: Any) -> tuple[Floats, float]:
     """Return log share of the status, times the average of the kernel where it is open."""
     counts = np.bincount(column.status_z, minlength=256)[column.status_x]
     out, error = _log_share(counts, len(column.status_z)), 0.0
@@ -68,7 +70,7 @@ def _of_column(column: Column, law: Any) -> tuple[Floats, float]:
     return out, error
 
 
-def _is_silent(column: Column, x: Floats) -> Bools:
+def _is_silent(column: KernelColumn, x: Floats) -> Bools:
     """Which values have no noise: all, or 0 where there is nothing but bias."""
     if column.is_silent:
         return np.ones(len(x), bool)
@@ -118,7 +120,7 @@ def _check_enough(count: int, least: int, columns: Sequence[str]) -> None:
         )
 
 
-def _averaged(column: Column, x: Floats, law: Student) -> tuple[Floats, float]:
+def _averaged(column: KernelColumn, x: Floats, law: Student) -> tuple[Floats, float]:
     """Return the log of the integral of the kernel over a predictive law for each x, and the largest relative error."""
     if law.scale == 0.0:
         return column.kernel(np.full(len(x), law.centre), x), 0.0
@@ -130,11 +132,11 @@ def _averaged(column: Column, x: Floats, law: Student) -> tuple[Floats, float]:
     return out, error
 
 
-def _integrand(column: Column, x: Floats, law: Student) -> LogOf:
+def _integrand(column: KernelColumn, x: Floats, law: Student) -> LogOf:
     return lambda z, owner: np.asarray(column.kernel(z, x[owner]) + law.logpdf(z))
 
 
-def _line(column: Column, x: Floats, law: Student) -> Line:
+def _line(column: KernelColumn, x: Floats, law: Student) -> WholeLine:
     """Cut the line of each x where the integrand has its peaks, edges and kinks."""
     likely = column.nodes[2] > UNLIKELY
     bias_sds, sds = column.nodes[0][likely], column.nodes[1][likely]
@@ -149,13 +151,13 @@ def _line(column: Column, x: Floats, law: Student) -> Line:
         turn = float(sds.max() / bias_sds.max())  # where bias and noise are the same size
         kink = -turn * turn / np.where(x == 0, 1.0, x)  # where the mean of theta is 0
         places += [turn + 0.0 * x, 0.0 * x - turn, np.clip(kink, x - 1e3 * wide, x + 1e3 * wide)]
-    return Line(np.sort(np.column_stack(places), axis=1), np.maximum(wide, law.scale))
+    return WholeLine(np.sort(np.column_stack(places), axis=1), np.maximum(wide, law.scale))
 
 
 # --- columns whose noise is correlated ---------------------------------------------------------------------
 
 
-def _of_joint(joint: Joint, law: Any) -> tuple[Floats, float]:
+def _of_joint(joint: JointKernel, law: Any) -> tuple[Floats, float]:
     """Return log share of each record's statuses, times the average of the kernel over its open columns."""
     kinds, member = np.unique(joint.status_x, axis=0, return_inverse=True)
     out, error = np.empty(len(joint.x)), 0.0
@@ -170,7 +172,7 @@ def _of_joint(joint: Joint, law: Any) -> tuple[Floats, float]:
     return out, error
 
 
-def _averaged_jointly(joint: Joint, records: Ints, chosen: Ints, law: Any) -> tuple[Floats, float]:
+def _averaged_jointly(joint: JointKernel, records: Ints, chosen: Ints, law: Any) -> tuple[Floats, float]:
     """Return the log density of normal noise around a multivariate t of the released values, and its error."""
     released = joint.z[(joint.status_z[:, chosen] == OPEN).all(axis=1)][:, chosen]
     (count, width), columns = released.shape, [law.columns[j] for j in chosen]

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ....card import Sides
+from ....card import RecordPair
 from ....errors import BadPlan, NoLaw, raise_all
 from ....laws import Additive, Multiplicative, Normal
 from ....laws.transform import FINE
 from ....laws.unknowns import is_independent, of_columns, spread_of
 from ....schema import OPEN
 from ....table import Floats, Statuses, Table
-from ...pair_density import Lowered, Term
+from ...pair_density import LawTerm, LoweredLaw
 from ...protocol import Ints
 
 KINDS, FORWARD = {"paper": 1, "fms": 2}, 0  # as `kernels.bias_density` numbers them
@@ -31,7 +31,7 @@ NodesOf = Callable[[Any, int], Nodes]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class KernelColumn:
     """A factor of one column: the kernel where values are open, else 1 where statuses are the same.
 
     `z` and `x` are on the scale where noise is added, x where the law centres its noise.
@@ -70,7 +70,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Joint:
+class JointKernel:
     """A factor of columns with correlated noise that is the same for every value."""
 
     z: Floats
@@ -78,7 +78,7 @@ class Joint:
     status_z: Statuses
     status_x: Statuses
     covariance: Floats
-    term: Lowered
+    term: LoweredLaw
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the log kernel of pairs."""
@@ -87,7 +87,7 @@ class Joint:
 
 def biased_terms(
     laws: Sequence[Any], z: Table, x: Table, kind_name: str, nodes_of: NodesOf | None = None
-) -> list[Term]:
+) -> list[LawTerm]:
     """Prepare the kernel "paper" or "fms" for pairs of records of two tables.
 
     `nodes_of(law, j)` gives the nodes of column j where parameters were not told. Unknowns that columns share must be
@@ -98,7 +98,7 @@ def biased_terms(
 
 def factors(
     laws: Sequence[Any], z: Table, x: Table, kind_name: str, nodes_of: NodesOf | None
-) -> list[Column | Joint]:
+) -> list[KernelColumn | JointKernel]:
     """Return the factors of `biased_terms`."""
     if kind_name not in KINDS:
         raise BadPlan(f"there is no kernel {kind_name!r} of bias and noise; there are 'paper' and 'fms'")
@@ -110,7 +110,7 @@ def factors(
 
 def _of_law(
     law: Additive, z: Table, x: Table, kind: int, nodes_of: NodesOf | None
-) -> Iterator[tuple[Additive, Column | Joint]]:
+) -> Iterator[tuple[Additive, KernelColumn | JointKernel]]:
     """Make the factors of a law, each with the law of its columns."""
     together = [] if is_independent(law.noise) else np.flatnonzero(np.diag(law.noise.covariance)).tolist()
     if together and nodes_of is not None:
@@ -133,29 +133,29 @@ def told(law: Additive, j: int) -> Nodes:
     return np.zeros(1), np.array([sd]), np.zeros(1)
 
 
-def _column(law: Additive, z: Table, x: Table, nodes: Nodes, kind: int) -> Column:
+def _column(law: Additive, z: Table, x: Table, nodes: Nodes, kind: int) -> KernelColumn:
     """Make the factor of a law of one column; without noise, values are compared as they leave."""
-    sides = Sides.of(law, z, x)
+    sides = RecordPair.of(law, z, x)
     centre = law.place(sides.true, np.zeros(sides.true.shape, order="F"))
     status = sides.status_z[:, 0], sides.status_x[:, 0]
     arrays = tuple(np.ascontiguousarray(part, np.float64) for part in nodes)
     kind = kind if nodes[0].any() else FORWARD
-    made = Column(sides.released[:, 0], centre[:, 0], *status, (arrays[0], arrays[1], arrays[2]), kind)
+    made = KernelColumn(sides.released[:, 0], centre[:, 0], *status, (arrays[0], arrays[1], arrays[2]), kind)
     if made.is_silent:
         return replace(made, x=law.leave(centre, sides.true)[:, 0])
     return replace(made, z=_entered(law, sides)[:, 0])
 
 
-def _joint(law: Additive, z: Table, x: Table) -> Joint:
+def _joint(law: Additive, z: Table, x: Table) -> JointKernel:
     """Make the factor of correlated columns: the density of the law at points, without its Jacobian."""
     law = replace(law, outlets=tuple(replace(outlet, avoid=()) for outlet in law.outlets))
-    sides, term = Sides.of(law, z, x), Lowered.of(law, z, x)
+    sides, term = RecordPair.of(law, z, x), LoweredLaw.of(law, z, x)
     term = replace(term, factor=np.zeros_like(term.factor))
     statuses = sides.status_z, sides.status_x
-    return Joint(_entered(law, sides), term.centre, *statuses, law.noise.covariance, term)
+    return JointKernel(_entered(law, sides), term.centre, *statuses, law.noise.covariance, term)
 
 
-def _entered(law: Additive, sides: Sides) -> Floats:
+def _entered(law: Additive, sides: RecordPair) -> Floats:
     """Return released values on the scale where noise is added: minus infinity where nothing leads to one."""
     out = np.empty_like(sides.released)
     for j, outlet in enumerate(law.outlets):
@@ -197,7 +197,7 @@ def _refused(kind_name: str, why: str) -> str:
     return f"kernel={kind_name!r} is for normal bias and noise that leave as points: {why}; kernel='coherent' works"
 
 
-def _unit_problems(law: Additive, factor: Column | Joint, kind_name: str) -> list[str]:
+def _unit_problems(law: Additive, factor: KernelColumn | JointKernel, kind_name: str) -> list[str]:
     """Say which columns leave on a unit that is coarse beside their noise."""
     coarse = [name for j, name in enumerate(law.columns) if _is_coarse(law, factor, j)]
     return [
@@ -206,19 +206,19 @@ def _unit_problems(law: Additive, factor: Column | Joint, kind_name: str) -> lis
     ]
 
 
-def _is_coarse(law: Additive, factor: Column | Joint, j: int) -> bool:
+def _is_coarse(law: Additive, factor: KernelColumn | JointKernel, j: int) -> bool:
     """Whether the unit of a column matters beside the smallest noise that an open value of it has."""
     outlet = law.outlets[j]
-    if outlet.unit is None or (isinstance(factor, Column) and factor.is_silent):
+    if outlet.unit is None or (isinstance(factor, KernelColumn) and factor.is_silent):
         return False
-    joint = isinstance(factor, Joint)
-    least = float(law.noise.resolution[j]) if isinstance(factor, Joint) else _least_sd(factor)
+    joint = isinstance(factor, JointKernel)
+    least = float(law.noise.resolution[j]) if isinstance(factor, JointKernel) else _least_sd(factor)
     if outlet.log_shift is not None:
         least *= float(np.exp(np.fmin.reduce(factor.z[:, j] if joint else factor.z, initial=np.inf)))
     return float(outlet.unit) > FINE * least
 
 
-def _least_sd(column: Column) -> float:
+def _least_sd(column: KernelColumn) -> float:
     """Return the smallest sd of the noise at an open true value, by the likely nodes."""
     likely = column.nodes[2] > UNLIKELY
     bias_sd, sd = column.nodes[0][likely].min(), column.nodes[1][likely].min()

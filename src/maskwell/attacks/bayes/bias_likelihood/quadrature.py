@@ -21,7 +21,7 @@ LogOf = Callable[[Floats, Ints], Floats]  # log-integrand at points, each with t
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class WholeLine:
     """Where the integrands are cut, integrals x breaks in rising order, and the scale of their tails."""
 
     breaks: Floats
@@ -29,7 +29,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Panels:
+class LinePanels:
     """Stretches of the line of several integrals; those of `tail` -1 and 1 are of (0, 1) and reach to infinity.
 
     Each holds exp(top) times `value`, with a guess of its `error`.
@@ -44,7 +44,9 @@ class Panels:
     error: Floats
 
     @classmethod
-    def of(cls, log_of: LogOf, line: Line, owner: Ints, tail: Ints, start: Floats, end: Floats) -> Panels:
+    def of(
+        cls, log_of: LogOf, line: WholeLine, owner: Ints, tail: Ints, start: Floats, end: Floats
+    ) -> LinePanels:
         """Sum over the nodes of each panel; its error is guessed as in `kernels.densities`."""
         from ....kernels.densities import NODES, NULL_RULES, WEIGHTS
 
@@ -57,20 +59,20 @@ class Panels:
         error = null * np.sqrt(np.minimum(null / np.where(value > 0, value, 1.0), 1.0))
         return cls(owner, tail, start, end, top, value, error)
 
-    def only(self, wanted: Bools) -> Panels:
+    def only(self, wanted: Bools) -> LinePanels:
         """Return some of the panels."""
-        return Panels(*(getattr(self, field.name)[wanted] for field in fields(self)))
+        return LinePanels(*(getattr(self, field.name)[wanted] for field in fields(self)))
 
-    def joined(self, other: Panels) -> Panels:
+    def joined(self, other: LinePanels) -> LinePanels:
         """Return these panels and others."""
         both = ([getattr(side, field.name) for side in (self, other)] for field in fields(self))
-        return Panels(*map(np.concatenate, both))
+        return LinePanels(*map(np.concatenate, both))
 
-    def halved(self, log_of: LogOf, line: Line) -> Panels:
+    def halved(self, log_of: LogOf, line: WholeLine) -> LinePanels:
         """Return both halves of each panel."""
         middle = 0.5 * (self.start + self.end)
         start, end = np.concatenate([self.start, middle]), np.concatenate([middle, self.end])
-        return Panels.of(log_of, line, np.tile(self.owner, 2), np.tile(self.tail, 2), start, end)
+        return LinePanels.of(log_of, line, np.tile(self.owner, 2), np.tile(self.tail, 2), start, end)
 
     def log_totals(self, count: int) -> Floats:
         """Return the log of each integral."""
@@ -85,7 +87,7 @@ class Panels:
         return np.asarray(self.error * np.exp(self.top - np.maximum(log_totals, NOTHING)[self.owner]))
 
 
-def integrated(log_of: LogOf, line: Line) -> tuple[Floats, float]:
+def integrated(log_of: LogOf, line: WholeLine) -> tuple[Floats, float]:
     """Return the logs of the integrals of exp(log_of) over the line and the largest relative error."""
     count, panels = len(line.breaks), _first(log_of, line)
     for _ in range(ROUNDS):
@@ -98,7 +100,7 @@ def integrated(log_of: LogOf, line: Line) -> tuple[Floats, float]:
     return totals, float(errors.max(initial=0.0))
 
 
-def _first(log_of: LogOf, line: Line) -> Panels:
+def _first(log_of: LogOf, line: WholeLine) -> LinePanels:
     """Return the panels between the breaks, and the tails."""
     count, width = line.breaks.shape
     owner, zero, one = np.arange(count), np.zeros(count), np.ones(count)
@@ -107,10 +109,10 @@ def _first(log_of: LogOf, line: Line) -> Panels:
     owners = np.concatenate([np.repeat(owner, width - 1), owner, owner])
     tail = np.concatenate([np.zeros(count * (width - 1)), -one, one]).astype(np.int64)
     real = start < end
-    return Panels.of(log_of, line, owners[real], tail[real], start[real], end[real])
+    return LinePanels.of(log_of, line, owners[real], tail[real], start[real], end[real])
 
 
-def _points(line: Line, owner: Ints, tail: Ints, at: Floats) -> tuple[Floats, Floats]:
+def _points(line: WholeLine, owner: Ints, tail: Ints, at: Floats) -> tuple[Floats, Floats]:
     """Return points of panels on the line, and the logs of how much they are stretched there."""
     is_tail, reach = (tail != 0)[:, None], line.reach[owner][:, None]
     rest = np.where(is_tail, 1.0 - at, 1.0)

@@ -26,9 +26,9 @@ from ....laws import Additive
 from ....laws.transform import FINE, Outlet
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...pair_density import Lowered, Term, whitening
+from ...pair_density import LawTerm, LoweredLaw, whitening
 from ...protocol import Ints, Known
-from ..candidates import Ground
+from ..candidates import CandidateBlocks
 from ..posterior_odds import Odds
 from ..pruned_sums.posterior_sums import log_sums_by
 from ..pruned_sums.scores import (
@@ -84,7 +84,7 @@ class CellMixture:
     """The factor of all columns: records where the noise of a part has variance 1, and the shifts of the parts.
 
     Records are of kinds, by which columns are open: `shifts` are parts x kinds x columns. Pairs are of one kind, as in
-    a block of `Ground`.
+    a block of `CandidateBlocks`.
     """
 
     released: Floats
@@ -165,7 +165,7 @@ class _Side:
         counts = part_counts(law)
         along = [_shifts(outlet, counts.get(j, 1)) for j, outlet in enumerate(law.outlets)]
         narrow = without_units(with_parts(law))
-        one = Lowered.of(narrow, z, x)
+        one = LoweredLaw.of(narrow, z, x)
         return cls(narrow, one.lower, one.centre, np.array(list(product(*along))))
 
     def white(self, chosen: Ints) -> Floats:
@@ -179,13 +179,18 @@ def _shifts(outlet: Outlet, count: int) -> list[float]:
     return [((i + 0.5) / count - 0.5) * unit for i in range(count)]
 
 
-def mixture_terms(laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
+def mixture_terms(laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
     """Prepare laws for pairs of records of two tables, cells as mixtures."""
     return [CellMixture.of(laws, z, x)] if laws else []
 
 
 def split_odds(
-    known: Known, release: Any, fields: Sequence[str], ground: Ground, laws: Sequence[Any], eps: float
+    known: Known,
+    release: Any,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    laws: Sequence[Any],
+    eps: float,
 ) -> tuple[Odds, list[str]]:
     """Prepare scores against the true records, f(z) by trees."""
     own = replace(known, shared={})

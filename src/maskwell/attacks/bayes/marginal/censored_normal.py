@@ -122,14 +122,14 @@ def _correlation(scaled: Floats, side: Ints, edges: Floats) -> float:
     known = (side != UNSEEN).all(axis=1)
     if not known.any():
         return 0.0
-    pairs = Pairs.of(scaled[known], side[known], edges)
+    pairs = CensoredPairs.of(scaled[known], side[known], edges)
     ends = -NEARLY_ONE, NEARLY_ONE
     found = minimize_scalar(pairs.minus_log, bounds=ends, method="bounded", options={"xatol": 1e-7})
     return float(found.x)
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class CensoredPairs:
     """What the likelihood of a correlation needs: moments of pairs seen, values beside a limit, counts of the rest.
 
     `single` has values with the interval in which the other column lies; `unseen` how often both lie in intervals.
@@ -142,7 +142,7 @@ class Pairs:
     unseen: tuple[tuple[int, Floats, Floats], ...]
 
     @classmethod
-    def of(cls, scaled: Floats, side: Ints, edges: Floats) -> Pairs:
+    def of(cls, scaled: Floats, side: Ints, edges: Floats) -> CensoredPairs:
         """Sort pairs of values by the sides on which they lie."""
         both = scaled[(side == SEEN).all(axis=1)]
         beyond = (BELOW, ABOVE)

@@ -12,7 +12,7 @@ from ....card import NoiseCard
 from ....errors import BadInput, BadPlan
 from ....laws import Additive, Outlet, SkewedBias
 from ....laws.noise import conditional_sds
-from ....laws.transform import FINE, Cell
+from ....laws.transform import FINE, ReleasedCell
 from ....schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ....table import Floats, Table
 from ...blocks import block_codes, joint_codes
@@ -251,7 +251,7 @@ def _at_least(covariance: Floats, noise: Floats) -> Floats:
     return np.asarray((axes * np.maximum(values, least)) @ axes.T * both)
 
 
-def _cell(outlet: Outlet, z: Floats, sd: Floats) -> Cell:
+def _cell(outlet: Outlet, z: Floats, sd: Floats) -> ReleasedCell:
     """Return what leads to z whatever the true value: between two values, a run of codes is cut in the middle."""
     nobody, nothing = np.full(len(z), np.nan), np.zeros(len(z))
     cell = outlet.cell(z, nobody, sd)
@@ -259,7 +259,7 @@ def _cell(outlet: Outlet, z: Floats, sd: Floats) -> Cell:
         return cell
     up, down = (outlet.cell(z, np.full(len(z), side), nothing) for side in (np.inf, -np.inf))
     beside = (up.lower != down.lower) | (up.upper != down.upper)
-    return Cell(
+    return ReleasedCell(
         np.where(beside, up.lower / 2 + down.lower / 2, cell.lower),
         np.where(beside, up.upper / 2 + down.upper / 2, cell.upper),
         cell.is_point & ~beside,

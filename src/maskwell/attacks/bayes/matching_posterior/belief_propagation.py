@@ -44,14 +44,14 @@ def _spare(units: int, known: int, released: int) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class PairWeights:
     """Probabilities of pairs, none last, and which units' likeliest record the draws decide."""
 
     chances: Floats
     decided: Bools
 
 
-def believed(drawn: Floats, guessed: Floats) -> Weighed:
+def believed(drawn: Floats, guessed: Floats) -> PairWeights:
     """Weigh what chains found (chains x units x records, none last) and an approximation, for each unit by itself.
 
     Draws that are no farther from the approximation than their own error, which the differences of chains show, cannot
@@ -67,7 +67,7 @@ def believed(drawn: Floats, guessed: Floats) -> Weighed:
     weight = np.where(ratio > chance, 1.0 - 1.0 / np.maximum(ratio, 1.0), 0.0)
     weight = np.where(np.minimum(records, drawn_records) < FLAT, 1.0, weight)[:, None]
     chances = weight * mean + (1.0 - weight) * guessed
-    return Weighed(chances, _decided(chances, mean, noise))
+    return PairWeights(chances, _decided(chances, mean, noise))
 
 
 def _decided(chances: Floats, mean: Floats, noise: Floats) -> Bools:

@@ -6,14 +6,14 @@ import numpy as np
 
 from ....table import Floats
 from .belief_propagation import message_chances
-from .chain_state import Problem
+from .chain_state import MatchingProblem
 from .mcmc import log_factors
 from .parameter_chains import Round
 
 VALUES = 16  # of the parameters, spread evenly over all draws in the order of the first of them
 
 
-def approximated(problem: Problem, done: Round) -> list[Floats]:
+def approximated(problem: MatchingProblem, done: Round) -> list[Floats]:
     """Return for each block the approximate probability of each pair, none last."""
     values = _spread(done.traces[:, :, : len(problem.beliefs)].reshape(-1, len(problem.beliefs)))
     blocks = zip(*(ratios_at(problem, logs) for logs in values), strict=True)
@@ -26,7 +26,7 @@ def _spread(draws: Floats) -> Floats:
     return draws[order[(len(order) * (np.arange(VALUES) + 0.5) / VALUES).astype(np.int64)]]
 
 
-def ratios_at(problem: Problem, logs: Floats) -> list[Floats]:
+def ratios_at(problem: MatchingProblem, logs: Floats) -> list[Floats]:
     """Return for each block the log weights of pairs beside those of a free record and a unit without one."""
     flat, free = problem.model.pair_logs(logs), problem.free(logs)
     begin, ends = problem.known.side.ends, problem.known.released.ends

@@ -11,7 +11,7 @@ from ....table import Floats, Table
 from ...protocol import Ints
 
 if TYPE_CHECKING:
-    from ....kernels.matching_noise_mcmc import Place
+    from ....kernels.matching_noise_mcmc import BlockPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class BlockPairs:
     """All pairs of one side with the released records of the same block, in one row: (a, i) at `row[a] + i`."""
 
     side: Side
@@ -80,17 +80,17 @@ class Pairs:
             at += rows * columns
         return parts
 
-    def place(self) -> Place:
+    def place(self) -> BlockPlace:
         """Return the blocks as the compiled loops have them."""
-        from ....kernels.matching_noise_mcmc import Place
+        from ....kernels.matching_noise_mcmc import BlockPlace
 
         block, ends = self.side.block, self.released.ends
         begin, end = self.side.ends[:-1][block], self.side.ends[1:][block]
-        return Place(block, ends[:-1][block], ends[1:][block], begin, end)
+        return BlockPlace(block, ends[:-1][block], ends[1:][block], begin, end)
 
-    def others_of_records(self) -> Place:
+    def others_of_records(self) -> BlockPlace:
         """Return for each released record where the side's records of its block begin and end."""
-        from ....kernels.matching_noise_mcmc import Place
+        from ....kernels.matching_noise_mcmc import BlockPlace
 
         block, ends = self.released.block, self.side.ends
-        return Place(block, block, block, ends[:-1][block], ends[1:][block])
+        return BlockPlace(block, block, block, ends[:-1][block], ends[1:][block])

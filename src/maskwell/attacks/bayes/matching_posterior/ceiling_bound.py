@@ -36,7 +36,7 @@ from ...risk import wilson
 from ...targets import Sample
 from ..candidates import clear_fields
 from ..law_kernels import Reading
-from ..likelihood import Pairing
+from ..likelihood import PairLikelihood
 from ..posterior_odds import log_moved
 from .matchings import Sampling, marginals
 
@@ -175,7 +175,7 @@ class _Neighbourhoods:
     points: Floats
     record: Ints
     alone: Floats
-    pairing: Pairing
+    pairing: PairLikelihood
     cells: dict[int, Ints]
 
     @classmethod
@@ -188,7 +188,7 @@ class _Neighbourhoods:
         record = np.full(len(truth), NOBODY)
         record[masking.order] = np.arange(len(masking.order))
         read = Reading(plan.kernel, None, None, released).exact
-        pairing = Pairing.of(card, fields, released, truth, read)
+        pairing = PairLikelihood.of(card, fields, released, truth, read)
         units = members(blocks, np.arange(len(blocks)))
         points = centres(masking, fields)
         return cls(masking, blocks, units, points, record, _of_targets(marked, alone), pairing, {})

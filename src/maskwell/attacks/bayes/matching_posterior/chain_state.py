@@ -9,12 +9,12 @@ import numpy as np
 
 from ....table import Floats
 from ...protocol import Bools, Ints
-from .block_pairs import Pairs
-from .noise_kernels import Listed, Normals
+from .block_pairs import BlockPairs
+from .noise_kernels import ListedKernel, NormalKernel
 
 if TYPE_CHECKING:
     from ....kernels.matching_noise_mcmc import Scene, State
-    from ..unknown_noise.prior_families import Resolved
+    from ..unknown_noise.prior_families import ResolvedPrior
 
 LONGEST = 32  # units that change records in one move
 HOTTER = 3.0  # how much hotter each start after the first is than the one before
@@ -22,22 +22,22 @@ IMPOSSIBLE = -1e7  # stands for minus infinity where a best matching is sought
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MatchingProblem:
     """What chains walk on: kernels, priors, which parameters step together, and how many units each block has.
 
     `unreleased` is the log weight of each unit without a record, `log_free` that of each record that is nobody's, where
     no parameter bears on it.
     """
 
-    model: Normals | Listed
-    beliefs: tuple[Resolved, ...]
+    model: NormalKernel | ListedKernel
+    beliefs: tuple[ResolvedPrior, ...]
     groups: Ints
     units: Ints
     unreleased: Floats
     log_free: Floats | None
 
     @property
-    def known(self) -> Pairs:
+    def known(self) -> BlockPairs:
         """The pairs of known units with records."""
         return self.model.known
 
@@ -58,7 +58,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class MatchingChain:
     """One chain: where it stands, room for what it tries, its own generator."""
 
     state: State
@@ -66,7 +66,7 @@ class Chain:
     rng: np.random.Generator
 
 
-def start_of(problem: Problem, number: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
+def start_of(problem: MatchingProblem, number: int, rng: np.random.Generator) -> tuple[Floats, Ints]:
     """Return the parameters and the matching that a chain starts from; only the first is undisturbed."""
     spreads = np.array([belief.spread for belief in problem.beliefs])
     logs = problem.centre + (spreads * rng.uniform(-2, 2, len(spreads)) if number else 0.0)
@@ -91,7 +91,7 @@ def _best(scores: Floats) -> Ints:
     return out
 
 
-def _possible(problem: Problem, flat: Floats, match: Ints) -> Bools:
+def _possible(problem: MatchingProblem, flat: Floats, match: Ints) -> Bools:
     """Whether units can have the records given to them."""
     at = problem.known.row + match
     has = match >= 0
@@ -100,14 +100,14 @@ def _possible(problem: Problem, flat: Floats, match: Ints) -> Bools:
     return out
 
 
-def needed_units(problem: Problem, match: Ints) -> Ints:
+def needed_units(problem: MatchingProblem, match: Ints) -> Ints:
     """Return how many units a block must have for a matching to be possible."""
     side = problem.known.side
     matched = np.bincount(side.block[match >= 0], minlength=len(problem.units))
     return np.asarray(side.sizes + problem.known.released.sizes - matched)
 
 
-def chain_at(problem: Problem, logs: Floats, match: Ints, rng: np.random.Generator) -> Chain:
+def chain_at(problem: MatchingProblem, logs: Floats, match: Ints, rng: np.random.Generator) -> MatchingChain:
     """Set a chain up at its start."""
     from ....kernels.matching_noise_mcmc import State, fill_here, prepare
 
@@ -123,16 +123,16 @@ def chain_at(problem: Problem, logs: Floats, match: Ints, rng: np.random.Generat
         )
         for _ in range(2)
     ]  # fmt: skip
-    if isinstance(problem.model, Listed):
+    if isinstance(problem.model, ListedKernel):
         scene.fixed[:] = problem.model.pair_logs(logs)
     prepare(scene, logs, states[0].precision, states[0].half)
     fill_here(scene, states[0])
-    return Chain(states[0], states[1], rng)
+    return MatchingChain(states[0], states[1], rng)
 
 
-def scene_of(problem: Problem) -> Scene:
+def scene_of(problem: MatchingProblem) -> Scene:
     """Return the scene of a model; that of listed laws has no columns, all is in its factors."""
-    if isinstance(problem.model, Normals):
+    if isinstance(problem.model, NormalKernel):
         return problem.model.scene
     from ....kernels.matching_noise_mcmc import FORWARD, Scene
 

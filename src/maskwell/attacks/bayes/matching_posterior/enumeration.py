@@ -16,16 +16,16 @@ from ....laws.unknowns import Unknown
 from ....table import Floats
 from ...protocol import Ints
 from ..unknown_noise.priors import Doubt, Prior
-from .block_pairs import Pairs, Side
+from .block_pairs import BlockPairs, Side
 from .components import size_weights
-from .lattice import Shape, average_of
+from .lattice import LatticeShape, average_of
 from .matchings import Marginals
-from .noise_kernels import Listed, Normals, model_of
+from .noise_kernels import ListedKernel, NormalKernel, model_of
 from .proposals import reach_of
 from .unknown_noise import Group, Helped, HelpedBlock, Kernel, Learned, unit_counts
 
 if TYPE_CHECKING:
-    from ....kernels.matching_enumeration import Jobs, Room, Tally, View
+    from ....kernels.matching_enumeration import Jobs, MatchingRoom, NodeView, Tally
 
 MOST_UNITS = 12  # of a group in one block
 MOST_UNKNOWNS = 4
@@ -44,14 +44,14 @@ SWEEP, SWEPT, STEP = 60_000.0, 100.0, 4.0
 class Counting:
     """Known units of many groups at once: their kernels as functions of the parameters, and the jobs to be done."""
 
-    model: Normals | Listed
-    twins: Normals | Listed | None
+    model: NormalKernel | ListedKernel
+    twins: NormalKernel | ListedKernel | None
     doubts: tuple[Doubt, ...]
     jobs: Jobs
     given: Floats | None
     own: Floats
     sizes: Floats
-    room: Room
+    room: MatchingRoom
 
     @property
     def groups(self) -> int:
@@ -63,9 +63,9 @@ class Counting:
         """The priors of all unknowns."""
         return [belief for doubt in self.doubts for belief in doubt.beliefs]
 
-    def view(self, logs: Floats) -> View | None:
+    def view(self, logs: Floats) -> NodeView | None:
         """Return all kernels at given logs of the parameters; nothing where the prior rules them out."""
-        from ....kernels.matching_enumeration import View
+        from ....kernels.matching_enumeration import NodeView
 
         values = zip(self.beliefs, logs, strict=True)
         prior = float(sum(belief.log_density(np.array([log]))[0] for belief, log in values))
@@ -75,7 +75,7 @@ class Counting:
         every = nothing if self.given is not None else self.model.log_marginal(logs) + self.sizes
         twins = pairs if self.twins is None else self.twins.pair_logs(logs)
         given = nothing if self.given is None else self.given
-        return View(pairs, twins, self.model.known.row, every, given, self.own, prior)
+        return NodeView(pairs, twins, self.model.known.row, every, given, self.own, prior)
 
     def tally(self) -> Tally:
         """Return an empty tally."""
@@ -84,7 +84,7 @@ class Counting:
         pairs = np.zeros(self.model.known.count)
         return Tally(np.full(self.groups, -np.inf), np.zeros(self.groups), pairs)
 
-    def shape(self) -> Shape | None:
+    def shape(self) -> LatticeShape | None:
         """Find where the posterior of the parameters is, as it is for the first groups on average."""
         from ....kernels.matching_enumeration import weigh_node
 
@@ -98,9 +98,9 @@ class Counting:
             return average_of(some.tolist())
 
         centre, spread = (np.array([getattr(b, of) for b in self.beliefs]) for of in ("centre", "spread"))
-        return Shape.of(ask, centre, spread, np.array([reach_of(b) for b in self.beliefs]))
+        return LatticeShape.of(ask, centre, spread, np.array([reach_of(b) for b in self.beliefs]))
 
-    def added(self, shape: Shape, pace: float, shift: float) -> _Added | None:
+    def added(self, shape: LatticeShape, pace: float, shift: float) -> _Added | None:
         """Add up all that lies on a lattice; nothing where it is too large."""
         from ....kernels.matching_enumeration import add_node
 
@@ -120,7 +120,7 @@ class Counting:
             return None
         return _Added(tally, np.array(asked), np.array(weights))
 
-    def settled(self, shape: Shape) -> tuple[_Added, float] | None:
+    def settled(self, shape: LatticeShape) -> tuple[_Added, float] | None:
         """Take ever finer lattices until two agree; return both together and how far they are apart, or nothing."""
         for pace in PACES:
             first = self.added(shape, pace, 0.0)
@@ -201,8 +201,8 @@ class _Ground:
 
     group: Group
     blocks: Ints
-    known: Pairs
-    others: Pairs
+    known: BlockPairs
+    others: BlockPairs
     labels: Ints
     members: tuple[tuple[tuple[int, Ints], ...], ...]
     units: Ints
@@ -212,8 +212,8 @@ class _Ground:
         """Sort all units by block; nothing where a group has too many in one."""
         blocks = np.unique(group.x_blocks)
         released = Side.of(group.z, group.z_blocks, blocks)
-        known = Pairs(Side.of(group.x, group.x_blocks, blocks), released)
-        others = Pairs(Side.of(group.truth, group.truth_blocks, blocks), released)
+        known = BlockPairs(Side.of(group.x, group.x_blocks, blocks), released)
+        others = BlockPairs(Side.of(group.truth, group.truth_blocks, blocks), released)
         members = _by_group(labels[known.side.records], known.side.block)
         if max(len(units) for jobs in members for _, units in jobs) > MOST_UNITS:
             return None
@@ -248,7 +248,7 @@ class _Ground:
         if given is None and not self.group.as_true:
             true = Side(self.group.truth, np.maximum(self.group.numbers[records], 0), self.known.side.ends)
             twins = _asked_directly(
-                model_of(doubts, kernel.name, Pairs(true, self.known.released), self.others)
+                model_of(doubts, kernel.name, BlockPairs(true, self.known.released), self.others)
             )
         return Counting(model, twins, doubts, jobs, given, own, sizes, room_for(jobs))
 
@@ -328,6 +328,6 @@ def _by_group(labels: Ints, block: Ints) -> tuple[tuple[tuple[int, Ints], ...], 
     return tuple(map(tuple, out))
 
 
-def _asked_directly(model: Normals | Listed) -> Normals | Listed:
+def _asked_directly(model: NormalKernel | ListedKernel) -> NormalKernel | ListedKernel:
     """Return a model that is asked at each node: no node is asked for twice."""
-    return replace(model, nodes=None) if isinstance(model, Listed) else model
+    return replace(model, nodes=None) if isinstance(model, ListedKernel) else model

@@ -10,13 +10,13 @@ import numpy as np
 from ....table import Floats
 from ...candidate_scores import Batch, log_sum, whole_blocks
 from ...protocol import Ints
-from ..candidates import Ground
+from ..candidates import CandidateBlocks
 from ..posterior_odds import SURE, Odds
 from .matchings import Marginals, Sampling, marginals
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BlockPart:
     """Probabilities of some known units of a block over its released records."""
 
     known: Ints
@@ -26,7 +26,7 @@ class Part:
 
 def told_parts(
     odds: Odds, groups: Sequence[Ints], wanted: Ints, sampling: Sampling, seed: int
-) -> Iterator[Part]:
+) -> Iterator[BlockPart]:
     """Yield the probabilities of every group in every block that holds one of the wanted units."""
     units, blocks = odds.ground.true_members(), odds.ground.blocks.known
     by_block = _members_by_block(groups, blocks)
@@ -48,7 +48,7 @@ def _within_block(odds: Odds, batch: Batch, units: int) -> Batch:
     )
 
 
-def log_within(ground: Ground, released: Ints, units: int, by_truth: bool) -> Floats:
+def log_within(ground: CandidateBlocks, released: Ints, units: int, by_truth: bool) -> Floats:
     """Return the log share of released records' matching block that their fine block is, by units or by records."""
     if by_truth:
         return np.asarray(np.log(max(units, 1)) - np.log(np.maximum(ground.units[released], 1)))
@@ -67,12 +67,12 @@ def _members_by_block(groups: Sequence[Ints], blocks: Ints) -> dict[int, list[tu
 
 def _of_group(
     odds: Odds, batch: Batch, members: Ints, units: int, sampling: Sampling, rng: np.random.Generator
-) -> Part:
+) -> BlockPart:
     here = np.flatnonzero(np.isin(batch.known, members))
     known, count = batch.known[here], max(units, len(here))
     logs = _against_strangers(odds, batch.scores[here], count)
     absent = _own_absence(odds, known, count - len(batch.released))
-    return Part(known, batch.released, marginals(logs - absent[:, None], count, rng, sampling))
+    return BlockPart(known, batch.released, marginals(logs - absent[:, None], count, rng, sampling))
 
 
 def _against_strangers(odds: Odds, scores: Floats, units: int) -> Floats:

@@ -22,14 +22,14 @@ LOWEST = -1e10  # stands for minus infinity where a top is sought
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LatticeShape:
     """The tops of a posterior, the largest first, and a root of its covariance there."""
 
     tops: tuple[Floats, ...]
     root: Floats
 
     @classmethod
-    def of(cls, ask: Ask, centre: Floats, spread: Floats, reach: Floats) -> Shape | None:
+    def of(cls, ask: Ask, centre: Floats, spread: Floats, reach: Floats) -> LatticeShape | None:
         """Find the tops of a log density, and how wide it is around the largest; nothing where it has none."""
 
         def scaled(t: Floats) -> float:

@@ -16,7 +16,7 @@ from ....tolerances import is_real
 from ...protocol import Bools
 from .belief_propagation import message_chances
 from .components import Piece, pieces_of
-from .mcmc import Chains, Judged, diagnosed, log_factors
+from .mcmc import Judged, MatchingChains, diagnosed, log_factors
 from .rao_blackwell import smoothed
 
 __all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dict"]
@@ -151,7 +151,7 @@ def _joined(out: Floats, found: Sequence[Marginals], decided: Bools, visits: Flo
 def _sampled(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marginals:
     """Draw matchings, ever more of them, until the chains agree; each round forgets those before it."""
     factors = log_factors(piece.logs, piece.units)
-    chains, draws = Chains.of(piece.logs, piece.units, factors, rng, sampling.chains), sampling.draws
+    chains, draws = MatchingChains.of(piece.logs, piece.units, factors, rng, sampling.chains), sampling.draws
     chains.run(max(draws // 2, 1))
     while True:
         counts, kept = chains.run(draws)

@@ -16,7 +16,7 @@ from ...threads import in_turn, threaded
 from .components import Piece, best_match
 
 if TYPE_CHECKING:
-    from ....kernels.matching_mcmc import Rows, Walk
+    from ....kernels.matching_mcmc import MatchingWalk, Rows
 
 COUNTED = 16_000_000  # visits that chains count side by side, each by itself
 STORED = 16_000_000  # records of units kept for diagnostics, all chains together
@@ -35,17 +35,19 @@ Matches = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True)
-class Chains:
+class MatchingChains:
     """Chains of matchings, each with its walk and its generator; `starts` has the first matching of each."""
 
-    walks: list[Walk]
+    walks: list[MatchingWalk]
     generators: list[np.random.Generator]
     starts: Ints
     slots: int
     loops: int
 
     @classmethod
-    def of(cls, logs: Floats, units: int, factors: Floats, rng: np.random.Generator, chains: int) -> Chains:
+    def of(
+        cls, logs: Floats, units: int, factors: Floats, rng: np.random.Generator, chains: int
+    ) -> MatchingChains:
         """Start chains, and learn where short loops begin: these are walked more often, at the same cost."""
         from ....kernels.matching_mcmc import rows_of
 
@@ -82,7 +84,7 @@ class Chains:
         apart = len(self.walks) * known * (released + 1) <= COUNTED
         counts = np.zeros((len(self.walks) if apart else 1, known, released + 1), np.int64)
 
-        def work(turn: tuple[Walk, Any, np.random.Generator, Ints]) -> None:
+        def work(turn: tuple[MatchingWalk, Any, np.random.Generator, Ints]) -> None:
             walk, room, generator, own = turn
             circulate(walk, self.slots, self.loops, every, own, room, generator)
 
@@ -125,13 +127,13 @@ def log_factors(logs: Floats, units: int) -> Floats:
     return np.asarray(factors)
 
 
-def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> Walk:
-    from ....kernels.matching_mcmc import Walk
+def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> MatchingWalk:
+    from ....kernels.matching_mcmc import MatchingWalk
 
     owner, has = np.full(len(others) - 1, -1), np.flatnonzero(start >= 0)
     owner[start[has]] = has
     trail = np.empty((LONGEST * (len(start) + 5), 2), np.int64)
-    return Walk(rows, others, begins, start.copy(), owner, trail)
+    return MatchingWalk(rows, others, begins, start.copy(), owner, trail)
 
 
 def dispersed(logs: Floats, units: int, rng: np.random.Generator, count: int) -> Ints:

@@ -1,8 +1,8 @@
 """The kernels of known units with released records as functions of the unknown parameters of the noise.
 
 Normal noise whose columns are independent, or share one scale, goes to compiled loops that compute a pair as the
-parameters stand (`Normals`). Every other law is asked for all pairs, at each value of the parameters or at nodes of a
-grid over them (`Listed`).
+parameters stand (`NormalKernel`). Every other law is asked for all pairs, at each value of the parameters or at nodes
+of a grid over them (`ListedKernel`).
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ....card import Sides
+from ....card import RecordPair
 from ....laws import Additive, Multiplicative, Normal
 from ....laws.unknowns import SCALE, is_independent, spread_of
 from ....table import Floats, Table
 from ...candidate_scores import log_sum
-from ...pair_density import Term, law_terms, summed_logs
+from ...pair_density import LawTerm, law_terms, summed_logs
 from ...protocol import Bools, Ints
 from ..law_kernels import BACKWARD
-from .block_pairs import Pairs, Side
+from .block_pairs import BlockPairs, Side
 
 if TYPE_CHECKING:
     from ....kernels.matching_noise_mcmc import Scene
@@ -36,7 +36,7 @@ FEW_NODES, MOST_KEPT = 30, 50_000_000  # nodes that are visited for each paramet
 NOBODYS = -1e4  # log density of a record that no other unit can have
 
 
-class Model(Protocol):
+class NoiseModel(Protocol):
     """Log kernels of all pairs of known units with records, and of the records that are nobody's."""
 
     def pair_logs(self, logs: Floats) -> Floats:
@@ -47,7 +47,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class ParameterNodes:
     """Numbers that depend on the logs of parameters: computed at nodes of a grid when first needed, cubics between."""
 
     made: Callable[[Floats], Floats]
@@ -82,22 +82,24 @@ def _cubic(t: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedKernel:
     """Any laws, asked for all pairs at values of the parameters, or at `nodes` of a grid (pairs, free records)."""
 
-    known: Pairs
-    others: Pairs
-    factors: Callable[[Floats, Table], Sequence[Term]]
-    nodes: tuple[Nodes, Nodes] | None = None
+    known: BlockPairs
+    others: BlockPairs
+    factors: Callable[[Floats, Table], Sequence[LawTerm]]
+    nodes: tuple[ParameterNodes, ParameterNodes] | None = None
 
     @classmethod
-    def of(cls, doubts: Sequence[Doubt], kernel: str, known: Pairs, others: Pairs) -> Listed:
+    def of(cls, doubts: Sequence[Doubt], kernel: str, known: BlockPairs, others: BlockPairs) -> ListedKernel:
         """Take a grid where one or two parameters and few pairs make it small."""
         each = cls(known, others, _factors(doubts, kernel, known.released.table))
         unknowns = sum(len(doubt.unknowns) for doubt in doubts)
         if unknowns > 2 or known.count * (FEW_NODES**unknowns) > MOST_KEPT:
             return each
-        return replace(each, nodes=(Nodes(each.pair_logs, {}), Nodes(each.log_marginal, {})))
+        return replace(
+            each, nodes=(ParameterNodes(each.pair_logs, {}), ParameterNodes(each.log_marginal, {}))
+        )
 
     def pair_logs(self, logs: Floats) -> Floats:
         """Return the log kernels of all pairs."""
@@ -128,13 +130,13 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class Normals:
+class NormalKernel:
     """Normal noise in compiled loops."""
 
     scene: Scene
     others: Scene
-    known: Pairs
-    other_pairs: Pairs
+    known: BlockPairs
+    other_pairs: BlockPairs
 
     def pair_logs(self, logs: Floats) -> Floats:
         """Return the log kernels of all pairs."""
@@ -151,22 +153,24 @@ class Normals:
         return out
 
 
-def model_of(doubts: Sequence[Doubt], kernel: str, known: Pairs, others: Pairs) -> Normals | Listed:
+def model_of(
+    doubts: Sequence[Doubt], kernel: str, known: BlockPairs, others: BlockPairs
+) -> NormalKernel | ListedKernel:
     """Choose the quickest model that is right for some laws."""
     columns = [_columns_of(doubt, kernel, known.released) for doubt in doubts if doubt.unknowns]
     if all(columns):
         told = [doubt.law for doubt in doubts if not doubt.unknowns]
         return _normals([c for c in columns if c], told, kernel, (known, others))
-    return Listed.of(doubts, kernel, known, others)
+    return ListedKernel.of(doubts, kernel, known, others)
 
 
 def _factors(
     doubts: Sequence[Doubt], kernel: str, released: Table
-) -> Callable[[Floats, Table], Sequence[Term]]:
+) -> Callable[[Floats, Table], Sequence[LawTerm]]:
     """Return what makes the factors at given logs of the parameters, for the records of a table."""
     ends = np.cumsum([0, *(len(doubt.unknowns) for doubt in doubts)])
 
-    def made(logs: Floats, table: Table) -> Sequence[Term]:
+    def made(logs: Floats, table: Table) -> Sequence[LawTerm]:
         values = np.exp(logs)
         laws = [
             doubt.law_at(values[a:b].tolist()) for doubt, a, b in zip(doubts, ends, ends[1:], strict=False)
@@ -184,7 +188,7 @@ def _factors(
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class KernelColumns:
     """A law of normal noise whose released values are all points, and which unknown each of its columns goes by."""
 
     law: Additive
@@ -194,7 +198,7 @@ class Columns:
     lift: Floats
 
 
-def _columns_of(doubt: Doubt, kernel: str, released: Side) -> Columns | None:
+def _columns_of(doubt: Doubt, kernel: str, released: Side) -> KernelColumns | None:
     """Return a law's columns for the compiled loops, or nothing where they are not right for it."""
     law = doubt.law
     if not (isinstance(law, Additive) and isinstance(law.noise, Normal)) or law.mean_corrected:
@@ -202,7 +206,7 @@ def _columns_of(doubt: Doubt, kernel: str, released: Side) -> Columns | None:
     if not _plain(law, backward=kernel in BACKWARD):
         return None
     points = _points(law, _least(doubt), released)
-    return None if points is None else Columns(law, *_places(doubt), *points)
+    return None if points is None else KernelColumns(law, *_places(doubt), *points)
 
 
 def _plain(law: Additive, *, backward: bool) -> bool:
@@ -257,14 +261,14 @@ def _points(law: Additive, least: Floats, released: Side) -> tuple[Floats, Float
 
 
 def _normals(
-    columns: Sequence[Columns], told: Sequence[Any], kernel: str, pairs: tuple[Pairs, Pairs]
-) -> Normals:
+    columns: Sequence[KernelColumns], told: Sequence[Any], kernel: str, pairs: tuple[BlockPairs, BlockPairs]
+) -> NormalKernel:
     """Put both sides together for the compiled loops."""
     scenes = [_scene(columns, told, KINDS[kernel], side) for side in pairs]
-    return Normals(scenes[0], scenes[1], *pairs)
+    return NormalKernel(scenes[0], scenes[1], *pairs)
 
 
-def _scene(columns: Sequence[Columns], told: Sequence[Any], kind: int, pairs: Pairs) -> Scene:
+def _scene(columns: Sequence[KernelColumns], told: Sequence[Any], kind: int, pairs: BlockPairs) -> Scene:
     from ....kernels.matching_noise_mcmc import FMS, Scene
 
     parts = [_part(one, pairs) for one in columns]
@@ -289,7 +293,7 @@ def _joined(parts: Sequence[Any], kind: Any) -> Any:
     return np.ascontiguousarray(np.hstack(parts), dtype=kind)
 
 
-def _part(columns: Columns, pairs: Pairs) -> tuple[Floats, Floats, Bools, Bools, Floats]:
+def _part(columns: KernelColumns, pairs: BlockPairs) -> tuple[Floats, Floats, Bools, Bools, Floats]:
     """Return released values, centres and what is open of one law, in units of correlated noise, and its log factor."""
     law, side = columns.law, pairs.side
     true = side.table.values(law.columns)[side.records]
@@ -316,10 +320,10 @@ def _whitened(covariance: Floats, values: Floats, is_open: Bools) -> tuple[Float
     return out, lift
 
 
-def _fixed(columns: Sequence[Columns], told: Sequence[Any], pairs: Pairs) -> Floats:
+def _fixed(columns: Sequence[KernelColumns], told: Sequence[Any], pairs: BlockPairs) -> Floats:
     """Return the log factors of all pairs that depend on no unknown: statuses that must agree, laws that are told."""
     released, table = pairs.released.table, pairs.side.table
-    patterns = [Sides.of(one.law, released, table).patterns() for one in columns]
+    patterns = [RecordPair.of(one.law, released, table).patterns() for one in columns]
     if not told and all((z == z[:1]).all() and (x == z[:1]).all() for z, x in patterns):
         return np.empty(0)
     z, x = pairs.listed()

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from ....table import Floats
 from ...protocol import Ints
 from ...threads import in_turn, threaded
-from .block_pairs import Pairs
-from .chain_state import Chain, Problem, chain_at, needed_units, scene_of, start_of
-from .noise_kernels import Listed
+from .block_pairs import BlockPairs
+from .chain_state import MatchingChain, MatchingProblem, chain_at, needed_units, scene_of, start_of
+from .noise_kernels import ListedKernel
 from .proposals import learning_of, roots_of, surface_of, ways_of
 
 if TYPE_CHECKING:
-    from ....kernels.matching_noise_mcmc import Place, Scene, State, Ways
-    from ....kernels.matching_noise_steps import Book, Learning, Surface
+    from ....kernels.matching_noise_mcmc import BlockPlace, Scene, State, Ways
+    from ....kernels.matching_noise_steps import Book, Learning, PosteriorSurface
 
 LONG_ENOUGH = 4_000  # sweeps to run in
 SEGMENTS = 10  # of the first round, after each of which steps are adapted
@@ -46,7 +46,7 @@ class Round:
         pairs, absent = self.counts.sum(axis=0), self.absent.sum(axis=0)
         return pairs / self.added, absent / self.added
 
-    def by_block(self, known: Pairs) -> list[Floats]:
+    def by_block(self, known: BlockPairs) -> list[Floats]:
         """Return for each block what every chain gives to its units' records, none last (chains x units x records)."""
         each, ends = self.added / len(self.counts), known.side.ends
         matrices = zip(*(known.matrices(chain / each) for chain in self.counts), strict=True)
@@ -57,21 +57,21 @@ class Round:
 
 
 @dataclass
-class Walk:
+class ParameterWalk:
     """Chains on a problem; what they step by is adapted between rounds, never within one that counts."""
 
-    problem: Problem
-    chains: list[Chain]
-    place: Place
+    problem: MatchingProblem
+    chains: list[MatchingChain]
+    place: BlockPlace
     ways: Ways
-    surface: Surface
+    surface: PosteriorSurface
     learning: Learning
     scene: Scene
     moves: int
     scales: Floats
 
     @classmethod
-    def of(cls, problem: Problem, count: int, seed: int) -> Walk:
+    def of(cls, problem: MatchingProblem, count: int, seed: int) -> ParameterWalk:
         """Start chains far apart: one at the best matching of what is expected, others at ever hotter ones."""
         units = problem.units.copy()
         starts = [start_of(problem, c, np.random.default_rng([seed, c])) for c in range(count)]
@@ -92,7 +92,7 @@ class Walk:
     @property
     def steps(self) -> int:
         """How many steps of the parameters follow a sweep: one where each is costly."""
-        costly = isinstance(self.problem.model, Listed) or self.surface.mode == 2
+        costly = isinstance(self.problem.model, ListedKernel) or self.surface.mode == 2
         return 1 if costly else CHEAP_STEPS
 
     @property
@@ -127,12 +127,12 @@ class Walk:
     @property
     def _is_apart(self) -> bool:
         """Whether chains write nothing that others read, so that they can run side by side."""
-        return not isinstance(self.problem.model, Listed) and self.surface.mode != 1
+        return not isinstance(self.problem.model, ListedKernel) and self.surface.mode != 1
 
-    def _run(self, chain: Chain, book: Book, thin: int) -> Ints:
+    def _run(self, chain: MatchingChain, book: Book, thin: int) -> Ints:
         from ....kernels.matching_noise_steps import run
 
-        if isinstance(self.problem.model, Listed):
+        if isinstance(self.problem.model, ListedKernel):
             return _run_listed(self, chain, book, thin)
         setting = (self.scene, self.place, self.ways, self.surface, self.learning)
         return run(
@@ -154,7 +154,7 @@ def thinning(units: int, chains: int, draws: int) -> int:
     return max(1, -(-units * chains * draws // STORED))
 
 
-def _book(problem: Problem, draws: int) -> Book:
+def _book(problem: MatchingProblem, draws: int) -> Book:
     from ....kernels.matching_noise_steps import Book
 
     units, pairs = len(problem.unreleased), problem.known.count
@@ -166,13 +166,13 @@ def _book(problem: Problem, draws: int) -> Book:
 # Laws that are asked for all pairs.
 
 
-def _run_listed(walk: Walk, chain: Chain, book: Book, thin: int) -> Ints:
+def _run_listed(walk: ParameterWalk, chain: MatchingChain, book: Book, thin: int) -> Ints:
     """Run a chain whose laws have no compiled loop; the matching moves more between steps, which are costly."""
     from ....kernels.matching_noise_mcmc import sweep
     from ....kernels.matching_noise_steps import enter, smooth
 
     model, state, accepted = walk.problem.model, chain.state, np.zeros(len(walk.problem.groups), np.int64)
-    assert isinstance(model, Listed)
+    assert isinstance(model, ListedKernel)
     walk.scene.fixed[:] = model.pair_logs(state.logs)
     for draw in range(len(book.kept)):
         for turn in range(thin):
@@ -184,7 +184,7 @@ def _run_listed(walk: Walk, chain: Chain, book: Book, thin: int) -> Ints:
     return accepted
 
 
-def _step_listed(walk: Walk, model: Listed, chain: Chain) -> Ints:
+def _step_listed(walk: ParameterWalk, model: ListedKernel, chain: MatchingChain) -> Ints:
     """Try one step of each group of parameters."""
     accepted = np.zeros(len(walk.problem.groups), np.int64)
     for g, roots in enumerate(walk.learning.roots):
@@ -192,7 +192,7 @@ def _step_listed(walk: Walk, model: Listed, chain: Chain) -> Ints:
     return accepted
 
 
-def _tried_listed(walk: Walk, model: Listed, chain: Chain, root: Floats) -> bool:
+def _tried_listed(walk: ParameterWalk, model: ListedKernel, chain: MatchingChain, root: Floats) -> bool:
     from ....kernels.matching_noise_mcmc import fill_here
     from ....kernels.matching_noise_steps import log_prior
 

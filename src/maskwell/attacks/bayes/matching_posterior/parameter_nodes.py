@@ -20,7 +20,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from ....table import Floats
 from .belief_propagation import message_chances
 from .bethe import ratios_at
-from .chain_state import Problem
+from .chain_state import MatchingProblem
 from .matchings import Marginals, Sampling, marginals
 from .mcmc import log_factors
 from .proposals import reach_of
@@ -66,7 +66,7 @@ class Node:
     slope: Floats
 
 
-def spanned(problem: Problem, sampling: Sampling, seed: int) -> Spanned | None:
+def spanned(problem: MatchingProblem, sampling: Sampling, seed: int) -> Spanned | None:
     """Return what is believed where many units are known; nothing where they are few or the top is not found."""
     few = problem.known.side.sizes.max(initial=0) < LEAST_UNITS
     if few or len(problem.beliefs) > MOST_UNKNOWNS or problem.unreleased.any():
@@ -78,7 +78,7 @@ def spanned(problem: Problem, sampling: Sampling, seed: int) -> Spanned | None:
 # Slopes.
 
 
-def slope_at(problem: Problem, logs: Floats, chances: Sequence[Floats]) -> Floats:
+def slope_at(problem: MatchingProblem, logs: Floats, chances: Sequence[Floats]) -> Floats:
     """Return the slope of the log posterior, from the chances of pairs in each block (none last)."""
     out = np.empty(len(logs))
     for d, belief in enumerate(problem.beliefs):
@@ -90,7 +90,9 @@ def slope_at(problem: Problem, logs: Floats, chances: Sequence[Floats]) -> Float
     return out / (2 * DIFFERENCE)
 
 
-def _kernel_difference(problem: Problem, high: Floats, low: Floats, chances: Sequence[Floats]) -> float:
+def _kernel_difference(
+    problem: MatchingProblem, high: Floats, low: Floats, chances: Sequence[Floats]
+) -> float:
     """Return by how much log weights differ between two values of the parameters, averaged over matchings."""
     with np.errstate(invalid="ignore"):
         flat = problem.model.pair_logs(high) - problem.model.pair_logs(low)
@@ -107,21 +109,21 @@ def _kernel_difference(problem: Problem, high: Floats, low: Floats, chances: Seq
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PosteriorShape:
     """A normal law that is near the posterior: its centre, and axes of length one sd as columns."""
 
     centre: Floats
     axes: Floats
 
-    def moved(self, mean: Floats, variance: Floats) -> Shape:
+    def moved(self, mean: Floats, variance: Floats) -> PosteriorShape:
         """Return the law with other means and variances along its axes."""
-        return Shape(self.centre + self.axes @ mean, self.axes * np.sqrt(variance))
+        return PosteriorShape(self.centre + self.axes @ mean, self.axes * np.sqrt(variance))
 
 
 class _Messages:
     """Slopes by messages, each from where those of the last value ended."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: MatchingProblem) -> None:
         self.problem = problem
         self.factors: list[Floats] = []
         self.starts: list[Floats | None] = [None] * len(problem.units)
@@ -137,7 +139,7 @@ class _Messages:
         return slope_at(self.problem, logs, chances)
 
 
-def _shape(problem: Problem) -> Shape | None:
+def _shape(problem: MatchingProblem) -> PosteriorShape | None:
     """Find the top from several starts, and how the posterior bends there; nothing where tops differ."""
     centre, spread = (np.array([getattr(b, of) for b in problem.beliefs]) for of in ("centre", "spread"))
     tops = [_climbed(problem, centre + step * spread) for step in STARTS]
@@ -150,7 +152,7 @@ def _shape(problem: Problem) -> Shape | None:
     return shapes[0]
 
 
-def _climbed(problem: Problem, logs: Floats) -> Shape | None:
+def _climbed(problem: MatchingProblem, logs: Floats) -> PosteriorShape | None:
     """Climb by Newton's steps; where slopes do not fall yet, by a whole step uphill.
 
     How slopes bend is measured anew where a step did not make them much smaller.
@@ -173,14 +175,14 @@ def _climbed(problem: Problem, logs: Floats) -> Shape | None:
         if not (np.isfinite(logs).all() and (np.abs(logs - centre) < reach).all()):
             return None
         if (values < 0).all() and (np.abs(steps) * np.sqrt(-values) < CLOSE).all():
-            return Shape(logs, vectors / np.sqrt(-values))
+            return PosteriorShape(logs, vectors / np.sqrt(-values))
     return None
 
 
 # Nodes along the axes, with matchings drawn.
 
 
-def _over_axes(problem: Problem, shape: Shape, sampling: Sampling, seed: int) -> Spanned:
+def _over_axes(problem: MatchingProblem, shape: PosteriorShape, sampling: Sampling, seed: int) -> Spanned:
     """Draw at nodes until they lie where the posterior is, and average."""
     count = len(shape.centre)
     at, weights = hermegauss(NODES.get(count, FEW))
@@ -209,7 +211,7 @@ def _over_axes(problem: Problem, shape: Shape, sampling: Sampling, seed: int) ->
     return answer
 
 
-def _centred(shape: Shape, node: Callable[[Floats], Node]) -> tuple[Shape, Node]:
+def _centred(shape: PosteriorShape, node: Callable[[Floats], Node]) -> tuple[PosteriorShape, Node]:
     """Move the centre to the top by drawn slopes, which messages miss a little."""
     middle = node(shape.centre)
     for _ in range(TRIES):
@@ -221,7 +223,7 @@ def _centred(shape: Shape, node: Callable[[Floats], Node]) -> tuple[Shape, Node]
     return shape, middle
 
 
-def _node(problem: Problem, logs: Floats, sampling: Sampling, seed: list[int]) -> Node:
+def _node(problem: MatchingProblem, logs: Floats, sampling: Sampling, seed: list[int]) -> Node:
     found = tuple(
         marginals(ratio, int(problem.units[b]), np.random.default_rng([*seed, b]), sampling)
         for b, ratio in enumerate(ratios_at(problem, logs))
@@ -256,7 +258,7 @@ class _Axis:
         return mean, max(float(weights @ (self.at - mean) ** 2), 1e-6)
 
 
-def _answer(shape: Shape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool) -> Spanned:
+def _answer(shape: PosteriorShape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool) -> Spanned:
     """Average over the nodes of each axis: what an axis changes is added to what is believed at the centre."""
     found = []
     for b, centre in enumerate(middle.found):

@@ -12,11 +12,11 @@ import numpy as np
 from ....errors import BadPlan
 from ....masking import Release
 from ....table import Floats
-from ...candidate_scores import SAME_SCORE, Best, Blocks, answered
+from ...candidate_scores import SAME_SCORE, BestCandidates, Blocks, answered
 from ...pair_density import laws_on
 from ...protocol import NOBODY, Bools, Guess, Ints, Known, OrderOf
-from ..belief import Standing
-from ..candidates import Ground, clear_fields, status_laws
+from ..belief import BeliefStanding
+from ..candidates import CandidateBlocks, clear_fields, status_laws
 from ..law_kernels import BACKWARD, Reading
 from ..likelihood import swapped_columns
 from ..posterior import (
@@ -31,7 +31,7 @@ from ..posterior import (
     weighed,
 )
 from .ceiling_bound import Unbounded
-from .known_noise import Part, told_parts
+from .known_noise import BlockPart, told_parts
 from .matchings import MATCHED_CELLS, MOST_CELLS, Sampling
 from .notes import on_chains, on_links, on_matchings
 
@@ -51,7 +51,7 @@ NO_CEILING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PosteriorRow:
     """What one target's probabilities are, over the released records of its block."""
 
     released: Ints
@@ -70,7 +70,7 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
     used = _taking_part(every)
     some, groups = _only(known, used), [np.searchsorted(used, members) for members in every]
     clear, laws = clear_fields(release, fields), status_laws(plan, release, fields)
-    ground = Ground.of(some, release, columns, clear, order_of, laws)
+    ground = CandidateBlocks.of(some, release, columns, clear, order_of, laws)
     if _is_bounded(plan, some, ground):
         return _without_helpers(plan, known, release, order_of, fields)
     _check_size(ground.blocks, MOST_CELLS if len(groups) == 1 and plan.prior is None else MOST_PAIRS)
@@ -80,7 +80,7 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
         )
     ask = _told if plan.prior is None else _untold
     parts, notes = ask(plan, some, release, fields, ground, groups)
-    rows: list[Row | None] = [None] * len(known.targets)
+    rows: list[PosteriorRow | None] = [None] * len(known.targets)
     for part in parts:
         _entered(replace(part, known=used[part.known]), rows)
     guess = _answered(plan, blocks, rows, fields, ground)
@@ -97,7 +97,7 @@ def has_exchanges(release: Release) -> bool:
     return swapped is not None and swapped.share > 0
 
 
-def _is_bounded(plan: Any, known: Known, ground: Ground) -> bool:
+def _is_bounded(plan: Any, known: Known, ground: CandidateBlocks) -> bool:
     """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
     told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
     return told and _all_pairs(known, ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
@@ -142,7 +142,7 @@ def _as_true(known: Known) -> bool:
     return known.as_true or known.targets is known.population
 
 
-def _knows_everybody(plan: Any, known: Known, ground: Ground) -> bool:
+def _knows_everybody(plan: Any, known: Known, ground: CandidateBlocks) -> bool:
     """Whether every unit of the blocks that hold a target is known to him."""
     sought = slice(None) if known.sought is None else known.sought
     blocks = np.unique(ground.blocks.known[sought])
@@ -197,8 +197,13 @@ def _check_size(blocks: Blocks, most: int) -> None:
 
 
 def _told(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
-) -> tuple[list[Part], list[str]]:
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    groups: Sequence[Ints],
+) -> tuple[list[BlockPart], list[str]]:
     """Match with the parameters told: blocks tell nothing of one another."""
     odds = odds_of(plan, known, release, fields, ground, Reading(plan.kernel, None, None, release.table))
     wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
@@ -210,8 +215,13 @@ def _told(
 
 
 def _untold(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
-) -> tuple[list[Part], list[str]]:
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    groups: Sequence[Ints],
+) -> tuple[list[BlockPart], list[str]]:
     """Draw matchings and parameters together, group by group."""
     from .unknown_noise import helped
 
@@ -230,7 +240,7 @@ def _untold(
         for number, members in enumerate(groups)
     ]
     parts = [
-        Part(members[one.known], one.released, one.marginals)
+        BlockPart(members[one.known], one.released, one.marginals)
         for members, found in zip(groups, said, strict=True)
         for one in found.blocks
     ]
@@ -238,7 +248,12 @@ def _untold(
 
 
 def _counted(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, groups: Sequence[Ints]
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    groups: Sequence[Ints],
 ) -> list[Helped] | None:
     """Count all matchings at values of the parameters, all groups at once; nothing where that is too much."""
     from .enumeration import counted
@@ -250,7 +265,7 @@ def _counted(
     return counted(laws_on(release.card, fields), group, labels, kernel, plan.prior)
 
 
-def _group(known: Known, release: Release, ground: Ground, members: Ints) -> Group:
+def _group(known: Known, release: Release, ground: CandidateBlocks, members: Ints) -> Group:
     from .unknown_noise import Group
 
     blocks = ground.blocks
@@ -261,7 +276,7 @@ def _group(known: Known, release: Release, ground: Ground, members: Ints) -> Gro
 
 
 def _kernel(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, members: Ints
+    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, members: Ints
 ) -> Kernel:
     from .unknown_noise import Kernel
 
@@ -279,17 +294,19 @@ def _kernel(
         return Kernel(plan.kernel, marginal, absent - np.log(ground.absent[members]))
 
 
-def _entered(part: Part, rows: list[Row | None]) -> None:
+def _entered(part: BlockPart, rows: list[PosteriorRow | None]) -> None:
     """Enter the probabilities of a group; who was a target in an earlier group stays as he is."""
     for place, row in enumerate(part.known.tolist()):
         if rows[row] is None:
             found = part.marginals
             decided = found.decided is None or bool(found.decided[place])
-            rows[row] = Row(part.released, found.probability[place], float(found.unreleased[place]), decided)
+            rows[row] = PosteriorRow(
+                part.released, found.probability[place], float(found.unreleased[place]), decided
+            )
 
 
 def _answered(
-    plan: Any, blocks: Blocks, rows: list[Row | None], fields: Sequence[str], ground: Ground
+    plan: Any, blocks: Blocks, rows: list[PosteriorRow | None], fields: Sequence[str], ground: CandidateBlocks
 ) -> Guess:
     best = _best(rows)
     chance = np.where(best.place >= 0, np.exp(best.score), np.nan)
@@ -320,9 +337,9 @@ def _answered(
     return replace(guess, figures={**guess.figures, "standing": lambda at, found: _standing(rows, at, found)})
 
 
-def _best(rows: list[Row | None]) -> Best:
+def _best(rows: list[PosteriorRow | None]) -> BestCandidates:
     """Return the likeliest released record of each target, and the next."""
-    best = Best.nothing(len(rows))
+    best = BestCandidates.nothing(len(rows))
     with np.errstate(divide="ignore"):
         for at, row in enumerate(rows):
             if row is not None and len(row.released) and row.probability.max() > 0:
@@ -330,7 +347,7 @@ def _best(rows: list[Row | None]) -> Best:
     return best
 
 
-def _enter_best(best: Best, at: int, row: Row) -> None:
+def _enter_best(best: BestCandidates, at: int, row: PosteriorRow) -> None:
     top = int(row.probability.argmax())
     best.place[at], best.score[at] = row.released[top], np.log(row.probability[top])
     best.ties[at] = int((row.probability >= row.probability[top] * (1 - SAME_SCORE)).sum())
@@ -341,12 +358,12 @@ def _enter_best(best: Best, at: int, row: Row) -> None:
         best.second[at], best.second_score[at] = row.released[then], np.log(rest[then])
 
 
-def _of(rows: list[Row | None], at: Ints, found: Ints) -> Floats:
+def _of(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> Floats:
     """Return the probabilities that targets give to released records."""
     return _standing(rows, at, found).probability
 
 
-def _standing(rows: list[Row | None], at: Ints, found: Ints) -> Standing:
+def _standing(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> BeliefStanding:
     """Return how given released records stand among all of their targets'."""
     better, ties, chance = np.full(len(at), -1), np.zeros(len(at), np.int64), np.zeros(len(at))
     for i, (target, record) in enumerate(zip(at.tolist(), found.tolist(), strict=True)):
@@ -358,7 +375,7 @@ def _standing(rows: list[Row | None], at: Ints, found: Ints) -> Standing:
         margin = SAME_SCORE * chance[i]
         better[i] = int((row.probability > chance[i] + margin).sum())
         ties[i] = int((np.abs(row.probability - chance[i]) <= margin).sum()) if chance[i] > 0 else 0
-    return Standing(better, ties, chance)
+    return BeliefStanding(better, ties, chance)
 
 
 def _notes(plan: Any, known: Known, everybody: bool, groups: Sequence[Ints]) -> list[str]:

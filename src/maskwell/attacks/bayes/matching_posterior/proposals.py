@@ -9,13 +9,13 @@ import numpy as np
 
 from ....table import Floats
 from ...protocol import Ints
-from .chain_state import LONGEST, Problem, scene_of
-from .noise_kernels import Normals
+from .chain_state import LONGEST, MatchingProblem, scene_of
+from .noise_kernels import NormalKernel
 
 if TYPE_CHECKING:
     from ....kernels.matching_noise_mcmc import Ways
-    from ....kernels.matching_noise_steps import Learning, Surface
-    from ..unknown_noise.prior_families import Resolved
+    from ....kernels.matching_noise_steps import Learning, PosteriorSurface
+    from ..unknown_noise.prior_families import ResolvedPrior
 
 NEAREST = 256  # units that a unit exchanges with most
 SOFT = 4.0  # two units are near if their kernels, so much flatter, overlap
@@ -31,7 +31,7 @@ COARSEST = 0.06  # and by 2e-3 with this one
 CELLS = 40_000_000  # numbers that it may hold
 
 
-def ways_of(problem: Problem, logs: Floats, near: tuple[Ints, Ints, Ints] | None = None) -> Ways:
+def ways_of(problem: MatchingProblem, logs: Floats, near: tuple[Ints, Ints, Ints] | None = None) -> Ways:
     """Prepare proposals by the kernels at given parameters; who is near whom may be given."""
     from ....kernels.matching_noise_mcmc import Ways
 
@@ -50,7 +50,7 @@ def _usual_choice(rows: list[Floats]) -> float:
     return float(np.median(np.concatenate(counts))) if counts else 1.0
 
 
-def _near(problem: Problem, blocks: list[Floats]) -> tuple[Ints, Ints, Ints]:
+def _near(problem: MatchingProblem, blocks: list[Floats]) -> tuple[Ints, Ints, Ints]:
     """Return who is near whom, unit after unit, where each unit's list begins, and how long it is."""
     begin = problem.known.side.ends
     near = [int(begin[b]) + row for b, block in enumerate(blocks) for row in _nearest(block)]
@@ -89,7 +89,7 @@ def _cumulated(scores: Floats, loose: bool) -> Floats:
 # What is learned of the parameters.
 
 
-def learning_of(problem: Problem) -> Learning:
+def learning_of(problem: MatchingProblem) -> Learning:
     """Put the log priors on grids."""
     from ....kernels.matching_noise_steps import Learning
 
@@ -104,29 +104,31 @@ def learning_of(problem: Problem) -> Learning:
     return Learning(np.where(np.isnan(prior), -np.inf, prior), low, pace, roots, problem.groups)
 
 
-def surface_of(problem: Problem) -> Surface:
+def surface_of(problem: MatchingProblem) -> PosteriorSurface:
     """Choose how free records are weighed: as given (0), from a grid that fills as needed (1), or each time (2)."""
-    from ....kernels.matching_noise_steps import Surface
+    from ....kernels.matching_noise_steps import PosteriorSurface
 
     model, records = problem.model, len(problem.known.released.records)
     low, shape, pace = _grid(problem.beliefs, records)
     if problem.log_free is not None or not problem.is_loose:
         mode = 0
     else:
-        mode = 1 if isinstance(model, Normals) and len(problem.beliefs) <= 2 and pace <= COARSEST else 2
-    scene = model.others if isinstance(model, Normals) else scene_of(problem)
-    place = model.other_pairs.others_of_records() if isinstance(model, Normals) else problem.known.place()
+        mode = 1 if isinstance(model, NormalKernel) and len(problem.beliefs) <= 2 and pace <= COARSEST else 2
+    scene = model.others if isinstance(model, NormalKernel) else scene_of(problem)
+    place = (
+        model.other_pairs.others_of_records() if isinstance(model, NormalKernel) else problem.known.place()
+    )
     nodes = int(shape.prod()) if mode == 1 else 1
     table = np.empty((nodes, records if mode == 1 else 1))  # pages that no node fills take no memory
-    return Surface(mode, scene, place, low, pace, shape, table, np.zeros(nodes, bool))
+    return PosteriorSurface(mode, scene, place, low, pace, shape, table, np.zeros(nodes, bool))
 
 
-def reach_of(belief: Resolved) -> float:
+def reach_of(belief: ResolvedPrior) -> float:
     """Return how far from its centre, in log psi, a parameter may go: many records can outweigh a tight prior."""
     return min(max(REACH * belief.spread, FARTHEST), FINE * belief.spread)
 
 
-def _grid(beliefs: Sequence[Resolved], records: int) -> tuple[Floats, Ints, float]:
+def _grid(beliefs: Sequence[ResolvedPrior], records: int) -> tuple[Floats, Ints, float]:
     """Return where a grid over the first two logs begins, how many nodes it has, and how far apart they are."""
     some = beliefs[:2]
     widths = np.array([2 * reach_of(belief) for belief in some])

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....table import Floats
-from .belief_propagation import FLAT, Weighed, an_exchange_away, believed, choices_of
+from .belief_propagation import FLAT, PairWeights, an_exchange_away, believed, choices_of
 
 MOST_DRAWS = 250  # of each chain that are smoothed: where that helps at all, few do
 MOST_STEPS = 100_000_000  # records looked at
@@ -14,7 +14,7 @@ LEAST = 0.003  # a record this much less likely than the likeliest is no choice 
 RARE = 1e-6  # but where few records come into question all that were visited are, and all that are an exchange away
 
 
-def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Floats) -> Weighed:
+def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Floats) -> PairWeights:
     """Return the probabilities of each unit's record, none last, from matchings kept (chains x draws x units).
 
     Where a posterior is flat the most frequent record is that of luck, and the chances of the next step, averaged, tell

@@ -22,11 +22,11 @@ from ..law_kernels import BACKWARD
 from ..unknown_noise.priors import Doubt, Prior
 from .belief_propagation import believed
 from .bethe import approximated
-from .block_pairs import Pairs, Side
-from .chain_state import Problem
+from .block_pairs import BlockPairs, Side
+from .chain_state import MatchingProblem
 from .matchings import Marginals, Sampling, diagnosed, marginals
-from .noise_kernels import Listed, model_of
-from .parameter_chains import Round, Walk, thinning
+from .noise_kernels import ListedKernel, model_of
+from .parameter_chains import ParameterWalk, Round, thinning
 from .parameter_nodes import Spanned, spanned
 
 SURE = 1e-3  # a share of draws too small to judge chains by
@@ -107,8 +107,8 @@ def helped(
     """Return the probabilities of all known units of a group; without a prior the parameters are told."""
     blocks = np.unique(group.x_blocks)
     released = Side.of(group.z, group.z_blocks, blocks)
-    known = Pairs(Side.of(group.x, group.x_blocks, blocks), released)
-    others = Pairs(_others(group, blocks), released)
+    known = BlockPairs(Side.of(group.x, group.x_blocks, blocks), released)
+    others = BlockPairs(_others(group, blocks), released)
     units = np.maximum(unit_counts(group, blocks), np.maximum(known.side.sizes, released.sizes))
     situation = _Situation(blocks, known, others, units, kernel)
     doubts = [Doubt.of(prior, law, group.z) for law in laws] if prior is not None else []
@@ -136,14 +136,14 @@ class _Situation:
     """The blocks of a group: pairs with known units, pairs with other true records, how many units each block has."""
 
     blocks: Ints
-    known: Pairs
-    others: Pairs
+    known: BlockPairs
+    others: BlockPairs
     units: Ints
     kernel: Kernel
 
     def told(self, laws: Sequence[Any], sampling: Sampling, seed: int) -> Helped:
         """Match with parameters that are told, block by block."""
-        model = Listed(self.known, self.others, lambda _, table: self._terms(laws, table))
+        model = ListedKernel(self.known, self.others, lambda _, table: self._terms(laws, table))
         nothing = np.empty(0)
         flat, free, absent = model.pair_logs(nothing), self._free(model), self._unreleased()
         found, ends = [], self.known.released.ends
@@ -161,7 +161,7 @@ class _Situation:
             return biased_terms(laws, self.known.released.table, table, self.kernel.name, None)
         return law_terms(laws, self.known.released.table, table)
 
-    def _free(self, model: Listed) -> Floats:
+    def _free(self, model: ListedKernel) -> Floats:
         """Return the log weight of records that are nobody's, with parameters that are told."""
         given = self._given()
         return model.log_marginal(np.empty(0)) if given is None else given
@@ -186,10 +186,10 @@ class _Situation:
         given = self._given()
         together = given is None and len(unknowns) > 2
         groups = np.ones((1, len(unknowns)), np.int64) if together else grouped(unknowns)
-        problem = Problem(model, beliefs, groups, self.units, self._unreleased(), given)
+        problem = MatchingProblem(model, beliefs, groups, self.units, self._unreleased(), given)
         if (wide := spanned(problem, sampling, seed)) is not None:
             return self._spanned(wide, unknowns, _notes(doubts, self, problem))
-        walk = Walk.of(problem, sampling.chains, seed)
+        walk = ParameterWalk.of(problem, sampling.chains, seed)
         done, judged = _until_converged(walk, sampling)
         return self._answer(
             self._marginals(walk, done, judged),
@@ -209,7 +209,7 @@ class _Situation:
         )
         return self._answer(wide.found, psi, (said, *notes))
 
-    def _marginals(self, walk: Walk, done: Round, judged: _Judged) -> list[Marginals]:
+    def _marginals(self, walk: ParameterWalk, done: Round, judged: _Judged) -> list[Marginals]:
         """Return the probabilities of every block, with what the diagnostics say of all of them."""
         said = (False, judged.rhat, judged.ess, judged.error, judged.draws, judged.converged)
         found = []
@@ -241,7 +241,7 @@ class _Judged:
     converged: bool
 
 
-def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
+def _until_converged(walk: ParameterWalk, sampling: Sampling) -> tuple[Round, _Judged]:
     """Draw ever more until the chains agree; each round forgets those before, so that it may start anywhere."""
     units, chains, draws = len(walk.problem.unreleased), sampling.chains, sampling.draws
     walk.first(draws)
@@ -254,7 +254,7 @@ def _until_converged(walk: Walk, sampling: Sampling) -> tuple[Round, _Judged]:
         draws = sampling.more(draws, judged.ess)
 
 
-def _judged(problem: Problem, done: Round, sampling: Sampling) -> _Judged:
+def _judged(problem: MatchingProblem, done: Round, sampling: Sampling) -> _Judged:
     """Compare the chains: parameters, log weight, how many are matched, and who has the record likeliest for him."""
     modal, share = _modal(problem, done)
     held = done.kept == modal
@@ -292,7 +292,7 @@ def _cuts(means: Floats) -> tuple[Floats, Floats]:
     return means.reshape(2 * chains, batches // 2, units).mean(axis=1), means.reshape(-1, units)
 
 
-def _modal(problem: Problem, done: Round) -> tuple[Ints, Floats]:
+def _modal(problem: MatchingProblem, done: Round) -> tuple[Ints, Floats]:
     """Return the record (-1: none) that each unit has most often, and how often."""
     share, absent = done.chances()
     out, chance, at = np.full(len(absent), -1), absent.copy(), 0
@@ -327,7 +327,7 @@ def grouped(unknowns: Sequence[Unknown]) -> Ints:
     return np.array([[int(a == b) for b in label] for a in dict.fromkeys(label)], np.int64)
 
 
-def _notes(doubts: Sequence[Doubt], situation: _Situation, problem: Problem) -> tuple[str, ...]:
+def _notes(doubts: Sequence[Doubt], situation: _Situation, problem: MatchingProblem) -> tuple[str, ...]:
     """Say what was taken as told, and where the numbers of units could not be as they were said."""
     told = [name for doubt in doubts if not doubt.unknowns for name in doubt.law.columns]
     notes = [f"{', '.join(told)}: nothing to learn there, the card was believed"] if told else []

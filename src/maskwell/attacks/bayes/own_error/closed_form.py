@@ -15,7 +15,7 @@ import numpy as np
 from ....laws import Additive, Normal
 from ....laws.unknowns import of_columns
 from ....table import Floats, Table
-from ...pair_density import Term, law_terms, summed_logs
+from ...pair_density import LawTerm, law_terms, summed_logs
 from ...protocol import Ints
 from ..marginal.true_value_law import Fitted
 from .error_law import OwnError
@@ -27,10 +27,10 @@ class Shrunk:
 
     group: Ints
     place: Ints
-    terms: tuple[list[Term], ...]
-    more: tuple[Term, ...] = ()
+    terms: tuple[list[LawTerm], ...]
+    more: tuple[LawTerm, ...] = ()
 
-    def with_terms(self, terms: Sequence[Term]) -> Shrunk:
+    def with_terms(self, terms: Sequence[LawTerm]) -> Shrunk:
         """Return the same with further factors."""
         return replace(self, more=(*self.more, *terms))
 

@@ -30,9 +30,9 @@ def blurred(noise: Noise, sds: Floats) -> Any:
     if isinstance(noise, JointMixture):
         covariance = noise.within_covariance + np.diag(sds**2)
         parts = [(w, mean, covariance) for w, mean in zip(noise.weights, noise.means, strict=True) if w > 0]
-        return Listed(tuple(parts), noise)
+        return ListedComponents(tuple(parts), noise)
     if isinstance(noise, RotatedMixture):
-        return Listed(_turned(noise, sds), noise)
+        return ListedComponents(_turned(noise, sds), noise)
     raise NoLaw(f"an error of the intruder cannot be added to {noise.form} noise: leave it out")
 
 
@@ -53,7 +53,7 @@ def _turned(noise: RotatedMixture, sds: Floats) -> tuple[tuple[float, Floats, Fl
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Listed:
+class ListedComponents:
     """A mixture of normals: weight, mean and covariance of each component; `base` is the noise without the error."""
 
     form: ClassVar[str] = "listed mixture"
@@ -77,11 +77,11 @@ class Listed:
         """Each column's sd inside the tightest component given the others."""
         return np.asarray(np.min([conditional_sds(covariance) for _, _, covariance in self.parts], axis=0))
 
-    def only(self, chosen: Sequence[int]) -> Listed:
+    def only(self, chosen: Sequence[int]) -> ListedComponents:
         """Return the noise of some columns alone."""
         at = np.array(chosen, np.int64)
         parts = tuple((w, mean[at], covariance[np.ix_(at, at)]) for w, mean, covariance in self.parts)
-        return Listed(parts, self.base.only(chosen))
+        return ListedComponents(parts, self.base.only(chosen))
 
     def log_box(self, lower: Floats, upper: Floats, is_point: Sequence[bool]) -> tuple[Floats, Floats]:
         """Sum the boxes of the components."""

@@ -18,10 +18,10 @@ from ....errors import BadPlan
 from ....laws import Additive, Classes, SkewedBias
 from ....masking import Release
 from ....table import Floats, Table
-from ...pair_density import Term, laws_on, summed_logs
+from ...pair_density import LawTerm, laws_on, summed_logs
 from ...protocol import Ints, Known
 from ..candidates import clear_fields
-from ..likelihood import Pairing, swapped_columns
+from ..likelihood import PairLikelihood, swapped_columns
 from ..marginal.true_value_law import Fitted
 from .closed_form import shrunk
 from .error_law import OwnError, erring_terms, is_independent
@@ -37,7 +37,7 @@ def supposed(error: OwnError, known: Known, release: Release, fields: Sequence[s
     loose = [name for name in fields if name in error.columns and name not in clear_fields(release, fields)]
     terms = erring_terms([], release.table, known.targets, error, clear=clear_fields(release, fields))
     if not loose:
-        return Pairing.of(release.card, fields, release.table, known.targets).with_terms(terms)
+        return PairLikelihood.of(release.card, fields, release.table, known.targets).with_terms(terms)
     _refuse_exchanged(release, [name for name in loose if name in error.sd_of])
     density: Density = (
         _checked(error.population) if error.population is not None else _fitted(release, fields, loose)
@@ -49,7 +49,7 @@ def supposed(error: OwnError, known: Known, release: Release, fields: Sequence[s
             return closed.with_terms(terms)
     inner = list(fields) if swapped_columns(release.card) else _together(release.card, fields, loose)
     rest = [name for name in fields if name not in inner]
-    sure = Pairing.of(release.card, rest, release.table, known.targets) if rest else None
+    sure = PairLikelihood.of(release.card, rest, release.table, known.targets) if rest else None
     numbers = [name for name in known.targets.names if known.targets.schema[name].kind != "text"]
     lattices = Lattices(known.targets.select(numbers), error, loose, density, laws_on(release.card, loose))
     found = Supposed(lattices, release, tuple(inner), sure, tuple(terms))
@@ -96,10 +96,10 @@ def _checked(population: Density) -> Density:
 
 
 @dataclass(frozen=True, slots=True)
-class Nodes:
+class TrueValueNodes:
     """The nodes of some known records: those of one follow one another from its start on."""
 
-    pairing: Pairing
+    pairing: PairLikelihood
     start: Ints
     log_weight: Floats
 
@@ -133,10 +133,10 @@ class Supposed:
     lattices: Lattices
     release: Release
     inner: tuple[str, ...]
-    sure: Pairing | None
-    terms: tuple[Term, ...]
+    sure: PairLikelihood | None
+    terms: tuple[LawTerm, ...]
     flat: tuple[str, ...] = ()
-    kept: dict[bytes, Nodes] = field(default_factory=dict)
+    kept: dict[bytes, TrueValueNodes] = field(default_factory=dict)
     rough: list[bool] = field(default_factory=list)
 
     @property
@@ -160,15 +160,15 @@ class Supposed:
             out[pairs] += self._nodes(some).logs(z[pairs], np.searchsorted(some, x[pairs]), log_moved)
         return out
 
-    def _nodes(self, known: Ints) -> Nodes:
+    def _nodes(self, known: Ints) -> TrueValueNodes:
         key = known.tobytes()
         if key in self.kept:
             return self.kept[key]
         owner, table, weights, few = self.lattices.of(known)
         self.rough.append(few)
         start = np.searchsorted(owner, np.arange(len(known) + 1))
-        pairing = Pairing.of(self.release.card, self.inner, self.release.table, table)
-        nodes = Nodes(pairing, start, weights)
+        pairing = PairLikelihood.of(self.release.card, self.inner, self.release.table, table)
+        nodes = TrueValueNodes(pairing, start, weights)
         if sum(len(one.log_weight) for one in self.kept.values()) + len(weights) <= KEPT_NODES:
             self.kept[key] = nodes
         return nodes

@@ -25,10 +25,10 @@ from ....table import Floats, Table
 from ....tolerances import is_real
 from ...blocks import block_codes
 from ...candidate_scores import log_sum
-from ...pair_density import Same, Term, law_terms, laws_on, summed_logs
+from ...pair_density import LawTerm, Same, law_terms, laws_on, summed_logs
 from ...protocol import Ints
 from .convolved_noise import blurred
-from .quadrature import Classed, Codes, Panels, Rule, Smeared
+from .quadrature import Classed, Codes, ErrorPanels, QuadratureRule, Smeared
 
 Shares = tuple[tuple[str, float], ...]
 PARTS = ("sds", "wrong", "population")
@@ -167,15 +167,15 @@ def erred(table: Table, error: OwnError, stream: Stream) -> Table:
     return table.with_columns(changed)
 
 
-def own_terms(error: OwnError, fields: Sequence[str], known: Table, true: Table) -> list[Term]:
+def own_terms(error: OwnError, fields: Sequence[str], known: Table, true: Table) -> list[LawTerm]:
     """Return the factors of g(y | x) for pairs of records of what the intruder knows and of true ones."""
     raise_all(kind_problems(error, fields, true.schema), BadPlan)
     sure = [name for name in fields if name not in error.columns]
-    same: list[Term] = [Same.of(sure, known, true)] if sure else []
+    same: list[LawTerm] = [Same.of(sure, known, true)] if sure else []
     return same + [_own_term(name, known, true, error) for name in error.columns if name in fields]
 
 
-def _own_term(name: str, z: Table, x: Table, error: OwnError) -> Term:
+def _own_term(name: str, z: Table, x: Table, error: OwnError) -> LawTerm:
     """Return the factor of what the intruder has for a value of a column; it does not matter which side is whose."""
     if name in error.wrong_of:
         return Wrong.of(name, z, x, error.wrong_of[name])
@@ -221,7 +221,7 @@ def _labelled(table: Table, name: str, labels: Sequence[str]) -> Ints:
 
 def erring_terms(
     laws: Sequence[Any], z: Table, x: Table, error: OwnError, clear: Sequence[str] = ()
-) -> list[Term]:
+) -> list[LawTerm]:
     """Return the factors of p(z | x0) for pairs of records of the release and of what the intruder knows.
 
     Columns in `clear` that the error names can be no blocks. Their factor is p(x0 | z) / p(x0), exactly and without
@@ -230,7 +230,7 @@ def erring_terms(
     here = {*clear, *(name for law in laws for name in law.columns)} & set(error.columns)
     raise_all(kind_problems(error, here, x.schema), BadPlan)
     ready: list[Any] = []
-    terms: list[Term] = [_clear_term(name, z, x, error) for name in clear if name in error.columns]
+    terms: list[LawTerm] = [_clear_term(name, z, x, error) for name in clear if name in error.columns]
     for law in laws:
         for part, name in _parts(law, error):
             if name is None:
@@ -329,25 +329,25 @@ def _refuse_unseen(law: Any, name: str) -> None:
         )
 
 
-def _rule(law: Any, name: str, z: Table, x: Table, error: OwnError) -> Rule:
+def _rule(law: Any, name: str, z: Table, x: Table, error: OwnError) -> QuadratureRule:
     if name in error.wrong_of:
         return Codes(len(x.schema[name].categories), error.wrong_of[name])
-    return Panels.of(law, law.columns.index(name), error.sd_of[name], z.floats(name))
+    return ErrorPanels.of(law, law.columns.index(name), error.sd_of[name], z.floats(name))
 
 
-def _clear_term(name: str, z: Table, x: Table, error: OwnError) -> Term:
+def _clear_term(name: str, z: Table, x: Table, error: OwnError) -> LawTerm:
     """Return p(x0 | z) / p(x0) of a column that left as it was."""
     if x.schema[name].kind != z.schema[name].kind:
         raise BadInput(f"column {name!r} was released as something else: leave it out of the error")
     term = _own_term(name, z, x, error)
-    return Relative(term, _log_common(term, name, z, x))
+    return RelativeError(term, _log_common(term, name, z, x))
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class RelativeError:
     """A factor relative to how common what the intruder knows is."""
 
-    term: Term
+    term: LawTerm
     log_common: Floats
 
     def logs(self, z: Ints, x: Ints) -> Floats:
@@ -356,7 +356,7 @@ class Relative:
         return np.where(np.isneginf(common), -np.inf, self.term.logs(z, x) - np.maximum(common, -1e300))
 
 
-def _log_common(term: Term, name: str, z: Table, x: Table) -> Floats:
+def _log_common(term: LawTerm, name: str, z: Table, x: Table) -> Floats:
     """Return for each known record the log of the mean of a factor over all released ones."""
     ours, theirs = block_codes(x, z, [name])
     known, place = np.unique(ours, return_index=True)

@@ -97,7 +97,7 @@ class Alike:
             )
         records, sds = known[places], np.array([self.plan.error.sd_of[name] for name in names])
         around = np.tile(np.diag(sds), (len(places), 1, 1))
-        shape = Shape(self.plan.x.values(names)[records], around, self.is_whole)
+        shape = ErrorShape(self.plan.x.values(names)[records], around, self.is_whole)
         for _ in range(ROUNDS if axes else 0):
             before, shape = shape, self._looked(records, shape)
             if shape.least_ratio(before) > SETTLED:
@@ -112,7 +112,7 @@ class Alike:
         out[:, [list(self.plan.loose).index(name) for name in self.names]] = kept
         return (owner, out, weights), few
 
-    def _looked(self, records: Ints, shape: Shape) -> Shape:
+    def _looked(self, records: Ints, shape: ErrorShape) -> ErrorShape:
         """Lay few nodes, and return where the true values are by these."""
         count, found = LOOKS[len(self.amounts)], []
         each = count ** len(self.amounts) * len(self._codes())
@@ -122,7 +122,7 @@ class Alike:
             weights = self._weights(records[run], self._full(values)).reshape(*values.shape[:2], -1)
             found.append(some.fitted(values, log_sum(weights, axis=2), count))
         centre, root = (np.concatenate([getattr(one, name) for one in found]) for name in ("centre", "root"))
-        return Shape(centre, root, shape.is_whole)
+        return ErrorShape(centre, root, shape.is_whole)
 
     def _codes(self) -> Floats:
         """Return all combinations of categories, one for each row; amounts are 0."""
@@ -147,7 +147,7 @@ class Alike:
         logs = summed_logs(terms, np.repeat(np.arange(count), width), np.arange(count * width))
         return np.asarray((logs + self.plan.density(nodes)).reshape(count, width))
 
-    def _counts(self, shape: Shape) -> tuple[list[int], bool]:
+    def _counts(self, shape: ErrorShape) -> tuple[list[int], bool]:
         """Return how many nodes along each axis see all of the noise, and whether there are fewer."""
         noise, step, most = np.full(shape.centre.shape, np.inf), SMOOTH, MOST[len(self.amounts)]
         for law in self.plan.laws:
@@ -163,7 +163,7 @@ class Alike:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ErrorShape:
     """Where a lattice lies, records x axes, its axes, records x axes x axes, and which have whole steps."""
 
     centre: Floats
@@ -175,9 +175,9 @@ class Shape:
         """Records x axes: how widely the nodes of each amount are spread."""
         return np.asarray(np.sqrt((self.root**2).sum(axis=2)))
 
-    def at(self, some: Ints) -> Shape:
+    def at(self, some: Ints) -> ErrorShape:
         """Return the lattices of some records."""
-        return Shape(self.centre[some], self.root[some], self.is_whole)
+        return ErrorShape(self.centre[some], self.root[some], self.is_whole)
 
     def laid(self, counts: Sequence[int]) -> Floats:
         """Return records x nodes x axes."""
@@ -190,7 +190,7 @@ class Shape:
             values[:, :, j] = np.rint(self.centre[:, j])[:, None] + size[:, None] * grid[:, j]
         return np.asarray(values)
 
-    def fitted(self, values: Floats, weights: Floats, count: int) -> Shape:
+    def fitted(self, values: Floats, weights: Floats, count: int) -> ErrorShape:
         """Return the lattices that the weights of nodes ask for; never much finer than these could see."""
         top = weights.max(axis=1, keepdims=True)
         lost = np.isneginf(top[:, 0])
@@ -204,9 +204,9 @@ class Shape:
             covariance = covariance * np.eye(len(self.is_whole))
         covariance[lost] = self.root[lost] @ self.root[lost].transpose(0, 2, 1)
         centre[lost] = self.centre[lost]
-        return Shape(centre, np.linalg.cholesky(covariance), self.is_whole)
+        return ErrorShape(centre, np.linalg.cholesky(covariance), self.is_whole)
 
-    def least_ratio(self, before: Shape) -> float:
+    def least_ratio(self, before: ErrorShape) -> float:
         """Return how much narrower the narrowest axis is than it was."""
         now, then = (np.diagonal(one.root, axis1=1, axis2=2) for one in (self, before))
         return float((now / then).min(initial=1.0))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial.hermite import hermgauss
 from numpy.polynomial.legendre import leggauss
 
-from ....card import Sides
+from ....card import RecordPair
 from ....laws import Additive, Classes, Multiplicative, Normal, Outlet, Power, SkewedBias, Step
 from ....laws.transform import FINE
 from ....schema import OPEN
@@ -31,14 +31,14 @@ AGREED = 1e-4  # the error of the larger count is then below 5e-6
 FAR_LOG = -60.0  # against the peak: what lies below is only probed
 
 
-class Rule(Protocol):
+class QuadratureRule(Protocol):
     """Which true values a known one may stand for."""
 
     def nodes(self, z: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return pairs x nodes of true values and their log weights, for released and known values."""
 
 
-Average = Callable[[Rule, Ints, Ints], Floats]
+Average = Callable[[QuadratureRule, Ints, Ints], Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Panels:
+class ErrorPanels:
     """An amount: the true one is normal around the known one, above `least`; Gauss-Legendre nodes on panels.
 
     Panels are cut where the integrand bends: where the law itself does, around the known value, and around the true
@@ -71,7 +71,7 @@ class Panels:
     half_unit: float
 
     @classmethod
-    def of(cls, law: Any, column: int, sd: float, released: Floats) -> Panels:
+    def of(cls, law: Any, column: int, sd: float, released: Floats) -> ErrorPanels:
         """Look at the law of a column for where it bends, and at its unit against the noise of released values."""
         outlet: Outlet = law.outlets[column]
         least = -np.inf if outlet.log_shift is None else -outlet.log_shift
@@ -180,7 +180,7 @@ class Panels:
 class Hermite:
     """The same amount by a few Gauss-Hermite nodes where the law and the error meet."""
 
-    panels: Panels
+    panels: ErrorPanels
     count: int
 
     def nodes(self, z: Floats, x: Floats) -> tuple[Floats, Floats]:
@@ -197,7 +197,7 @@ class Hermite:
 class Probe:
     """Where the integrand can be large: at the known value, at what leads to z, and between them."""
 
-    panels: Panels
+    panels: ErrorPanels
 
     def nodes(self, z: Floats, x: Floats) -> tuple[Floats, Floats]:
         """Return nodes of each pair, each standing for the width of the product where both meet."""
@@ -234,28 +234,28 @@ def noise_sds(law: Any, column: int, x: Floats) -> Floats:
 class Smeared:
     """A law of which one column is known with an error: pairs in which that value is closed are asked as they are."""
 
-    sides: Sides
+    sides: RecordPair
     column: int
-    rule: Rule
+    rule: QuadratureRule
     is_open: Bools
 
     @classmethod
-    def of(cls, law: Any, name: str, z: Table, x: Table, rule: Rule) -> Smeared:
+    def of(cls, law: Any, name: str, z: Table, x: Table, rule: QuadratureRule) -> Smeared:
         """Prepare a law for pairs of records of two tables."""
-        return cls(Sides.of(law, z, x), law.columns.index(name), rule, x.status(name) == OPEN)
+        return cls(RecordPair.of(law, z, x), law.columns.index(name), rule, x.status(name) == OPEN)
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the log of the average of the law over true values, for pairs of record numbers."""
         out, is_open, is_simple = np.empty(len(z)), self.is_open[x], np.zeros(len(z), bool)
         out[~is_open] = self.sides.logpdf(z[~is_open], x[~is_open])[0]
-        if isinstance(self.rule, Panels) and self.rule.is_smooth:
+        if isinstance(self.rule, ErrorPanels) and self.rule.is_smooth:
             is_simple = is_open & self.rule.is_simple(*self._values(z, x))
             out[is_simple] = self._quick(self.rule, z[is_simple], x[is_simple])
         left = is_open & ~is_simple
         out[left] = self._by(self.rule, z[left], x[left], self._averaged)
         return out
 
-    def _quick(self, panels: Panels, z: Ints, x: Ints) -> Floats:
+    def _quick(self, panels: ErrorPanels, z: Ints, x: Ints) -> Floats:
         """Average by few nodes, and by panels where they are too few."""
         total = panels.meeting(*self._values(z, x))[2]
         by = self._by_bias if panels.is_bias else self._averaged
@@ -268,7 +268,7 @@ class Smeared:
         out[left] = self._by(panels, z[left], x[left], by)
         return out
 
-    def _by(self, rule: Rule, z: Ints, x: Ints, average: Average) -> Floats:
+    def _by(self, rule: QuadratureRule, z: Ints, x: Ints, average: Average) -> Floats:
         """Average over the nodes of a rule, not too many pairs at once."""
         out = np.empty(len(z))
         if len(z):
@@ -280,7 +280,7 @@ class Smeared:
     def _values(self, z: Ints, x: Ints) -> tuple[Floats, Floats]:
         return self.sides.released[z, self.column], self.sides.true[x, self.column]
 
-    def _by_bias(self, rule: Rule, z: Ints, x: Ints) -> Floats:
+    def _by_bias(self, rule: QuadratureRule, z: Ints, x: Ints) -> Floats:
         from ....kernels.bias_density import FORWARD, bias_log
 
         nodes, weights = rule.nodes(*self._values(z, x))
@@ -289,14 +289,14 @@ class Smeared:
         logs = bias_log(released, nodes.ravel(), sd * spread.bias_sd, sd * spread.sd, FORWARD)
         return np.asarray(log_sum(logs.reshape(nodes.shape) + weights, axis=1))
 
-    def _averaged(self, rule: Rule, z: Ints, x: Ints) -> Floats:
+    def _averaged(self, rule: QuadratureRule, z: Ints, x: Ints) -> Floats:
         nodes, weights = rule.nodes(*self._values(z, x))
         z, x = (np.repeat(side, nodes.shape[1]) for side in (z, x))
         true = self.sides.true[x]
         true[:, self.column] = nodes.ravel()
         taken = self.sides.released[z], true, self.sides.status_z[z], self.sides.status_x[x]
         every = np.arange(len(z))
-        logs, _ = Sides(self.sides.law, *taken).logpdf(every, every)
+        logs, _ = RecordPair(self.sides.law, *taken).logpdf(every, every)
         return np.asarray(log_sum(logs.reshape(nodes.shape) + weights, axis=1))
 
 
@@ -304,14 +304,14 @@ class Smeared:
 class Classed:
     """Classes of an amount that is known with an error: the probability that the true one lies in the class."""
 
-    sides: Sides
+    sides: RecordPair
     sd: float
     is_open: Bools
 
     @classmethod
     def of(cls, law: Classes, z: Table, x: Table, sd: float) -> Classed:
         """Prepare a law for pairs of records of two tables."""
-        return cls(Sides.of(law, z, x), sd, x.status(law.columns[0]) == OPEN)
+        return cls(RecordPair.of(law, z, x), sd, x.status(law.columns[0]) == OPEN)
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the log probability of the class, for pairs of record numbers."""

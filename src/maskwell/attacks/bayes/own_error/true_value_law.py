@@ -18,11 +18,11 @@ from ....masking import Release
 from ....table import Floats, Table
 from ...blocks import block_codes, joint_codes
 from ...candidate_scores import log_sum
-from ...pair_density import Same, Term, summed_logs
+from ...pair_density import LawTerm, Same, summed_logs
 from ...protocol import Bools, Ints, Known
-from ..candidates import Ground, clear_fields
+from ..candidates import CandidateBlocks, clear_fields
 from ..law_kernels import Reading
-from ..likelihood import Pairing
+from ..likelihood import PairLikelihood
 from ..posterior_odds import Odds
 from .error_law import OwnError, own_terms
 
@@ -57,7 +57,12 @@ UNKNOWN_THERE = (
 
 
 def erring_odds(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+    plan: Any,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    reading: Reading,
 ) -> Odds:
     """Prepare the scores of an intruder whose own values are off."""
     error: OwnError = plan.error
@@ -96,14 +101,19 @@ def error_notes(plan: Any, odds: Any) -> list[str]:
     return [GIVEN, *rough] if plan.kernel == "coherent" and plan.error.population is not None else [FLAT]
 
 
-def _flat(known: Known, release: Release, fields: Sequence[str], reading: Reading) -> Pairing:
+def _flat(known: Known, release: Release, fields: Sequence[str], reading: Reading) -> PairLikelihood:
     """Return factors for which any true value is as likely as any other."""
-    pairing = Pairing.of(release.card, fields, release.table, known.targets, reading.erring)
+    pairing = PairLikelihood.of(release.card, fields, release.table, known.targets, reading.erring)
     return pairing.with_terms(reading.in_clear(clear_fields(release, fields), release.table, known.targets))
 
 
 def _by_truth(
-    error: OwnError, known: Known, release: Release, fields: Sequence[str], ground: Ground, reading: Reading
+    error: OwnError,
+    known: Known,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    reading: Reading,
 ) -> Odds:
     """Weigh the steward's true records: p(x) is their law, in p(z | y) as in f(z), the target's own among them.
 
@@ -117,8 +127,8 @@ def _by_truth(
     if loose:
         truth, shared = truth.with_terms([Same.of(loose, release.table, known.population)]), {}
 
-    def flat() -> Pairing:
-        share: list[Term] = [CellShare.of(loose, release.table, ground.matching)] if loose else []
+    def flat() -> PairLikelihood:
+        share: list[LawTerm] = [CellShare.of(loose, release.table, ground.matching)] if loose else []
         return _flat(known, release, fields, reading).with_terms(share)
 
     own, members = own_terms(error, fields, known.targets, known.population), ground.true_members()
@@ -127,7 +137,7 @@ def _by_truth(
     return replace(odds, truth=truth, shared=shared, numbers=None, targets=targets)
 
 
-def _check_sizes(ground: Ground, members: dict[int, Ints]) -> None:
+def _check_sizes(ground: CandidateBlocks, members: dict[int, Ints]) -> None:
     """Refuse blocks in which there are too many pairs of a target and a true record."""
     blocks, counts = np.unique(ground.blocks.known, return_counts=True)
     for block, count in zip(blocks.tolist(), counts.tolist(), strict=True):
@@ -213,14 +223,14 @@ class Among:
     `own` are the factors of g(y | x). Records that fit no true one are asked by `flat`.
     """
 
-    truth: Pairing
-    own: list[Term]
+    truth: PairLikelihood
+    own: list[LawTerm]
     blocks: Ints
     true: dict[int, Ints]
-    flat: Callable[[], Pairing]
+    flat: Callable[[], PairLikelihood]
     kept: dict[bytes, Shares] = field(default_factory=dict)
     counts: dict[int, float] = field(default_factory=dict)
-    flats: list[Pairing] = field(default_factory=list)
+    flats: list[PairLikelihood] = field(default_factory=list)
 
     def logs(self, z: Ints, x: Ints, log_moved: Floats) -> Floats:
         """Return log p(z | y) of listed pairs; `log_moved` has the block's density f(moved) of each z."""

@@ -11,25 +11,25 @@ from dataclasses import replace
 import numpy as np
 
 from ....table import Floats
-from ...candidate_scores import Assigned, Best, members
-from ...one_to_one import DENSE_CELLS, Assignment, Near, dense, optimal, turned
+from ...candidate_scores import Assigned, BestCandidates, members
+from ...one_to_one import DENSE_CELLS, Assignment, NearPairs, dense, optimal, turned
 from ...protocol import NOBODY, Ints
 from .posterior_sums import Pruning
-from .scores import Part, Scaled
+from .scores import Scaled, ScorePart
 
 
-def one_to_one(odds: Scaled, best: Best, log_weights: Floats) -> Assigned:
+def one_to_one(odds: Scaled, best: BestCandidates, log_weights: Floats) -> Assigned:
     """Return the one-to-one links of largest total score; `log_weights` of best links become theirs.
 
     Sums of weights stay as they are in `best`: a probability is that of one link by itself.
     """
     count = len(odds.kind[1 if odds.to_masked else 0])
-    links = replace(Best.nothing(len(best.place)), log_total=best.log_total)
+    links = replace(BestCandidates.nothing(len(best.place)), log_total=best.log_total)
     out = Assigned(links, np.arange(count))
     return replace(out, gap=sum(_of_part(part, out, log_weights) for part in odds.parts.values()))
 
 
-def _of_part(part: Part, out: Assigned, log_weights: Floats) -> float:
+def _of_part(part: ScorePart, out: Assigned, log_weights: Floats) -> float:
     """Link the records of one kind, block by block; return the sum of the gaps."""
     search, gap = part.pruning, 0.0
     near, far = (_by_block(one.blocks) for one in (search.searchers, search.candidates))
@@ -71,7 +71,7 @@ def _of_block(search: Pruning, rows: Ints, columns: Ints) -> Assignment:
     points = search.searchers.values[rows], search.candidates.values[columns]
     offset = search.offset[columns]
     if len(rows) * len(columns) <= DENSE_CELLS:
-        return dense(Near.of(*points, offset).matrix())
+        return dense(NearPairs.of(*points, offset).matrix())
     if len(rows) <= len(columns):
-        return optimal(Near.of(*points, offset))
-    return turned(optimal(Near.of(points[1], points[0], np.zeros(len(rows)))), len(rows))
+        return optimal(NearPairs.of(*points, offset))
+    return turned(optimal(NearPairs.of(points[1], points[0], np.zeros(len(rows)))), len(rows))

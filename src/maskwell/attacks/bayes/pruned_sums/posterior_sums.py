@@ -22,7 +22,7 @@ from ....table import Floats
 from ...candidate_scores import SAME_SCORE
 from ...protocol import NOBODY, Bools, Ints
 from ..posterior_odds import SURE
-from .trees import Points, Sums, Trees
+from .trees import Points, Trees, TreeSums
 
 LARGEST_EPS = 0.1
 WHOLE = 1e-15  # what a sum may lack that is taken for whole
@@ -166,13 +166,13 @@ class Pruning:
         out[rows] = self.pairs(rows, places[rows])
         return out
 
-    def _weighed(self, searchers: Points, slack: float) -> Sums:
+    def _weighed(self, searchers: Points, slack: float) -> TreeSums:
         from ....kernels.gaussian_leaves import Rules
 
         slack += 2 * SAME_SCORE * (1.0 + np.log(self.units.max(initial=1.0)))
         return self.trees.weigh(searchers, Rules(_half(self.eps), False, self.leaves_out, True, slack))
 
-    def _tolerance(self, sums: Sums) -> Floats:
+    def _tolerance(self, sums: TreeSums) -> Floats:
         """Return by how much two scores near the second can differ and still be taken for the same."""
         second = np.where(np.isfinite(sums.costs[:, 1]), -sums.costs[:, 1], 0.0)
         return 2 * SAME_SCORE * np.maximum(np.abs(second + self._above(sums.numbers[:, 0])), 1.0)
@@ -181,7 +181,7 @@ class Pruning:
         """Return what scores have in addition to what they are in the trees, in the blocks of some candidates."""
         return np.log(self.units[self._named(numbers)]) if self.leaves_out else np.zeros(len(numbers))
 
-    def _ranked(self, sums: Sums) -> tuple[Ints, Ints, Ints]:
+    def _ranked(self, sums: TreeSums) -> tuple[Ints, Ints, Ints]:
         """Sort ties out: the first among the best, the first among the next best, and how many are best."""
         place, second, ties = *sums.numbers.T.copy(), np.where(sums.numbers[:, 0] >= 0, 1, 0)
         rows = np.flatnonzero(_is_open(sums.costs, self._tolerance(sums)))
@@ -198,7 +198,7 @@ class Pruning:
         named = np.append(self.possible, NOBODY)
         return np.asarray(named[numbers])
 
-    def _make_whole(self, rows: Ints, sums: Sums) -> None:
+    def _make_whole(self, rows: Ints, sums: TreeSums) -> None:
         """Make the sums whole that leave open who is first or second, and rank again.
 
         Whoever is second scores no less than the second here less what is unsure, for two candidates do: all that can

@@ -20,11 +20,11 @@ from ....laws.transform import FINE, Outlet
 from ....masking import Release
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...candidate_scores import Best, lowest
-from ...pair_density import Lowered, is_lowered, is_thick, laws_on, whitening
+from ...candidate_scores import BestCandidates, lowest
+from ...pair_density import LoweredLaw, is_lowered, is_thick, laws_on, whitening
 from ...protocol import NOBODY, Bools, Ints, Known
-from ..belief import Standing
-from ..candidates import Ground
+from ..belief import BeliefStanding
+from ..candidates import CandidateBlocks
 from ..posterior_odds import against_others
 from .posterior_sums import Pruning, log_sums
 from .trees import Points
@@ -41,7 +41,7 @@ RANKS = 10  # the place of the right record is counted up to here
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScorePart:
     """The records of one kind: their numbers in the order of candidates, and their search.
 
     `searchers` look for `candidates`; scores are those of the search and what each searcher has `above` them, too high
@@ -62,8 +62,8 @@ class Scaled:
     Units that were taken for noise put densities off by at most a share of `rounding` within 2 sds of their centres.
     """
 
-    ground: Ground
-    parts: dict[int, Part]
+    ground: CandidateBlocks
+    parts: dict[int, ScorePart]
     kind: tuple[Ints, Ints]
     place: tuple[Ints, Ints]
     log_absent: Floats
@@ -71,10 +71,10 @@ class Scaled:
     to_masked: bool
     rounding: float = 0.0
 
-    def best(self) -> tuple[Best, Floats, float]:
+    def best(self) -> tuple[BestCandidates, Floats, float]:
         """Return the best links, the logs of their weights, and the share by which no probability is off."""
         count = len(self.kind[0 if self.to_masked else 1])
-        best, weights, neglected = Best.nothing(count), np.full(count, np.nan), 0.0
+        best, weights, neglected = BestCandidates.nothing(count), np.full(count, np.nan), 0.0
         for part in self.parts.values():
             found, rows = part.pruning.best(), part.searchers
             lacking = float(found.neglected.max(initial=0.0))
@@ -87,7 +87,7 @@ class Scaled:
                 into[rows] = np.where(place >= 0, part.candidates[np.maximum(place, 0)], NOBODY)
         return best, weights, neglected
 
-    def is_tied(self, best: Best, rows: Ints, found: Ints) -> Bools:
+    def is_tied(self, best: BestCandidates, rows: Ints, found: Ints) -> Bools:
         """Tell whether candidates are as good as the best ones."""
         known, released = (rows, found) if self.to_masked else (found, rows)
         return np.asarray(self.pairs(known, released) >= lowest(best.score[rows]))
@@ -115,17 +115,19 @@ class Scaled:
         leaves_out = self.averaged and self.to_masked
         return against_others(scores, self.ground.units[released]) if leaves_out else scores
 
-    def log_total(self, best: Best, *, to_masked: bool = True) -> Floats:
+    def log_total(self, best: BestCandidates, *, to_masked: bool = True) -> Floats:
         """Return the log of all posterior weights of each searcher, of not being released too."""
         if self.to_masked:
             return np.asarray(np.logaddexp(best.log_total, self.log_absent))
         return np.maximum(best.log_total, np.log(self.ground.units)) if self.averaged else best.log_total
 
-    def probability(self, best: Best, log_weights: Floats) -> Floats:
+    def probability(self, best: BestCandidates, log_weights: Floats) -> Floats:
         """Return the posterior of each link, NaN where there is none."""
         return np.exp(np.where(best.place >= 0, np.minimum(log_weights - self.log_total(best), 0.0), np.nan))
 
-    def standing(self, best: Best, rows: Ints, found: Ints, *, to_masked: bool = True) -> Standing:
+    def standing(
+        self, best: BestCandidates, rows: Ints, found: Ints, *, to_masked: bool = True
+    ) -> BeliefStanding:
         """Return, for some searchers, how given candidates stand among all of theirs, up to the tenth place."""
         known, released = (rows, found) if self.to_masked else (found, rows)
         own = self.pairs(known, released)
@@ -140,7 +142,7 @@ class Scaled:
         inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
         better = np.where(possible, better, RANKS)
         chance = np.exp(np.minimum(self.weights(own, released) - total, 0.0))
-        return Standing(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
+        return BeliefStanding(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
 
 
 def scaled(
@@ -148,7 +150,7 @@ def scaled(
     known: Known,
     release: Release,
     fields: Sequence[str],
-    ground: Ground,
+    ground: CandidateBlocks,
     logs: tuple[Floats, Floats],
 ) -> Scaled | None:
     """Prepare a search by trees, or nothing where the laws or the sizes do not allow it.
@@ -161,10 +163,10 @@ def scaled(
     rounding = sum(rounding_error(law) for law in laws)
     laws = [without_units(law) for law in laws]
     truth, targets = known.population, known.targets
-    by_truth = [Lowered.of(law, release.table, truth) for law in laws]
+    by_truth = [LoweredLaw.of(law, release.table, truth) for law in laws]
     if not all(_is_open_or_closed(one) for one in by_truth):
         return None
-    sides = by_truth if targets is truth else [Lowered.of(law, release.table, targets) for law in laws]
+    sides = by_truth if targets is truth else [LoweredLaw.of(law, release.table, targets) for law in laws]
     averaged = plan.kernel == "coherent" and plan.marginal == "truth"
     built = _Building(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
     return replace(built, rounding=rounding)
@@ -176,7 +178,7 @@ def least_pairs(laws: Sequence[Any]) -> int:
     return LEAST_CELLS if max(coarse, default=0) >= SEVERAL else LEAST_PAIRS
 
 
-def pairs_of(ground: Ground) -> int:
+def pairs_of(ground: CandidateBlocks) -> int:
     """Return how many pairs of a true and a released record share a block with a known one."""
     count = (
         int(max(codes.max(initial=0) for codes in (ground.blocks.known, ground.blocks.released, ground.true)))
@@ -248,7 +250,7 @@ def is_searched_by_trees(law: Any, truth: Table) -> bool:
     return True
 
 
-def _is_open_or_closed(one: Lowered) -> bool:
+def _is_open_or_closed(one: LoweredLaw) -> bool:
     """Whether every open released value is a point that open true ones lead to, and statuses never change."""
     coded = any(code is not None for outlet in one.law.outlets for code in outlet.codes)
     return not coded and bool((one.is_point | ~one.fits.opened).all())
@@ -258,9 +260,9 @@ def _is_open_or_closed(one: Lowered) -> bool:
 class _Building:
     """What the parts are made of: the laws on true and on known records."""
 
-    ground: Ground
-    truth: list[Lowered]
-    known: list[Lowered]
+    ground: CandidateBlocks
+    truth: list[LoweredLaw]
+    known: list[LoweredLaw]
     averaged: bool
     to_masked: bool
     eps: float
@@ -271,7 +273,7 @@ class _Building:
         released, true, known = self._statuses()
         patterns, kinds = np.unique(np.concatenate([released, true, known]), axis=0, return_inverse=True)
         kind_z, kind_x, kind_k = np.split(kinds.ravel(), np.cumsum([len(released), len(true)]))
-        parts: dict[int, Part] = {}
+        parts: dict[int, ScorePart] = {}
         orders = self.ground.blocks.orders
         places = np.zeros(len(known), np.int64), np.zeros(len(released), np.int64)
         for number in range(len(patterns)):
@@ -289,18 +291,18 @@ class _Building:
         sides.append([one.fits.statuses_x for one in self.known])
         return tuple(np.concatenate(side, axis=1) for side in sides)  # type: ignore[return-value]
 
-    def _part(self, rows: Ints, others: Ints, released: Ints) -> Part:
+    def _part(self, rows: Ints, others: Ints, released: Ints) -> ScorePart:
         """Prepare the search of some known records for released ones of their kind, or the other way round."""
         points = self._points(rows, others, released)
         if not self.to_masked:
             return self._turned(rows, released, points)
         nothing = np.zeros(len(rows))
         if self.averaged:
-            return Part(
+            return ScorePart(
                 rows, released, Pruning.coherent(*points, self.ground.units[released], self.eps), nothing
             )
         offset = self._constants(released) - self.logs[0][released]
-        return Part(rows, released, Pruning.given(points[0], points[2], offset, self.eps), nothing)
+        return ScorePart(rows, released, Pruning.given(points[0], points[2], offset, self.eps), nothing)
 
     def _points(self, rows: Ints, others: Ints, released: Ints) -> tuple[Points, Points, Points]:
         """Return known, true and released records where the noise has variance 1."""
@@ -313,23 +315,23 @@ class _Building:
         """Return what log f(z|x) of released records has beside the distance."""
         return sum((_constant(one, released) for one in self.truth), np.zeros(len(released)))
 
-    def _turned(self, rows: Ints, released: Ints, points: tuple[Points, Points, Points]) -> Part:
+    def _turned(self, rows: Ints, released: Ints, points: tuple[Points, Points, Points]) -> ScorePart:
         """Prepare the search of released records for known ones; what they have above is the same for all of these."""
         known, true, masked = points
         search = Pruning.given(masked, known, np.zeros(len(rows)), self.eps)
         if not self.averaged:
-            return Part(released, rows, search, self._constants(released) - self.logs[0][released])
+            return ScorePart(released, rows, search, self._constants(released) - self.logs[0][released])
         log_f, lacking = log_sums(true, masked, self.eps)
-        return Part(released, rows, search, np.log(self.ground.units[released]) - log_f, lacking)
+        return ScorePart(released, rows, search, np.log(self.ground.units[released]) - log_f, lacking)
 
 
-def _open(one: Lowered, side: str, rows: Ints) -> list[int]:
+def _open(one: LoweredLaw, side: str, rows: Ints) -> list[int]:
     """Return the columns that are open in records of one kind."""
     statuses = one.fits.statuses_x if side == "x" else one.fits.statuses_z
     return np.flatnonzero(statuses[rows[0]] == OPEN).tolist() if len(rows) else []
 
 
-def _white(laws: list[Lowered], side: str, rows: Ints) -> Floats:
+def _white(laws: list[LoweredLaw], side: str, rows: Ints) -> Floats:
     """Return records of one kind where their noise has variance 1 and is independent; at one point, if none is open."""
     parts = [np.zeros((len(rows), 0 if any(_open(one, side, rows) for one in laws) else 1))]
     for one in laws:
@@ -339,11 +341,11 @@ def _white(laws: list[Lowered], side: str, rows: Ints) -> Floats:
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
-def _whitening(one: Lowered, chosen: list[int]) -> Floats:
+def _whitening(one: LoweredLaw, chosen: list[int]) -> Floats:
     return whitening(one.law.noise.only(chosen)) if chosen else np.empty((0, 0))
 
 
-def _constant(one: Lowered, rows: Ints) -> Floats:
+def _constant(one: LoweredLaw, rows: Ints) -> Floats:
     """Return what log f(z|x) has beside the distance."""
     chosen = _open(one, "z", rows)
     scale = float(np.log(np.abs(np.diag(_whitening(one, chosen)))).sum()) if chosen else 0.0

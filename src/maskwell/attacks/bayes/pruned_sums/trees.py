@@ -35,7 +35,7 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class TreeSums:
     """What one search finds for each searcher.
 
     `costs` are minus the three best scores, `numbers` the two best, ties not sorted out; exp(log_sum) lacks at most
@@ -82,7 +82,7 @@ class Trees:
         at = np.minimum(np.searchsorted(self.blocks, blocks), len(self.blocks) - 1)
         return np.where(self.blocks[at] == blocks, at, NOBODY)
 
-    def weigh(self, searchers: Points, rules: Any) -> Sums:
+    def weigh(self, searchers: Points, rules: Any) -> TreeSums:
         """Sum and rank for all searchers, near ones one after the other."""
         from ....kernels.gaussian_sums import weigh
         from ....kernels.gaussian_tiles import WIDE
@@ -99,7 +99,7 @@ class Trees:
         threaded(work, turns)
         tiles, lanes = np.divmod(np.maximum(places, 0), WIDE)
         numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else places
-        return Sums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
+        return TreeSums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
 
     def within(
         self,

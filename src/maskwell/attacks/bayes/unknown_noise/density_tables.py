@@ -57,7 +57,7 @@ Nodes = tuple[Floats, Floats, Floats]  # bias_sds, sds and the logs of their wei
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class DensitySurface:
     """The normal density of z around x with variance sd^2 + bias_sd^2 x^2, averaged over nodes of both, tabulated.
 
     Panels of the true value's square are made for those that there are.
@@ -69,7 +69,7 @@ class Surface:
     table: Floats
 
     @classmethod
-    def of(cls, nodes: Nodes, x: Floats, pairs: int) -> Surface | None:
+    def of(cls, nodes: Nodes, x: Floats, pairs: int) -> DensitySurface | None:
         """Tabulate for true values, if so many pairs are worth it."""
         from ....kernels.bias_density import panel_edges, panel_of
 

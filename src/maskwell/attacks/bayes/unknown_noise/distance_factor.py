@@ -8,13 +8,13 @@ import numpy as np
 
 from ....laws import Normal
 from ....table import Floats
-from ...pair_density import Lowered, Term
+from ...pair_density import LawTerm, LoweredLaw
 from ...protocol import Bools, Ints
 from .prior_average import AveragedNoise
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class DistanceFactor:
     """The factor of columns whose released and true values are points, in sds of a size of 1.
 
     `factor` has what belongs to a released record alone; `rest` speaks of the pairs that are not ordinary.
@@ -26,12 +26,12 @@ class Near:
     ordinary_z: Bools
     ordinary_x: Bools
     noise: AveragedNoise
-    rest: Lowered
+    rest: LoweredLaw
 
     @classmethod
-    def of(cls, term: Term) -> Term:
+    def of(cls, term: LawTerm) -> LawTerm:
         """Return the quick factor, or the same where there is none."""
-        if not isinstance(term, Lowered):
+        if not isinstance(term, LoweredLaw):
             return term
         noise = term.law.noise
         if not (isinstance(noise, AveragedNoise) and isinstance(noise.noise, Normal) and noise.is_regular):

@@ -15,28 +15,28 @@ import numpy as np
 
 from ....laws.unknowns import BIAS_SD, SCALE, SD, by_column, unknowns_of, with_values
 from ....table import Floats, Table
-from ...pair_density import Plain, Term, law_terms, summed_logs
+from ...pair_density import LawTerm, PlainNoise, law_terms, summed_logs
 from ...protocol import Ints
 from .density_tables import Nodes
-from .distance_factor import Near
-from .normal_bias_factor import Ordinary, is_bias_and_noise
+from .distance_factor import DistanceFactor
+from .normal_bias_factor import NormalBiasFactor, is_bias_and_noise
 from .prior_average import AveragedBias, AveragedNoise
 from .priors import Doubt, Prior
 from .quadrature_nodes import One, Placing
 
 NodesOf = Callable[[Any, int], Nodes]
-TermsOf = Callable[[Any, NodesOf | None], list[Term]]
+TermsOf = Callable[[Any, NodesOf | None], list[LawTerm]]
 Rule = int | Placing  # so many nodes for each unknown, or as many as a tolerance asks for
 
 
 def integrated_terms(
     laws: Sequence[Any], z: Table, x: Table, prior: Prior, released: Table, rule: Rule
-) -> list[Term]:
+) -> list[LawTerm]:
     """Prepare laws for pairs of records of two tables; priors are elicited from `released`.
 
     Whoever asks takes a finer rule until his probabilities stop changing.
     """
-    terms: list[Term] = []
+    terms: list[LawTerm] = []
     for law in laws:
         terms += _scaled_terms(law, z, x, prior, released, rule) or over_shared(
             law, prior, released, rule, lambda at, nodes_of: _law_terms(at, nodes_of, z, x)
@@ -51,13 +51,13 @@ def _nodes_by(doubt: Doubt, rule: Rule) -> tuple[One, ...]:
     return tuple(belief.nodes(rule) for belief in doubt.beliefs)
 
 
-def _scaled_terms(law: Any, z: Table, x: Table, prior: Prior, released: Table, rule: Rule) -> list[Term]:
+def _scaled_terms(law: Any, z: Table, x: Table, prior: Prior, released: Table, rule: Rule) -> list[LawTerm]:
     """Return the factors of a law of which only the scale is unknown, or nothing for another."""
     doubt = Doubt.of(prior, law, released)
     if [unknown.name for unknown in doubt.unknowns] != [SCALE] or _moves_centre(doubt.law):
         return []
     noise: Any = AveragedNoise(doubt.law.noise, *_nodes_by(doubt, rule)[0])
-    return [Near.of(term) for term in law_terms([replace(doubt.law, noise=noise)], z, x)]
+    return [DistanceFactor.of(term) for term in law_terms([replace(doubt.law, noise=noise)], z, x)]
 
 
 def _moves_centre(law: Any) -> bool:
@@ -65,13 +65,13 @@ def _moves_centre(law: Any) -> bool:
     return law.mean_corrected and any(outlet.log_shift is not None for outlet in law.outlets)
 
 
-def over_shared(law: Any, prior: Prior, released: Table, rule: Rule, terms_of: TermsOf) -> list[Term]:
+def over_shared(law: Any, prior: Prior, released: Table, rule: Rule, terms_of: TermsOf) -> list[LawTerm]:
     """Make the factors of one law, `terms_of(law, nodes_of)`, and average them over unknowns that columns share."""
     nodes = shared_nodes(law, prior, released, rule)
     if len(nodes) == 1:
         return terms_of(*nodes[0][1:])
     logs = np.array([log_weight for log_weight, _, _ in nodes])
-    return [Averaged(tuple(tuple(terms_of(at, nodes_of)) for _, at, nodes_of in nodes), logs)]
+    return [PriorAverage(tuple(tuple(terms_of(at, nodes_of)) for _, at, nodes_of in nodes), logs)]
 
 
 def shared_nodes(
@@ -125,42 +125,42 @@ def _nodes_of(doubt: Doubt, fixed: dict[int, float], nodes: tuple[One, ...]) -> 
 # --- factors -----------------------------------------------------------------------------------------------
 
 
-def _law_terms(law: Any, nodes_of: NodesOf | None, z: Table, x: Table) -> list[Term]:
+def _law_terms(law: Any, nodes_of: NodesOf | None, z: Table, x: Table) -> list[LawTerm]:
     if nodes_of is None:
         return law_terms([law], z, x)
     return [_column_term(one, nodes_of(law, j), z, x) for j, one in enumerate(by_column(law))]
 
 
-def _column_term(law: Any, nodes: Nodes, z: Table, x: Table) -> Term:
+def _column_term(law: Any, nodes: Nodes, z: Table, x: Table) -> LawTerm:
     """Return the factor of one column: by a law averaged over the nodes where there is one, else law by law."""
     unknowns = unknowns_of(law)
     if not unknowns:
         return law_terms([law], z, x)[0]
     if len(unknowns) == 1 and not _moves_centre(law):
         noise: Any = AveragedNoise(law.noise, nodes[1] / unknowns[0].value, nodes[2])
-        return Near.of(law_terms([replace(law, noise=noise)], z, x)[0])
+        return DistanceFactor.of(law_terms([replace(law, noise=noise)], z, x)[0])
     if is_bias_and_noise(law):
         average = AveragedBias(law.columns, law.outlets, *nodes)
-        return Ordinary.of(law, nodes, z, x, law_terms([average], z, x)[0])
+        return NormalBiasFactor.of(law, nodes, z, x, law_terms([average], z, x)[0])
     figures = {BIAS_SD: nodes[0], SD: nodes[1]}
     values = np.column_stack([figures[unknown.name] for unknown in unknowns])
     terms = _node_terms([with_values(law, row) for row in values.tolist()], z, x)
-    return Distinct.of(law.columns[0], z, x, Averaged(tuple((term,) for term in terms), nodes[2]))
+    return Distinct.of(law.columns[0], z, x, PriorAverage(tuple((term,) for term in terms), nodes[2]))
 
 
-def _node_terms(laws: list[Any], z: Table, x: Table) -> list[Term]:
+def _node_terms(laws: list[Any], z: Table, x: Table) -> list[LawTerm]:
     """Prepare one law at many nodes; what does not depend on the node is kept once."""
     first = law_terms(laws[:1], z, x)[0]
-    if isinstance(first, Plain):
-        return [Plain(replace(first.sides, law=law)) for law in laws]
+    if isinstance(first, PlainNoise):
+        return [PlainNoise(replace(first.sides, law=law)) for law in laws]
     return law_terms(laws, z, x)
 
 
 @dataclass(frozen=True, slots=True)
-class Averaged:
+class PriorAverage:
     """The log of the weighted sum over nodes of what the factors at each of them give."""
 
-    nodes: tuple[tuple[Term, ...], ...]
+    nodes: tuple[tuple[LawTerm, ...], ...]
     log_weights: Floats
 
     def logs(self, z: Ints, x: Ints) -> Floats:
@@ -179,10 +179,10 @@ class Distinct:
     x: Ints
     first_z: Ints
     first_x: Ints
-    term: Term
+    term: LawTerm
 
     @classmethod
-    def of(cls, column: str, z: Table, x: Table, term: Term) -> Distinct:
+    def of(cls, column: str, z: Table, x: Table, term: LawTerm) -> Distinct:
         """Number the values and statuses of a column in both tables."""
         (z_numbers, first_z), (x_numbers, first_x) = _numbered(column, z), _numbered(column, x)
         return cls(z_numbers, x_numbers, first_z, first_x, term)

@@ -8,28 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from ....card import Sides
+from ....card import RecordPair
 from ....laws import Additive, Multiplicative, Normal
 from ....laws.transform import FINE
 from ....laws.unknowns import by_column, spread_of
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...pair_density import Term, law_terms
+from ...pair_density import LawTerm, law_terms
 from ...protocol import Bools, Ints
 from ..bias_likelihood.kernels import told
-from .density_tables import Nodes, Surface
+from .density_tables import DensitySurface, Nodes
 from .normal_boxes import SMALL
 from .prior_average import UNLIKELY
 
 THIRD = 0.5 * (3.0 / 5.0) ** 0.5  # of a unit: where three points stand for it, with weights 5, 8 and 5 of 18
 
 
-def told_terms(laws: Sequence[Any], z: Table, x: Table) -> list[Term]:
+def told_terms(laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
     """Prepare laws whose figures are told for pairs of records of two tables."""
     others = [law for law in laws if not _is_apart(law)]
     ones = [one for law in laws if _is_apart(law) for one in by_column(law)]
     return law_terms(others, z, x) + [
-        Ordinary.of(one, told(one, 0), z, x, law_terms([one], z, x)[0]) for one in ones
+        NormalBiasFactor.of(one, told(one, 0), z, x, law_terms([one], z, x)[0]) for one in ones
     ]
 
 
@@ -48,7 +48,7 @@ def is_bias_and_noise(law: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordinary:
+class NormalBiasFactor:
     """The factor of one column, by nodes of its figures; `rest` speaks of all pairs that are not `ordinary`.
 
     A true value is ordinary where its noise is large beside the unit: released values are then points (kind 2), or
@@ -61,13 +61,13 @@ class Ordinary:
     kind_x: Ints
     unit: float
     nodes: Nodes
-    surface: Surface | None
-    rest: Term
+    surface: DensitySurface | None
+    rest: LawTerm
 
     @classmethod
-    def of(cls, law: Any, nodes: Nodes, z: Table, x: Table, rest: Term) -> Term:
+    def of(cls, law: Any, nodes: Nodes, z: Table, x: Table, rest: LawTerm) -> LawTerm:
         """Find the ordinary values of two tables."""
-        sides, unit = Sides.of(law, z, x), float(law.outlets[0].unit or 0.0)
+        sides, unit = RecordPair.of(law, z, x), float(law.outlets[0].unit or 0.0)
         released, true = sides.released[:, 0], sides.true[:, 0]
         likely = nodes[2] > UNLIKELY
         with np.errstate(invalid="ignore"):
@@ -80,7 +80,7 @@ class Ordinary:
         ordinary &= sides.status_z[:, 0] == OPEN
         if not (ordinary.any() and kinds.any()):
             return rest
-        surface = Surface.of(nodes, true[kinds > 0], int(ordinary.sum()) * int((kinds > 0).sum()))
+        surface = DensitySurface.of(nodes, true[kinds > 0], int(ordinary.sum()) * int((kinds > 0).sum()))
         return cls(released, true, ordinary, kinds, unit, nodes, surface, rest)
 
     def logs(self, z: Ints, x: Ints) -> Floats:

@@ -16,7 +16,7 @@ TAIL = 1e-13  # share of a prior beyond its first and its last cut
 SHARES = (TAIL, 1e-4)  # where a prior is cut into panels, and alike from above
 
 
-class Resolved(Protocol):
+class ResolvedPrior(Protocol):
     """The prior of one unknown psi > 0."""
 
     @property
@@ -46,7 +46,7 @@ def hermite(count: int) -> tuple[Floats, Floats]:
     return np.asarray(nodes), np.asarray(np.log(weights) - np.log(2 * np.pi) / 2)
 
 
-def corrected(belief: Resolved, count: int) -> tuple[Floats, Floats]:
+def corrected(belief: ResolvedPrior, count: int) -> tuple[Floats, Floats]:
     """Return nodes as for a normal log psi, their weights corrected by the density.
 
     More nodes lie both closer and farther out, so that wide priors and values far from what was expected are reached.
@@ -102,7 +102,7 @@ class GammaPower:
         return corrected(self, count)
 
 
-def _normal_cuts(belief: Resolved) -> Floats:
+def _normal_cuts(belief: ResolvedPrior) -> Floats:
     """Return quantiles of a normal log psi."""
     from scipy.special import ndtri
 

@@ -24,7 +24,7 @@ from ....laws.unknowns import (
 )
 from ....table import Floats, Table
 from ....tolerances import is_real
-from .prior_families import GammaPower, LogNormal, Own, Resolved
+from .prior_families import GammaPower, LogNormal, Own, ResolvedPrior
 
 FAMILIES = ("inverse gamma", "gamma", "lognormal")
 WIDEST, TIGHTEST = 1.0, 1e6
@@ -105,7 +105,7 @@ class Prior:
         names = (*(f"{unknown.name}:{column}" for column in unknown.columns), unknown.name)
         return next((given[name] for name in names if name in given), None)
 
-    def around(self, centre: float) -> Resolved:
+    def around(self, centre: float) -> ResolvedPrior:
         """Return the prior of an unknown of which he expects so much."""
         certainty = float(self.mean_over_sd) ** 2
         if self.family == "inverse gamma":
@@ -176,7 +176,7 @@ class Doubt:
 
     law: Any
     unknowns: tuple[Unknown, ...]
-    beliefs: tuple[Resolved, ...]
+    beliefs: tuple[ResolvedPrior, ...]
     places: tuple[int, ...]
 
     @classmethod
@@ -209,12 +209,14 @@ def _joined(group: list[Unknown]) -> Unknown:
     return Unknown(group[0].name, columns, float(np.mean([unknown.value for unknown in group])))
 
 
-def resolved(prior: Prior, unknowns: Sequence[Unknown], law: Any, released: Table) -> tuple[Resolved, ...]:
+def resolved(
+    prior: Prior, unknowns: Sequence[Unknown], law: Any, released: Table
+) -> tuple[ResolvedPrior, ...]:
     """Return the prior of each unknown of a law, by the user's own or by the ranges of the released values."""
     return tuple(_resolved(prior, unknown, combined_of(law), released) for unknown in unknowns)
 
 
-def _resolved(prior: Prior, unknown: Unknown, law: Any, released: Table) -> Resolved:
+def _resolved(prior: Prior, unknown: Unknown, law: Any, released: Table) -> ResolvedPrior:
     own = prior.own(unknown)
     if own is not None:
         return Own(own)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....card import Sides
+from ....card import RecordPair
 from ....laws import Additive, Multiplicative, Normal
 from ....laws.unknowns import is_independent, spread_of
 from ....table import Floats, Table
@@ -28,7 +28,7 @@ WITHIN_UNIT = 0.3  # of its unit a released value is taken to be from itself
 class Probes:
     """Pairs of two tables, and released values with true ones that hardly differ."""
 
-    sides: Sides
+    sides: RecordPair
     z: Ints
     x: Ints
     same: tuple[Floats, Floats]
@@ -38,7 +38,7 @@ class Probes:
     def of(cls, law: Any, z: Table, x: Table) -> Probes:
         """Look for the likely pairs of some records, the outermost among them."""
         some_z, some_x = _spread(law, z, LOOKED_AT), _spread(law, x, LOOKED_AT)
-        sides = Sides.of(without_units(law), z, x)
+        sides = RecordPair.of(without_units(law), z, x)
         pairs = {
             *_likely(sides, _spread(law, z, CANDIDATES), some_x),
             *_likely(sides, some_z, _spread(law, x, CANDIDATES), of_true=False),
@@ -117,7 +117,9 @@ def _spread(law: Any, table: Table, count: int) -> Ints:
     return np.unique(np.concatenate([even, values.argmin(axis=0), values.argmax(axis=0)]))
 
 
-def _likely(sides: Sides, released: Ints, true: Ints, *, of_true: bool = True) -> Iterator[tuple[int, int]]:
+def _likely(
+    sides: RecordPair, released: Ints, true: Ints, *, of_true: bool = True
+) -> Iterator[tuple[int, int]]:
     """Return for each record of one side likely and less likely partners, released record first."""
     pairs = np.tile(released, len(true)), np.repeat(true, len(released))
     logs = sides.logpdf(*pairs)[0].reshape(len(true), len(released))

@@ -16,7 +16,7 @@ from numpy.polynomial.legendre import leggauss
 
 from ....laws.unknowns import BIAS_SD, SD, of_columns
 from ....table import Floats, Table
-from .prior_families import Resolved
+from .prior_families import ResolvedPrior
 from .priors import Doubt
 from .probe_pairs import Probes
 
@@ -105,7 +105,7 @@ def _log_like(doubt: Doubt, number: int, z: Table, x: Table) -> LogLike:
 
 
 @dataclass(frozen=True, slots=True)
-class Panels:
+class NodePanels:
     """Stretches of log psi: their ends, and pairs x panels x nodes of the log integrand, weights of nodes included."""
 
     start: Floats
@@ -114,7 +114,7 @@ class Panels:
     logs: Floats
 
     @classmethod
-    def of(cls, belief: Resolved, log_like: LogLike, start: Floats, end: Floats) -> Panels:
+    def of(cls, belief: ResolvedPrior, log_like: LogLike, start: Floats, end: Floats) -> NodePanels:
         """Evaluate prior times likelihood at the nodes."""
         from ....kernels.densities import NODES
 
@@ -124,18 +124,18 @@ class Panels:
         shape = (len(start), len(NODES))
         return cls(start, end, prior.reshape(shape), logs.reshape(-1, *shape))
 
-    def joined(self, other: Panels) -> Panels:
+    def joined(self, other: NodePanels) -> NodePanels:
         """Return these panels and others."""
-        return Panels(
+        return NodePanels(
             np.concatenate([self.start, other.start]),
             np.concatenate([self.end, other.end]),
             np.concatenate([self.log_prior, other.log_prior]),
             np.concatenate([self.logs, other.logs], axis=1),
         )
 
-    def only(self, wanted: Any) -> Panels:
+    def only(self, wanted: Any) -> NodePanels:
         """Return some of the panels."""
-        return Panels(self.start[wanted], self.end[wanted], self.log_prior[wanted], self.logs[:, wanted])
+        return NodePanels(self.start[wanted], self.end[wanted], self.log_prior[wanted], self.logs[:, wanted])
 
     @property
     def log_totals(self) -> Floats:
@@ -166,16 +166,16 @@ def log_sums(logs: Floats) -> Floats:
 class Reference:
     """The integrals of probing pairs over one unknown, exact, and the panels that gave them."""
 
-    belief: Resolved
+    belief: ResolvedPrior
     log_like: LogLike
-    panels: Panels
+    panels: NodePanels
     tried: list[tuple[One, float]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, belief: Resolved, log_like: LogLike) -> Reference:
+    def of(cls, belief: ResolvedPrior, log_like: LogLike) -> Reference:
         """Cut the prior into panels, farther up where the data pull there, and halve them until they are exact."""
         cuts, last = belief.cuts()
-        panels = Panels.of(belief, log_like, *_between(cuts))
+        panels = NodePanels.of(belief, log_like, *_between(cuts))
         reach, last = min(max(cuts[-1] - cuts[len(cuts) // 2], 1e-12), FARTHEST), min(last, LARGEST)
         for _ in range(FARTHER):
             edge = panels.end.max()
@@ -183,7 +183,7 @@ class Reference:
                 break
             above = np.array([edge, min(edge + reach, last)])
             panels, reach = (
-                panels.joined(Panels.of(belief, log_like, *_between(above))),
+                panels.joined(NodePanels.of(belief, log_like, *_between(above))),
                 min(2.0 * reach, FARTHEST),
             )
         for _ in range(ROUNDS):
@@ -193,7 +193,7 @@ class Reference:
             start, end = panels.start[coarse], panels.end[coarse]
             middle = 0.5 * (start + end)
             halves = np.concatenate([start, middle]), np.concatenate([middle, end])
-            panels = panels.only(~coarse).joined(Panels.of(belief, log_like, *halves))
+            panels = panels.only(~coarse).joined(NodePanels.of(belief, log_like, *halves))
         return cls(belief, log_like, panels)
 
     def thinned(self, tolerance: float, fewest: int = 1) -> One:
