@@ -75,7 +75,7 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
     from maskwell.arrow_buffers import from_numpy
     from maskwell.attacks import Linkage
     from maskwell.attacks.attack_run import order_of
-    from maskwell.attacks.protocol import Known
+    from maskwell.attacks.protocol import IntruderKnowledge
     from maskwell.card import NoiseCard
     from maskwell.io import read
     from maskwell.masking import Masking, Release
@@ -84,7 +84,7 @@ def link(folder: Path, clock: Clock) -> tuple[dict[str, Any], Any]:
     targets, masked = (read(folder / f"{name}.parquet", schema()) for name in ("targets", "masked"))
     card = NoiseCard(records=len(masked))
     order = order_of(Masking(targets, masked, card))  # ties go by a keyed order, as in `attack`
-    guess = Linkage().guess(Known(targets, targets), Release(masked, card), order)
+    guess = Linkage().guess(IntruderKnowledge(targets, targets), Release(masked, card), order)
     answer = pa.table(
         {
             "target_id": labels_of(targets, guess.searcher),

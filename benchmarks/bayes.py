@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from _harness import arguments, peak_mb, report
 
-from maskwell.attacks.bayes.pruned_sums.posterior_sums import Pruning
+from maskwell.attacks.bayes.pruned_sums.posterior_sums import PrunedSearch
 from maskwell.attacks.bayes.pruned_sums.trees import Points
 
 HERE = Path(__file__).parent
@@ -58,7 +58,7 @@ def ours(file: File, eps: float) -> Any:
     """Return the best links with their sums."""
     count = len(file.true)
     true, released = (Points(values, np.zeros(count, np.int64)) for values in (file.true, file.released))
-    pruning = Pruning.coherent(true, true, released, np.full(count, count), eps)
+    pruning = PrunedSearch.coherent(true, true, released, np.full(count, count), eps)
     return pruning, pruning.best()
 
 
@@ -171,7 +171,7 @@ def sampled(count: int, fields: int, kind: str, eps: float, our_some: int, some:
     rules = Rules(eps, True, False, False, 0.0)
     sums, found = timed(trees.weigh, released.take(mine), rules)
     log_f = normal_log_f(file, MASKINGS[kind])
-    again, pruning = timed(Pruning.given, true.take(mine), released, -log_f, eps)
+    again, pruning = timed(PrunedSearch.given, true.take(mine), released, -log_f, eps)
     links, best = timed(pruning.best)
     first, exact = timed(rival_f, file, records)
     where = np.searchsorted(mine, records)

@@ -32,7 +32,7 @@ from _contestants import FIELDS
 from _harness import arguments, peak_mb, report
 
 from maskwell.attacks import Linkage, attack
-from maskwell.attacks.linkage.sorted_pairs import Arranged, arrange, best_of, count_pairs
+from maskwell.attacks.linkage.sorted_pairs import BlockSortedRecords, arrange, best_of, count_pairs
 from maskwell.datasets import housing
 from maskwell.errors import MaskwellWarning
 from maskwell.keys import Key
@@ -117,7 +117,7 @@ def timed(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
     return min(each[0] for each in times), min(each[1] for each in times)
 
 
-def arranged(plan: Linkage, masking: Masking, targets: Table | None) -> Arranged:
+def arranged(plan: Linkage, masking: Masking, targets: Table | None) -> BlockSortedRecords:
     """Sort both sides as the attack does, in any order within blocks."""
     known, released = targets or masking.truth, masking.release.table
     compared, _ = plan.compared(known, released)

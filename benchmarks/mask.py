@@ -22,7 +22,7 @@ from _harness import alternated, arguments, peak_mb, report
 
 from maskwell.datasets import housing
 from maskwell.errors import MaskwellWarning
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws.noise import symmetric_root
 from maskwell.masking import apply
 from maskwell.masks import CorrelatedNoise
@@ -53,7 +53,7 @@ KEY = Key.from_seed(1)
 def keyed_floor(records: int) -> np.ndarray[Any, Any]:
     """Draw the keyed normals and multiply by one matrix, chunk by chunk."""
     root = symmetric_root(np.eye(5) + 0.3)
-    stream, out = Stream(KEY, "floor", "0", numbered(records)), np.empty((records, 5), order="F")
+    stream, out = Stream(KEY, "floor", "0", ids_from_numbers(records)), np.empty((records, 5), order="F")
     for start in range(0, records, CHUNK):
         part = stream.at(slice(start, start + CHUNK))
         normals = np.column_stack([part.normals(name) for name in NAMES])

@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.arrow_buffers import codes_of, from_numpy, is_null, letters_of, of_one_length, taken, to_numpy
+from maskwell.arrow_buffers import (
+    codes_of,
+    from_numpy,
+    is_null,
+    letters_of,
+    of_one_length,
+    take_texts,
+    to_numpy,
+)
 
 VALUES = [
     np.array([1.5, -0.0, np.inf]),
@@ -80,16 +88,16 @@ def test_letters_and_texts(texts: pa.Array, cut: slice) -> None:
 @pytest.mark.parametrize("texts", TEXTS[:5], ids=lambda texts: str(texts.type))
 @pytest.mark.parametrize("at", [[2, 0, 0, 3], [], [1]])
 def test_texts_are_taken_as_arrow_takes_them(texts: pa.Array, at: list[int]) -> None:
-    found = taken(texts, np.array(at, np.int64))
+    found = take_texts(texts, np.array(at, np.int64))
     found.validate(full=True)
     assert found.equals(texts.take(pa.array(at, pa.int64())))
-    assert taken(texts[1:], np.array([0, 2])).equals(texts[1:].take(pa.array([0, 2])))
+    assert take_texts(texts[1:], np.array([0, 2])).equals(texts[1:].take(pa.array([0, 2])))
 
 
 @pytest.mark.parametrize("at", [-1, 4])
 def test_texts_that_are_not_there_are_not_taken(at: int) -> None:
     with pytest.raises(IndexError):
-        taken(TEXTS[0], np.array([0, at]))
+        take_texts(TEXTS[0], np.array([0, at]))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 
 import maskwell.masks as masks
 from maskwell.card import NoiseCard
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
 from maskwell.keys import Key, Stream
 from maskwell.laws import Power, Step
@@ -83,7 +83,7 @@ EXAMPLES: dict[str, list[Any]] = {
     ],
 }  # fmt: skip
 FORMATS = ("csv", "parquet", "arrow", "sav", "dta", "xpt")
-ENGINES = (Local(chunk=37), Chopped(pieces=7, seed=5))
+ENGINES = (Local(chunk=37), ChoppedEngine(pieces=7, seed=5))
 
 
 def examples() -> list[Any]:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 import maskwell as mw
 from maskwell.analysis.model_fit import fit_refusal
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.card.mismatches import misfits
 from maskwell.card.noise_card import _digest
 from maskwell.errors import BadBundle, BadPlan, MaskwellError, raise_all
@@ -185,7 +185,7 @@ def cards(make_people: Any) -> list[Case]:
             release = mw.apply(mask, people, seed=5).release
             if "keep" in plan_data(mask):
                 release = replace(
-                    release, card=replace(release.card, swapped=Swapped(0.1, ("INCOME",), ("SEX",)))
+                    release, card=replace(release.card, swapped=SwapParameters(0.1, ("INCOME",), ("SEX",)))
                 )
             with_law = release.card.law_of("AGE") is None or release.card.laws[0].has_density
             if with_law:

@@ -18,10 +18,20 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
 from maskwell.errors import BadInput, BadPlan
-from maskwell.keys import PURPOSES, Key, Stream, identified, in_sixteens, normals, numbered, uniforms, words
+from maskwell.keys import (
+    PURPOSES,
+    Key,
+    Stream,
+    ids_from_numbers,
+    ids_from_texts,
+    in_sixteens,
+    normals,
+    uniforms,
+    words,
+)
 
 SECRET = bytes(range(32))
 
@@ -46,7 +56,7 @@ def by_hand_words(subkey: bytes, block: bytes) -> tuple[int, int]:
 
 
 def stream_of(*ids: str, stage: str = "0", series: str = "s", secret: bytes = SECRET) -> Stream:
-    return Stream(Key(secret), series, stage, identified(pa.array(ids, pa.string())))
+    return Stream(Key(secret), series, stage, ids_from_texts(pa.array(ids, pa.string())))
 
 
 def test_hkdf_by_hand_is_that_of_the_rfc():
@@ -85,7 +95,7 @@ def test_words_of_long_ids_are_aes_of_their_hash():
 
 
 def test_numbered_records_are_little_endian_numbers_with_a_mark():
-    assert bytes(numbered(3, start=1000)[2]) == (1002).to_bytes(15, "little") + b"\xfe"
+    assert bytes(ids_from_numbers(3, start=1000)[2]) == (1002).to_bytes(15, "little") + b"\xfe"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +117,7 @@ def test_normals_are_as_far_up_as_down(word: int):
 
 
 def test_normals_and_uniforms_follow_their_laws():
-    stream = Stream(Key(SECRET), "s", "0", numbered(100_000))
+    stream = Stream(Key(SECRET), "s", "0", ids_from_numbers(100_000))
     assert kstest(stream.uniforms("A"), "uniform").pvalue > 1e-4
     assert kstest(stream.normals("A"), "norm").pvalue > 1e-4
     both = np.corrcoef([stream.normals("A"), stream.normals("B"), normals(stream.words("A")[:, 1])])
@@ -125,7 +135,7 @@ def stream() -> Stream:
 
 
 @pytest.mark.parametrize(
-    "engine", [Local(1000), Local(143), Local(1), Chopped(7, seed=1), Chopped(1000, seed=2)]
+    "engine", [Local(1000), Local(143), Local(1), ChoppedEngine(7, seed=1), ChoppedEngine(1000, seed=2)]
 )
 def test_noise_is_the_same_in_1_7_and_1000_chunks(stream: Stream, engine: Any):
     whole = np.column_stack([stream.normals("A"), stream.uniforms("B", "component")])
@@ -199,8 +209,8 @@ def test_ids_of_one_length_have_the_blocks_they_have_among_others():
         [f"{number:05d}\0{number % 3}" if number % 2 else f"{number:05d}x\0" for number in range(50)]
     )
     mixed = pa.concat_arrays([alike, pa.array(["x", "much longer than fifteen bytes"])])
-    assert np.array_equal(identified(alike), identified(mixed)[:50])
-    assert np.array_equal(identified(alike.slice(10, 20)), identified(alike)[10:30])
+    assert np.array_equal(ids_from_texts(alike), ids_from_texts(mixed)[:50])
+    assert np.array_equal(ids_from_texts(alike.slice(10, 20)), ids_from_texts(alike)[10:30])
 
 
 def test_different_ids_have_different_blocks():
@@ -219,23 +229,23 @@ def test_different_ids_have_different_blocks():
         "x" * 17,
         "x" * 15 + "\x0f",
     ]
-    blocks = [bytes(block) for block in identified(pa.array(texts, pa.string()))]
-    blocks += [bytes(block) for block in numbered(3)]
+    blocks = [bytes(block) for block in ids_from_texts(pa.array(texts, pa.string()))]
+    blocks += [bytes(block) for block in ids_from_numbers(3)]
     assert all(a != b for a, b in combinations(blocks, 2))
 
 
 @given(st.lists(st.text(max_size=40), unique=True, max_size=20))
 def test_blocks_are_distinct_and_do_not_depend_on_the_array(texts: list[str]):
     whole = pa.array(["before", *texts, "after"], pa.string())
-    blocks = identified(whole.slice(1, len(texts)))
+    blocks = ids_from_texts(whole.slice(1, len(texts)))
     assert blocks.shape == (len(texts), 16)
     assert len({bytes(block) for block in blocks}) == len(texts)
-    assert np.array_equal(blocks, identified(whole.cast(pa.large_string()))[1:-1])
+    assert np.array_equal(blocks, ids_from_texts(whole.cast(pa.large_string()))[1:-1])
 
 
 def test_a_record_without_an_id_is_refused():
     with pytest.raises(BadInput, match="no id"):
-        identified(pa.array(["a", None]))
+        ids_from_texts(pa.array(["a", None]))
 
 
 def test_tags_tell_records_and_values_apart():
@@ -275,7 +285,7 @@ def test_keys_have_256_bits_and_keep_them_to_themselves():
     assert len(key.secret) == 32
     assert key != Key.from_os()
     assert not key.seeded
-    for shown in (repr(key), str(key), key.fingerprint(), repr(Stream(key, "s", "0", numbered(2)))):
+    for shown in (repr(key), str(key), key.fingerprint(), repr(Stream(key, "s", "0", ids_from_numbers(2)))):
         assert key.secret.hex()[:8] not in shown
         assert repr(key.secret)[2:-1] not in shown
     assert pickle.loads(pickle.dumps(key)) == key
@@ -301,10 +311,10 @@ def test_an_unknown_purpose_is_a_mistake():
 
 
 def test_no_records_no_words():
-    assert words(SECRET, numbered(0)).shape == (0, 2)
+    assert words(SECRET, ids_from_numbers(0)).shape == (0, 2)
     assert stream_of().order("", "shuffle").tolist() == []
 
 
 def test_inverse_and_distribution_agree():
-    drawn = Stream(Key(SECRET), "s", "0", numbered(1000))
+    drawn = Stream(Key(SECRET), "s", "0", ids_from_numbers(1000))
     assert np.allclose(ndtr(drawn.normals("A")), drawn.uniforms("A"), rtol=1e-12, atol=0)

@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from maskwell.analysis import fit
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.card.noise_card import _digest
 from maskwell.errors import BadBundle, BadPlan, NoLaw
 from maskwell.io.bundle import verify_bundle
@@ -508,7 +508,7 @@ def test_what_leaves_beside_the_data_does_not_depend_on_the_figures_of_the_noise
 def test_the_closed_codebook_tells_no_share(masking: Masking):
     told = []
     for share in (0.0123, 0.3):
-        swapped = Swapped(share, ("INCOME", "TAX"), ("REGION",))
+        swapped = SwapParameters(share, ("INCOME", "TAX"), ("REGION",))
         card = replace(masking.release.card, swapped=swapped, subsampled=1 - share)
         told.append(closed_codebook(Release(masking.release.table, card), sealed=True))
     assert told[0] == told[1]

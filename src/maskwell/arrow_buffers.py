@@ -84,7 +84,7 @@ def of_one_length(texts: Any) -> npt.NDArray[np.uint8] | None:
     return letters[begins[0] : begins[-1]].reshape(len(texts), int(lengths[0]))
 
 
-def taken(texts: Any, at: npt.NDArray[np.int64]) -> Any:
+def take_texts(texts: Any, at: npt.NDArray[np.int64]) -> Any:
     """Return some texts of an Arrow array, in a given order."""
     import pyarrow as pa
 
@@ -101,14 +101,14 @@ def codes_of(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], int]:
     """Number values from 0 on, the same ones alike, and say how many there are."""
     places = _near_places(values)
     if places is None:
-        return encoded(from_numpy(values))
+        return dictionary_codes(from_numpy(values))
     there = np.zeros(int(places.max()) + 1, bool)
     there[places] = True
     numbers = np.cumsum(there) - 1
     return numbers[places], int(numbers[-1]) + 1
 
 
-def encoded(array: Any) -> tuple[npt.NDArray[np.int64], int]:
+def dictionary_codes(array: Any) -> tuple[npt.NDArray[np.int64], int]:
     """Number the values of an Arrow array from 0 on, the same ones alike, and say how many there are."""
     found = array.dictionary_encode()
     return np.asarray(to_numpy(found.indices), dtype=np.int64), len(found.dictionary)

@@ -17,7 +17,7 @@ class MaskwellError(Exception):
 
     def __init__(self, problems: str | Iterable[str]) -> None:
         given = (problems,) if isinstance(problems, str) else tuple(problems)
-        self.problems: tuple[str, ...] = tuple(dict.fromkeys(map(_shortened, given)))
+        self.problems: tuple[str, ...] = tuple(dict.fromkeys(map(_shortened_problem, given)))
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -76,7 +76,7 @@ class MaskwellWarning(UserWarning):
     """Something a steward should know; the work goes on."""
 
 
-def _shortened(problem: str) -> str:
+def _shortened_problem(problem: str) -> str:
     """Return a sentence without the middle of what a file made too long in it."""
     return problem if len(problem) <= LONGEST else f"{problem[: LONGEST // 2]} ... {problem[-LONGEST // 2 :]}"
 

@@ -72,7 +72,9 @@ class Key:
 
         if purpose not in PURPOSES:
             raise ValueError(f"no such purpose: {purpose}")
-        info = b"".join(_prefixed(part) for part in ("maskwell", VERSION, series, purpose, stage, column))
+        info = b"".join(
+            _length_prefixed_bytes(part) for part in ("maskwell", VERSION, series, purpose, stage, column)
+        )
         return HKDF(algorithm=SHA256(), length=32, salt=None, info=info).derive(self.secret)
 
     def fingerprint(self) -> str:
@@ -80,7 +82,7 @@ class Key:
         return hmac.new(self.secret, b"maskwell key fingerprint", hashlib.sha256).hexdigest()[:16]
 
 
-def _prefixed(text: str) -> bytes:
+def _length_prefixed_bytes(text: str) -> bytes:
     encoded = text.encode("utf-8")
     return len(encoded).to_bytes(4, "big") + encoded
 
@@ -206,7 +208,7 @@ def in_sixteens(tags: Words) -> list[bytes]:
     return [whole[i : i + 16] for i in range(0, len(whole), 16)]
 
 
-def numbered(count: int, start: int = 0) -> Blocks:
+def ids_from_numbers(count: int, start: int = 0) -> Blocks:
     """Return the 128-bit ids of records that have no id of their own: their numbers."""
     blocks = np.zeros((count, 16), np.uint8)
     blocks[:, :8] = np.arange(start, start + count, dtype="<u8").view(np.uint8).reshape(count, 8)
@@ -214,7 +216,7 @@ def numbered(count: int, start: int = 0) -> Blocks:
     return blocks
 
 
-def identified(ids: pa.Array[Any]) -> Blocks:
+def ids_from_texts(ids: pa.Array[Any]) -> Blocks:
     """Return the 128-bit form of text ids: the bytes themselves up to 15, a hash of longer ones."""
     if ids.null_count:
         raise BadInput("a record has no id: give each record one of its own")
@@ -230,7 +232,7 @@ def identified(ids: pa.Array[Any]) -> Blocks:
             blocks[here, position] = letters[offsets[here] + position]
     blocks[:, 15] = np.minimum(lengths, _SHORT_ID)
     for i in np.flatnonzero(lengths > _SHORT_ID):
-        blocks[i, :15] = np.frombuffer(_hashed(letters[offsets[i] : offsets[i + 1]].tobytes()), np.uint8)
+        blocks[i, :15] = np.frombuffer(_hash_id(letters[offsets[i] : offsets[i + 1]].tobytes()), np.uint8)
         blocks[i, 15] = _LONG_ID
     return blocks
 
@@ -240,5 +242,5 @@ def in_blocks(letters: npt.NDArray[np.uint8]) -> Blocks:
     return letters.view(f"S{letters.shape[1]}").astype("S16").view(np.uint8)
 
 
-def _hashed(text: bytes) -> bytes:
+def _hash_id(text: bytes) -> bytes:
     return hashlib.blake2b(text, digest_size=15, person=b"maskwell id").digest()

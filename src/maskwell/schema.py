@@ -335,7 +335,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return '"' + "".join(_escaped(character) for character in value) + '"'
+        return '"' + "".join(_escape_character(character) for character in value) + '"'
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{toml_value(str(k))} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list):
@@ -343,7 +343,7 @@ def toml_value(value: Any) -> str:
     return repr(float(value) if isinstance(value, float) else int(value))
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in '"\\':
         return "\\" + character
     return character if character.isprintable() else f"\\U{ord(character):08x}"

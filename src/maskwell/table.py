@@ -241,13 +241,13 @@ def _in_type(array: pa.Array[Any], wanted: Any) -> pa.Array[Any]:
     if wanted is None or array.type.equals(wanted):
         return array
     try:
-        narrow = _narrowed(array, wanted)
+        narrow = _cast_array(array, wanted)
         return narrow if _same_values(array, narrow) else array
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return array
 
 
-def _narrowed(array: Any, wanted: Any) -> Any:
+def _cast_array(array: Any, wanted: Any) -> Any:
     """Cast to a type; to decimals through text, so that no digit is lost on the way."""
     import pyarrow as pa
     import pyarrow.types as types

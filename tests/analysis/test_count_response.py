@@ -19,9 +19,9 @@ from maskwell.analysis.noise import counts as counting
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.samplers.gibbs import sweeps
 from maskwell.analysis.samplers.gibbs.layout import lay_out
-from maskwell.analysis.survey_weights.resamples import resampled
+from maskwell.analysis.survey_weights.resamples import resampled_system
 from maskwell.analysis.system import POISSON
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.errors import BadInput, NoLaw
 from maskwell.keys import Key
 from maskwell.laws import Additive, Laplace, Mixture, Normal, Outlet, Power, SkewedBias, Transition
@@ -301,7 +301,7 @@ def test_copies_of_records_keep_what_was_released_of_them():
     release = released(CONDITIONALS["as it fell"], 12)
     parsed, seen = read_formula("c ~ w", release)
     system, records = build(ModelRequest(parsed, POISSON), release, seen), np.array([3, 3, 0, 7])
-    copied = resampled(system, records)
+    copied = resampled_system(system, records)
     assert (copied.counts.which == system.counts.which[records]).all()
     assert len(np.unique(system.counts.which)) == 12
     chain = sweeps.start(sweeps.plan_of(copied, Priors()), np.random.Generator(np.random.SFC64(3)))
@@ -314,7 +314,7 @@ def test_copies_of_records_keep_what_was_released_of_them():
 
 def test_exchanged_counts_are_refused():
     release = released(CONDITIONALS["rounded"], 30)
-    card = replace(release.card, swapped=Swapped(0.1, ("c",)))
+    card = replace(release.card, swapped=SwapParameters(0.1, ("c",)))
     with pytest.raises(NoLaw, match=r"exchanged between records.*family='gaussian'"):
         fit("c ~ w", Release(release.table, card), family="poisson")
 

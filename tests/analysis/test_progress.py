@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.progress import Bar, Lines, shown
+from maskwell.analysis.progress import Bar, Lines, progress_reporter
 
 RNG = np.random.default_rng(1)
 TABLE = mw.Table.from_frame(pa.table({"x": RNG.standard_normal(80), "y": RNG.standard_normal(80)}))
@@ -52,7 +52,7 @@ def test_a_function_is_called_with_steps_done_and_in_all():
 def test_a_terminal_has_a_bar_that_says_what_runs(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with shown(None) as show:
+    with progress_reporter(None) as show:
         assert isinstance(show, Bar)
         show.say("gibbs, 4 chains")
         show(3, 4)
@@ -60,7 +60,7 @@ def test_a_terminal_has_a_bar_that_says_what_runs(monkeypatch):
         assert (task.description, task.completed, task.total) == ("gibbs, 4 chains", 3, 4)
         show.say("the unadjusted fit beside")
         assert task.completed == 0
-    with shown(False) as show:
+    with progress_reporter(False) as show:
         assert show is None
 
 

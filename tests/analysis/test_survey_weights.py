@@ -12,14 +12,14 @@ from maskwell.analysis.corrections import moment_correction
 from maskwell.analysis.model import ModelRequest, build, read_formula
 from maskwell.analysis.model_fit import FitOptions, family_of
 from maskwell.analysis.noise.arrays import Arrays
-from maskwell.analysis.samplers.chains import Running, run_gibbs
+from maskwell.analysis.samplers.chains import ChainSettings, run_gibbs
 from maskwell.analysis.survey_weights import bootstrap as weighting
 from maskwell.analysis.survey_weights import estimates as weighting_estimates
 from maskwell.analysis.survey_weights.bootstrap import (
     effective_records,
     fit_weighted,
     naive_weighted,
-    recentred,
+    recentred_estimates,
     weights_of,
 )
 from maskwell.analysis.survey_weights.estimates import ShortChains
@@ -28,7 +28,7 @@ from maskwell.analysis.survey_weights.resamples import (
     ResampledUnits,
     drawn_counts,
     drawn_system,
-    resampled,
+    resampled_system,
     rounded_counts,
 )
 from maskwell.analysis.system import Factor
@@ -119,7 +119,7 @@ def test_a_resample_takes_everything_of_its_records():
         factors=(Factor("g", np.arange(len(system)) % 4, ("a", "b", "c", "d")),),
     )
     records = np.array([5, 5, 0, 17])
-    found = resampled(system, records)
+    found = resampled_system(system, records)
     assert len(found) == 4
     for name in ("state", "unknown", "lower", "counted"):
         assert (getattr(found, name) == getattr(system, name)[records]).all()
@@ -343,7 +343,7 @@ def test_draws_are_centred_and_freed_of_their_own_error():
     halves = true[:, None, :] + rng.normal(size=(4000, 2, 3))  # means of halves with an error of sd 1
     halves[:, :, 1] = np.exp(0.1 * halves[:, :, 1])
     halves[:, :, 2] = np.tanh(0.1 * halves[:, :, 2])
-    found = recentred(("x", "x ~ sigma", "cor(a,b|g)"), np.array([2.0, 3.0, 0.5]), halves)
+    found = recentred_estimates(("x", "x ~ sigma", "cor(a,b|g)"), np.array([2.0, 3.0, 0.5]), halves)
     plain = found[:, 0], np.log(found[:, 1]), np.arctanh(found[:, 2])
     for values, middle, size in zip(plain, (2.0, np.log(3.0), np.arctanh(0.5)), (1.0, 0.1, 0.1), strict=True):
         assert values.mean() == pytest.approx(middle, abs=1e-9)
@@ -357,7 +357,7 @@ def test_a_chain_starts_where_the_pilot_was():
     chains.prepare(np.random.default_rng(1))
     assert chains.burn >= 10
     assert chains.draws >= 40
-    ordinary = run_gibbs(system, FitOptions().priors, Running(1, 4, 0), np.random.SeedSequence(1))
+    ordinary = run_gibbs(system, FitOptions().priors, ChainSettings(1, 4, 0), np.random.SeedSequence(1))
     assert chains.names == ordinary.names
     assert chains.nuisance_names == ordinary.nuisance_names
 

@@ -11,7 +11,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import floor_of
-from maskwell.attacks.class_codes import coded, seen_by
+from maskwell.attacks.class_codes import recode_table, seen_by
 from maskwell.masks import Chain, Coding, Grouping
 
 NOISE = mw.IndependentNoise(("INCOME", "TAXES"), variance_ratio=0.05)
@@ -121,7 +121,7 @@ def test_numbers_as_classes_or_with_codes_are_blocks(mask: object) -> None:
     found, without = mw.attack(plan, released), mw.attack(replace(plan, match_blocks=()), released)
     assert found.expected_correct > without.expected_correct
     assert found.baseline > without.baseline
-    again = coded(table, [released.card.law_of("rooms")], table.schema)
+    again = recode_table(table, [released.card.law_of("rooms")], table.schema)
     assert np.array_equal(again.status("rooms"), released.masked.status("rooms"))
     assert np.array_equal(again.floats("rooms"), released.masked.floats("rooms"), equal_nan=True)
 

@@ -13,7 +13,7 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import floor_of
 from maskwell.attacks.attack_run import attack_by
-from maskwell.attacks.protocol import Known
+from maskwell.attacks.protocol import IntruderKnowledge
 from maskwell.attacks.uniqueness import HIDDEN
 from maskwell.errors import BadInput, BadPlan
 from maskwell.masking import Masking
@@ -440,7 +440,7 @@ def test_without_a_card_the_steward_tells_what_the_links_show(people):
     named = mw.attack(mw.Fingerprint(masked="WEIGHT"), shuffled)
     assert named.claims == risk.claims
     with pytest.raises(BadPlan, match=r"no card.*masked="):
-        mw.Fingerprint().guess(Known(people, people), shuffled.release, None)
+        mw.Fingerprint().guess(IntruderKnowledge(people, people), shuffled.release, None)
 
 
 def test_a_pattern_that_was_changed_elsewhere_does_not_count(people):

@@ -11,8 +11,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks import attack_from_dict
-from maskwell.attacks.attack_run import held
-from maskwell.attacks.targets import choice_from_dict, standardised
+from maskwell.attacks.attack_run import intruder_records
+from maskwell.attacks.targets import choice_from_dict, standardised_values
 from maskwell.errors import BadPlan
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
@@ -48,20 +48,24 @@ def chosen(targets, table, order=None, **options):
 
 def test_a_sample_is_drawn_by_the_key_and_not_by_the_order_of_the_file(people, masking):
     plan = replace(NEAREST, targets=mw.Sample(30))
-    drawn, numbers, _ = held(plan, masking, None)
+    drawn, numbers, _ = intruder_records(plan, masking, None)
     assert len(set(drawn.ids.to_pylist())) == 30
     assert (np.diff(numbers) > 0).all()
     turned = mw.apply(masking.mask, people.take(np.arange(len(people))[::-1]), key=masking.key)
-    assert set(held(plan, turned, None)[0].ids.to_pylist()) == set(drawn.ids.to_pylist())
+    assert set(intruder_records(plan, turned, None)[0].ids.to_pylist()) == set(drawn.ids.to_pylist())
     other = mw.apply(masking.mask, people, seed=6)
-    assert set(held(plan, other, None)[0].ids.to_pylist()) != set(drawn.ids.to_pylist())
+    assert set(intruder_records(plan, other, None)[0].ids.to_pylist()) != set(drawn.ids.to_pylist())
 
 
 def test_every_record_is_as_likely_in_a_sample(make_amounts):
     table, counts, draws = make_amounts(40), np.zeros(40), 400
     for seed in range(draws):
         plan = replace(NEAREST, targets=mw.Sample(10))
-        counts[held(plan, mw.apply(mw.IndependentNoise("A", variance=1.0), table, seed=seed), None)[1]] += 1
+        counts[
+            intruder_records(plan, mw.apply(mw.IndependentNoise("A", variance=1.0), table, seed=seed), None)[
+                1
+            ]
+        ] += 1
     expected = draws * 10 / 40
     assert counts.sum() == draws * 10
     # each count is binomial; 40 of them at 4.5 sds are all inside but once in 4,000 seeds of this test
@@ -69,7 +73,9 @@ def test_every_record_is_as_likely_in_a_sample(make_amounts):
 
 
 def test_a_smaller_sample_is_part_of_a_larger_one(masking):
-    small, large = (set(held(replace(NEAREST, targets=mw.Sample(k)), masking, None)[1]) for k in (10, 50))
+    small, large = (
+        set(intruder_records(replace(NEAREST, targets=mw.Sample(k)), masking, None)[1]) for k in (10, 50)
+    )
     assert small < large
 
 
@@ -166,8 +172,8 @@ def test_standardised_values_are_those_of_numpy():
     with np.errstate(over="ignore", under="ignore"):
         plain = values / [1.0, 1e200, 1e-200]
     expected = (plain - np.nanmean(plain, axis=0)) / np.nanstd(plain, axis=0, ddof=1)
-    np.testing.assert_allclose(standardised(values), expected, rtol=1e-9, atol=1e-12)
-    assert not standardised(np.full((5, 1), 0.1)).any()
+    np.testing.assert_allclose(standardised_values(values), expected, rtol=1e-9, atol=1e-12)
+    assert not standardised_values(np.full((5, 1), 0.1)).any()
 
 
 def test_targets_at_quantiles_keep_their_order_in_the_answer(masking, people):

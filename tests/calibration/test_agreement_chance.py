@@ -19,11 +19,11 @@ from maskwell.calibration.agreement_chance import (
     noise_boxes,
     noised_ends,
     points_each,
-    restricted,
+    restrict_law,
 )
 from maskwell.errors import BadPlan
 from maskwell.kernels.normal_box import normal_rectangle
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import Additive, Laplace, Normal, Outlet, Power
 
 DRAWS = 40_000
@@ -32,7 +32,7 @@ CORRELATIONS = ((1.0, 0.6077, 0.5763), (0.6077, 1.0, 0.5116), (0.5763, 0.5116, 1
 
 def drawn(law, record, count=DRAWS):
     """Draw one record's released values many times."""
-    stream = Stream(Key.from_seed(8), "test", "", numbered(count))
+    stream = Stream(Key.from_seed(8), "test", "", ids_from_numbers(count))
     return law.draw(np.tile(record, (count, 1)), stream)
 
 
@@ -42,7 +42,7 @@ def test_a_product_over_fields_is_wrong():
     law = Additive(("A", "B", "C"), Normal(tuple(0.1759 * sds), CORRELATIONS), (Outlet(),) * 3)
     boxes = noise_boxes(law, 0.9 * means[None], 1.1 * means[None], means[None])
     alone = [
-        box_chances(restricted(law, (name,)), (boxes[0][:, [j]].copy(), boxes[1][:, [j]].copy()), 2)
+        box_chances(restrict_law(law, (name,)), (boxes[0][:, [j]].copy(), boxes[1][:, [j]].copy()), 2)
         for j, name in enumerate("ABC")
     ]
     assert np.prod([one.mean() for one in alone]) == pytest.approx(0.244, abs=5e-4)
@@ -129,7 +129,7 @@ def test_at_most_k_disagreements_of_independent_fields_is_a_sum_over_outcomes():
         [
             [
                 box_chances(
-                    restricted(law, (n,)), (boxes[0][:1, [j]].copy(), boxes[1][:1, [j]].copy()), 2
+                    restrict_law(law, (n,)), (boxes[0][:1, [j]].copy(), boxes[1][:1, [j]].copy()), 2
                 ).mean()
                 for j, n in enumerate("ABCD")
             ]

@@ -11,7 +11,7 @@ import pytest
 
 from maskwell.analysis import forecast
 from maskwell.attacks import NearestRecord
-from maskwell.calibration import Bound, Widening, calibrate
+from maskwell.calibration import Bound, IntervalWidening, calibrate
 from maskwell.calibration.bounded_noise import largest_within
 from maskwell.calibration.bounds import Bounds
 from maskwell.calibration.measures import measure_of
@@ -116,11 +116,11 @@ def test_a_model_of_an_intercept_counts_it(table):
 
 
 def test_a_widening_without_end_is_nothing_in_figures():
-    lost = Widening("Y ~ A", "gaussian", 0.3, inf, "A")
+    lost = IntervalWidening("Y ~ A", "gaussian", 0.3, inf, "A")
     assert not lost.met
     assert lost.to_dict()["largest"] is None
     assert lost.words == "A is lost"
-    assert Widening("Y ~ A", "gaussian", 0.3, 0.3, "A").met
+    assert IntervalWidening("Y ~ A", "gaussian", 0.3, 0.3, "A").met
 
 
 @pytest.mark.parametrize("power", [1.0, 2.0, 4.0])

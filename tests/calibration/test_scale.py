@@ -10,13 +10,13 @@ import pytest
 from maskwell.calibration.scale import (
     columns_apart,
     has_scale,
-    joined,
+    join_masks,
     largest_factor,
     one_figure,
-    rounded,
+    round_digits,
+    scale_mask,
     scale_of,
     scale_words,
-    scaled,
     writable,
 )
 from maskwell.errors import BadPlan
@@ -64,14 +64,14 @@ def test_the_sd_of_the_noise_is_multiplied(people, mask, factor):
         np.concatenate(
             [np.sqrt(np.diag(combined_of(law).noise.covariance)) for law in plan.card(people, EXACT).laws]
         )
-        for plan in (mask, scaled(mask, factor))
+        for plan in (mask, scale_mask(mask, factor))
     )
     np.testing.assert_allclose(after, factor * before, rtol=1e-12)
 
 
 def test_kept_moments_stay_kept(people):
     """Shlomo's noise: with r0 scaled the released variance is still that of the data."""
-    mask = scaled(CorrelatedNoise(("INCOME",), r0=0.9, keep="moments"), 2.0)
+    mask = scale_mask(CorrelatedNoise(("INCOME",), r0=0.9, keep="moments"), 2.0)
     law = mask.card(people, EXACT).laws[0]
     variance = np.nanvar(people.floats("INCOME"), ddof=1)
     assert law.slope**2 * variance + law.noise.covariance[0, 0] == pytest.approx(variance)
@@ -79,19 +79,19 @@ def test_kept_moments_stay_kept(people):
 
 
 def test_bias_noise_scales_both_its_parts():
-    mask = scaled(BiasNoise(("A", "B"), bias_sd=0.1, sd=(1.0, 2.0)), 3.0)
+    mask = scale_mask(BiasNoise(("A", "B"), bias_sd=0.1, sd=(1.0, 2.0)), 3.0)
     assert mask.bias_sd == pytest.approx(0.3)
     assert mask.sd == pytest.approx((3.0, 6.0))
 
 
 def test_windows_and_chances_end_where_they_are_full(people):
-    assert scaled(RankSwap(("A",), 0.3), 10).window_ratio == 1.0
+    assert scale_mask(RankSwap(("A",), 0.3), 10).window_ratio == 1.0
     assert largest_factor(RankSwap(("AGE",), 0.2), people) == pytest.approx(5)
     pram = Pram(("EDU",), stay=0.8)
     most = largest_factor(pram, people)
-    assert scaled(pram, most).stay == pytest.approx(1 / 3)  # EDU has three categories: any is as likely
+    assert scale_mask(pram, most).stay == pytest.approx(1 / 3)  # EDU has three categories: any is as likely
     table = Pram(("SEX",), matrix=((0.9, 0.1), (0.25, 0.75)))
-    assert scaled(table, 2).matrix == pytest.approx(np.array([[0.8, 0.2], [0.5, 0.5]]))
+    assert scale_mask(table, 2).matrix == pytest.approx(np.array([[0.8, 0.2], [0.5, 0.5]]))
     assert largest_factor(table, people) == pytest.approx(1 / 0.35, rel=1e-4)  # there both rows are the same
     assert largest_factor(CorrelatedNoise(("AGE",), sd_ratio=1), people) == inf
     assert most == pytest.approx(10 / 3)
@@ -102,12 +102,12 @@ def test_changes_stop_where_they_hide_most_while_noise_grows(people):
     """A category that is certain to be changed tells as much as one that is not changed."""
     noise, pram = CorrelatedNoise(("AGE",), sd_ratio=1), Pram(("EDU",), stay=0.8)
     table = Pram(("SEX",), matrix=((0.9, 0.1), (0.25, 0.75)))
-    grown = scaled(Chain([noise, pram, table]), 50, people)
+    grown = scale_mask(Chain([noise, pram, table]), 50, people)
     assert grown.masks[0].sd_ratio == 50
     assert grown.masks[1].stay == pytest.approx(1 / 3)
     rows = np.asarray(grown.masks[2].matrix)
     assert rows[0] == pytest.approx(rows[1], abs=1e-4)
-    assert scaled(Chain([noise, pram]), 2, people).masks[1].stay == pytest.approx(0.6)
+    assert scale_mask(Chain([noise, pram]), 2, people).masks[1].stay == pytest.approx(0.6)
     even = Pram(("EDU",), matrix=((0.8, 0.1, 0.1), (0.1, 0.8, 0.1), (0.1, 0.1, 0.8)))
     assert largest_factor(even, people) == pytest.approx(10 / 3, rel=1e-4)  # as with stay = 0.8
     assert largest_factor(Pram(("SEX",), matrix=((0.0, 1.0), (0.5, 0.5))), people) == 1.0
@@ -117,7 +117,7 @@ def test_a_chain_scales_the_stages_that_can():
     chain = Chain(
         [CorrelatedNoise(("A", "B"), sd_ratio=0.2), Coding(("A",), top=9), CodeNoise(("C",), variance=1)]
     )
-    twice = scaled(chain, 2)
+    twice = scale_mask(chain, 2)
     assert [type(mask) for mask in twice.masks] == [CorrelatedNoise, Coding, CodeNoise]
     assert (twice.masks[0].sd_ratio, twice.masks[1].top, twice.masks[2].variance) == (0.4, 9, 4)
 
@@ -126,7 +126,7 @@ def test_a_chain_scales_the_stages_that_can():
 def test_masks_without_a_scale_are_refused_by_name(mask):
     assert not has_scale(mask)
     with pytest.raises(BadPlan, match=r"no free scale.*CorrelatedNoise, IndependentNoise"):
-        scaled(mask, 2)
+        scale_mask(mask, 2)
 
 
 def test_every_mask_has_a_scale_or_is_known_to_have_none():
@@ -138,13 +138,13 @@ def test_every_mask_has_a_scale_or_is_known_to_have_none():
 @pytest.mark.parametrize("factor", [0, -1, inf, float("nan"), "2", True, None])
 def test_factors_are_positive_numbers(factor):
     with pytest.raises(BadPlan, match="positive number"):
-        scaled(NOISES[0], factor)
+        scale_mask(NOISES[0], factor)
 
 
 @pytest.mark.parametrize("mask", ["noise", 3, None, CorrelatedNoise])
 def test_what_is_no_mask_is_refused(mask):
     with pytest.raises(BadPlan, match="is no mask"):
-        scaled(mask, 2)
+        scale_mask(mask, 2)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_is_no_mask_is_refused(mask):
     [(0.12345, 0.124), (0.124, 0.124), (1234.0, 1240.0), (0.0999, 0.0999), (9.996, 10.0), (0, 0)],
 )
 def test_figures_are_rounded_towards_more_noise(value, up):
-    assert rounded(value) == up
+    assert round_digits(value) == up
 
 
 @pytest.mark.parametrize("factor", [0.31234, 1.0, 3.4567])
@@ -160,7 +160,7 @@ def test_figures_are_rounded_towards_more_noise(value, up):
     "mask", [*NOISES, RankSwap(("AGE",), 0.1), Pram(("SEX",), stay=0.9)], ids=scale_words
 )
 def test_a_written_plan_has_few_digits_and_no_less_noise(mask, factor):
-    exact = scaled(mask, factor)
+    exact = scale_mask(mask, factor)
     short = writable(exact)
     for name, value in scale_of(exact).items():
         written = scale_of(short)[name]
@@ -176,7 +176,7 @@ def test_a_written_plan_has_few_digits_and_no_less_noise(mask, factor):
 def test_a_matrix_without_room_stays_exact():
     full = Pram(("SEX",), matrix=((0.0, 1.0), (0.5, 0.5)))
     assert writable(full).matrix == full.matrix
-    assert writable(scaled(Pram(("SEX",), matrix=((0.9, 0.1), (0.3, 0.7))), 1.2345)).matrix == (
+    assert writable(scale_mask(Pram(("SEX",), matrix=((0.9, 0.1), (0.3, 0.7))), 1.2345)).matrix == (
         (0.876, 0.124),
         (0.371, 0.629),
     )
@@ -217,7 +217,7 @@ def test_scales_are_said_in_their_own_names():
 def test_taken_apart_a_mask_draws_the_same(people, study_key, mask):
     pieces = columns_apart(mask, people)
     assert [piece.columns for piece in pieces] == [(name,) for name in mask.columns]
-    whole, apart = (apply(plan, people, key=study_key).masked for plan in (mask, joined(pieces)))
+    whole, apart = (apply(plan, people, key=study_key).masked for plan in (mask, join_masks(pieces)))
     for name in mask.columns:
         np.testing.assert_array_equal(whole.floats(name), apart.floats(name))
 

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.card import FORMAT, VERSION, NoiseCard, Swapped
+from maskwell.card import FORMAT, VERSION, NoiseCard, SwapParameters
 from maskwell.errors import BadBundle, BadPlan, NoLaw
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import Additive, Normal, Outlet, Power, Step
 from maskwell.masking import Setting, apply
 from maskwell.masks import (
@@ -184,7 +184,7 @@ def test_rank_swapping_has_no_law_even_beside_others(table):
 def test_swapped_records_mix_the_law_with_the_block(table):
     masking = apply(PLANS["kim"], table, seed=5)
     plain = masking.card.logpdf(masking.masked, table)
-    card = replace(masking.card, swapped=Swapped(0.1, ("INCOME", "RENT")))
+    card = replace(masking.card, swapped=SwapParameters(0.1, ("INCOME", "RENT")))
     background = np.linspace(-30, -5, len(table))
     mixed = card.logpdf(masking.masked, table, log_background=background)
     assert np.allclose(np.exp(mixed), 0.9 * np.exp(plain) + 0.1 * np.exp(background), rtol=1e-12)
@@ -194,11 +194,11 @@ def test_swapped_records_mix_the_law_with_the_block(table):
     alone = masking.card.logpdf(z, small)
     expected = 0.9 * np.exp(alone) + 0.1 * np.exp(pairs).mean(axis=0)
     assert np.allclose(np.exp(card.logpdf(z, small)), expected, rtol=1e-12)
-    none = replace(card, swapped=Swapped(0.0, ("INCOME",)))
+    none = replace(card, swapped=SwapParameters(0.0, ("INCOME",)))
     assert np.array_equal(none.logpdf(masking.masked, table), plain)
-    for swapped in (card.swapped, Swapped(0.01, ("AGE",), ("SAT",))):
+    for swapped in (card.swapped, SwapParameters(0.01, ("AGE",), ("SAT",))):
         assert NoiseCard.from_json(replace(card, swapped=swapped).to_json()).swapped == swapped
-    assert Swapped.from_dict({"share": 0.1, "columns": ["AGE"]}) == Swapped(0.1, ("AGE",))
+    assert SwapParameters.from_dict({"share": 0.1, "columns": ["AGE"]}) == SwapParameters(0.1, ("AGE",))
 
 
 def test_recomputed_columns_carry_no_law():
@@ -217,7 +217,7 @@ def test_recomputed_columns_carry_no_law():
 def refit(card: NoiseCard, count: int = 1_000_000) -> np.ndarray:
     """Return noise drawn from a card's law, as it leaves."""
     (law,) = card.laws
-    stream = Stream(Key.from_seed(7), "tests", "0", numbered(count))
+    stream = Stream(Key.from_seed(7), "tests", "0", ids_from_numbers(count))
     return law.draw(np.zeros((count, len(law.columns))), stream)
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from scipy.stats import chisquare
 
-from maskwell.card import NoiseCard, Swapped, release_density
+from maskwell.card import NoiseCard, SwapParameters, release_density
 from maskwell.card.release_density import block_numbers, joint_codes, log_background, pair_logpdf
 from maskwell.errors import NoLaw
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import Additive, Normal, Outlet, RankSwapped, Transition
 from maskwell.masking import apply
 from maskwell.masking.swap_record import exchange
@@ -38,7 +38,7 @@ CARD = NoiseCard(
         Transition(("C",), LEVELS, LEVELS, ((0.8, 0.2), (0.3, 0.7))),
         Transition(("D",), LEVELS, LEVELS, ((0.6, 0.4), (0.1, 0.9))),
     ),
-    swapped=Swapped(0.3, ("A", "C", "E"), ("BLOCK",)),
+    swapped=SwapParameters(0.3, ("A", "C", "E"), ("BLOCK",)),
 )
 
 
@@ -62,7 +62,7 @@ def outcomes(truth: Table) -> list[Table]:
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("blocks", [("BLOCK",), ()])
 def test_the_law_of_swapped_records_sums_to_one(share, blocks):
-    card = replace(CARD, swapped=Swapped(share, ("A", "C", "E"), blocks))
+    card = replace(CARD, swapped=SwapParameters(share, ("A", "C", "E"), blocks))
     logs = np.array([card.logpdf(z, TRUTH) for z in outcomes(TRUTH)])
     total = np.exp(logs).sum(axis=0)
     assert np.allclose(
@@ -78,7 +78,7 @@ def test_swapped_columns_without_noise_are_the_records_own_or_anothers():
         ),
     )
     assert np.isfinite(CARD.logpdf(own, TRUTH)).all()
-    never = replace(CARD, swapped=Swapped(0.3, ("A", "C", "E"), ("BLOCK", "E")))
+    never = replace(CARD, swapped=SwapParameters(0.3, ("A", "C", "E"), ("BLOCK", "E")))
     assert not np.isfinite(never.logpdf(other, TRUTH)).any()
 
 
@@ -86,7 +86,7 @@ def test_noise_followed_by_swaps_follows_the_law():
     """Draw the noise of all, exchange with a random record of the block: a chi-square test of one record's cells."""
     rng, draws, share = np.random.default_rng(8), 40_000, 0.3
     values = {law.columns[0]: TRUTH.values(law.columns)[:3] for law in CARD.laws}  # block a
-    stream = Stream(Key.from_seed(3), "tests", "0", numbered(3 * draws))
+    stream = Stream(Key.from_seed(3), "tests", "0", ids_from_numbers(3 * draws))
     drawn = {
         law.columns[0]: law.draw(np.tile(values[law.columns[0]], (draws, 1)), stream) for law in CARD.laws
     }
@@ -123,7 +123,7 @@ def test_the_share_swapped_fits_a_file_that_was_swapped(make_amounts):
     chosen = np.array([rng.permutation(size)[: 2 * pairs] + size * block for block in range(blocks)])
     z = exchange(masking.masked, ("A", "B"), chosen.reshape(-1, 2))
     share = 2 * pairs / size * size / (size - 1)
-    card = replace(masking.card, swapped=Swapped(share, ("A", "B"), ("BLOCK",)))
+    card = replace(masking.card, swapped=SwapParameters(share, ("A", "B"), ("BLOCK",)))
     own = np.exp(masking.card.logpdf(z, table))
     anyone = np.exp(log_background(card.laws, (), z, table, ("BLOCK",))[0])
     mixed = np.exp(card.logpdf(z, table))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from maskwell.card import NoiseCard
-from maskwell.checks.boundaries import recognised
+from maskwell.checks.boundaries import recall_times_precision
 from maskwell.checks.evidence import Evidence
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
@@ -167,10 +167,10 @@ def test_zeros_that_were_left_out_of_the_noise_are_found_despite_a_card() -> Non
 
 def test_what_is_recognised_needs_both_that_it_stays_and_that_it_can_be_told() -> None:
     mine = np.array([True, True, False, False])
-    assert recognised(mine, mine) == 1
-    assert recognised(mine, np.ones(4, bool)) == 0.5
-    assert recognised(mine, np.array([True, False, False, False])) == 0.5
-    assert recognised(mine, ~mine) == 0
+    assert recall_times_precision(mine, mine) == 1
+    assert recall_times_precision(mine, np.ones(4, bool)) == 0.5
+    assert recall_times_precision(mine, np.array([True, False, False, False])) == 0.5
+    assert recall_times_precision(mine, ~mine) == 0
 
 
 def test_columns_without_zeros_or_a_second_sign_are_not_checked() -> None:

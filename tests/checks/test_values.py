@@ -14,7 +14,7 @@ from maskwell.checks.group_means import averages
 from maskwell.checks.last_record import last_record
 from maskwell.checks.top_values import _top, close_probability, interval_probability
 from maskwell.checks.value_checks import CHECKS
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import Power
 from maskwell.laws.chain import combined_of
 from maskwell.masking import Masking, apply
@@ -66,7 +66,7 @@ def test_the_probability_is_that_of_the_laws_own_draws(name, unit):
     law = Evidence(apply(LAWS[name], amounts(values, unit), key=KEY)).masking.card.law_of("SALES")
     law, x = combined_of(law), np.sort(values)[::-1][:5]
     drawn = law.draw(
-        np.repeat(x, DRAWS)[:, None].copy(order="F"), Stream(KEY, "test", "0", numbered(5 * DRAWS))
+        np.repeat(x, DRAWS)[:, None].copy(order="F"), Stream(KEY, "test", "0", ids_from_numbers(5 * DRAWS))
     )
     z = drawn[:, 0].reshape(5, DRAWS)
     top = law.outlets[0].codes[1]
@@ -351,13 +351,13 @@ def test_two_digits_tell_the_last_record_as_was_measured():
 
 @pytest.mark.parametrize("n", [20, 200, 1_000])
 def test_the_check_inverts_the_rounding_as_brute_force_does(n):
-    from maskwell.checks.last_record import NoiseSizes, _told
+    from maskwell.checks.last_record import NoiseSizes, _last_record_error
 
     truth = gaussian(n)
     x = truth.floats("A")
     exact = apply(IndependentNoise("A", variance_ratio=0.25), truth, key=KEY, exact=True).card.laws[0]
     shown = float(f"{exact.noise.sds[0]:.2e}")  # three digits: no size of this program's own
-    told = _told(NoiseSizes(exact, 0, (shown,), exact.noise.sds), truth)
+    told = _last_record_error(NoiseSizes(exact, 0, (shown,), exact.noise.sds), truth)
     assert told is not None
     low, high = shown - shown_step(shown) / 20, shown + shown_step(shown) / 20
     for last in (0, 1, int(np.argmax(np.abs(x)))):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from maskwell.engines import Engine, Moments
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
 from maskwell.errors import BadPlan
 
@@ -20,9 +20,9 @@ ENGINES: list[Engine] = [
     Local(),
     Local(chunk=1),
     Local(chunk=7),
-    Chopped(),
-    Chopped(pieces=1),
-    Chopped(1000, seed=9),
+    ChoppedEngine(),
+    ChoppedEngine(pieces=1),
+    ChoppedEngine(1000, seed=9),
 ]
 
 
@@ -96,7 +96,7 @@ def test_means_are_right_and_no_bit_depends_on_the_order(values: Any, seed: int)
     size = max(1e-300, float(np.abs(values).max()))
     assert np.abs(found.means - np.array([float(mean) for mean in exact])).max() <= 1e-15 * size
     shuffled = np.random.default_rng(seed).permutation(len(values))
-    assert same_bits(Chopped(3, seed=seed).moments(values[shuffled]), found)
+    assert same_bits(ChoppedEngine(3, seed=seed).moments(values[shuffled]), found)
 
 
 def test_moments_of_next_to_nothing_are_defined_or_nan():
@@ -165,7 +165,7 @@ def test_chopped_pieces_are_scattered_and_the_same_for_a_seed():
             found.append(part.tolist())
             return np.zeros((len(part), 1))
 
-        Chopped(3, seed=seed).per_record(work, 20, 1)
+        ChoppedEngine(3, seed=seed).per_record(work, 20, 1)
         return found
 
     assert pieces(1) == pieces(1)

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from maskwell.io import ids
-from maskwell.io.ids import repeated
+from maskwell.io.ids import duplicate_id_problems
 
 RECORDS = 3 * ids._CHUNK
 
@@ -23,7 +23,7 @@ def test_distinct_ids_pass(width, shuffled):
     numbers = np.arange(RECORDS)
     if shuffled:
         np.random.default_rng(width).shuffle(numbers)
-    assert repeated("id", pa.array(spelled(width, numbers))) == []
+    assert duplicate_id_problems("id", pa.array(spelled(width, numbers))) == []
 
 
 @pytest.mark.parametrize("width", [5, 7, 8, 9, 12, 16, 21])
@@ -35,17 +35,19 @@ def test_two_equal_ids_are_found(width, shuffled, first):
         np.random.default_rng(width).shuffle(numbers)
     numbers[first + 1] = numbers[first]
     said = f"column 'id': ids that occur more than once, at records {first + 1}, {first + 2}"
-    assert repeated("id", pa.array(spelled(width, numbers))) == [f"{said}: give each record its own"]
+    assert duplicate_id_problems("id", pa.array(spelled(width, numbers))) == [
+        f"{said}: give each record its own"
+    ]
 
 
 @pytest.mark.parametrize("where", [0, 7, 8, 11, 15])
 def test_ids_that_differ_in_one_letter_are_distinct(where):
     made = [f"{'x' * where}{letter}{'y' * (16 - where)}" for letter in "acbz09"]
-    assert repeated("id", pa.array(made)) == []
+    assert duplicate_id_problems("id", pa.array(made)) == []
 
 
 def test_one_letter_and_several_lengths():
-    assert repeated("id", pa.array(["b", "a", "c"])) == []
-    assert repeated("id", pa.array(["b", "aa", "c"])) == []
-    assert len(repeated("id", pa.array(["b", "a", "b"]))) == 1
-    assert len(repeated("id", pa.array(["bb", "a", "bb"]))) == 1
+    assert duplicate_id_problems("id", pa.array(["b", "a", "c"])) == []
+    assert duplicate_id_problems("id", pa.array(["b", "aa", "c"])) == []
+    assert len(duplicate_id_problems("id", pa.array(["b", "a", "b"]))) == 1
+    assert len(duplicate_id_problems("id", pa.array(["bb", "a", "bb"]))) == 1

@@ -17,12 +17,12 @@ def sifted(searchers, i, seen, lengths, middle, unit, limit):
     """Return how many points may lie within a limit and how many must, and the products."""
     size = lengths.shape[1]
     aim, products = np.empty(searchers.shape[1], np.float32), np.empty((1, size), np.float32)
-    square = distance_sieve.aimed(searchers, i, middle, unit, aim)
-    distance_sieve.multiplied(seen, 0, size, size, aim, products)
+    square = distance_sieve.fill_aim(searchers, i, middle, unit, aim)
+    distance_sieve.fill_products(seen, 0, size, size, aim, products)
     may = distance_sieve.may_lie(square, limit, unit, searchers.shape[1])
     must = distance_sieve.must_lie(square, limit, unit, searchers.shape[1])
-    possible = distance_sieve.passing(products, 0, 0, size, lengths, 0, 0, may)
-    return possible, distance_sieve.passing(products, 0, 0, size, lengths, 1, 0, must), products
+    possible = distance_sieve.count_within_bound(products, 0, 0, size, lengths, 0, 0, may)
+    return possible, distance_sieve.count_within_bound(products, 0, 0, size, lengths, 1, 0, must), products
 
 
 def leaf_of(points, searchers):
@@ -83,7 +83,7 @@ def test_the_three_smallest_are_kept_in_order():
         distances = rng.integers(0, 6, rng.integers(1, 9)).astype(float)
         three = distance_sieve.Three(np.inf, np.inf, np.inf, -1, -1)
         for place, distance in enumerate(distances):
-            three = distance_sieve.kept(three, distance, place)
+            three = distance_sieve.nearest_three(three, distance, place)
         ordered = np.append(np.sort(distances), [np.inf, np.inf])
         assert [three.one, three.two, three.three] == ordered[:3].tolist()
         assert distances[three.place] == three.one

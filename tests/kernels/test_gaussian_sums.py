@@ -80,7 +80,7 @@ def test_single_precision_keeps_its_bound(fields, middle):
     rng = np.random.default_rng(fields)
     points = middle + rng.normal(size=(WIDE, fields)) * rng.choice([0.1, 1.0, 4.0])
     offsets = rng.normal(size=WIDE) * 5
-    grove, across = grown(points, offsets), gaussian_tiles.padded(fields)
+    grove, across = grown(points, offsets), gaussian_tiles.padded_width(fields)
     peak, diagonal, room = grove.about[0, across], grove.about[0, across + 1], np.zeros((3, WIDE), np.float32)
     shares = []
     for scale in rng.choice([0.3, 1.0, 3.0, 10.0], 200):
@@ -104,7 +104,11 @@ def test_single_precision_keeps_its_bound(fields, middle):
 def test_every_point_stands_in_one_tile_and_within_its_boxes(kind):
     points = KINDS[kind](np.random.default_rng(1))
     grove, fields = grown(points), points.shape[1]
-    across, seen, waiting = gaussian_tiles.padded(fields), [], [(int(grove.roots[0]), None, len(points))]
+    across, seen, waiting = (
+        gaussian_tiles.padded_width(fields),
+        [],
+        [(int(grove.roots[0]), None, len(points))],
+    )
     while waiting:
         node, box, count = waiting.pop()
         here = members(grove, node)
@@ -147,7 +151,7 @@ def test_nodes_of_tiles_are_full(count):
 def test_no_point_scores_above_the_key_of_its_node(kind):
     rng = np.random.default_rng(3)
     points = KINDS[kind](rng)
-    offsets, query = rng.normal(size=len(points)) * 3, np.zeros(gaussian_tiles.padded(points.shape[1]))
+    offsets, query = rng.normal(size=len(points)) * 3, np.zeros(gaussian_tiles.padded_width(points.shape[1]))
     grove, below, mass = grown(points, offsets), np.empty((1, FAN)), np.empty(FAN, np.float32)
     query[: points.shape[1]] = points[0] + rng.normal(size=points.shape[1])
     scores = all_scores(query[None, : points.shape[1]], points, offsets)[0]

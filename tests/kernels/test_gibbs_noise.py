@@ -15,12 +15,12 @@ import pyarrow as pa
 import pytest
 from numba import njit
 
-from maskwell.analysis.noise import lowered
+from maskwell.analysis.noise import noise_arrays
 from maskwell.analysis.system import Variable
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.kernels.gibbs_noise import noise_log, reference, refresh
 from maskwell.kernels.random import root_of
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import (
     Additive,
     JointMixture,
@@ -197,7 +197,7 @@ def alternate(
         Variable(name, log_shift=card.law_of(name).outlets[j].log_shift)
         for j, name in enumerate(names)  # type: ignore[union-attr]
     )
-    low = lowered(card, table, variables, range(len(names)))
+    low = noise_arrays(card, table, variables, range(len(names)))
     rng = np.random.default_rng(7)
     arrays, state = low.start(rng), states[:, : len(names)].copy()
     for _ in range(15):
@@ -223,7 +223,7 @@ def test_the_joint_law_of_truth_and_release_stays(name: str, missing: bool) -> N
     if missing:
         x[::3, 1] = np.nan
         x[1::3, 0] = np.nan
-    z = law.draw(x, Stream(Key.from_seed(5), "tests", "0", numbered(records)))
+    z = law.draw(x, Stream(Key.from_seed(5), "tests", "0", ids_from_numbers(records)))
     names = MODELS.get(name, law.columns)
     chosen = [law.columns.index(column) for column in names]
     covariance = np.linalg.inv(precision)[np.ix_(chosen, chosen)]
@@ -254,7 +254,7 @@ FAULTS: dict[str, Any] = {  # what a card says wrongly: the law that made the va
 def test_a_wrong_law_is_noticed(name: str) -> None:
     made, fitted = FAULTS[name]
     states, mean, precision = truth_of(made, 20_000, np.random.default_rng(17))
-    z = made.draw(states, Stream(Key.from_seed(8), "tests", "0", numbered(len(states))))
+    z = made.draw(states, Stream(Key.from_seed(8), "tests", "0", ids_from_numbers(len(states))))
     gone = np.isnan(z)
     _, after, _ = alternate(
         NoiseCard((fitted,)), table_of(fitted, z), fitted.columns, states, (mean, precision)
@@ -285,13 +285,13 @@ def test_swapped_records_are_told_from_others_by_their_law(name: str) -> None:
     x = opened(law, states)
     if missing:
         x[::3, 1] = np.nan
-    z = law.draw(x, Stream(Key.from_seed(6), "tests", "0", numbered(records)))
-    low = lowered(
+    z = law.draw(x, Stream(Key.from_seed(6), "tests", "0", ids_from_numbers(records)))
+    low = noise_arrays(
         NoiseCard((law,)), table_of(law, z), tuple(map(Variable, law.columns)), range(len(law.columns))
     )
     exchanged = rng.random(records) < share
     z[exchanged] = _carried(law, low, exchanged, rng)
-    card = NoiseCard((law,), swapped=Swapped(share, law.columns))
+    card = NoiseCard((law,), swapped=SwapParameters(share, law.columns))
     low, after, _ = alternate(card, table_of(law, z), law.columns, states, (mean, precision))
     gone = np.isnan(z)
     scores = z_scores(statistics(states, z, gone), statistics(after, z, gone))

@@ -133,7 +133,9 @@ def test_what_is_taken_follows_the_running_sums():
     for uniform in [0.0, *rng.random(50), np.nextafter(1, 0)]:
         for row in range(30):
             aim = uniform * sums[row, -1]
-            assert matching_mcmc.taken(rows, row, uniform) == np.searchsorted(sums[row], aim, side="right")
+            assert matching_mcmc.draw_from_row(rows, row, uniform) == np.searchsorted(
+                sums[row], aim, side="right"
+            )
 
 
 def test_what_is_lost_in_rounding_is_not_held_but_a_row_is_never_empty():
@@ -141,7 +143,7 @@ def test_what_is_lost_in_rounding_is_not_held_but_a_row_is_never_empty():
     rows = matching_mcmc.rows_of(logs, -inf)
     assert rows.first.tolist() == [0, 2, 3]
     assert rows.which.tolist() == [0, 1, 3]
-    assert matching_mcmc.taken(rows, 1, 0.5) == 3
+    assert matching_mcmc.draw_from_row(rows, 1, 0.5) == 3
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from maskwell.analysis.expressions import ONE, UNARY, Binary, Level, Node, Number, Ref, Unary
-from maskwell.analysis.formulas.expression_trees import evaluate, simplified
+from maskwell.analysis.formulas.expression_trees import evaluate, simplify_node
 from maskwell.analysis.formulas.programs import programs_of
 from maskwell.errors import BadPlan
 from maskwell.kernels import programs as kernels
@@ -31,9 +31,9 @@ def run(nodes: list[Node], state: np.ndarray = STATE) -> np.ndarray:
 
 def same(found: np.ndarray, node: Node) -> bool:
     """Whether values are those of the reference, but where a last digit of an argument changes them much."""
-    expected = evaluate(simplified(node), VALUES)
+    expected = evaluate(simplify_node(node), VALUES)
     moved = {name: values * (1 + 1e-10) if name != "sex" else values for name, values in VALUES.items()}
-    there = evaluate(simplified(node), moved)
+    there = evaluate(simplify_node(node), moved)
     with np.errstate(all="ignore"):
         steady = (np.abs(expected - there) < 1e-7 * np.abs(expected)) | (expected == there)
     steady |= np.isnan(expected) & np.isnan(there)

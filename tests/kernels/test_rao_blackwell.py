@@ -10,7 +10,7 @@ import pytest
 
 from maskwell.attacks.bayes.matching_posterior.belief_propagation import choices_of
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
-from maskwell.attacks.bayes.matching_posterior.rao_blackwell import smoothed
+from maskwell.attacks.bayes.matching_posterior.rao_blackwell import rao_blackwell_weights
 from maskwell.kernels.rao_blackwell import smooth
 
 
@@ -68,7 +68,7 @@ def test_near_ties_are_told_apart_where_visits_cannot():
         for match in kept.reshape(-1, 6):
             counts[np.arange(6), match] += 1
         far = np.tile([0.95, *[0.01] * 5, 0.0], (6, 1))  # an approximation that is not believed
-        smooth_gap = np.abs(smoothed(logs, 6, kept, far).chances - truth).mean()
+        smooth_gap = np.abs(rao_blackwell_weights(logs, 6, kept, far).chances - truth).mean()
         gaps.append((smooth_gap, np.abs(counts / 200 - truth).mean()))
     assert all(one < 0.5 * two for one, two in gaps)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import (
     Additive,
     Classes,
@@ -31,7 +31,7 @@ from maskwell.laws import (
     Step,
     Transition,
 )
-from maskwell.laws.chain import Chained, combined_of, follow
+from maskwell.laws.chain import ChainedLaw, combined_of, follow
 
 NAN = float("nan")
 DRAWS = 100_000
@@ -40,7 +40,7 @@ FINE = 1e-4  # what a law may be wrong by where it takes a fine unit for exact (
 
 
 def stream_of(count: int, seed: int = 1, stage: str = "0") -> Stream:
-    return Stream(Key.from_seed(seed), "tests", stage, numbered(count))
+    return Stream(Key.from_seed(seed), "tests", stage, ids_from_numbers(count))
 
 
 def axes_of(law: Any, truth: tuple[float, ...], spans: Any) -> list[np.ndarray]:
@@ -83,7 +83,7 @@ def drawn(law: Any, truth: tuple[float, ...], count: int = DRAWS, seed: int = 1)
     """Return keyed draws for many records that have the same true values."""
     return law.draw(
         np.tile(truth, (count, 1)).astype(float),
-        stream_of(count, seed, "" if isinstance(law, Chained) else "0"),
+        stream_of(count, seed, "" if isinstance(law, ChainedLaw) else "0"),
     )
 
 

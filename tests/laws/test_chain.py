@@ -17,7 +17,7 @@ from maskwell.laws import (
     SkewedBias,
     Transition,
 )
-from maskwell.laws.chain import Chained, combined_of, follow, stages_of, widened
+from maskwell.laws.chain import ChainedLaw, combined_of, follow, stages_of, widen_law
 
 from .conftest import PAIR, drawn, stream_of, whole
 
@@ -100,7 +100,7 @@ def test_codes_keep_what_the_noise_brought():
     assert isinstance(skewed, SkewedBias)
     assert skewed.outlets[0].codes == (None, 60.0)
     chained = follow(follow(noised(3.0), noised(4.0)), codes(high=60.0))
-    assert isinstance(chained, Chained)
+    assert isinstance(chained, ChainedLaw)
     assert chained.outlets[0].codes == (None, 60.0)
 
 
@@ -142,7 +142,7 @@ def test_offsets_add():
 
 def test_columns_take_another_order_among_further_ones():
     law = Additive(("a", "b"), Normal((1.0, 2.0), PAIR), (whole(1), whole(2)), offsets=(5.0, 6.0))
-    wide = widened(law, ("b", "c", "a"))
+    wide = widen_law(law, ("b", "c", "a"))
     assert wide.columns == ("b", "c", "a")
     assert wide.outlets == (whole(2), Outlet(), whole(1))
     assert wide.offsets == (6.0, 0.0, 5.0)
@@ -150,7 +150,7 @@ def test_columns_take_another_order_among_further_ones():
     stream = stream_of(100)
     narrow = law.noise.draw(stream, law.columns)
     assert np.allclose(wide.noise.draw(stream, wide.columns)[:, [2, 0]], narrow, atol=1e-13)
-    assert widened(law, ("a", "b")) is law
+    assert widen_law(law, ("a", "b")) is law
 
 
 def test_readers_see_the_law_of_the_sum():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maskwell.laws import JointMixture, Laplace, Mixture, Normal, RotatedMixture
-from maskwell.laws.convolution import NOISES, convolve, extended, noise_from_dict, normal_from_covariance
+from maskwell.laws.convolution import NOISES, convolve, extend_noise, noise_from_dict, normal_from_covariance
 
 from .conftest import CORRELATIONS, PAIR, UNIT_MEANS
 
@@ -70,13 +70,13 @@ def test_sums_without_closed_form_are_not_made_up():
 
 
 def test_further_columns_have_no_noise():
-    assert extended(Normal((1.0,)), 2) == Normal((1.0, 0.0, 0.0))
-    correlated = extended(Normal((1.0, 2.0), PAIR), 1)
+    assert extend_noise(Normal((1.0,)), 2) == Normal((1.0, 0.0, 0.0))
+    correlated = extend_noise(Normal((1.0, 2.0), PAIR), 1)
     assert np.allclose(correlated.covariance, [[1, 1.6, 0], [1.6, 4, 0], [0, 0, 0]])
     assert np.allclose(np.diag(correlated.correlations), 1)
-    assert np.allclose(np.diag(extended(MIXTURE, 1).covariance), [MIXTURE.covariance[0, 0], 0])
-    assert extended(Laplace((1.0,)), 1) == Laplace((1.0, 0.0))
-    assert extended(NOISES_TO_READ[4], 1) is None
+    assert np.allclose(np.diag(extend_noise(MIXTURE, 1).covariance), [MIXTURE.covariance[0, 0], 0])
+    assert extend_noise(Laplace((1.0,)), 1) == Laplace((1.0, 0.0))
+    assert extend_noise(NOISES_TO_READ[4], 1) is None
 
 
 def test_a_covariance_gives_its_normal():

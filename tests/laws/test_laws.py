@@ -25,7 +25,7 @@ from maskwell.laws import (
     Step,
     law_from_dict,
 )
-from maskwell.laws.chain import Chained
+from maskwell.laws.chain import ChainedLaw
 from maskwell.laws.transform import inside
 
 from .conftest import EXAMPLES, FINE, LEAST_P, NAN, drawn, listed, p_value, stream_of, whole
@@ -139,7 +139,7 @@ def test_every_form_has_an_example():
 def test_draws_depend_on_the_record_alone(example):
     count, truth = 200, example.truths[0]
     x = np.tile(truth, (count, 1)).astype(float)
-    stream = stream_of(count, stage="" if isinstance(example.law, Chained) else "0")
+    stream = stream_of(count, stage="" if isinstance(example.law, ChainedLaw) else "0")
     whole_file = example.law.draw(x, stream)
     order = np.argsort(np.sin(np.arange(count)))
     pieces = np.array_split(order, 7)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
 from maskwell.errors import BadPlan, MaskwellWarning
 from maskwell.keys import Key, Stream
@@ -71,7 +71,7 @@ def test_key_and_seed_exclude_each_other(people: Table):
 # --- what noise depends on
 
 
-@pytest.mark.parametrize("engine", [Local(1), Local(35), Chopped(7, seed=4), Chopped(1000)])
+@pytest.mark.parametrize("engine", [Local(1), Local(35), ChoppedEngine(7, seed=4), ChoppedEngine(1000)])
 def test_no_bit_depends_on_the_engine(people: Table, study_key: Key, engine: Any):
     expected = apply(INCOME_TAX, people, key=study_key)
     found = apply(INCOME_TAX, people, key=study_key, engine=engine)

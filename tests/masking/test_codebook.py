@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.keys import Key
 from maskwell.laws import Power
 from maskwell.masking import Release, apply
@@ -67,9 +67,11 @@ def test_the_recipient_is_told_of_samples_seeds_and_swaps(release: Release):
     text = codebook(release)
     assert "each was released with probability 0.5" in text
     assert "not for release" in text
-    swapped = replace(release, card=replace(release.card, swapped=Swapped(0.125, ("AGE",)), seeded=False))
+    swapped = replace(
+        release, card=replace(release.card, swapped=SwapParameters(0.125, ("AGE",)), seeded=False)
+    )
     assert "12.5% of the records had AGE exchanged with another of them." in codebook(swapped)
-    blocks = replace(swapped.card, swapped=Swapped(0.00012, ("AGE",), ("REGION", "SEX")))
+    blocks = replace(swapped.card, swapped=SwapParameters(0.00012, ("AGE",), ("REGION", "SEX")))
     said = "0.012% of the records had AGE exchanged with another of their block (REGION, SEX)."
     assert said in codebook(replace(swapped, card=blocks))
     assert "not for release" not in codebook(swapped)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.masking import Masking, apply
@@ -127,7 +127,7 @@ def test_revisions_do_not_depend_on_the_engine(table: Table, study_key: Key):
     first = apply(TOGETHER, table, key=study_key)
     moved = changed(table, "B", [1, 50, 99], 4.0)
     assert (
-        apply(TOGETHER, moved, earlier=first, engine=Chopped(9)).masked
+        apply(TOGETHER, moved, earlier=first, engine=ChoppedEngine(9)).masked
         == apply(TOGETHER, moved, earlier=first).masked
     )
 

@@ -13,7 +13,7 @@ import pytest
 
 from maskwell.errors import BadPlan
 from maskwell.keys import Key, Stream
-from maskwell.laws.chain import Chained, stages_of
+from maskwell.laws.chain import ChainedLaw, stages_of
 from maskwell.masking import Masking, apply
 from maskwell.masks import (
     Chain,
@@ -131,7 +131,7 @@ def test_the_increment_is_independent_of_truth_and_first_noise_and_has_the_plann
 def test_the_public_card_shows_one_law_and_the_private_one_its_stages(many: Table, study_key: Key):
     second = apply(independent(1.0, 1.0), many, earlier=apply(independent(0.5, 0.5), many, key=study_key))
     assert [label.split()[0] for label, _ in stages_of(second.card.laws[0])] == ["0", "nested"]
-    assert not isinstance(second.release.card.laws[0], Chained)
+    assert not isinstance(second.release.card.laws[0], ChainedLaw)
     assert second.release.card.laws[0].noise.covariance.diagonal() == pytest.approx([1.0, 1.0])
     assert second.number == 2
 

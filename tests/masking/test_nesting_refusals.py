@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.card import Swapped
+from maskwell.card import SwapParameters
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.laws import Power
@@ -149,7 +149,7 @@ def test_only_records_with_ids_of_the_same_series_and_key_can_be_nested(
         apply(independent(0.5), table, earlier=first, key=Key.from_os())
     with pytest.raises(BadPlan, match="has no key"):
         apply(independent(0.5), table, earlier=replace(first, key=None))
-    swapped = replace(first, card=replace(first.card, swapped=Swapped(0.1, ("A",))))
+    swapped = replace(first, card=replace(first.card, swapped=SwapParameters(0.1, ("A",))))
     with pytest.raises(BadPlan, match="were swapped"):
         apply(independent(0.5), table, earlier=swapped)
     assert apply(independent(0.5), table, earlier=first, key=study_key).number == 2

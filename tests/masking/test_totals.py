@@ -12,7 +12,7 @@ from maskwell.card import NoiseCard
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.masking import apply
-from maskwell.masking.totals import in_order, recomputed
+from maskwell.masking.totals import in_order, recompute_totals
 from maskwell.masks import Chain, CorrelatedNoise, IndependentNoise, Recompute
 from maskwell.schema import MISSING, OPEN, TOP_CODED, Column, Schema
 from maskwell.table import Table
@@ -56,7 +56,9 @@ def test_a_total_of_a_total_never_uses_the_true_one(turned: int):
     """In whichever order the card names them: else the true NET would stand in ALL."""
     table = nested_totals()
     sums = (("ALL", (("NET", 1.0), ("GIFT", 1.0))), ("NET", (("PAY", 1.0), ("RENT", 2.0))))[::turned]
-    pay, rent, gift, net, everything = recomputed(table, NoiseCard(recomputed=sums)).values(table.names).T
+    pay, rent, gift, net, everything = (
+        recompute_totals(table, NoiseCard(recomputed=sums)).values(table.names).T
+    )
     assert np.array_equal(net, pay + 2 * rent)
     assert np.array_equal(everything, pay + 2 * rent + gift)
 
@@ -89,7 +91,7 @@ def test_a_total_with_a_closed_part_is_missing_and_missing_codes_stay():
         B=[1.0, 2.0, 3.0, 4.0, 5.0],
         T=[2.0, 1.0, -9.0, -9.0, 8.0],
     )
-    done = recomputed(table, NoiseCard(recomputed=(("T", (("A", 1.0), ("B", 1.0))),)))
+    done = recompute_totals(table, NoiseCard(recomputed=(("T", (("A", 1.0), ("B", 1.0))),)))
     assert done.status("T").tolist() == [OPEN, MISSING, 4, 4, OPEN]
     assert done.values(["T"])[[0, 4], 0].tolist() == [2.0, 8.0]
 
@@ -102,7 +104,7 @@ def test_top_codes_of_a_total_follow_from_the_released_sum_alone():
         A=[7.0, 12.0, -3.0, 5.0],
         T=[10.0, 4.0, 4.0, 0.0],
     )
-    done = recomputed(table, NoiseCard(recomputed=(("T", (("A", 1.0),)),)))
+    done = recompute_totals(table, NoiseCard(recomputed=(("T", (("A", 1.0),)),)))
     assert done.status("T").tolist() == [OPEN, TOP_CODED, 3, OPEN]
     assert done.values(["T"])[[0, 3], 0].tolist() == [7.0, 5.0]
 
@@ -116,13 +118,13 @@ def test_a_total_without_a_unit_takes_that_of_its_parts():
         B=[0.25, 0.5],
         T=[0.0, 0.0],
     )
-    done = recomputed(table, NoiseCard(recomputed=(("T", (("A", 1.0), ("B", 2.0))),)))
+    done = recompute_totals(table, NoiseCard(recomputed=(("T", (("A", 1.0), ("B", 2.0))),)))
     assert done.schema["T"].unit == 0.1
     assert done.values(["T"])[:, 0].tolist() == [0.6, 1.3]
 
 
 def test_a_total_steps_off_its_missing_codes():
     table = amounts(Column("A", "integer"), Column("T", "integer", missing=(-9,)), A=[-9, -8], T=[1, 1])
-    done = recomputed(table, NoiseCard(recomputed=(("T", (("A", 1.0),)),)))
+    done = recompute_totals(table, NoiseCard(recomputed=(("T", (("A", 1.0),)),)))
     assert -9 not in done.array("T").to_pylist()
     assert done.status("T").tolist() == [OPEN, OPEN]

@@ -126,11 +126,11 @@ def tables_with_zeros_and_ones(seed: int, width: int, stay: float) -> np.ndarray
 @settings(max_examples=150)
 @given(counts=COUNTS, stay=st.floats(0, 0.99), seed=st.integers(0, 10**6))
 def test_invariant_tables_keep_the_true_shares_within_the_steps(counts, stay, seed):
-    from maskwell.masks.category import _blurred, _invariant, _steps
+    from maskwell.masks.category import _invariant, _rounded_shares, _steps
 
     true, width = np.array(counts, float), len(counts)
     base = tables_with_zeros_and_ones(seed, width, stay)
-    exact, rounded = _invariant(base, true / true.sum()), _invariant(base, _blurred(base, true))
+    exact, rounded = _invariant(base, true / true.sum()), _invariant(base, _rounded_shares(base, true))
     for matrix in (exact, rounded):
         assert matrix.min() >= 0
         assert np.allclose(matrix.sum(axis=1), 1, atol=1e-12)
@@ -138,7 +138,7 @@ def test_invariant_tables_keep_the_true_shares_within_the_steps(counts, stay, se
     steps = _steps(base, true)
     assert steps.min() >= 10
     assert np.all(steps >= (1 - 1e-9) * np.sqrt(true @ np.clip(exact * (1 - exact), 0, None)))
-    assert np.all(_blurred(base, true) > 0)
+    assert np.all(_rounded_shares(base, true) > 0)
     assert np.abs(true @ rounded - true).max() <= steps.sum()
 
 

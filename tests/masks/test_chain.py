@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm
 
 from maskwell.laws import Additive, Normal
-from maskwell.laws.chain import Chained, combined_of
+from maskwell.laws.chain import ChainedLaw, combined_of
 from maskwell.masking import apply
 from maskwell.masks import (
     BiasNoise,
@@ -88,7 +88,7 @@ def test_noise_after_noise_is_the_noise_of_the_sum(table):
     expected = np.zeros((3, 3))
     expected[:2, :2] = 0.09 * sigma[:2, :2]
     expected[1:, 1:] += 0.1 * np.diag(np.diag(sigma)[1:])
-    assert isinstance(law, Chained)
+    assert isinstance(law, ChainedLaw)
     assert np.allclose(law.combined.noise.covariance, expected, rtol=1e-12)
     noise = apply(plan, table, seed=1, exact=True).masked.values([*"ABC"]) - x
     assert within_four(np.einsum("ni,nj->nij", noise, noise), expected)

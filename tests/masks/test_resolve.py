@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwell.engines.chopped import Chopped
+from maskwell.engines.chopped import ChoppedEngine
 from maskwell.errors import BadPlan
 from maskwell.masking import Setting
 from maskwell.masks import CorrelatedNoise, IndependentNoise
@@ -145,7 +145,7 @@ def test_no_bit_of_a_card_depends_on_how_the_file_is_cut(holes):
     mask = CorrelatedNoise(("A", "B", "C"), sd_ratio=0.5, keep="moments")
     whole = mask.card(holes, EXACT)
     for seed in range(3):
-        assert mask.card(holes, Setting(Chopped(pieces=5, seed=seed), exact=True)) == whole
+        assert mask.card(holes, Setting(ChoppedEngine(pieces=5, seed=seed), exact=True)) == whole
     order = np.random.default_rng(1).permutation(len(holes))
     assert mask.card(holes.take(order), EXACT) == whole
 

@@ -70,7 +70,7 @@ def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     from maskwell.pipeline import verdict
 
-    whole = verdict.audited
+    whole = verdict.audit_masking
 
     def short(
         case: Any, masking: Any, risks: Any, left_out: tuple[str, ...] = (), *told: Any, **named: Any

@@ -186,7 +186,7 @@ def test_a_plan_is_given_up_at_its_second_draw_that_fails(
             return Draw(number not in fails, "nearest", 0.2, 0.05)
 
         monkeypatch.setattr(rehearsal, "one_draw", one)
-        return rehearsal.rehearsed(SimpleNamespace(kept=None))  # type: ignore[arg-type]
+        return rehearsal.rehearse_plan(SimpleNamespace(kept=None))  # type: ignore[arg-type]
 
     assert (draw(()).passes, len(drawn)) == (True, 20)
     assert (draw((7,)).passes, len(drawn)) == (True, 20)

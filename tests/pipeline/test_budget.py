@@ -17,10 +17,10 @@ from maskwell.pipeline.attack_counts import _chance_at_ends, at_several_limits, 
 from maskwell.pipeline.budget import (
     LEAST_SAMPLE,
     _knows_as_much,
-    budgeted,
+    allot_budget,
     sample_within,
 )
-from maskwell.pipeline.coded_columns import Coded
+from maskwell.pipeline.coded_columns import CodedTable
 from maskwell.pipeline.costs import BOUNDED, RECTANGLE, AttackCounts, attack_seconds
 from maskwell.pipeline.intruders import default_intruders, intruders_of
 from maskwell.pipeline.search_part import search_part
@@ -120,7 +120,7 @@ def test_a_small_budget_samples_targets_and_a_large_one_none(
         table = table_of(plan)
         mask = plan.mask(table.schema)
         own = intruders_of(plan, table, mask.card(table))
-        run, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+        run, budget = allot_budget(plan, own, CodedTable.of(table, mask), mask.card(table), plan.held(own))
         for part in budget.parts:
             chosen = run[part.name].targets
             assert (chosen is None) == (part.sample == part.targets)
@@ -146,15 +146,15 @@ def test_sizes_follow_from_counts_and_stand_in_the_outcome(folder: Path) -> None
 
 def test_steps_of_em_are_bounded_by_counts() -> None:
     """Twelve noisy fields had EM run for 38 seconds of a search that asks for hundreds of attacks."""
-    from maskwell.pipeline.budget import _limited
+    from maskwell.pipeline.budget import _limit_em_steps
 
     counts = blocks(1_000, fields=12)
-    weights = _limited(Linkage(), counts, 300.0, 8).weights
+    weights = _limit_em_steps(Linkage(), counts, 300.0, 8).weights
     assert isinstance(weights, EM)
     assert 100 <= weights.iterations < EM().iterations
-    assert _limited(Linkage(), blocks(1_000, fields=2), 300.0, 8) == Linkage()
+    assert _limit_em_steps(Linkage(), blocks(1_000, fields=2), 300.0, 8) == Linkage()
     given = Linkage(weights=EM(iterations=50))
-    assert _limited(given, counts, 300.0, 8) == given
+    assert _limit_em_steps(given, counts, 300.0, 8) == given
 
 
 def test_who_costs_far_too_much_is_not_tried_and_the_verdict_says_so(folder: Path) -> None:
@@ -208,7 +208,7 @@ def test_who_finds_most_takes_part_in_the_search_first(folder: Path) -> None:
     table = table_of(plan)
     mask = plan.mask(table.schema)
     own = intruders_of(plan, table, mask.card(table))
-    _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+    _, budget = allot_budget(plan, own, CodedTable.of(table, mask), mask.card(table), plan.held(own))
     assert budget.part("knows the law").searched is not None
     assert budget.part("Winkler's matcher").searched is None
 
@@ -240,7 +240,7 @@ def test_a_swap_leaves_nobody_to_the_bound(folder: Path, monkeypatch: pytest.Mon
     table = table_of(plan)
     mask = plan.mask(table.schema)
     own = intruders_of(plan, table, mask.card(table))
-    _, budget = budgeted(plan, own, Coded.of(table, mask), mask.card(table), plan.held(own))
+    _, budget = allot_budget(plan, own, CodedTable.of(table, mask), mask.card(table), plan.held(own))
     assert not budget.bounds
     assert budget.part("knows the law, one-to-one").why
 

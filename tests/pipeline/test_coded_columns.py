@@ -7,8 +7,8 @@ import pytest
 import maskwell as mw
 from maskwell.attacks import floor_of
 from maskwell.masks import Chain, Grouping
-from maskwell.pipeline.coded_columns import AS_IT_WAS, Coded
-from maskwell.pipeline.intruders import attacked
+from maskwell.pipeline.coded_columns import AS_IT_WAS, CodedTable
+from maskwell.pipeline.intruders import risks_by_intruder
 
 NOISE = mw.IndependentNoise(("INCOME", "TAXES"), variance_ratio=0.05)
 CLASSES = Grouping(
@@ -33,11 +33,11 @@ def masked(mask: object, table: mw.Table) -> mw.Masking:
 
 
 def test_attacks_find_the_same_on_a_table_that_is_coded_already(survey: mw.Table) -> None:
-    coded = Coded.of(survey, MASK)
+    coded = CodedTable.of(survey, MASK)
     assert coded.columns == ("YR_BLT",)
-    whole = attacked({"nearest": PLAN}, masked(MASK, survey))["nearest"]
+    whole = risks_by_intruder({"nearest": PLAN}, masked(MASK, survey))["nearest"]
     before = masked(coded.mask, coded.table)
-    again = attacked(coded.attacks({"nearest": PLAN}), before)["nearest"]
+    again = risks_by_intruder(coded.attacks({"nearest": PLAN}), before)["nearest"]
     assert whole.expected_correct == pytest.approx(again.expected_correct)
     assert whole.targets == again.targets == len(PLAN.eligible_records(survey))
     assert AS_IT_WAS.format("YR_BLT") not in before.release.table.names
@@ -45,7 +45,7 @@ def test_attacks_find_the_same_on_a_table_that_is_coded_already(survey: mw.Table
 
 
 def test_the_floor_is_the_same_on_a_table_that_is_coded_already(survey: mw.Table) -> None:
-    coded = Coded.of(survey, MASK)
+    coded = CodedTable.of(survey, MASK)
     own = coded.attacks({"nearest": PLAN})["nearest"]
     floor = floor_of(coded.mask, coded.table, own)
     assert floor.expected_correct == pytest.approx(floor_of(MASK, survey, PLAN).expected_correct)
@@ -53,13 +53,13 @@ def test_the_floor_is_the_same_on_a_table_that_is_coded_already(survey: mw.Table
 
 
 def test_the_masks_of_the_other_columns_go_back_into_the_whole(survey: mw.Table) -> None:
-    assert Coded.of(survey, MASK).whole(NOISE) == MASK
+    assert CodedTable.of(survey, MASK).whole(NOISE) == MASK
 
 
 def test_without_classes_nothing_changes(survey: mw.Table) -> None:
-    coded = Coded.of(survey, NOISE)
+    coded = CodedTable.of(survey, NOISE)
     assert coded.table is survey
     assert coded.mask is NOISE
     assert coded.whole(NOISE) is NOISE
     blurred = Chain((CLASSES, mw.Pram("YR_BLT", stay=0.9)))
-    assert Coded.of(survey, Chain((*blurred.masks, NOISE))).columns == ()
+    assert CodedTable.of(survey, Chain((*blurred.masks, NOISE))).columns == ()

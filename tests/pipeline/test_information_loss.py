@@ -6,7 +6,7 @@ import pytest
 
 import maskwell as mw
 from maskwell.pipeline.candidates import Candidate, leaner, without
-from maskwell.pipeline.information_loss import drowned, drowned_words, loss, noise_ratios
+from maskwell.pipeline.information_loss import drowned_words, loss, noise_dominated_columns, noise_ratios
 from maskwell.pipeline.progress import Stages
 from maskwell.pipeline.run import _situation
 
@@ -27,7 +27,7 @@ def test_noise_is_counted_in_sds_of_the_column() -> None:
 
 def test_loss_adds_columns_and_shares_of_noise() -> None:
     assert loss({"X": 1.0, "Y": 2.0}, dropped=1) == pytest.approx(1 + 0.5 + 0.8)
-    assert drowned({"X": 1.0, "Y": 2.0}) == ("Y",)
+    assert noise_dominated_columns({"X": 1.0, "Y": 2.0}) == ("Y",)
     assert drowned_words({"X": 0.4}) == ""
     assert "more noise than signal in Y (2 sds of their own)" in drowned_words({"X": 0.5, "Y": 2.0})
 

@@ -186,7 +186,7 @@ def test_a_refused_screen_shows_every_reason_in_full(folder: Path) -> None:
 def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     """Gaps of eight amounts leave as they are: the draft, the reason of the refusal and the table say the same."""
     from maskwell.attacks.fingerprint import floor_of
-    from maskwell.cli.new import _decided
+    from maskwell.cli.new import _input_decisions
     from maskwell.pipeline.preconditions import refused_at_once
     from maskwell.plan import InputPlan, ReleasePlan
     from maskwell.plan.draft import Places, draft_plan, draft_schema
@@ -197,7 +197,7 @@ def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     data = {"region": rng.integers(1, 4, n)} | {f"x{j}": amounts[:, j] for j in range(8)}
     lines = [",".join(data), *(",".join(map(str, row)) for row in zip(*data.values(), strict=True))]
     (tmp_path / "my.csv").write_text("\n".join(lines).replace("nan", "") + "\n")
-    decided = _decided(InputPlan(file=tmp_path / "my.csv"))
+    decided = _input_decisions(InputPlan(file=tmp_path / "my.csv"))
     (tmp_path / "my.toml").write_text(draft_schema(decided))
     places = Places("plan.toml", "my.csv", "my.toml", "out", "private")
     (tmp_path / "plan.toml").write_text(draft_plan(decided, places, {}))

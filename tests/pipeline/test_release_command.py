@@ -290,7 +290,7 @@ def test_who_stops_the_advice_on_a_refusal_gets_no_other_noise(
     folder: Path, run_main: Main, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("maskwell.pipeline.advice.advised", interrupted)
+        patch.setattr("maskwell.pipeline.advice.plan_advice", interrupted)
         code, _, err = run_main("release", folder / "bad.toml")
     kept = folder / "inside" / "refused" / "key.hex"
     before = kept.read_text()

@@ -11,14 +11,14 @@ import pytest
 from maskwell.pipeline import inspect_file
 from maskwell.plan import InputPlan
 from maskwell.plan.draft import gap_questions
-from maskwell.plan.draft_decisions import Decided, decide
+from maskwell.plan.draft_decisions import DecidedSchema, decide
 from maskwell.plan.draft_masks import floor_limit, guessing_limit, pram_offer, to_drop
 from maskwell.plan.hidden_columns import found_by_likelihood, is_enough
 
 N = 600
 
 
-def decided(folder: Path, **columns: Any) -> Decided:
+def decided(folder: Path, **columns: Any) -> DecidedSchema:
     from maskwell.io import load
 
     rows = zip(*(map(str, values) for values in columns.values()), strict=True)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.io.dialect import Dialect
-from maskwell.plan import KEYS, InputPlan, MaskPlan, OutputPlan, wanted
+from maskwell.plan import KEYS, InputPlan, MaskPlan, OutputPlan, type_words
 
 HEAD = '[input]\nfile = "survey.csv"\n[output]\nrelease = "out"\nprivate = "inside"\n'
 
@@ -121,7 +121,7 @@ def test_several_masks_are_a_chain() -> None:
 @pytest.mark.parametrize("kind", [*mw.MASKS.values(), mw.Step, mw.Power, InputPlan, OutputPlan])
 def test_there_are_words_for_the_type_of_every_parameter(kind: Any) -> None:
     if kind is not mw.Chain:  # a plan's masks are a chain
-        assert "something else" not in {wanted(get_type_hints(kind)[item.name]) for item in fields(kind)}
+        assert "something else" not in {type_words(get_type_hints(kind)[item.name]) for item in fields(kind)}
 
 
 def test_paths_are_relative_to_the_plan(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from maskwell.plan import (
     OutputPlan,
     ReleasePlan,
     TargetsPlan,
-    wanted,
+    type_words,
 )
 from maskwell.plan.release_plan import ONCE, STEPS
 from maskwell.plan.sections import TOLERATED
@@ -81,7 +81,7 @@ def test_keys_types_and_defaults_are_those_of_the_code(section: str) -> None:
     kind = SECTIONS[section]
     hints = get_type_hints(kind, include_extras=True)
     told = [(row[0], row[1], row[2]) for row in rows(section)]
-    assert told == [(f"`{i.name}`", wanted(hints[i.name]), default_of(i)) for i in fields(kind)]
+    assert told == [(f"`{i.name}`", type_words(hints[i.name]), default_of(i)) for i in fields(kind)]
 
 
 @pytest.mark.parametrize("section", [*SECTIONS, "tolerance"])
@@ -101,7 +101,7 @@ def test_tolerances_are_explained() -> None:
 def test_every_key_of_every_mask_is_explained() -> None:
     told = {(row[0].strip("`"), mask, row[2], row[3]) for row in rows("masks") for mask in row[1].split(", ")}
     kept = {
-        (item.name, name, wanted(get_type_hints(kind)[item.name]), default_of(item))
+        (item.name, name, type_words(get_type_hints(kind)[item.name]), default_of(item))
         for name, kind in mw.MASKS.items()
         if name != "Chain"
         for item in fields(kind)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import maskwell as mw
 from maskwell.attacks import BayesIntruder, Fingerprint, Linkage, NearestRecord, Relative, Sample
 from maskwell.errors import BadPlan
-from maskwell.plan import DEFAULT_INTRUDERS, MaskPlan, ModelPlan, ReleasePlan, wanted
+from maskwell.plan import DEFAULT_INTRUDERS, MaskPlan, ModelPlan, ReleasePlan, type_words
 from maskwell.plan.mask_plan import OF_RELEASES
 from maskwell.plan.release_plan import ONCE, STEPS
 from maskwell.tolerances import ExpectedH, MaxRate, ProbH, Ratio
@@ -371,7 +371,7 @@ def test_the_sections_are_the_fields_of_the_plan() -> None:
 @pytest.mark.parametrize("kind", [*ONCE.values(), *STEPS.values(), ModelPlan])
 def test_there_are_words_for_the_type_of_every_key(kind: Any) -> None:
     assert is_dataclass(kind)
-    assert "something else" not in {wanted(get_type_hints(kind)[item.name]) for item in fields(kind)}
+    assert "something else" not in {type_words(get_type_hints(kind)[item.name]) for item in fields(kind)}
 
 
 def test_calibration_and_plan_have_the_same_defaults() -> None:

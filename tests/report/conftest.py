@@ -54,7 +54,7 @@ def plan_of(**changes: Any) -> ReleasePlan:
 
 def trials(mask: Any) -> tuple[Trial, ...]:
     """Trials of a search and one on fresh draws, with rates that fall with the scale."""
-    from maskwell.calibration.scale import scaled
+    from maskwell.calibration.scale import scale_mask
 
     rng, out = np.random.default_rng(4), []
     for factor, round_ in (
@@ -67,7 +67,7 @@ def trials(mask: Any) -> tuple[Trial, ...]:
         rates = np.clip(0.28 / factor + rng.normal(0, 0.01, (6, 1)), 0, 1)
         figures: dict[str, Any] = {"numerators": rates, "denominators": np.ones_like(rates)}
         figures |= {"zeros": np.full_like(rates, np.nan), "judged": np.full_like(rates, 200.0)}
-        made = scaled(mask, factor)
+        made = scale_mask(mask, factor)
         out.append(Trial(made, factor, round_, rate_measure(0.15), ("nearest record",), **figures))
     return tuple(out)
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from maskwell.report.elements import Html, data_table, document, escaped, folded, listed, section, tag
+from maskwell.report.elements import (
+    Html,
+    data_table,
+    document,
+    escape_text,
+    folded_details,
+    html_list,
+    section,
+    tag,
+)
 
 HOSTILE = "<script>alert('x')</script> & \"quotes\" \x00\x1b\u202e"
 
@@ -13,10 +22,10 @@ def test_text_is_escaped_wherever_it_goes() -> None:
     for made in (
         tag("p", HOSTILE),
         tag("p", title=HOSTILE),
-        listed([HOSTILE]),
+        html_list([HOSTILE]),
         data_table(HOSTILE, (HOSTILE, "b"), [(HOSTILE, HOSTILE)]),
         section("s", HOSTILE, HOSTILE),
-        folded(HOSTILE, HOSTILE),
+        folded_details(HOSTILE, HOSTILE),
         document(HOSTILE, HOSTILE, HOSTILE),
     ):
         assert "<script" not in made
@@ -26,7 +35,7 @@ def test_text_is_escaped_wherever_it_goes() -> None:
 
 def test_html_is_not_escaped_again() -> None:
     assert tag("p", tag("b", "a < b"), Html("<i>c</i>")) == "<p><b>a &lt; b</b><i>c</i></p>"
-    assert escaped("é ✓ 数") == "é ✓ 数"
+    assert escape_text("é ✓ 数") == "é ✓ 数"
 
 
 def test_attributes_have_their_names_and_nothing_is_left_out() -> None:

@@ -180,7 +180,7 @@ def test_the_same_outcome_gives_the_same_bytes(external: str, outcome: Outcome) 
 
 
 def test_groups_numbered_anew_and_rounded_columns_are_not_said_to_be_as_collected() -> None:
-    from maskwell.report.external import _untouched
+    from maskwell.report.external import _unmasked_column_notes
 
     columns = (
         mw.Column("household", "integer", frozenset({"group"})),
@@ -191,5 +191,8 @@ def test_groups_numbered_anew_and_rounded_columns_are_not_said_to_be_as_collecte
     truth = mw.Table.from_frame(pa.table(data), mw.Schema(columns))
     masking = mw.apply(mw.IndependentNoise("income", variance=1.0), truth, seed=1)
     said = ["Groups are numbered anew: household.", "Rounded to a unit: rooms."]
-    assert _untouched(masking.release, ("income",)) == said
-    assert _untouched(masking.release, ()) == [*said, "All other columns are as they were collected."]
+    assert _unmasked_column_notes(masking.release, ("income",)) == said
+    assert _unmasked_column_notes(masking.release, ()) == [
+        *said,
+        "All other columns are as they were collected.",
+    ]

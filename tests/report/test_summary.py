@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from maskwell.pipeline import Advice, Outcome
-from maskwell.report import pasted, refusal_summary, release_summary
+from maskwell.report import passing_sections, refusal_summary, release_summary
 from maskwell.report.plan_section import advice_section
 
 Build = Callable[..., Outcome]
@@ -72,13 +72,13 @@ def test_what_was_tried_says_how_far_it_came_and_what_passed_in_how_many_draws(b
         f"  - {FAILED.change}: comes close: nearest 15.80% of 15.00% (passed in 0 of 2 draws)",
         f"  - {UNTRIED.change}",
     ]
-    assert pasted(build(passed=False, advice=(FAILED, UNTRIED))) == ""
+    assert passing_sections(build(passed=False, advice=(FAILED, UNTRIED))) == ""
     passing = replace(FAILED, passes=True, draws=20, passed=19, why="")
     refused = build(passed=False, advice=(FAILED, UNTRIED, passing))
     assert f"what would pass\n  - {FAILED.change} (passed in 19 of 20 draws)\n\nnothing" in refusal_summary(
         refused
     )
-    text = pasted(refused)
+    text = passing_sections(refused)
     assert "# in the plan, in place of its own sections" in text
     assert FAILED.plan.rstrip() in text
     assert text.endswith(f"\n\n# in the schema:\n{FAILED.schema.rstrip()}")

@@ -15,7 +15,7 @@ import pytest
 import maskwell as mw
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
-from maskwell.pipeline.verdict import unfitted
+from maskwell.pipeline.verdict import unfit_reason
 from maskwell.plan import ModelPlan, ReleasePlan
 from maskwell.report.external import external_report
 from maskwell.report.words import figure
@@ -132,8 +132,8 @@ def test_a_model_that_cannot_be_fitted_is_a_reason(tmp_path: Path) -> None:
     with pytest.raises(BadPlan, match=r"PAY ~ W: column 'W' is dropped by the schema and does not leave"):
         released(tmp_path, workers(), models=[{"formula": "PAY ~ W"}, {"formula": "RENT ~ PAY"}])
     masking = mw.apply(mw.IndependentNoise(("PAY",), variance_ratio=0.3), workers(), seed=1)
-    assert "cannot be fitted to the release" in unfitted(ModelPlan(formula="PAY ~ W"), masking)
-    assert unfitted(ModelPlan(formula="RENT ~ PAY"), masking) == ""
+    assert "cannot be fitted to the release" in unfit_reason(ModelPlan(formula="PAY ~ W"), masking)
+    assert unfit_reason(ModelPlan(formula="RENT ~ PAY"), masking) == ""
 
 
 def test_a_model_whose_chains_do_not_agree_is_a_reason() -> None:
@@ -142,8 +142,12 @@ def test_a_model_whose_chains_do_not_agree_is_a_reason() -> None:
     masking = mw.apply(mw.IndependentNoise(("PAY",), variance_ratio=0.3), workers(), seed=1)
     model = ModelPlan(formula="RENT ~ PAY")
     found = ModelUtility("RENT ~ PAY", "gaussian", refused="no adjusted fit: the chains did not agree")
-    assert unfitted(model, masking) == unfitted(model, masking, [ModelUtility("PAY ~ 1", "gaussian")]) == ""
-    assert unfitted(model, masking, [found]).endswith(
+    assert (
+        unfit_reason(model, masking)
+        == unfit_reason(model, masking, [ModelUtility("PAY ~ 1", "gaussian")])
+        == ""
+    )
+    assert unfit_reason(model, masking, [found]).endswith(
         "to the release: no adjusted fit: the chains did not agree"
     )
 

@@ -19,14 +19,14 @@ from maskwell.studies.fienberg.simulation import (
     SCENARIOS,
     FienbergAnswer,
     FienbergJob,
-    answered,
-    masked,
+    attack_records,
+    mask_interviews,
     simulate,
 )
 from maskwell.studies.fienberg.statements import notes
 from maskwell.studies.fienberg.study import run
 from maskwell.studies.fienberg.tables import INSIDE, MASKED, ROWS, TABLES
-from maskwell.studies.results import Study, expected
+from maskwell.studies.results import Study, read_expected
 
 SMALL = 60  # records of the files of most tests
 
@@ -69,7 +69,7 @@ def test_every_file_is_another_and_the_generator_decides():
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_bias_and_noise_are_sixths_of_ranges(scenario):
-    masking = masked(scenario, 1.0, 5, 0)
+    masking = mask_interviews(scenario, 1.0, 5, 0)
     x, z = (table.values(FIELDS) for table in (masking.truth, masking.masked))
     bias, noise = SCENARIOS[scenario]
     sds = np.hypot(bias * BIAS_SD * x, noise * np.ptp(x, axis=0) / 6)
@@ -83,7 +83,7 @@ def test_bias_and_noise_are_sixths_of_ranges(scenario):
 
 @pytest.mark.parametrize("scenario", list(SCENARIOS)[1:])
 def test_told_he_weighs_records_as_the_slides_say(scenario):
-    masking = masked(scenario, 1.0, 6, 0)
+    masking = mask_interviews(scenario, 1.0, 6, 0)
     x, z = (table.values(FIELDS) for table in (masking.truth, masking.masked))
     bias, noise = SCENARIOS[scenario]
     variances = (noise * np.ptp(x, axis=0) / 6) ** 2 + (bias * BIAS_SD * z) ** 2
@@ -91,7 +91,7 @@ def test_told_he_weighs_records_as_the_slides_say(scenario):
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     chances = weights / weights.sum(axis=1, keepdims=True)
     places = (chances > chances.diagonal()[:, None]).sum(axis=1)
-    answer = answered(FienbergJob(scenario, prior=None), masking)
+    answer = attack_records(FienbergJob(scenario, prior=None), masking)
     assert answer.truth == pytest.approx(chances.diagonal().mean(), rel=1e-6)
     assert answer.first == pytest.approx(chances.max(axis=1).mean(), rel=1e-6)
     np.testing.assert_allclose(answer.places, np.bincount(np.minimum(places, 10), minlength=11))
@@ -150,14 +150,14 @@ def test_a_whole_release_has_no_such_outcome():
 
 def test_all_is_shape_only():
     assert {*table_names("fienberg")} == {*TABLES}
-    for name, table in expected("fienberg").tables.items():
+    for name, table in read_expected("fienberg").tables.items():
         assert table.compare == "shape", name
         assert "shape only" in table.note
     assert {one.within for table in small().tables for one in table.cells} == {None}
 
 
 def test_what_the_slides_tell_is_there():
-    cells = expected("fienberg")["ranks"].cells
+    cells = read_expected("fienberg")["ranks"].cells
     assert [cells[f"1st | {name}"] for name in SCENARIOS] == [319, 42, 295, 43]
     assert [cells[f"beyond | {name}"] for name in SCENARIOS] == [0, 448, 19, 451]
 
@@ -248,7 +248,7 @@ def test_every_statement_of_a_run_has_a_verdict():
     ("name", "picture"), [("ranks", "ranks.png"), ("telling", "telling.png"), ("sampled", "sampled.png")]
 )
 def test_every_picture_is_drawn_from_its_table(tmp_path, name, picture):
-    table = expected("fienberg")[name].table(made(name, {}))
+    table = read_expected("fienberg")[name].table(made(name, {}))
     (drawn,) = draw_study(Study("fienberg", (table,)), tmp_path)
     assert drawn.name == picture
     assert drawn.stat().st_size > 10_000

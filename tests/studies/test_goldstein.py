@@ -30,7 +30,7 @@ from maskwell.studies.goldstein.simulation import (
 )
 from maskwell.studies.goldstein.study import run
 from maskwell.studies.goldstein.tables import SCORES, TABLES, normal
-from maskwell.studies.results import Study, expected
+from maskwell.studies.results import Study, read_expected
 
 FEW = 20  # replicates: one file for tables of 22 records
 # Pr(h = 0) at deciles 10 to 90 in per cent by a program of another hand; we grant it the error of 1,000 simulations.
@@ -57,7 +57,7 @@ def test_every_table_is_run_and_named_in_the_readme():
 
 
 def test_all_published_cells_are_there():
-    tables = expected("goldstein")
+    tables = read_expected("goldstein")
     counts = {name: len(tables[name].cells) for name in ("1", "2", "3", "7a", "7b")}
     assert counts == {"1": 21 * 9, "2": 60, "3": 30, "7a": 20, "7b": 20}
     columns = [[tables["1"].published(f"h {h} | decile {d}") for h in range(20)] for d in range(10, 100, 10)]
@@ -103,7 +103,7 @@ def test_the_band_is_where_the_papers_simulations_lie():
 
 
 def test_a_cell_agrees_up_to_the_largest_z_and_not_beyond():
-    figures = {cell: np.repeat([1.0, 0.0], [30, 70]) for cell in expected("goldstein")["sizes"].cells}
+    figures = {cell: np.repeat([1.0, 0.0], [30, 70]) for cell in read_expected("goldstein")["sizes"].cells}
     table, scores = table_of("sizes", figures), z_scores("sizes", figures)
     assert {one.within for one in table.cells} == {True, False}
     for one in table.cells:
@@ -168,7 +168,7 @@ def test_few_simulations_are_not_far_from_the_published_and_their_z_are_shown():
 
 
 def test_table_2_has_a_misprint():
-    table = expected("goldstein")["2"]
+    table = read_expected("goldstein")["2"]
     cell = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3"
     job = normal(NormalFile(covariance=0.3), 0.4, at=LOWEST)
     found = simulate({job: 25}, 8, lambda: None)[job]
@@ -182,7 +182,7 @@ def test_the_5th_percentile_is_not_reproduced():
     """The published figure is held against ours with the error of ours alone: it is no chance of theirs either."""
     job = normal(NormalFile(covariance=0.1), at=FIFTH)
     values = simulate({job: 60}, 8, lambda: None)[job].ravel() == 0
-    published = expected("goldstein")["covariance"].published("covariance 0.1 | pr(h = 0)")
+    published = read_expected("goldstein")["covariance"].published("covariance 0.1 | pr(h = 0)")
     assert values.mean() - published > 4 * sqrt(0.25 / len(values))
 
 
@@ -222,7 +222,7 @@ def test_section_5_exactly():
 
 
 def test_section_5_on_masked_files():
-    found = simulate({binary.Identified(): 4}, 5, lambda: None)[binary.Identified()]
+    found = simulate({binary.FavourableRecords(): 4}, 5, lambda: None)[binary.FavourableRecords()]
     truth = np.array(list(binary.exact().values()))
     records = binary.Binaries().records
     counts = np.array([3 * records, records, records, records * truth[1]])
@@ -236,7 +236,7 @@ def test_those_identified_are_correct_where_the_true_record_is_all_ones():
     truth, released = (
         one.values(binary.FIELDS).all(axis=1) for one in (masking.truth, masking.release.table)
     )
-    share = binary.Identified(binary.Binaries(2000)).found(masking)[-1]
+    share = binary.FavourableRecords(binary.Binaries(2000)).found(masking)[-1]
     assert share == truth[masking.order][released].mean()
     assert 0 < share < 1
 
@@ -259,7 +259,7 @@ def test_the_farms_have_the_moments_that_the_papers_regression_implies():
 def test_shlomos_noise_keeps_the_moments_and_kims_share_is_the_papers(noise):
     table = farms.Farms(50_000).table(np.random.default_rng(7))
     x = table.values(farms.Farms.fields)
-    masking = apply(farms.correlated(noise), table, seed=7, exact=True)
+    masking = apply(farms.shlomo_noise(noise), table, seed=7, exact=True)
     z = masking.masked.values(farms.Farms.fields)
     np.testing.assert_allclose(np.cov(z.T), np.cov(x.T), atol=0.02 * np.outer(x.std(0), x.std(0)).max())
     slope = [np.cov(x[:, j], z[:, j])[0, 1] / x[:, j].var() for j in range(4)]
@@ -311,7 +311,7 @@ def test_plans_are_the_papers():
     assert (job.data, job.mask.variance, job.intruder) == (NormalFile(1000, 5, 0.25), 0.1, EUCLID)
     assert job.plan == NearestRecord(fields=job.data.fields, match_blocks=(), targets=job.plan.targets)
     assert job.plan.targets.of == "row sum"
-    assert farms.correlated(0.05).keep == "moments"
+    assert farms.shlomo_noise(0.05).keep == "moments"
 
 
 def test_every_picture_is_drawn(tmp_path):

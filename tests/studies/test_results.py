@@ -19,8 +19,8 @@ from maskwell.studies.results import (
     StudyTable,
     TableCell,
     agree,
-    expected,
     quantile,
+    read_expected,
 )
 
 
@@ -164,7 +164,7 @@ def test_wide_tables_go_on_below():
 
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_study_says_what_was_published_and_how_it_is_compared(name):
-    published = expected(name)
+    published = read_expected(name)
     assert published.paper
     assert tuple(published.tables) == table_names(name)
     for table in published.tables.values():

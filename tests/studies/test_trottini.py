@@ -12,7 +12,7 @@ from scipy.special import gammaln, ndtr
 
 from maskwell.studies import draw_study, run_study, table_names
 from maskwell.studies.conclusions import FAILS, FEWEST, HOLDS, UNDECIDED
-from maskwell.studies.results import Study, StudyTable, TableCell, expected
+from maskwell.studies.results import Study, StudyTable, TableCell, read_expected
 from maskwell.studies.trottini import simulation, study, tables
 from maskwell.studies.trottini.further import RECOMPUTED, errors_off
 from maskwell.studies.trottini.simulation import (
@@ -30,9 +30,9 @@ from maskwell.studies.trottini.simulation import (
     Scenario,
     TrottiniAnswer,
     TrottiniJob,
-    helped,
+    helped_intruder,
     intruder,
-    masked,
+    mask_scenario,
     simulate,
 )
 from maskwell.studies.trottini.statements import notes
@@ -108,7 +108,7 @@ def found(logs):
 )
 def test_answers_are_those_of_the_recipe(case, kernel, data, bias, noise):
     scenario = Scenario(data, bias, noise)
-    masking = masked(scenario, 7, 0)
+    masking = mask_scenario(scenario, 7, 0)
     x, z = values(masking)
     logs = {"paper": paper_logs, "forward": forward_logs}[kernel]
     if case == "d.1":
@@ -157,7 +157,7 @@ def test_the_prior_is_the_printed_one():
 @pytest.mark.parametrize("data", MOMENTS)
 def test_files_have_the_moments_and_the_noise_that_they_should(data):
     scenario = Scenario(data, "medium", "maximum")
-    pairs = [values(masked(scenario, 3, replicate)) for replicate in range(20)]
+    pairs = [values(mask_scenario(scenario, 3, replicate)) for replicate in range(20)]
     x, z = np.concatenate(pairs, axis=1)
     mean, sd = MOMENTS[data]
     error = 4 / np.sqrt(len(x))
@@ -170,7 +170,7 @@ def test_files_have_the_moments_and_the_noise_that_they_should(data):
 
 
 def test_what_was_published_is_all_there():
-    tables_ = expected("trottini").tables
+    tables_ = read_expected("trottini").tables
     counts = {name: [tables_[name].published(cell) for cell in tables_[name].cells] for name in ("2", "3")}
     assert {name: (len(cells), sum(cells)) for name, cells in counts.items()} == {
         "2": (18, 165),
@@ -183,7 +183,10 @@ def test_what_was_published_is_all_there():
 
 def test_a_probability_is_published_only_where_there_are_links():
     for name in ("2", "3"):
-        cells, counts = expected("trottini")[f"{name}-probability"].cells, expected("trottini")[name].cells
+        cells, counts = (
+            read_expected("trottini")[f"{name}-probability"].cells,
+            read_expected("trottini")[name].cells,
+        )
         means = {cell.removesuffix(", mean") for cell in cells if cell.endswith("mean")}
         assert means == {cell for cell, count in counts.items() if count > 0}
 
@@ -197,7 +200,7 @@ def test_the_probabilities_of_table_3_are_not_compared():
 def test_table_1_shows_the_first_records():
     table = ran("1")["1"]
     scenario = equal(LEAST, "DATA1")
-    x, z = values(masked(scenario, 2003, 0))
+    x, z = values(mask_scenario(scenario, 2003, 0))
     assert [table[f"record {i} | DATA1 original"].ours for i in range(1, 6)] == list(x[:5])
     assert [table[f"record {i} | DATA1 minimum"].ours for i in range(1, 6)] == list(z[:5])
     assert {one.within for one in table.cells} == {None}
@@ -243,7 +246,7 @@ def test_from_how_many_files_on_bands_are_compared():
 
     assert outside(20) > 0.18
     assert 0.1 < outside(BANDS) < 0.12
-    few, enough = (study._compared("2", files) for files in (BANDS - 1, BANDS))
+    few, enough = (study._expected_table("2", files) for files in (BANDS - 1, BANDS))
     assert (few.compare, enough.compare) == ("shape", "band")
     assert f"Not compared: from {BANDS} files on" in few.note
     assert "Not compared" not in enough.note
@@ -408,10 +411,10 @@ def test_the_seed_decides():
 def test_known_units_teach_him_unless_his_prior_is_sure(monkeypatch):
     monkeypatch.setattr(simulation, "RECORDS", 12)
     scenario = equal(LEAST, "DATA2")
-    masking = masked(scenario, 4, 0)
+    masking = mask_scenario(scenario, 4, 0)
 
     def truth(prior, helpers):
-        return TrottiniJob(scenario, helped(prior, helpers)).answer(masking).truth
+        return TrottiniJob(scenario, helped_intruder(prior, helpers)).answer(masking).truth
 
     assert truth(None, 11) > truth(WIDE, 11) > 2 * truth(WIDE, 0)
     assert truth(TIGHT, 11) < 2 * truth(TIGHT, 0)
@@ -419,8 +422,8 @@ def test_known_units_teach_him_unless_his_prior_is_sure(monkeypatch):
 
 def test_one_sample_of_targets_serves_all_that_he_may_know():
     scenario = equal(LEAST, "DATA2")
-    masking = masked(scenario, 4, 0)
-    answers = [TrottiniJob(scenario, helped(None, count)).answer(masking) for count in (0, 1)]
+    masking = mask_scenario(scenario, 4, 0)
+    answers = [TrottiniJob(scenario, helped_intruder(None, count)).answer(masking) for count in (0, 1)]
     assert [one.links[0] for one in answers] == [SOUGHT, SOUGHT]
     assert answers[0].truth == pytest.approx(answers[1].truth, abs=0.02)
     everybody = TrottiniJob(scenario, intruder()).answer(masking)
@@ -428,12 +431,12 @@ def test_one_sample_of_targets_serves_all_that_he_may_know():
 
 
 def test_what_did_not_converge_is_said():
-    from maskwell.studies.trottini.study import _said
+    from maskwell.studies.trottini.study import _attack_note
 
     at = np.zeros(len(THRESHOLDS))
     answers = [TrottiniAnswer(1.0, 0.5, 0.1, 0.1, at, at, converged) for converged in (True, False)]
-    assert _said({"job": answers}) == "[2 files of 100 records; 1 of 2 attacks did not converge]"
-    assert _said({"job": answers[:1]}) == "[1 file of 100 records]"
+    assert _attack_note({"job": answers}) == "[2 files of 100 records; 1 of 2 attacks did not converge]"
+    assert _attack_note({"job": answers[:1]}) == "[1 file of 100 records]"
 
 
 def test_helpers_are_files_enough_for_a_verdict():
@@ -456,7 +459,7 @@ PICTURES = {
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_every_picture_is_drawn_from_its_tables(tmp_path, name):
-    some = [expected("trottini")[table].table(made(table, {})) for table in PICTURES[name]]
+    some = [read_expected("trottini")[table].table(made(table, {})) for table in PICTURES[name]]
     (drawn,) = draw_study(Study("trottini", tuple(some)), tmp_path)
     assert drawn.name == name
     assert drawn.stat().st_size > 10_000

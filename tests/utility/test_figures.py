@@ -9,7 +9,7 @@ import pytest
 from maskwell.utility.figures import (
     PROBABILITIES,
     ColumnSpread,
-    Ordered,
+    EmpiricalDistribution,
     between_shares,
     hellinger,
     kolmogorov_smirnov,
@@ -24,7 +24,7 @@ def test_the_largest_difference_of_two_distribution_functions_is_that_of_scipy()
 
     rng = np.random.default_rng(1)
     x, z = np.rint(rng.normal(0, 3, 500)), np.rint(rng.normal(0.4, 4, 300))
-    found = kolmogorov_smirnov(Ordered.of(x, None), Ordered.of(z, None))
+    found = kolmogorov_smirnov(EmpiricalDistribution.of(x, None), EmpiricalDistribution.of(z, None))
     assert found == pytest.approx(ks_2samp(x, z).statistic, abs=1e-12)
 
 
@@ -33,7 +33,7 @@ def test_a_weight_counts_a_record_so_many_times():
     x, w = rng.normal(size=300), rng.integers(0, 5, 300).astype(float)
     x[::7] = np.nan
     repeated = np.repeat(x, w.astype(int))
-    weighted, plain = Ordered.of(x, w), Ordered.of(repeated, None)
+    weighted, plain = EmpiricalDistribution.of(x, w), EmpiricalDistribution.of(repeated, None)
     assert weighted.quantiles() == plain.quantiles()
     assert kolmogorov_smirnov(weighted, plain) < 1e-12
     assert ColumnSpread.of(x, w).mean == pytest.approx(np.nanmean(repeated))
@@ -42,14 +42,14 @@ def test_a_weight_counts_a_record_so_many_times():
 def test_quantiles_are_the_inverse_of_the_distribution_function():
     x = np.random.default_rng(3).normal(size=997)
     expected = np.quantile(x, PROBABILITIES, method="inverted_cdf")
-    assert Ordered.of(x, None).quantiles() == tuple(expected)
+    assert EmpiricalDistribution.of(x, None).quantiles() == tuple(expected)
 
 
 def test_the_limits_of_both_distances_are_reached_where_a_normal_variance_grows_by_half():
     before, after = NormalDist(), NormalDist(0, sqrt(1.5))
     share = (np.arange(200_000) + 0.5) / 200_000
     x = np.array([before.inv_cdf(p) for p in share])
-    first, second = Ordered.of(x, None), Ordered.of(x * after.stdev, None)
+    first, second = EmpiricalDistribution.of(x, None), EmpiricalDistribution.of(x * after.stdev, None)
     assert kolmogorov_smirnov(first, second) == pytest.approx(RULES["KS"].good, abs=0.002)
     assert hellinger(first, second) == pytest.approx(RULES["Hellinger"].good, abs=0.005)
 
@@ -58,8 +58,8 @@ def test_a_spike_that_noise_spreads_is_seen():
     rng = np.random.default_rng(4)
     x = np.where(rng.random(20_000) < 0.4, 0.0, rng.gamma(2, 10, 20_000))
     z = x + rng.normal(0, 0.5, 20_000)
-    assert hellinger(Ordered.of(x, None), Ordered.of(x, None)) == 0
-    assert hellinger(Ordered.of(x, None), Ordered.of(z, None)) > 0.25
+    assert hellinger(EmpiricalDistribution.of(x, None), EmpiricalDistribution.of(x, None)) == 0
+    assert hellinger(EmpiricalDistribution.of(x, None), EmpiricalDistribution.of(z, None)) > 0.25
 
 
 def test_shares_with_nothing_in_common_are_one_apart():

@@ -212,5 +212,5 @@ def test_chains_that_do_not_agree_are_drawn_again_and_then_refused(monkeypatch):
     )
     masking = apply(IndependentNoise(("x",), variance_ratio=0.3), table_of(300), seed=1)
     with pytest.raises(BadPlan, match="the chains of the adjusted fit did not agree after 3,000 draws"):
-        room._drawn(Model("b ~ x", family="logit"), masking.release, 0)
+        room._fit_by_draws(Model("b ~ x", family="logit"), masking.release, 0)
     assert len(drawn) == 2

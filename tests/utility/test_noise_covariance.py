@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from maskwell.card import NoiseCard
-from maskwell.keys import Key, Stream, numbered
+from maskwell.keys import Key, Stream, ids_from_numbers
 from maskwell.laws import Additive, Normal, Outlet, Power, Step
 from maskwell.laws.mixture import JointMixture, RotatedMixture
 from maskwell.masking import apply
@@ -120,7 +120,7 @@ def test_the_closed_forms_are_what_draws_give(name, shifts):
     """cov(z1, z2) less its closed form is that of E(z | x): here x is the same for all, so nothing is left."""
     law = Additive(("a", "b"), noise_of(name), tuple(Outlet(log_shift=shift) for shift in shifts))
     count = 200_000
-    z = law.draw(np.full((count, 2), 3.0), Stream(Key.from_seed(1), "test", "0", numbered(count)))
+    z = law.draw(np.full((count, 2), 3.0), Stream(Key.from_seed(1), "test", "0", ids_from_numbers(count)))
     moments = pairwise_moments("ab", lambda n: z[:, "ab".index(n)].copy(), None, np.zeros(2))
     product = (z[:, 0] - z[:, 0].mean()) * (z[:, 1] - z[:, 1].mean())
     error = product.std() / np.sqrt(count)
@@ -139,7 +139,7 @@ def test_one_column_on_logs_and_one_plain_in_one_law():
     mixed = Additive(law.columns, noise, outlets, mean_corrected=True)
     truth = masking.truth
     x = np.column_stack([truth.floats(name) for name in NAMES])
-    z = mixed.draw(x, Stream(Key.from_seed(2), "test", "0", numbered(len(x))))
+    z = mixed.draw(x, Stream(Key.from_seed(2), "test", "0", ids_from_numbers(len(x))))
     status = np.zeros(len(x), np.uint8)
     cells = {name: (truth.schema[name], z[:, j], status) for j, name in enumerate(NAMES)}
     found = compare(replace(masking, masked=truth.with_columns(cells), card=NoiseCard((mixed,)))).correlations

@@ -24,7 +24,7 @@ def about_means(system: System) -> tuple[System, tuple[Floats, ...]]:
 
     Only numbers far from zero are moved, and only where their groups have an intercept too.
     """
-    found = [_moved(system, block) for block in system.interest.effects]
+    found = [_centred_effects(system, block) for block in system.interest.effects]
     turns = tuple(turn for _, turn in found)
     if all(_stays(turn) for turn in turns):
         return system, turns
@@ -32,8 +32,8 @@ def about_means(system: System) -> tuple[System, tuple[Floats, ...]]:
     return replace(system, equations=(*system.equations[:-1], interest)), turns
 
 
-def _moved(system: System, block: Effects) -> tuple[Effects, Floats]:
-    from .formulas.expression_trees import evaluate, on_state, simplified
+def _centred_effects(system: System, block: Effects) -> tuple[Effects, Floats]:
+    from .formulas.expression_trees import evaluate, on_state, simplify_node
 
     turn, columns = np.eye(len(block.columns)), list(block.columns)
     if ONE not in columns:
@@ -45,7 +45,7 @@ def _moved(system: System, block: Effects) -> tuple[Effects, Floats]:
         distinct = len(np.unique(column)) if node != ONE else 1
         if distinct > 2 and abs(column.mean()) > FAR * column.std():
             centre = float(column.mean())
-            columns[k] = simplified(Binary("sub", node, Number(centre)))
+            columns[k] = simplify_node(Binary("sub", node, Number(centre)))
             turn[columns.index(ONE), k] = -centre
     return replace(block, columns=tuple(columns)), turn
 

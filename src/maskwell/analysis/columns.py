@@ -103,7 +103,7 @@ def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: 
     limits = bounds(NoiseCard(() if law is None else (law,)), table, [variable])
     if limits is not None:
         coded = np.isfinite(limits[0][:, 0]) | np.isfinite(limits[1][:, 0])
-    state = _entered(z, shift)
+    state = _model_scale_values(z, shift)
     if isinstance(law, Additive):
         j = law.columns.index(name)
         state = (state - (law.offsets[j] if law.offsets else 0.0)) / law.slope
@@ -117,16 +117,16 @@ def _number(variable: Variable, law: Any, table: Table, missing: Bools, erring: 
 
 def _values(law: Any, table: Table, name: str) -> Floats:
     """Return released numbers (NaN unless open, codes of the mask itself at their limits); classes give none."""
-    from .noise.cells import released
+    from .noise.cells import released_values
 
     if isinstance(law, Classes):
         return np.full(len(table), np.nan)
     if law is not None and hasattr(law, "outlets"):
-        return released(law.outlets[law.columns.index(name)], table, name)[0]
+        return released_values(law.outlets[law.columns.index(name)], table, name)[0]
     return np.array(table.floats(name))
 
 
-def _entered(z: Floats, shift: float | None) -> Floats:
+def _model_scale_values(z: Floats, shift: float | None) -> Floats:
     if shift is None:
         return z
     above = z + shift

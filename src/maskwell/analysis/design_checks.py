@@ -15,7 +15,7 @@ WEAK = 0.5  # reliability below which the noise is larger than the signal
 PILED_UP = 0.05  # share of the values of a column at the limits of its noise from which on it is said
 
 
-def checked(system: System, release: Release) -> tuple[str, ...]:
+def check_design_columns(system: System, release: Release) -> tuple[str, ...]:
     """Refuse a design that cannot be fitted; return notes."""
     design = columns_at_release(system)
     counted = np.ones(len(system), bool) if system.counted is None else system.counted
@@ -38,8 +38,8 @@ def checked(system: System, release: Release) -> tuple[str, ...]:
     _collinear(design[counted], names)
     notes = [
         *_groups(system),
-        *_missing(system, release),
-        *_separated(system, design, counted),
+        *_missing_notes(system, release),
+        *_separation_notes(system, design, counted),
         *_weak(system),
         *_piled_up(system),
     ]
@@ -132,7 +132,7 @@ def _groups(system: System) -> list[str]:
     return found
 
 
-def _missing(system: System, release: Release) -> list[str]:
+def _missing_notes(system: System, release: Release) -> list[str]:
     """Say of every column, noised or not, how many of its values were not released and are drawn."""
     found = []
     if system.counted is not None:
@@ -165,7 +165,7 @@ def _share(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else "less than 1%"
 
 
-def _separated(system: System, design: Floats, counted: Bools) -> list[str]:
+def _separation_notes(system: System, design: Floats, counted: Bools) -> list[str]:
     """Say where a column of a binary model splits the responses without overlap."""
     if system.interest.family not in (PROBIT, LOGIT, ORDERED):
         return []

@@ -11,7 +11,7 @@ from .expressions import Binary, Node, Unary
 from .formulas.expression_trees import refs
 from .priors import Priors
 from .results.draws import Draws
-from .results.words import listed
+from .results.words import name_list
 from .system import System
 
 # Of the largest singular value: below it normal equations lose the digits that tell columns apart
@@ -40,7 +40,7 @@ def check_apart(system: System) -> None:
         repr(name) for name, part in zip(interest.names, np.abs(right[-1]), strict=True) if part > 0.01
     ]
     raise BadPlan(
-        f"the columns {listed(involved)} are so nearly collinear that arithmetic cannot tell them apart; take "
+        f"the columns {name_list(involved)} are so nearly collinear that arithmetic cannot tell them apart; take "
         "columns that are far from 0 about their means, as in center(x), and poly(x, 2) for powers"
     )
 
@@ -134,4 +134,4 @@ def resting_on_priors(system: System, priors: Priors, draws: Draws, notes: Seque
     if not found:
         return ()
     rest = "rests on its prior" if len(found) == 1 else "rest on their priors"
-    return (f"{listed(found)} {rest}: the released records hardly say anything of it",)
+    return (f"{name_list(found)} {rest}: the released records hardly say anything of it",)

@@ -54,13 +54,13 @@ def read_formula(formula: str, release: Release) -> tuple[Any, dict[str, SeenCol
     from .formulas.column_uses import names_in
     from .formulas.formula import parse
     from .formulas.whitelist import check
-    from .noise.card_columns import check_fit, recomputed
+    from .noise.card_columns import check_fit, recomputed_totals
 
     table, card = release.table, release.card
     named = [name for name in names_in(check(formula, table.names)) if name in table.schema]
     if "Intercept" in named:
         raise BadPlan("a column named 'Intercept' cannot be told from the model's own: give it another name")
-    totals = recomputed(card)
+    totals = recomputed_totals(card)
     used = list(dict.fromkeys(part for name in named for part in _parts(name, totals)))
     check_fit(card, table, used)
     seen = {name: see(card, table, name) for name in used if table.schema[name].kind != "text"}
@@ -116,7 +116,7 @@ def _written_out(parsed: Any, totals: Mapping[str, tuple[tuple[str, float], ...]
 def build(asked: ModelRequest, release: Release, seen: dict[str, SeenColumn]) -> System:
     """Return the system: equations of unknown categories, of unknown numbers, and the model of interest."""
     from .formulas.expression_trees import refs
-    from .noise import bounds, lowered, tables
+    from .noise import bounds, noise_arrays, tables
 
     parsed = asked.parsed
     nodes = [*parsed.columns, *(node for term in parsed.effects for node in term.columns)]
@@ -139,7 +139,7 @@ def build(asked: ModelRequest, release: Release, seen: dict[str, SeenColumn]) ->
     factors, groups = _factors(parsed, release)
     interest = _interest(asked, variables, groups)
     if asked.family == ORDERED:
-        interest = _centred(interest, variables, state)
+        interest = _centred_equation(interest, variables, state)
     covariates = _covariates(variables, unknown, groups if asked.covariate_groups else [], factors)
     limits = bounds(release.card, release.table, variables, erring=asked.measurement_error)
     lower, upper = (None, None) if limits is None else limits
@@ -155,7 +155,7 @@ def build(asked: ModelRequest, release: Release, seen: dict[str, SeenColumn]) ->
         numbers = numbers if counts is None else numbers[:-1]
     if numbers:
         error = asked.measurement_error or None
-        noise = lowered(release.card, release.table, variables, numbers, measurement_error=error)
+        noise = noise_arrays(release.card, release.table, variables, numbers, measurement_error=error)
     return System(
         variables,
         state,
@@ -233,7 +233,7 @@ def _interest(
     return Equation(len(variables) - 1, asked.family, names, columns, effects, offset=parsed.offset)
 
 
-def _centred(equation: Equation, variables: tuple[Variable, ...], state: Floats) -> Equation:
+def _centred_equation(equation: Equation, variables: tuple[Variable, ...], state: Floats) -> Equation:
     """Give an equation the means of its columns at the released values as centres."""
     from .formulas.expression_trees import evaluate, on_state
 
@@ -310,7 +310,7 @@ def as_if_true(system: System) -> System | None:
     keep = complete_records(system)
     if keep.sum() <= len(system.interest.columns):
         return None
-    return taken(
+    return select_records(
         replace(
             system,
             equations=system.equations[-1:],
@@ -324,7 +324,7 @@ def as_if_true(system: System) -> System | None:
     )
 
 
-def taken(system: System, keep: Bools) -> System:
+def select_records(system: System, keep: Bools) -> System:
     """Return a system without noise on some of its records, nothing unknown."""
     factors = tuple(replace(factor, codes=factor.codes[keep]) for factor in system.factors)
     state = np.ascontiguousarray(system.state[keep])

@@ -16,10 +16,10 @@ from ..masking import Masking, Release
 from ..table import Table
 from .model import FAMILY, ModelRequest, as_if_true, build, read_formula
 from .priors import Priors
-from .progress import Bar, Lines, check_progress, shown
+from .progress import Bar, Lines, check_progress, progress_reporter
 from .results.draws import Draws
 from .results.summary import Diagnostics
-from .samplers.chains import Running
+from .samplers.chains import ChainSettings
 from .system import ORDERED, System
 
 SYNONYMS = {
@@ -54,7 +54,7 @@ NAMED = ("gaussian", "binary", "logit", "probit", "ordered", "poisson", "negativ
 SAMPLERS = ("auto", "gibbs", "closed", "marginal", "enumerated", "paper")
 DRAWS, MOST_DRAWS, WARMUP = 1000, 16_000, 500
 DRAW, DROP = "draw", "drop"  # what becomes of records with missing or coded values
-NAIVE = Running(chains=2, draws=1000, warmup=200, keep_effects=False)
+NAIVE = ChainSettings(chains=2, draws=1000, warmup=200, keep_effects=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,8 @@ def fit(
     release = as_release(release)
     ready = _ready(formula, release, (kind, covariate_groups, errors), chosen.missing)
     asked, system, release, notes = ready.asked, ready.system, ready.release, ready.notes
-    with shown(chosen.progress) as show:
-        draws, beside = _drawn(system, release, weights, replace(chosen, progress=show), naive)
+    with progress_reporter(chosen.progress) as show:
+        draws, beside = _posterior_draws(system, release, weights, replace(chosen, progress=show), naive)
     if weights is None:
         from .identification import resting_on_priors
 
@@ -169,7 +169,7 @@ def fit_refusal(formula: str, release: Release, *, family: str = "gaussian", mis
     return ""
 
 
-def _drawn(
+def _posterior_draws(
     system: System, release: Release, weights: str | None, options: FitOptions, naive: bool
 ) -> tuple[Draws, Draws | None]:
     """Draw from the posterior, and where asked from the unadjusted one; slopes of groups about the means of columns."""
@@ -265,18 +265,22 @@ def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) ->
         found = _until_converged(run, system, options, seed)
     else:
         _tell(system, options, options.draws)
-        found = run(system, options.priors, _running(options, options.draws), seed, options.progress)
+        found = run(system, options.priors, _chain_settings(options, options.draws), seed, options.progress)
     return _with_remedy(found, system, options.sampler)
 
 
 def _with_remedy(draws: Draws, system: System, sampler: str) -> Draws:
     """Note with draws of the Gibbs sampler that do not do which other sampler holds: more draws help less."""
-    if sampler != "gibbs" or not Diagnostics.of(draws).failing or (name := _holding(system)) == "gibbs":
+    if (
+        sampler != "gibbs"
+        or not Diagnostics.of(draws).failing
+        or (name := _fastest_sampler(system)) == "gibbs"
+    ):
         return draws
     return replace(draws, info={**draws.info, "remedy": f"take sampler='auto' ({name!r} holds here)"})
 
 
-def _holding(system: System) -> str:
+def _fastest_sampler(system: System) -> str:
     """Return the fastest sampler that holds."""
     from .samplers.choice import chosen_sampler
 
@@ -290,14 +294,14 @@ def _holding(system: System) -> str:
 def _tell(system: System, options: FitOptions, draws: int) -> None:
     """Say what runs, where there is a bar to say it on."""
     if isinstance(options.progress, Bar | Lines):
-        name = _holding(system) if options.sampler == "auto" else options.sampler
+        name = _fastest_sampler(system) if options.sampler == "auto" else options.sampler
         chains = "1 chain" if options.chains == 1 else f"{options.chains} chains"
         again = ", for shorter ones do not agree" if options.draws is None and draws > DRAWS else ""
         options.progress.say(f"{name}, {chains} of {draws:,} draws{again}")
 
 
-def _running(options: FitOptions, draws: int) -> Running:
-    return Running(options.chains, draws, options.warmup, options.cores, options.keep_truths)
+def _chain_settings(options: FitOptions, draws: int) -> ChainSettings:
+    return ChainSettings(options.chains, draws, options.warmup, options.cores, options.keep_truths)
 
 
 def _until_converged(run: Any, system: System, options: FitOptions, seed: np.random.SeedSequence) -> Draws:
@@ -305,7 +309,7 @@ def _until_converged(run: Any, system: System, options: FitOptions, seed: np.ran
     draws, warmup = DRAWS, options.warmup
     while True:
         children = seed.spawn(1)[0]
-        running = replace(_running(options, draws), warmup=warmup)
+        running = replace(_chain_settings(options, draws), warmup=warmup)
         _tell(system, options, draws)
         found: Draws = run(system, options.priors, running, children, options.progress)
         if draws >= MOST_DRAWS or not Diagnostics.of(found).failing:
@@ -329,18 +333,18 @@ def sample_naive(system: System, options: FitOptions, seed: np.random.SeedSequen
 
 def check_design(system: System, release: Release, errors: Mapping[str, float]) -> tuple[str, ...]:
     """Refuse designs that cannot be fitted; return notes about what a reader should know."""
-    from .design_checks import checked
+    from .design_checks import check_design_columns
     from .identification import check_apart, check_equalities, check_errors
     from .separation import separated_together
 
-    notes = checked(system, release)
+    notes = check_design_columns(system, release)
     check_apart(system)
     check_equalities(system)
     check_errors(system, errors)
-    return (*_coding(system), *separated_together(system, notes), *notes)
+    return (*_response_coding_notes(system), *separated_together(system, notes), *notes)
 
 
-def _coding(system: System) -> tuple[str, ...]:
+def _response_coding_notes(system: System) -> tuple[str, ...]:
     """Say how a category that is the response is read: which level counts as 1, or in which order they are."""
     response = system.variables[system.interest.response]
     if not response.levels or response.base is not None:

@@ -69,7 +69,7 @@ class SystemPredictor:
             interest.offset,
             interest.effects,
             tuple((factor.columns, factor.labels) for factor in system.factors),
-            None if hidden and draws.truths is None else _known(system, needed - set(hidden)),
+            None if hidden and draws.truths is None else _known_covariates(system, needed - set(hidden)),
             dict(coded or {}),
             hidden,
             np.flatnonzero([] if draws.truths is None or system.counted is None else ~system.counted),
@@ -78,13 +78,13 @@ class SystemPredictor:
     def columns(self, values: Mapping[str, Floats]) -> Floats:
         """Return records x coefficients."""
         self._check_values(values)
-        return _evaluated(self.names, self.nodes, values)
+        return _prediction_design(self.names, self.nodes, values)
 
     def offset(self, values: Mapping[str, Floats]) -> Floats | None:
         """Return what is added to the linear predictor, if anything."""
         if self.offset_node is None:
             return None
-        return _evaluated(("offset",), (self.offset_node,), values)[:, 0]
+        return _prediction_design(("offset",), (self.offset_node,), values)[:, 0]
 
     def _check_values(self, values: Mapping[str, Floats]) -> None:
         """Refuse values of C(n) that no fitted record had: they would be taken for its reference."""
@@ -113,7 +113,7 @@ class SystemPredictor:
             joined = [BETWEEN.join(map(str, row)) for row in zip(*parts, strict=True)]
             codes = np.array([places.get(label, -1) for label in joined], np.int64)
             rows = max((len(column) for column in values.values()), default=len(codes))
-            found.append((codes, _evaluated(block.names, block.columns, values, rows)))
+            found.append((codes, _prediction_design(block.names, block.columns, values, rows)))
         return found
 
     def fitted(self) -> tuple[Mapping[str, Floats], Mapping[str, Labels]] | None:
@@ -121,7 +121,7 @@ class SystemPredictor:
         return self.records
 
 
-def _evaluated(
+def _prediction_design(
     names: tuple[str, ...], nodes: tuple[Node, ...], values: Mapping[str, Floats], count: int | None = None
 ) -> Floats:
     """Return records x columns; a logarithm of what has none is refused by name."""
@@ -141,7 +141,7 @@ def _evaluated(
     return out
 
 
-def _known(system: System, names: set[str]) -> tuple[Mapping[str, Floats], Mapping[str, Labels]]:
+def _known_covariates(system: System, names: set[str]) -> tuple[Mapping[str, Floats], Mapping[str, Labels]]:
     """Return covariates of all records in the data's units, and the labels of their groups."""
     values: dict[str, Floats] = {}
     for j, variable in enumerate(system.variables):

@@ -47,7 +47,7 @@ class Lines:
 
 
 @contextmanager
-def shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+def progress_reporter(progress: Progress | bool | None) -> Iterator[Progress | None]:
     """Return what to tell of steps done and steps in all: a bar, lines, the caller's function, or nothing.
 
     None shows a bar at a terminal and nothing elsewhere; True shows lines where there is no terminal.

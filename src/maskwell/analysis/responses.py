@@ -34,7 +34,7 @@ def as_response(family: int, node: Node, seen: SeenColumn) -> tuple[SeenColumn, 
     elif family in (PROBIT, LOGIT):
         found = _binary(node, seen)
     elif family == ORDERED:
-        found = _ordered(node, seen)
+        found = _ordered_response(node, seen)
     else:
         found = _count(family, node, seen)
     _varies(found, counted)
@@ -59,10 +59,10 @@ def _gaussian(node: Node, seen: SeenColumn) -> SeenColumn:
             else "family='ordered' (if its categories are in order)"
         )
         raise BadPlan(f"the response {name!r} is a category of {count} levels; use {remedy}")
-    return _transformed(node, seen)
+    return _transformed_response(node, seen)
 
 
-def _transformed(node: Node, seen: SeenColumn) -> SeenColumn:
+def _transformed_response(node: Node, seen: SeenColumn) -> SeenColumn:
     """Bring the response to the scale of the formula: as it is, or a transform of a known column."""
     from .formulas.expression_trees import evaluate, on_state
     from .log_scale import log_remedy
@@ -134,7 +134,7 @@ def _success(node: Level | Binary, seen: SeenColumn) -> SeenColumn:
     return replace(seen, variable=Variable(seen.variable.name), guess=values)
 
 
-def _ordered(node: Node, seen: SeenColumn) -> SeenColumn:
+def _ordered_response(node: Node, seen: SeenColumn) -> SeenColumn:
     name = seen.variable.name
     _plain(node, seen, "ordered")
     if seen.variable.is_category:

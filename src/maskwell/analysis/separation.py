@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .results.words import listed
+from .results.words import name_list
 from .system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, POISSON, Floats, System
 
 FIRST, MORE, ROUNDS = 5_000, 2_000, 20  # records in the programme at first, added each time, and how often
@@ -31,13 +31,13 @@ def separated_together(system: System, notes: Sequence[str] = ()) -> tuple[str, 
     if not 0 < design.shape[1] <= WIDE or not separates(interest.family, design, y):
         return ()
     varying = [k for k in range(design.shape[1]) if np.ptp(design[:, k]) > 0]
-    involved = _involved(interest.family, design, y, varying) if len(varying) <= NAMED else []
+    involved = _separating_columns(interest.family, design, y, varying) if len(varying) <= NAMED else []
     what = "zeros from other counts" if interest.family in (POISSON, NEGATIVE_BINOMIAL) else "responses"
     if not involved:
         who = "columns of the model together separate"
     else:
         names = [interest.names[k] for k in involved]
-        who = f"{names[0]} separates" if len(names) == 1 else f"{listed(names)} together separate"
+        who = f"{names[0]} separates" if len(names) == 1 else f"{name_list(names)} together separate"
     rest = (
         "its coefficient rests on its prior"
         if len(involved) == 1
@@ -102,7 +102,7 @@ def _has_direction(rows: Floats) -> bool:
     return False
 
 
-def _involved(family: int, design: Floats, y: Floats, varying: Sequence[int]) -> list[int]:
+def _separating_columns(family: int, design: Floats, y: Floats, varying: Sequence[int]) -> list[int]:
     """Return columns none of which can be left out: the others do not separate without it."""
     kept, constant = list(varying), [k for k in range(design.shape[1]) if k not in varying]
     for k in varying:

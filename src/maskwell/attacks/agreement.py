@@ -126,10 +126,12 @@ def rule_from_dict(data: Mapping[str, Any]) -> Rule:
 def _exactly(agrees: Callable[[Floats, Floats], Bools], values: Floats, low: Floats, high: Floats) -> Bounds:
     """Move bounds by single steps of a double until they say just what the rule says."""
     sides = (low, -np.inf), (high, np.inf)
-    return tuple(_settled(agrees, values, bound, away) for bound, away in sides)  # type: ignore[return-value]
+    return tuple(_agreement_bound(agrees, values, bound, away) for bound, away in sides)  # type: ignore[return-value]
 
 
-def _settled(agrees: Callable[[Floats, Floats], Bools], values: Floats, bound: Floats, away: float) -> Floats:
+def _agreement_bound(
+    agrees: Callable[[Floats, Floats], Bools], values: Floats, bound: Floats, away: float
+) -> Floats:
     """Step towards the value while the bound disagrees, then away from it while the next number still agrees.
 
     Where the bound is much smaller than the value its own steps are too fine: there the place is found by halving.
@@ -148,11 +150,13 @@ def _settled(agrees: Callable[[Floats, Floats], Bools], values: Floats, bound: F
             return bound
         bound[rows] = np.nextafter(bound[rows], away)
         rows = rows[agrees(values[rows], np.nextafter(bound[rows], away))]
-    bound[rows] = _halved(agrees, values[rows], bound[rows], away)
+    bound[rows] = _bisect_bound(agrees, values[rows], bound[rows], away)
     return bound
 
 
-def _halved(agrees: Callable[[Floats, Floats], Bools], values: Floats, near: Floats, away: float) -> Floats:
+def _bisect_bound(
+    agrees: Callable[[Floats, Floats], Bools], values: Floats, near: Floats, away: float
+) -> Floats:
     """Return the last number that agrees, by halving the numbers between one that does and one that does not."""
     reach = 1e-12 * np.maximum(np.abs(values), np.abs(near - values))  # further off than rounding can be
     good, bad = _places(near), _places(near + np.copysign(reach, away))
@@ -212,7 +216,7 @@ def compare_tables(
     for name, rule in fields.items():
         values, of_kind = _on_one_scale(known, released, name, default)
         pairs.append(values)
-        rules.append(_fitting(name, rule, of_kind))
+        rules.append(_rule_or_default(name, rule, of_kind))
     return ComparedField(
         tuple(fields),
         tuple(rules),
@@ -221,7 +225,7 @@ def compare_tables(
     )
 
 
-def _fitting(name: str, rule: Rule | None, of_kind: Rule) -> Rule:
+def _rule_or_default(name: str, rule: Rule | None, of_kind: Rule) -> Rule:
     if isinstance(of_kind, Exact) and not isinstance(rule, Exact | None):
         raise BadPlan(f"column {name!r} holds names, not numbers: they agree or not (Exact())")
     return rule or of_kind
@@ -251,7 +255,10 @@ def _on_one_scale(
         values = _labels(known, released, name)
         status, rule = known.status(name), Exact()
     status = numbered_alike(ours, theirs, status)
-    return (_closed(values[0], status, name), _closed(values[1], released.status(name), name)), rule
+    return (
+        _code_closed_values(values[0], status, name),
+        _code_closed_values(values[1], released.status(name), name),
+    ), rule
 
 
 def _labels(known: Table, released: Table, name: str) -> tuple[Floats, Floats]:
@@ -293,7 +300,7 @@ def numbered_alike(ours: Column, theirs: Column, status: Statuses) -> Statuses:
     return out
 
 
-def _closed(values: Floats, status: Statuses, name: str) -> Floats:
+def _code_closed_values(values: Floats, status: Statuses, name: str) -> Floats:
     closed = status != OPEN
     if not closed.any():
         _check_size(values, name)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..arrow_buffers import of_one_length, to_numpy
-from ..card import Swapped
+from ..card import SwapParameters
 from ..errors import BadInput, BadPlan, NoLaw
 from ..keys import Key, Stream, in_blocks, words
 from ..masking.results import Masking, Release, record_blocks
@@ -17,7 +17,7 @@ from ..table import Table
 from .class_codes import seen_by, sure_columns
 from .cluster_sample import ClusterSample
 from .linkage.remarks import other_units
-from .protocol import NOBODY, Attack, Guess, Ints, Known, Marked, Marks, mark
+from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, Marks, mark
 from .response_knowledge import WITHIN, released_part
 from .target_blocks import TargetBlocks, target_blocks
 
@@ -70,17 +70,17 @@ def attack_by(
     target's record and after the target's values, and the worse counts. Where not all records were released he knows
     whose were (see `response_knowledge`), unless he holds a file of his own or his plan says that he does not.
     """
-    masking, shared = _checked(plan, attacked), {} if shared is None else shared
+    masking, shared = _attacked_masking(plan, attacked), {} if shared is None else shared
     knows = targets is None and getattr(plan, "response_knowledge", False)
     part = released_part(masking, shared) if knows else None
     if part is None:
-        return _found(plan, masking, targets, shared)
+        return _attack_result(plan, masking, targets, shared)
     own, among, share = part.targets(plan)
-    found = _found(own, part.masking, None, shared.setdefault(WITHIN, {}), among)
+    found = _attack_result(own, part.masking, None, shared.setdefault(WITHIN, {}), among)
     return found._replace(risk=part.in_whole(found.risk, plan, share), numbers=part.records[found.numbers])
 
 
-def _found(
+def _attack_result(
     plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
 ) -> AttackResult:
     """Let an intruder answer and mark him; where records exchanged values, for his record and for his values."""
@@ -119,7 +119,7 @@ class Answer:
     records: int = 0
     released_share: float | None = None
 
-    def found(self, owners: Ints | None = None, swapped: Swapped | None = None) -> AttackResult:
+    def found(self, owners: Ints | None = None, swapped: SwapParameters | None = None) -> AttackResult:
         """Mark the answer by who owns each released row: its record, or the record that it has its values from.
 
         `swapped` names the columns that the row does not have from its owner.
@@ -140,7 +140,7 @@ class Answer:
         notes = (*self.notes, *risk.notes)
         risk = replace(risk, records=self.records, released_share=self.released_share, notes=notes)
         if hasattr(self.plan, "assessed"):
-            risk = self.plan.assessed(risk, Marked(guess, marks, self.known, self.numbers, masking))
+            risk = self.plan.assessed(risk, MarkedGuess(guess, marks, self.known, self.numbers, masking))
         return self._in_whole(AttackResult(risk, guess, marks, self.numbers))
 
     def _in_whole(self, found: AttackResult) -> AttackResult:
@@ -173,7 +173,7 @@ def answer_of(
     seen = seen_by(plan, whole, shared)
     masking = seen.masking
     plan, said = _in_clear_blocks(plan, masking)
-    table, numbers, chosen = held(plan, whole, targets, masking.truth, among)
+    table, numbers, chosen = intruder_records(plan, whole, targets, masking.truth, among)
     as_true = targets is None and getattr(plan, "error", None) is None
     if targets is None and not as_true:
         table = _with_error(table, plan, whole)
@@ -187,7 +187,7 @@ def answer_of(
     if part is not None:
         masking, shared = part.masking, {}
         numbers, chosen = part.place[numbers], None if chosen is None else part.place[chosen]
-    known = Known(table, masking.truth, numbers, sought, as_true, shared)
+    known = IntruderKnowledge(table, masking.truth, numbers, sought, as_true, shared)
     guess = plan.guess(known, masking.release, order_of(masking))
     share = None if here == len(judged) else here / len(judged)
     return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth), share)
@@ -195,10 +195,12 @@ def answer_of(
 
 def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
     """Return true records as an intruder holds them whose own values are off, by a keyed draw."""
-    from .bayes.own_error.error_law import erred
+    from .bayes.own_error.error_law import draw_with_errors
 
     key = masking.key or Key.from_seed(0)
-    return erred(table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table)))
+    return draw_with_errors(
+        table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table))
+    )
 
 
 def _bare(table: Table) -> Masking:
@@ -237,7 +239,7 @@ def _on_presence(numbers: Ints, here: int) -> list[str]:
     ]
 
 
-def _checked(plan: Any, attacked: Any) -> Masking:
+def _attacked_masking(plan: Any, attacked: Any) -> Masking:
     if isinstance(plan, type) or not hasattr(plan, "guess"):
         raise BadPlan(
             f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
@@ -256,7 +258,7 @@ def _checked(plan: Any, attacked: Any) -> Masking:
     return attacked
 
 
-def held(
+def intruder_records(
     plan: Any,
     masking: Masking,
     targets: Table | None,
@@ -271,7 +273,7 @@ def held(
     """
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
-    records, chosen = _chosen(plan, masking, among), None
+    records, chosen = _chosen_targets(plan, masking, among), None
     if getattr(plan, "helpers", 0):
         records, chosen = plan.company(masking.truth if seen is None else seen, records), records
         everybody = len(records) == len(masking.truth)
@@ -303,7 +305,7 @@ def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:
     return _numbers(targets, masking.truth)
 
 
-def _chosen(plan: Any, masking: Masking, among: Ints | None = None) -> Ints:
+def _chosen_targets(plan: Any, masking: Masking, among: Ints | None = None) -> Ints:
     if among is not None and getattr(plan, "targets", None) is None:
         return among
     if getattr(plan, "targets", None) is None:
@@ -385,14 +387,14 @@ def _names(plans: Sequence[Any]) -> list[str]:
     for kind, own in zip(kinds, options, strict=True):
         alike = [other for other, name in zip(options, kinds, strict=True) if name == kind]
         differing = [key for key in own if any(other.get(key) != own[key] for other in alike)]
-        names.append(" ".join([kind, *(_said(key, own[key]) for key in differing)]))
+        names.append(" ".join([kind, *(_option_text(key, own[key]) for key in differing)]))
     return [
         name if names.count(name) == 1 else f"{name} {names[: i + 1].count(name)}"
         for i, name in enumerate(names)
     ]
 
 
-def _said(key: str, value: Any) -> str:
+def _option_text(key: str, value: Any) -> str:
     """Say an option in a word or two; what is long by its name alone."""
     if isinstance(value, dict):
         return str(value.get(key, key))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..arrow_buffers import codes_of, encoded, from_numpy
+from ..arrow_buffers import codes_of, dictionary_codes, from_numpy
 from ..errors import BadInput, BadPlan, nearest, raise_all
 from ..masking.protocol import MaskPlan
 from ..schema import OPEN, Schema
@@ -162,7 +162,7 @@ def _column_codes(known: Table, released: Table, name: str) -> tuple[Ints, int]:
 
     if known.schema[name].is_number and released.schema[name].is_number:
         return codes_of(np.concatenate([_values(table, name) for table in (known, released)]))
-    return encoded(pa.concat_arrays([_texts(table, name) for table in (known, released)]))
+    return dictionary_codes(pa.concat_arrays([_texts(table, name) for table in (known, released)]))
 
 
 def _values(table: Table, name: str) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..table import Floats
 from .linkage.assignment import MOST_CELLS, check_size, optimal_of
-from .one_to_one import Assignment, Chunk, Digests, Rounded, Scored, best_of_matrix, in_chunks
+from .one_to_one import Assignment, Chunk, Digests, Rounded, ScoreBlock, best_of_matrix, in_chunks
 from .protocol import NOBODY, Bools, Guess, Ints
 
 KINDS = LINKED, NO_CANDIDATE = ("linked", "no candidate")
@@ -173,7 +173,7 @@ def log_sum(logs: Floats, axis: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Assigned:
+class OneToOneLinks:
     """One-to-one links of largest total score; `alike` numbers the candidates that are interchangeable.
 
     No assignment within blocks has a total score that is larger by more than `gap`.
@@ -188,9 +188,9 @@ class Assigned:
         return np.asarray(self.alike[found] == self.alike[self.best.place[rows]])
 
 
-def assigned(
+def assign_candidates(
     batches: Iterable[Batch], counts: tuple[int, int], to_masked: bool, scorer: Scorer | None = None
-) -> Assigned:
+) -> OneToOneLinks:
     """Assign candidates to searchers, each at most once, in each block: first as many links as are possible at all,
     then the largest total score. Candidates with the same score for every searcher are the ties.
 
@@ -206,8 +206,8 @@ def assigned(
         if scorer is None:
             check_size(len(near), len(far))
         else:
-            out.link(near, far, optimal_of(_streamed(scorer, near, far, to_masked), rough), None)
-    return Assigned(out.best, out.alike, out.gap)
+            out.link(near, far, optimal_of(_rescored_block(scorer, near, far, to_masked), rough), None)
+    return OneToOneLinks(out.best, out.alike, out.gap)
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ class _Links:
         rough: list[Rounded] = []
         known, cells, released = np.empty(0, np.int64), 0, []
         for batch in parts:
-            near, far, scores, log_weights = _turned(batch, to_masked)
+            near, far, scores, log_weights = _searcher_scores(batch, to_masked)
             total = log_sum(log_weights, axis=1)
             self.best.log_total[near] = np.logaddexp(self.best.log_total[near], total)
             self.digests.add(near, far, scores)
@@ -260,7 +260,7 @@ class _Links:
         self.gap += found.gap
 
 
-def _streamed(scorer: Scorer, near: Ints, far: Ints, to_masked: bool) -> Scored:
+def _rescored_block(scorer: Scorer, near: Ints, far: Ints, to_masked: bool) -> ScoreBlock:
     """Return a block whose pairs are scored anew each time, some rows after the other."""
 
     def listed(rows: Ints, columns: Ints) -> Floats:
@@ -273,10 +273,10 @@ def _streamed(scorer: Scorer, near: Ints, far: Ints, to_masked: bool) -> Scored:
             scores = scorer.matrix(near[run], far) if to_masked else scorer.matrix(far, near[run]).T
             yield run, every, np.ascontiguousarray(scores)
 
-    return Scored((len(near), len(far)), chunks, listed)
+    return ScoreBlock((len(near), len(far)), chunks, listed)
 
 
-def _turned(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats, Floats]:
+def _searcher_scores(batch: Batch, to_masked: bool) -> tuple[Ints, Ints, Floats, Floats]:
     """Return searchers, candidates, their scores and the logs of their weights: searchers x candidates."""
     if to_masked:
         weights = batch.scores if batch.log_weights is None else batch.log_weights
@@ -297,10 +297,10 @@ def whole_blocks(batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in parts:
             held.append(batch)
             check_size(len(batch.known), sum(len(part.released) for part in held))
-        yield _joined(held)
+        yield _concatenate_batches(held)
 
 
-def _joined(parts: Sequence[Batch]) -> Batch:
+def _concatenate_batches(parts: Sequence[Batch]) -> Batch:
     released = np.concatenate([part.released for part in parts])
     scores = np.concatenate([part.scores for part in parts], axis=1)
     if parts[0].log_weights is None:
@@ -317,14 +317,14 @@ def search(
     """
     counts = len(blocks.known), len(blocks.released)
     if assignment == "one-to-one":
-        links = assigned(scorer.batches(), counts, to_masked, scorer)
+        links = assign_candidates(scorer.batches(), counts, to_masked, scorer)
         linked = np.flatnonzero((links.best.place >= 0) & np.isneginf(links.best.score))
         sides = (linked, links.best.place[linked])
         links.best.score[linked] = scorer.pairs(*(sides if to_masked else sides[::-1]))
         return links.best, links.is_tied, links.gap
     best = BestCandidates.nothing(counts[0] if to_masked else counts[1])
     for batch in scorer.batches():
-        best.add(*_turned(batch, to_masked))
+        best.add(*_searcher_scores(batch, to_masked))
     best.ties[np.isneginf(best.score)] = 0
     best.place[np.isneginf(best.score)] = NOBODY
     best.second[np.isneginf(best.second_score)] = NOBODY
@@ -362,7 +362,7 @@ def partners_of(
     return partners
 
 
-def answered(
+def guess_from_links(
     plan: Any,
     blocks: Blocks,
     best: BestCandidates,

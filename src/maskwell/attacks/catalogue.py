@@ -35,13 +35,13 @@ def _error(data: Mapping[str, Any]) -> Any:
     return error_from_dict(data)
 
 
-def _sampling(data: Mapping[str, Any]) -> Any:
+def _read_sampling(data: Mapping[str, Any]) -> Any:
     from .bayes.matching_posterior.matchings import sampling_from_dict
 
     return sampling_from_dict(data)
 
 
-_PARTS = {"targets": choice_from_dict, "prior": _prior, "error": _error, "sampling": _sampling}
+_PARTS = {"targets": choice_from_dict, "prior": _prior, "error": _error, "sampling": _read_sampling}
 
 
 def attack_from_dict(data: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ from ..masking.results import Masking, Release
 from ..schema import OPEN, Column, Schema
 from ..table import Floats, Statuses, Table
 from .unchanged_values import draws_nothing
-from .unmasked_values import sent
+from .unmasked_values import deterministic_column
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class CodedRecords:
 
     def coded(self, table: Table) -> Table:
         """Return records coded as the release is."""
-        return table if self.true is None else coded(table, self.laws, self.true)
+        return table if self.true is None else recode_table(table, self.laws, self.true)
 
 
 def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -> CodedRecords:
@@ -49,7 +49,7 @@ def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -
         return CodedRecords(masking)
     kept = {} if shared is None else shared
     if ("coded", columns) not in kept:
-        kept["coded", columns] = _seen(masking, columns)
+        kept["coded", columns] = _recode_masking(masking, columns)
     seen: CodedRecords = kept["coded", columns]
     return CodedRecords(masking) if getattr(plan, "needs_law", False) and not seen.masking.card.laws else seen
 
@@ -90,11 +90,11 @@ def _is_sure(law: Any, column: Column) -> bool:
     return isinstance(law, Additive) and column.is_number and draws_nothing(law, place)
 
 
-def _seen(masking: Masking, columns: tuple[str, ...]) -> CodedRecords:
+def _recode_masking(masking: Masking, columns: tuple[str, ...]) -> CodedRecords:
     laws = tuple(law for law in masking.card.laws if set(law.columns) <= set(columns))
     release, true = masking.release, masking.truth.schema
     given = Release(release.table, _without(release.card, columns)), masking.order
-    truth, card = coded(masking.truth, laws, true), _without(masking.card, columns)
+    truth, card = recode_table(masking.truth, laws, true), _without(masking.card, columns)
     return CodedRecords(replace(masking, truth=truth, card=card, given=given), laws, true)
 
 
@@ -105,7 +105,7 @@ def in_groups(masking: Masking) -> Masking:
         return masking
     categories = [column.name for column in schema.columns if column.kind == "category"]
     columns = sure_columns(masking.card, schema, categories)
-    return _seen(masking, columns).masking if columns else masking
+    return _recode_masking(masking, columns).masking if columns else masking
 
 
 def _without(card: NoiseCard, columns: Sequence[str]) -> NoiseCard:
@@ -114,7 +114,7 @@ def _without(card: NoiseCard, columns: Sequence[str]) -> NoiseCard:
     return replace(card, laws=tuple(law for law in card.laws if set(law.columns).isdisjoint(columns)))
 
 
-def coded(table: Table, laws: Sequence[Any], true: Schema) -> Table:
+def recode_table(table: Table, laws: Sequence[Any], true: Schema) -> Table:
     """Send records through laws that draw nothing; columns of another kind than the true ones stay as they are."""
     changes: dict[str, tuple[Column, Floats, Statuses]] = {}
     for law in map(combined_of, laws):
@@ -128,17 +128,17 @@ def coded_in(table: Table, card: NoiseCard, columns: Sequence[str]) -> Table:
     """Return true records with those of some columns coded that leave as classes by a card."""
     names = sure_columns(card, table.schema, columns)
     laws = [law for law in card.laws if set(law.columns) <= set(names)]
-    return coded(table, laws, table.schema)
+    return recode_table(table, laws, table.schema)
 
 
 def _change(law: Any, table: Table, true: Column) -> tuple[Column, Floats, Statuses] | None:
     column = table.schema[true.name]
     if isinstance(law, Transition):
-        return _grouped(law, table, true) if column.kind == "category" else None
-    return sent(law, table, true.name) if column.is_number else None
+        return _group_categories(law, table, true) if column.kind == "category" else None
+    return deterministic_column(law, table, true.name) if column.is_number else None
 
 
-def _grouped(law: Transition, table: Table, true: Column) -> tuple[Column, Floats, Statuses]:
+def _group_categories(law: Transition, table: Table, true: Column) -> tuple[Column, Floats, Statuses]:
     """Group categories by their names; those of a file of the intruder's own that the truth has not stay apart."""
     name = true.name
     column, codes = table.schema[name], table.floats(name)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..card import NoiseCard, Swapped, block_numbers
+from ..card import NoiseCard, SwapParameters, block_numbers
 from ..errors import MaskwellError
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
@@ -209,7 +209,7 @@ def _part(
     table = masking.release.table
     left_out = columns if by == REST else rest_columns(table, columns, blocks)
     names = [name for name in table.names if name not in left_out]
-    own = _restricted(plan, names)
+    own = _restrict_plan(plan, names)
     if own is None:
         return None
     cards = [_card_on(card, names) for card in (masking.card, masking.release.card)]
@@ -235,7 +235,7 @@ def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> SwapView
     return SwapView(FROM_DONORS, own, replace(masking, card=cards[0], given=given, exchange=None))
 
 
-def _restricted(plan: Any, names: Iterable[str]) -> Any:
+def _restrict_plan(plan: Any, names: Iterable[str]) -> Any:
     """Return a plan that speaks of some columns only; nothing where it would compare none."""
     there, changes = set(names), dict[str, Any]()
     options = {option.name for option in fields(plan)} if hasattr(plan, "__dataclass_fields__") else set()
@@ -277,7 +277,7 @@ def _card_on(card: NoiseCard, names: Iterable[str]) -> NoiseCard:
 
 
 def _best(
-    answers: Mapping[str, Answer], wanted: Iterable[str], owners: Ints | None, foreign: Swapped
+    answers: Mapping[str, Answer], wanted: Iterable[str], owners: Ints | None, foreign: SwapParameters
 ) -> AttackResult:
     """Mark the answers by whose rows, or by whose values, they found, and return the best."""
     able = [by for by in wanted if by in answers]
@@ -292,8 +292,8 @@ def _best(
     )
 
 
-def _foreign(exchange: Exchange, masking: Masking, columns: tuple[str, ...]) -> Swapped:
+def _foreign(exchange: Exchange, masking: Masking, columns: tuple[str, ...]) -> SwapParameters:
     """Say which columns a row does not have from the one who owns it in the question asked."""
     told = masking.release.card.swapped
     share = exchange.pairs.size / len(masking.order) if told is None else told.share
-    return Swapped(share, columns, exchange.blocks)
+    return SwapParameters(share, columns, exchange.blocks)

@@ -22,7 +22,7 @@ from ..table import Table
 from .attack_run import attack_by
 from .blocks import Search, check_fields, frozen_names, joint_codes
 from .candidate_scores import Blocks
-from .protocol import NOBODY, Guess, Ints, Known, Marked, OrderOf
+from .protocol import NOBODY, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from .risk import Risk
 from .sampled_uniqueness import SampledBlocks, sampled_floor
 from .targets import Quantiles, number_keys
@@ -36,8 +36,8 @@ from .unmasked_values import (
     Fate,
     Trait,
     comparable,
+    deterministic_table,
     fates,
-    settled,
     trait_of,
     units_of,
 )
@@ -98,7 +98,7 @@ class Fingerprint(Search):
         found = fates(release.table.schema, release.card)
         wanted = [n for n in found if n in truth.schema and (self.columns is None or n in self.columns)]
         units = units_of(release.table, release.card, planned=False)
-        ours = settled(truth.take(masking.order), release.card, units)
+        ours = deterministic_table(truth.take(masking.order), release.card, units)
         same = {name: _agreement(name, found[name], ours, release.table) for name in wanted}
         masked = tuple(name for name in wanted if same[name] == PATTERN and found[name].values)
         counted = tuple(name for name in wanted if same[name] is not None)
@@ -108,20 +108,22 @@ class Fingerprint(Search):
             )
         return replace(self, columns=counted, masked=masked)
 
-    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+    def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         bare = release.table is known.population
         masked, notes = self._masked(release, bare)
-        counted, said = _weighed(self._counted(known.targets, release, masked), known.population, release)
+        counted, said = _screen_spared_values(
+            self._counted(known.targets, release, masked), known.population, release
+        )
         units = units_of(release.table, release.card, planned=bare)
-        ours = settled(known.targets, release.card, units)
+        ours = deterministic_table(known.targets, release.card, units)
         theirs = release.table
         if bare:
-            theirs = ours if known.targets is theirs else settled(theirs, release.card, units)
-        traits = _reconciled([trait_of(name, fate, ours, theirs) for name, fate in counted.items()])
+            theirs = ours if known.targets is theirs else deterministic_table(theirs, release.card, units)
+        traits = _reconcile_traits([trait_of(name, fate, ours, theirs) for name, fate in counted.items()])
         prints = fingerprints(traits, self._block_columns(traits, release.table.schema))
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
-        return _answered(self, prints, orders, notes + said + _notes(counted, release))
+        return _guess_from_prints(self, prints, orders, notes + said + _notes(counted, release))
 
     def _masked(self, release: Release, bare: bool) -> tuple[tuple[str, ...], list[str]]:
         """Return the columns that are masked beside what the card says, and what to say about them."""
@@ -157,7 +159,7 @@ class Fingerprint(Search):
                 [f"column {n!r} is made anew or dropped: no part of a fingerprint" for n in anew], BadPlan
             )
             found = {name: found[name] for name in self.columns}
-        exchanged = () if self.swapped else _exchanged(card)
+        exchanged = () if self.swapped else _swapped_columns(card)
         pairs = (
             (n, comparable(n, fate, known.schema, card)) for n, fate in found.items() if n not in exchanged
         )
@@ -179,7 +181,7 @@ class Fingerprint(Search):
             )
         return tuple(name for name in asked if name in clear)
 
-    def assessed(self, risk: Risk, marked: Marked) -> Risk:
+    def assessed(self, risk: Risk, marked: MarkedGuess) -> Risk:
         """Add the floor: who is alone, in which blocks, and what would remove them."""
         prints, masking = marked.guess.figures["prints"], marked.masking
         return replace(
@@ -204,7 +206,7 @@ def floor_of(
     """
     card = mask.card(table)
     plan = Fingerprint(**_targets_of(targets_of), columns=None if columns is None else tuple(columns))
-    release = Release(settled(table, card, units_of(table, card, planned=True)), card)
+    release = Release(deterministic_table(table, card, units_of(table, card, planned=True)), card)
     masking = Masking(table, table, card, mask, given=(release, np.arange(len(table))))
     risk, guess, _, _ = attack_by(plan, masking)
     if card.subsampled is None:
@@ -262,7 +264,7 @@ def _speaks(card: NoiseCard) -> bool:
     return bool(card.laws or card.recomputed or card.swapped or card.subsampled is not None)
 
 
-def _exchanged(card: NoiseCard) -> tuple[str, ...]:
+def _swapped_columns(card: NoiseCard) -> tuple[str, ...]:
     """Return the columns that some records exchanged."""
     return card.swapped.columns if card.swapped is not None and card.swapped.share > 0 else ()
 
@@ -284,7 +286,7 @@ def _notes(counted: Mapping[str, Fate], release: Release) -> list[str]:
         said.append(
             f"which values of {', '.join(unsure)} are coded depends on the noise: that does not count"
         )
-    exchanged = [name for name in counted if name in _exchanged(card)]
+    exchanged = [name for name in counted if name in _swapped_columns(card)]
     if exchanged and card.swapped is not None:
         share = f"{100 * card.swapped.share:.3g}% of the records"
         said.append(f"{', '.join(exchanged)} were exchanged for {share}: he relies on them all the same")
@@ -293,7 +295,9 @@ def _notes(counted: Mapping[str, Fate], release: Release) -> list[str]:
     return said
 
 
-def _weighed(counted: dict[str, Fate], truth: Table, release: Release) -> tuple[dict[str, Fate], list[str]]:
+def _screen_spared_values(
+    counted: dict[str, Fate], truth: Table, release: Release
+) -> tuple[dict[str, Fate], list[str]]:
     """Leave spared values out where too many others come to lie among them; say which count and which do not.
 
     The intruder sees it: more released values lie there than true ones, of which he knows how they are distributed.
@@ -311,12 +315,12 @@ def _weighed(counted: dict[str, Fate], truth: Table, release: Release) -> tuple[
     return weighed, on_spared(found)
 
 
-def _reconciled(traits: list[Trait]) -> list[Trait]:
+def _reconcile_traits(traits: list[Trait]) -> list[Trait]:
     """Let pairs that are alone by what is sure agree on spared values too, so that no stray value parts them."""
     if not any(trait.what == SPARED and trait.known is not trait.released for trait in traits):
         return traits
     pairs = fingerprints([_sure(trait) for trait in traits], ()).pairs
-    return [_agreeing(trait, pairs) if trait.what == SPARED else trait for trait in traits]
+    return [_align_pair_codes(trait, pairs) if trait.what == SPARED else trait for trait in traits]
 
 
 def _sure(trait: Trait) -> Trait:
@@ -325,7 +329,7 @@ def _sure(trait: Trait) -> Trait:
     return replace(trait, known=trait.pattern[0], released=trait.pattern[1])
 
 
-def _agreeing(trait: Trait, pairs: tuple[Ints, Ints]) -> Trait:
+def _align_pair_codes(trait: Trait, pairs: tuple[Ints, Ints]) -> Trait:
     released = trait.released.copy()
     released[pairs[1]] = trait.known[pairs[0]]
     return replace(trait, released=released)
@@ -333,7 +337,7 @@ def _agreeing(trait: Trait, pairs: tuple[Ints, Ints]) -> Trait:
 
 def fingerprints(traits: Sequence[Trait], block_columns: tuple[str, ...]) -> Prints:
     """Number the fingerprints of both sides alike, and find the pairs that are alone with theirs."""
-    known, released = _joined(traits, traits)
+    known, released = _combination_codes(traits, traits)
     count = 1 + int(max(known.max(), released.max()))
     ours, theirs = (np.bincount(side, minlength=count) for side in (known, released))
     alone = (ours == 1) & (theirs == 1)
@@ -342,11 +346,11 @@ def fingerprints(traits: Sequence[Trait], block_columns: tuple[str, ...]) -> Pri
         place = np.full(count, NOBODY, np.int64)
         place[side] = np.arange(len(side))
         places.append(place[alone])
-    blocks = _joined([trait for trait in traits if trait.column in block_columns], traits)
+    blocks = _combination_codes([trait for trait in traits if trait.column in block_columns], traits)
     return Prints(tuple(traits), (known, released), (places[0], places[1]), block_columns, blocks)
 
 
-def _joined(some: Sequence[Trait], traits: Sequence[Trait]) -> tuple[Ints, Ints]:
+def _combination_codes(some: Sequence[Trait], traits: Sequence[Trait]) -> tuple[Ints, Ints]:
     """Number the combinations of some traits alike on both sides."""
     cut, total = len(traits[0].known), len(traits[0].known) + len(traits[0].released)
     speaking = [trait for trait in some if trait.count > 1]
@@ -357,7 +361,9 @@ def _joined(some: Sequence[Trait], traits: Sequence[Trait]) -> tuple[Ints, Ints]
     return codes[:cut], codes[cut:]
 
 
-def _answered(plan: Fingerprint, prints: Prints, orders: tuple[Ints, Ints], notes: Sequence[str]) -> Guess:
+def _guess_from_prints(
+    plan: Fingerprint, prints: Prints, orders: tuple[Ints, Ints], notes: Sequence[str]
+) -> Guess:
     """Put the links into the form in which all intruders answer; of records alike the first in keyed order is taken."""
     near, far = (0, 1) if plan.to_masked else (1, 0)
     here, there = prints.numbers[near], prints.numbers[far]

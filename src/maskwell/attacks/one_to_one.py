@@ -17,7 +17,7 @@ import numpy as np
 
 from ..table import Floats
 from .protocol import NOBODY, Bools, Ints
-from .threads import threaded
+from .threads import map_on_threads
 
 if TYPE_CHECKING:
     from ..kernels.assignment import Graph, Match, Prices, Tiles
@@ -111,10 +111,10 @@ def best_of_matrix(scores: Floats) -> Assignment:
         return dense(scores)
     if scores.shape[0] <= scores.shape[1]:
         return optimal(matrix(scores))
-    return turned(optimal(matrix(np.ascontiguousarray(scores.T))), len(scores))
+    return transpose_assignment(optimal(matrix(np.ascontiguousarray(scores.T))), len(scores))
 
 
-def turned(found: Assignment, rows: int) -> Assignment:
+def transpose_assignment(found: Assignment, rows: int) -> Assignment:
     """Return an assignment of columns to rows as one of rows to columns."""
     column, has = np.full(rows, NOBODY), np.flatnonzero(found.column >= 0)
     column[found.column[has]] = has
@@ -274,7 +274,7 @@ def _lowest_listed(graph: Graph, prices: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoreBlock:
     """Any scores, passed over in chunks each time; minus infinity is impossible."""
 
     shape: tuple[int, int]
@@ -323,7 +323,7 @@ class _Kept:
         return np.repeat(np.arange(len(self.column)), there.sum(axis=1)), self.column[there]
 
 
-def rounded(scores: Rounded, block: Scored) -> Scored:
+def rounded_block(scores: Rounded, block: ScoreBlock) -> ScoreBlock:
     """Return a block as it is passed over by scores at hand, rounded to half their digits; listed ones are exact."""
     every = np.arange(scores.shape[1])
 
@@ -331,13 +331,13 @@ def rounded(scores: Rounded, block: Scored) -> Scored:
         for run in in_chunks(*scores.shape, ROUNDED_AT_ONCE):
             yield run, every, scores[run[0] : run[-1] + 1].astype(np.float64)
 
-    return Scored(block.shape, chunks, block.scores)
+    return ScoreBlock(block.shape, chunks, block.scores)
 
 
-def matrix(scores: Floats) -> Scored:
+def matrix(scores: Floats) -> ScoreBlock:
     """Return a block whose scores are at hand."""
     rows, columns = (np.arange(n) for n in scores.shape)
-    return Scored(scores.shape, lambda: [(rows, columns, scores)], lambda i, j: np.asarray(scores[i, j]))
+    return ScoreBlock(scores.shape, lambda: [(rows, columns, scores)], lambda i, j: np.asarray(scores[i, j]))
 
 
 # Blocks whose scores are offsets less half of squared distances.
@@ -401,7 +401,7 @@ class NearPairs:
         def work(run: slice) -> None:
             cheaper(self.tiles, self.rows[run], paid, bounds[run], cost[run], column[run])
 
-        threaded(work, [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(self.rows), ROWS_AT_ONCE)])
+        map_on_threads(work, [slice(a, a + ROWS_AT_ONCE) for a in range(0, len(self.rows), ROWS_AT_ONCE)])
         return Offers(np.where(column >= 0, self.order[column], NOBODY), cost)
 
     def scores(self, rows: Ints, columns: Ints) -> Floats:

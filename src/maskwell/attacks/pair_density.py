@@ -16,7 +16,7 @@ from ..card import NoiseCard, RecordPair
 from ..errors import BadInput, NoLaw, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Transition
 from ..laws.chain import combined_of
-from ..laws.noise import Noise, box_nearly, standardised, weight_box
+from ..laws.noise import Noise, box_nearly, sds_and_correlations, weight_box
 from ..laws.unknowns import of_columns
 from ..schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ..table import Floats, Statuses, Table
@@ -152,8 +152,8 @@ class Fits:
         An open true value needs a released one that is open or coded by the mask itself (`openable`), a closed one
         needs its own status.
         """
-        kinds_z, z = _numbered(np.concatenate([status_z, openable, is_point], axis=1))
-        kinds_x, x = _numbered(status_x)
+        kinds_z, z = _distinct_rows(np.concatenate([status_z, openable, is_point], axis=1))
+        kinds_x, x = _distinct_rows(status_x)
         width = status_x.shape[1]
         may_open = kinds_z[:, None, width : 2 * width] == 1
         same = kinds_z[:, None, :width] == kinds_x
@@ -167,7 +167,7 @@ class Fits:
         return np.flatnonzero(self.table[self.z[z], self.x[x]])
 
 
-def _numbered(rows: Any) -> tuple[Any, Ints]:
+def _distinct_rows(rows: Any) -> tuple[Any, Ints]:
     """Return the different rows and the number of each one's."""
     number = np.zeros(len(rows), np.int64)
     first = np.zeros(min(len(rows), 1), np.int64)
@@ -264,7 +264,7 @@ class LoweredLaw:
         if self.is_motley:
             out[here] = self._one_by_one(z[here], x[here])
             return out
-        for group in _grouped(self.fits.z[z[here]], self.fits.x[x[here]], self.fits.table.shape[1]):
+        for group in _pair_groups(self.fits.z[z[here]], self.fits.x[x[here]], self.fits.table.shape[1]):
             pairs = here[group]
             out[pairs] = self._alike(z[pairs], x[pairs])
         return out
@@ -292,7 +292,7 @@ class LoweredLaw:
         if not normal or not self.is_point[z[0], chosen].all():
             return self._alike(np.tile(z, len(x)), np.repeat(x, len(z))).reshape(len(x), len(z))
         noise, out = self.law.noise.only(chosen.tolist()), np.empty((len(x), len(z)))
-        inverse = whitening(noise)
+        inverse = cholesky_whitener(noise)
         nothing = np.zeros((1, len(chosen)))
         above = self.factor[np.ix_(z, chosen)].sum(axis=1)
         above += noise.log_box(nothing, nothing, (True,) * len(chosen))[0][0]
@@ -359,12 +359,12 @@ def _has_large_boxes(lower: Floats, upper: Floats, is_point: Bools) -> bool:
 
 def is_thick(noise: Noise) -> bool:
     """Whether normal noise is thin in no direction."""
-    return bool(np.linalg.eigvalsh(standardised(noise.covariance)[1])[0] > LEAST_EIGENVALUE)
+    return bool(np.linalg.eigvalsh(sds_and_correlations(noise.covariance)[1])[0] > LEAST_EIGENVALUE)
 
 
-def whitening(noise: Noise) -> Floats:
+def cholesky_whitener(noise: Noise) -> Floats:
     """Return W with W Sigma W' = 1, by columns of their own size so that units do not matter."""
-    sds, correlations = standardised(noise.covariance)
+    sds, correlations = sds_and_correlations(noise.covariance)
     return np.asarray(np.linalg.inv(np.linalg.cholesky(correlations)) / sds)
 
 
@@ -386,7 +386,7 @@ def _at_limits(law: Additive, sides: RecordPair) -> tuple[Floats, Bools]:
     return released, openable
 
 
-def _grouped(z: Ints, x: Ints, count: int) -> list[Ints]:
+def _pair_groups(z: Ints, x: Ints, count: int) -> list[Ints]:
     """Return the places of pairs whose records are of the same kinds."""
     if not len(z):
         return []

@@ -35,7 +35,7 @@ MOST_RECORDS = 50_000  # evenly spread: a share is then known to 0.01
 def predicted_columns(table: Table, columns: Sequence[str], known: Sequence[str]) -> dict[str, str]:
     """Return those of some columns that known numbers tell, each with the number that tells it most."""
     rows = np.arange(0, len(table), max(1, -(-len(table) // MOST_RECORDS)))
-    numbers = {name: _filled(table, name)[rows] for name in known if table.schema[name].is_number}
+    numbers = {name: _impute_mean(table, name)[rows] for name in known if table.schema[name].is_number}
     found: dict[str, str] = {}
     for name in columns if numbers and len(rows) > 2 * LEAST_IN_CLASS else ():
         if table.schema[name].kind == "text":
@@ -81,7 +81,7 @@ def _entropy(counts: Floats) -> float:
     return float(-(share * np.log(share)).sum())
 
 
-def _filled(table: Table, name: str) -> Floats:
+def _impute_mean(table: Table, name: str) -> Floats:
     """Return a number with its mean where it is not open."""
     values, is_open = table.floats(name), table.status(name) == OPEN
     is_open &= ~np.isnan(values)

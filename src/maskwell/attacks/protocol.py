@@ -28,7 +28,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IntruderKnowledge:
     """What the intruder holds: the true records of his targets.
 
     `population` is the steward's whole truth. Only plans that say so read it, and only as the distribution of true
@@ -110,10 +110,10 @@ class Guess:
 def _rows_of(figures: Mapping[str, Any], at: Ints) -> dict[str, Any]:
     """Return what looks pairs up by row, for some of the rows."""
     by_row = {name: figures[name] for name in ("patterns_of", "standing") if name in figures}
-    return {name: _shifted(look_up, at) for name, look_up in by_row.items()}
+    return {name: _subset_lookup(look_up, at) for name, look_up in by_row.items()}
 
 
-def _shifted(look_up: Callable[[Ints, Ints], Any], at: Ints) -> Callable[[Ints, Ints], Any]:
+def _subset_lookup(look_up: Callable[[Ints, Ints], Any], at: Ints) -> Callable[[Ints, Ints], Any]:
     return lambda rows, found: look_up(at[rows], found)
 
 
@@ -132,7 +132,7 @@ class Marks:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class MarkedGuess:
     """A marked answer with all that the steward holds, for plans that measure more than who was found.
 
     `known` are the intruder's records, `numbers` their numbers in the truth (-1: not in it).
@@ -153,7 +153,7 @@ class Attack(Protocol):
     as the release is, unless it `codes_itself`; one that `needs_law` to compare by has its own say where that is all.
     """
 
-    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+    def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Answer who is who, without links; `order_of(table, side)` is a keyed order of records, for ties."""
 
     def to_dict(self) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _table(guess: Guess, marks: Marks, near: Table, far: Table) -> Any:
     kinds: Any = from_numpy(guess.kind)
     columns: dict[str, Any] = {
         "target_id": labels_of(near, guess.searcher),
-        "linked_id": _named(far, guess.found),
+        "linked_id": _record_labels(far, guess.found),
         "score": _scores(guess.score),
         "class": pa.array(guess.kinds, pa.string()).take(kinds),
         "claimed": from_numpy(guess.claimed),
@@ -76,7 +76,7 @@ def _table(guess: Guess, marks: Marks, near: Table, far: Table) -> Any:
         "candidates": from_numpy(guess.candidates),
     }
     if guess.second is not None:
-        columns["second_id"] = _named(far, guess.second)
+        columns["second_id"] = _record_labels(far, guess.second)
         columns["second_score"] = _scores(guess.second_score)
     return pa.table(columns | {name: from_numpy(values) for name, values in guess.columns.items()})
 
@@ -85,7 +85,7 @@ def _scores(values: Any) -> Any:
     return from_numpy(values, np.isnan(values))
 
 
-def _named(table: Table, records: Ints) -> Any:
+def _record_labels(table: Table, records: Ints) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 

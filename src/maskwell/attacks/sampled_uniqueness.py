@@ -91,7 +91,7 @@ def sampled_floor(found: Floor, prints: Prints, sampling: SampledBlocks) -> Floo
     alone, steps = _removals(prints, speaking, sampling)
     return replace(
         found,
-        unique=_counted(prints, sampling),
+        unique=_expected_unique(prints, sampling),
         targets=sampling.targets(found.targets),
         released_share=sampling.share,
         without=removals_table(sorted(alone, key=lambda one: one[2]), whole=False),
@@ -99,7 +99,7 @@ def sampled_floor(found: Floor, prints: Prints, sampling: SampledBlocks) -> Floo
     )
 
 
-def _counted(prints: Prints, sampling: SampledBlocks) -> float:
+def _expected_unique(prints: Prints, sampling: SampledBlocks) -> float:
     count = 1 + int(max(side.max() for side in prints.numbers))
     targets, records = (np.bincount(side, minlength=count).astype(np.float64) for side in prints.numbers)
     there = records > 0
@@ -111,7 +111,7 @@ def _removals(
 ) -> tuple[list[Removed], list[Removed]]:
     """Return how many are alone without each trait alone, and without one after the other."""
     crowd, hidden = _crowd(prints, traits)
-    left, remaining = list(traits), _counted(prints, sampling)
+    left, remaining = list(traits), _expected_unique(prints, sampling)
     alone, steps = list[Removed](), list[Removed]()
     while remaining >= NOBODY_LEFT and left:
         counts = [crowd.alone(crowd.whole ^ words, sampling) for words in crowd.traits]

@@ -118,7 +118,7 @@ class Quantiles:
         raise_all(truth.schema.missing_columns(columns), BadPlan)
         if not columns:
             raise BadPlan("no key column is a number: name the columns of the quantiles")
-        z = standardised(truth.values(columns))
+        z = standardised_values(truth.values(columns))
         return np.asarray(np.sqrt((z**2).sum(axis=1)) if self.of == DISTANCE else z.sum(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def number_keys(truth: Table) -> tuple[str, ...]:
     return tuple(c.name for c in truth.schema.columns if "key" in c.roles and c.is_number)
 
 
-def standardised(values: Floats) -> Floats:
+def standardised_values(values: Floats) -> Floats:
     """Return values less their means, in sds; a column without spread becomes zero where it is open."""
     is_open = ~np.isnan(values)
     filled = np.where(is_open, values, 0.0)

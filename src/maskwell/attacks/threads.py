@@ -15,7 +15,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def threaded(work: Callable[[Turn], Found], turns: list[Turn]) -> list[Found]:
+def map_on_threads(work: Callable[[Turn], Found], turns: list[Turn]) -> list[Found]:
     """Do the turns on all cores and return what they find, in order."""
     threads = min(cores(), len(turns))
     if threads <= 1:

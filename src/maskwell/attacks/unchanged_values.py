@@ -23,7 +23,7 @@ NOTABLE = 0.1  # from this share of unchanged values on a note says so
 
 
 @dataclass(frozen=True, slots=True)
-class Spared:
+class SparedValues:
     """The values of a column that its law gives no noise; `inner`: without those at a limit, where noise is clamped."""
 
     law: Additive | SkewedBias
@@ -31,7 +31,7 @@ class Spared:
     inner: bool = False
 
     @classmethod
-    def by(cls, law: Any, name: str) -> Spared | None:
+    def by(cls, law: Any, name: str) -> SparedValues | None:
         """Return what a law spares of a column, where it spares anything and not all."""
         law = combined_of(law)
         if not isinstance(law, Additive | SkewedBias) or name not in law.columns:
@@ -90,7 +90,7 @@ def without_noise(law: Additive | SkewedBias, place: int, values: Floats) -> Flo
     return np.asarray(law.leave(law.place(x, np.zeros(x.shape, order="F")), x)[:, place])
 
 
-def unchanged(masking: Masking) -> dict[str, float]:
+def unchanged_shares(masking: Masking) -> dict[str, float]:
     """Return for columns with noise the share of values, but for spared ones, that left as without it."""
     shares, truth, release = {}, masking.truth, masking.release
     for law in map(combined_of, release.card.laws):
@@ -99,7 +99,7 @@ def unchanged(masking: Masking) -> dict[str, float]:
             if not numbers or draws_nothing(law, place):
                 continue
             x, z = truth.floats(name)[masking.order], release.table.floats(name)
-            both, spared = ~np.isnan(x) & ~np.isnan(z), Spared.by(law, name)
+            both, spared = ~np.isnan(x) & ~np.isnan(z), SparedValues.by(law, name)
             both &= True if spared is None else ~spared.marks(x)
             same = without_noise(law, place, x[both]) == z[both]
             shares[name] = float(same.mean()) if both.any() else 0.0
@@ -124,7 +124,7 @@ def on_unchanged(masking: Masking) -> list[str]:
     """Say which columns with noise left many values just as without: their unit is coarse."""
     if masking.masked is masking.truth:
         return []
-    listed = [f"{name} {share:.0%}" for name, share in unchanged(masking).items() if share >= NOTABLE]
+    listed = [f"{name} {share:.0%}" for name, share in unchanged_shares(masking).items() if share >= NOTABLE]
     if not listed:
         return []
     return [f"left as they would without noise, by rounding and limits: {', '.join(listed)}"]

@@ -204,13 +204,13 @@ class _Crowd:
         """Gather the elements, and for columns whose pattern would still show the numbers of that."""
         pairs, others = prints.pairs[0], _others(prints)
         rng = np.random.default_rng(SEED)
-        codes = [_taken((trait.known, trait.released), pairs, others) for trait in traits]
+        codes = [_subset_codes((trait.known, trait.released), pairs, others) for trait in traits]
         numbers = [random_words(rng, some, trait.count) for some, trait in zip(codes, traits, strict=True)]
         identifies = [bool(np.bincount(some).max(initial=0) <= 1) for some in codes]
         hidden = [
             None
             if trait.pattern is None
-            else random_words(rng, _taken(trait.pattern, pairs, others), trait.count)
+            else random_words(rng, _subset_codes(trait.pattern, pairs, others), trait.count)
             for trait in traits
         ]
         size = len(pairs) + len(others)
@@ -250,7 +250,7 @@ def _others(prints: Prints) -> Ints:
     return np.asarray(place[place >= 0])
 
 
-def _taken(codes: tuple[Codes, Codes], pairs: Ints, others: Ints) -> Codes:
+def _subset_codes(codes: tuple[Codes, Codes], pairs: Ints, others: Ints) -> Codes:
     """Return the codes of pairs and of other records, from both sides."""
     ours, theirs = others[others < len(codes[0])], others[others >= len(codes[0])] - len(codes[0])
     return np.concatenate([codes[0][pairs], codes[0][ours], codes[1][theirs]])
@@ -271,7 +271,7 @@ def _removals(prints: Prints, traits: list[Trait]) -> tuple[Any, Any]:
         counts = [crowd.without(place) for place in range(len(left))]
         if not steps:
             alone = [(t.column, t.what, count) for t, count in zip(left, counts, strict=True)]
-            alone += _hidden(crowd, left, hidden)
+            alone += _hidden_value_removals(crowd, left, hidden)
         best = min(range(len(left)), key=lambda i: (counts[i], -left[i].count))
         crowd.drop(best, merge=counts[best] < remaining)
         remaining = counts[best]
@@ -280,7 +280,7 @@ def _removals(prints: Prints, traits: list[Trait]) -> tuple[Any, Any]:
     return removals_table(sorted(alone, key=lambda one: one[2])), removals_table(steps)
 
 
-def _hidden(crowd: _Crowd, traits: list[Trait], hidden: list[Words | None]) -> list[Removed]:
+def _hidden_value_removals(crowd: _Crowd, traits: list[Trait], hidden: list[Words | None]) -> list[Removed]:
     """Count who remains where noise hides values and the pattern still shows."""
     return [
         (trait.column, HIDDEN, crowd.remaining(crowd.whole ^ numbers ^ pattern))

@@ -1,8 +1,8 @@
 """What of a record is sure to leave as it is: values that no noise touches, and which cells are missing or coded.
 
-A `Fate` says of a column what its law leaves for certain; `settled` sends records through the laws that draw nothing.
-What depends on the noise is left out: a code that the mask itself gives, a category that may become another.
-Values that the noise of a column spares are nearly sure (see `spared`).
+A `Fate` says of a column what its law leaves for certain; `deterministic_table` sends records through the laws that
+draw nothing. What depends on the noise is left out: a code that the mask itself gives, a category that may become
+another. Values that the noise of a column spares are nearly sure (see `spared`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from ..card import NoiseCard
 from ..laws import Additive, Classes, SkewedBias, Transition
 from ..laws.chain import combined_of
 from ..laws.transform import on_unit
-from ..masking.totals import coded, in_order, recomputed
+from ..masking.totals import coded_statuses, in_order, recompute_totals
 from ..schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Floats, Statuses, Table, coded_values
 from .agreement import coded_alike, numbered_alike
 from .protocol import Ints
-from .unchanged_values import Spared, draws_nothing, without_noise
+from .unchanged_values import SparedValues, draws_nothing, without_noise
 
 Codes = npt.NDArray[np.int32]
 
@@ -44,7 +44,7 @@ class Fate:
     values: bool = True
     unsure: tuple[int, ...] = ()
     groups: tuple[int, ...] | None = None
-    spared: Spared | None = None
+    spared: SparedValues | None = None
 
 
 CLEAR, NOISY = Fate(), Fate(values=False)
@@ -90,7 +90,7 @@ def _fate(column: Column, law: Any) -> Fate:
     codes = zip(law.outlets[place].codes, (BOTTOM_CODED, TOP_CODED), strict=True)
     given = [status for code, status in codes if code is not None]
     unsure = (OPEN, *given) if given else ()
-    return Fate(values=False, unsure=unsure, spared=Spared.by(law, column.name))
+    return Fate(values=False, unsure=unsure, spared=SparedValues.by(law, column.name))
 
 
 def _groups(may_become: Any) -> Ints:
@@ -117,7 +117,7 @@ def _sum_fate(column: Column, parts: Sequence[Fate]) -> Fate:
     return Fate(values=False, unsure=(OPEN, *given) if given else ())
 
 
-def settled(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Table:
+def deterministic_table(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Table:
     """Return records as they are sure to leave: grouped, coded, on their units, totals anew.
 
     Columns with noise keep their true values (spared ones as they leave), and those that change at random get their
@@ -128,8 +128,12 @@ def settled(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Tab
     for law in card.laws:
         for name in law.columns:
             if name in table.schema and _fits(combined_of(law), table.schema[name]):
-                changes[name] = sent(combined_of(law), table, name)
-            elif name in table.schema and (spared := Spared.by(law, name)) and table.schema[name].is_number:
+                changes[name] = deterministic_column(combined_of(law), table, name)
+            elif (
+                name in table.schema
+                and (spared := SparedValues.by(law, name))
+                and table.schema[name].is_number
+            ):
                 changes[name] = table.schema[name], spared.sent(table.floats(name)), table.status(name)
     for name, unit in units.items():
         if name in table.schema and table.schema[name].is_number:
@@ -137,7 +141,7 @@ def settled(table: Table, card: NoiseCard, units: Mapping[str, Fraction]) -> Tab
             changes[name] = table.schema[name], values, table.status(name)
     numbers = {column.name for column in table.schema.columns if column.is_number}
     sums = tuple(one for one in card.recomputed if {one[0], *dict(one[1])} <= numbers)
-    return recomputed(table.with_columns(changes), replace(card, recomputed=sums))
+    return recompute_totals(table.with_columns(changes), replace(card, recomputed=sums))
 
 
 def _fits(law: Any, column: Column) -> bool:
@@ -149,20 +153,20 @@ def _fits(law: Any, column: Column) -> bool:
     return column.is_number and draws_nothing(law, law.columns.index(column.name))
 
 
-def sent(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
+def deterministic_column(law: Any, table: Table, name: str) -> tuple[Column, Floats, Statuses]:
     """Return a column as a law leaves it that draws nothing there; of one that does, its likeliest category."""
     column, values, status = table.schema[name], table.floats(name), table.status(name)
     if isinstance(law, Transition):
         return law.released(column), law.likeliest(values), status
     if isinstance(law, Classes):
-        values, status = _opened(column, values, status)
+        values, status = _open_coded_values(column, values, status)
         return law.released(column), law.draw(values[:, None], None)[:, 0], status  # type: ignore[arg-type]
     place = law.columns.index(name)
     z = without_noise(law, place, values)
-    return law.released(column), z, coded(z, status, *law.outlets[place].codes)
+    return law.released(column), z, coded_statuses(z, status, *law.outlets[place].codes)
 
 
-def _opened(column: Column, values: Floats, status: Statuses) -> tuple[Floats, Statuses]:
+def _open_coded_values(column: Column, values: Floats, status: Statuses) -> tuple[Floats, Statuses]:
     """Give coded values their code as value: classes speak of them too."""
     values, status = values.copy(), status.copy()
     for code, literal in coded_values(column).items():
@@ -215,7 +219,7 @@ def trait_of(name: str, fate: Fate, known: Table, released: Table) -> Trait:
     pattern = np.searchsorted(present, np.arange(256)).astype(np.int32)[status]
     shown = _cut(pattern, len(known))
     if fate.spared is not None:
-        codes, count = _spared(name, fate.spared, sides)
+        codes, count = _spared_value_codes(name, fate.spared, sides)
         if count > 1:
             codes = np.where(status == OPEN, codes, count + pattern)
             return Trait(name, SPARED, *_cut(codes, len(known)), count + len(present), shown)
@@ -243,7 +247,7 @@ def _statuses(name: str, sides: Sequence[Table]) -> Statuses:
     return np.concatenate([status, *(side.status(name) for side in sides[1:])])
 
 
-def _spared(name: str, spared: Spared, sides: Sequence[Table]) -> tuple[Codes, int]:
+def _spared_value_codes(name: str, spared: SparedValues, sides: Sequence[Table]) -> tuple[Codes, int]:
     """Number the spared values that the intruder's records have from 1 on; 0 are all others."""
     known = spared.known(sides[0].floats(name))
     values = np.concatenate([side.floats(name) for side in sides])

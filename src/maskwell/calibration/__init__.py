@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .agreement_curves import FINE_R0, AgreementCurve, CurvePoint, agreement_curve
 from .bounded_noise import TradeOff
-from .bounds import Bound, Widening
+from .bounds import Bound, IntervalWidening
 from .calibrate import calibrate
 from .closed_form import FieldNoise, MooreNoise, uniform_agreement
 from .critical_noise_search import CriticalNoise, critical_noise
@@ -14,7 +14,7 @@ from .losses import LOSSES, il1s, total_variance_ratio
 from .relaxed_codes import CodeFigure, RelaxedCode, relaxed_code, with_codes
 from .result import Calibration
 from .risk_utility_frontier import Frontier, FrontierPoint, frontier
-from .scale import scale_of, scaled
+from .scale import scale_mask, scale_of
 from .trials import Trial
 
 __all__ = [
@@ -32,11 +32,11 @@ __all__ = [
     "FieldNoise",
     "Frontier",
     "FrontierPoint",
+    "IntervalWidening",
     "MooreNoise",
     "RelaxedCode",
     "TradeOff",
     "Trial",
-    "Widening",
     "agreement_curve",
     "calibrate",
     "critical_noise",
@@ -44,8 +44,8 @@ __all__ = [
     "frontier",
     "il1s",
     "relaxed_code",
+    "scale_mask",
     "scale_of",
-    "scaled",
     "total_variance_ratio",
     "uniform_agreement",
     "with_codes",

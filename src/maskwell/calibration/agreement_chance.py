@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ..errors import BadPlan
 from ..laws import Additive, Laplace, Outlet
-from ..laws.noise import standardised
+from ..laws.noise import sds_and_correlations
 from ..table import Floats
 
 Bools = npt.NDArray[np.bool_]
@@ -48,7 +48,7 @@ class Sum:
         return cls(float(by_shift.mean()), error)
 
 
-def restricted(law: Additive, columns: tuple[str, ...]) -> Additive:
+def restrict_law(law: Additive, columns: tuple[str, ...]) -> Additive:
     """Return the law of some of its columns, in the order given."""
     chosen = [law.columns.index(name) for name in columns]
     return replace(
@@ -139,7 +139,7 @@ def box_chances(law: Additive, boxes: Boxes, points: int) -> Floats:
     from ..kernels import normal_box_lattice as kernel
 
     lower, upper = boxes
-    _, correlation = standardised(law.noise.covariance)
+    _, correlation = sds_and_correlations(law.noise.covariance)
     out = np.empty((len(lower), SHIFTS))
     lattice = kernel.lattice(lower.shape[1], points, SHIFTS)
     kernel.box_chances(lower, upper, np.ascontiguousarray(correlation), lattice, out)

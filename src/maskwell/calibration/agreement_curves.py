@@ -116,14 +116,14 @@ def agreement_curve(
     """
     if sd_ratios is not None and r0 is not None:
         raise BadPlan("give sd_ratios or r0, not both")
-    factors = FINE_R0 if r0 is None else listed("r0", r0)
-    sizes = [ratio_of(r) for r in factors] if sd_ratios is None else listed("sd_ratios", sd_ratios)
+    factors = FINE_R0 if r0 is None else number_list("r0", r0)
+    sizes = [ratio_of(r) for r in factors] if sd_ratios is None else number_list("sd_ratios", sd_ratios)
     situation = make_situation(table, attack, mask)
     check_sizes(situation, sizes, disagreeing)
     return curve_of(situation, sizes, disagreeing)
 
 
-def listed(name: str, values: Any) -> list[float]:
+def number_list(name: str, values: Any) -> list[float]:
     """Return one number or several as a list, refusing what is no number."""
     try:
         found: list[float] = [values] if is_real(values) else list(values)

@@ -23,9 +23,9 @@ from ..card import NoiseCard
 from ..errors import BadPlan
 from ..masks import CorrelatedNoise
 from ..table import Floats, Table
-from .bounds import Bounds, Widening, percent
+from .bounds import Bounds, IntervalWidening, percent
 from .columns import Pieces
-from .scale import groups_apart, has_scale, largest_factor, scaled, writable
+from .scale import groups_apart, has_scale, largest_factor, scale_mask, writable
 from .search import Scales, SearchResult, bisect, bracket, find_weakest
 from .trials import Trial
 
@@ -49,7 +49,7 @@ class TradeOff:
     """
 
     at_tolerance: Trial
-    widening: tuple[Widening, ...]
+    widening: tuple[IntervalWidening, ...]
     at_bounds: Trial | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class HeldBack:
         """Return the plan that is held back at a factor where one scale for all breaks the bounds, else nothing."""
         return (
             None
-            if self.bounds.hold(writable(scaled(self.mask, factor, self.bounds.bench.table)))
+            if self.bounds.hold(writable(scale_mask(self.mask, factor, self.bounds.bench.table)))
             else self.at(factor)
         )
 
@@ -197,7 +197,7 @@ class HeldBack:
 
 def held_back_notes(held: HeldBack, factor: float) -> tuple[str, ...]:
     """Say what one scale for all would have cost, and which columns were held back for that."""
-    worst = _worst(held.bounds.widening(writable(scaled(held.mask, factor, held.bounds.bench.table))))
+    worst = _worst(held.bounds.widening(writable(scale_mask(held.mask, factor, held.bounds.bench.table))))
     limits = held.whole.limits if held.capped is None else held.capped.limits
     less, more = _names(held, [i for i in held.used if limits[i] < factor]), _names(held, held.others)
     said = (
@@ -225,7 +225,7 @@ def trade_off_notes(held: HeldBack, found: TradeOff) -> tuple[str, ...]:
     return (f"{both}, {most}" if others else both, *_apart_notes(held), advice)
 
 
-def _worst(widening: tuple[Widening, ...]) -> Widening:
+def _worst(widening: tuple[IntervalWidening, ...]) -> IntervalWidening:
     return max(widening, key=lambda one: one.share)
 
 
@@ -258,11 +258,11 @@ def largest_within(
         holds, breaks = (factor, breaks) if share <= 1 else (holds, factor)
         if breaks <= holds * (1 + precision):
             break
-        factor = min(_following(factor, share, (holds, breaks), precision, halve=number % 3 == 2), highest)
+        factor = min(_next_factor(factor, share, (holds, breaks), precision, halve=number % 3 == 2), highest)
     return holds or None
 
 
-def _following(
+def _next_factor(
     factor: float, share: float, ends: tuple[float, float], precision: float, *, halve: bool
 ) -> float:
     """Aim a little beyond where the share is 1 by its square, within what is known; else halve what is left."""

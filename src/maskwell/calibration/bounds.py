@@ -56,7 +56,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
-class Widening:
+class IntervalWidening:
     """How far a noise widens the interval of a bound's model that it widens most.
 
     `largest` is 0.38 where that is 38%, and infinite where the noise leaves nothing to tell the coefficient by. `error`
@@ -108,12 +108,12 @@ class Bounds:
     bounds: tuple[Bound, ...]
     columns: tuple[frozenset[str], ...] = ()
     is_closed_form: bool = True
-    known: list[tuple[Any, tuple[Widening, ...]]] = field(default_factory=list, repr=False)
+    known: list[tuple[Any, tuple[IntervalWidening, ...]]] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, given: Any, bench: Bench, mask: Any) -> Bounds:
         """Check bounds on a mask before anything is searched: what has no forecast is refused, with the reason."""
-        bounds = _checked(given)
+        bounds = _check_bounds(given)
         if not bounds:
             return cls(bench, ())
         card = bench.resolved(writable(mask)).resolved
@@ -138,13 +138,13 @@ class Bounds:
     def __bool__(self) -> bool:
         return bool(self.bounds)
 
-    def widening(self, mask: Any) -> tuple[Widening, ...]:
+    def widening(self, mask: Any) -> tuple[IntervalWidening, ...]:
         """Forecast each bound's widening under a mask."""
         for tried, found in self.known:
             if tried == mask:
                 return found
         card = self.bench.resolved(mask).resolved
-        found = tuple(_widening(bound, _forecast(bound, self.bench, card)) for bound in self.bounds)
+        found = tuple(_largest_widening(bound, _forecast(bound, self.bench, card)) for bound in self.bounds)
         self.known.append((mask, found))
         return found
 
@@ -166,7 +166,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.4g}%"
 
 
-def _checked(given: Any) -> tuple[Bound, ...]:
+def _check_bounds(given: Any) -> tuple[Bound, ...]:
     bounds = (given,) if isinstance(given, Bound) else given
     if not isinstance(bounds, Sequence) or not all(isinstance(one, Bound) for one in bounds):
         raise BadPlan(f"bounds is a list such as [Bound('y ~ x1 + x2', at_most=0.30)], not {given!r}")
@@ -185,11 +185,11 @@ def _columns_of(bound: Bound, bench: Bench) -> frozenset[str]:
     return frozenset(read_formula(bound.formula, bench.table).columns)
 
 
-def _widening(bound: Bound, found: Forecast) -> Widening:
+def _largest_widening(bound: Bound, found: Forecast) -> IntervalWidening:
     """Return the coefficient that a forecast widens most; what cannot be forecast is lost."""
     counted = [name for name in found.names if name != INTERCEPT] or list(found.names)
     wider = {name: found.widening.get(name, inf) for name in counted}
     figures = {name: value if isfinite(value) else inf for name, value in wider.items()} or {"the model": inf}
     worst = max(figures, key=figures.__getitem__)
     largest, error = max(figures[worst], 0.0), found.errors.get(worst, 0.0)
-    return Widening(bound.formula, bound.family, bound.at_most, float(largest), worst, float(error))
+    return IntervalWidening(bound.formula, bound.family, bound.at_most, float(largest), worst, float(error))

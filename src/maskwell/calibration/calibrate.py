@@ -14,12 +14,12 @@ from ..masks import Chain
 from ..table import Table
 from ..tolerances import MaxRate, is_real
 from .bounded_noise import HeldBack, TradeOff, held_back_notes, trade_off_notes
-from .bounds import Bound, Bounds, Widening
+from .bounds import Bound, Bounds, IntervalWidening
 from .columns import ColumnScales, Pieces, spread_over_columns
 from .losses import TOTAL_VARIANCE, loss_of
 from .measures import measure_of
 from .result import Calibration, level_of
-from .scale import check_scale, largest_factor, scaled, writable
+from .scale import check_scale, largest_factor, scale_mask, writable
 from .search import Scales, SearchResult, find_weakest
 from .trial_store import KeptTrials
 from .trials import (
@@ -99,7 +99,7 @@ def calibrate(
         over=check_over(over),
         loss=loss_of(objective) if per_column else None,
         exact=exact,
-        progress=_logged(trace, progress),
+        progress=_trial_logger(trace, progress),
         kept=kept,
         allows=allows,
     )
@@ -107,10 +107,10 @@ def calibrate(
     within = Bounds.of(bounds, bench, mask)
     outcome = _search(bench, terms, mask, Pieces.of(mask, table) if per_column else None, within)
     confirmed = _confirm(bench, terms, outcome)
-    return _told(bench, terms, mask, tolerance, share, trace, outcome, confirmed)
+    return _calibration_result(bench, terms, mask, tolerance, share, trace, outcome, confirmed)
 
 
-def _told(
+def _calibration_result(
     bench: Bench,
     terms: Terms,
     mask: Any,
@@ -118,7 +118,7 @@ def _told(
     floor: float,
     trace: list[Trial],
     outcome: _Outcome,
-    confirmed: _Confirmed,
+    confirmed: _Confirmation,
 ) -> Calibration:
     """Put together what is told."""
     nearest = min(trace, key=lambda trial: float(trial.excess.mean()))
@@ -169,7 +169,7 @@ def _floor(bench: Bench, mask: Any, tolerance: Any, floor: str) -> float:
     return share
 
 
-def _logged(trace: list[Trial], progress: Progress | None) -> Progress:
+def _trial_logger(trace: list[Trial], progress: Progress | None) -> Progress:
     def told(trial: Trial) -> None:
         trace.append(trial)
         if progress is not None:
@@ -223,7 +223,7 @@ class _Outcome:
     held: HeldBack | None = None
     is_held: bool = False
 
-    def widening(self, last: Trial | None, trade_off: TradeOff | None) -> tuple[Widening, ...]:
+    def widening(self, last: Trial | None, trade_off: TradeOff | None) -> tuple[IntervalWidening, ...]:
         """Return what the noise last tried does to each bound's model, or what the tolerance asks where none was."""
         if trade_off is not None:
             return trade_off.widening
@@ -240,12 +240,12 @@ class _Outcome:
 
 def _search(bench: Bench, terms: Terms, mask: Any, pieces: Pieces | None, bounds: Bounds) -> _Outcome:
     def mask_at(factor: float) -> Any:
-        return writable(scaled(mask, factor, bench.table)) if pieces is None else pieces.at(factor)
+        return writable(scale_mask(mask, factor, bench.table)) if pieces is None else pieces.at(factor)
 
     largest = largest_factor(mask, bench.table)
     scales = Scales(bench, mask_at, terms.search, terms.is_met, largest=largest, allows=bench.is_allowed)
     found = find_weakest(scales, terms.precision)
-    common = _Outcome(found, scales, lambda factor: writable(scaled(mask, factor, bench.table)), largest)
+    common = _Outcome(found, scales, lambda factor: writable(scale_mask(mask, factor, bench.table)), largest)
     if bounds and found.trial is not None:
         held = HeldBack(scales, bounds, mask, found.trial)
         if not bounds.hold(found.trial.mask):
@@ -288,24 +288,24 @@ def _within(
 
 
 @dataclass(frozen=True)
-class _Confirmed:
+class _Confirmation:
     mask: Any
     trial: Trial | None
     attempts: int
     notes: tuple[str, ...] = ()
 
 
-def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
+def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmation:
     """Put the scale to fresh draws, raising it where it fails."""
     if outcome.found.trial is None:
-        return _Confirmed(None, None, 0, () if outcome.is_held else (_out_of_reach(outcome),))
+        return _Confirmation(None, None, 0, () if outcome.is_held else (_out_of_reach(outcome),))
     factor = outcome.found.trial.factor
     mask = outcome.mask_at(factor)
     for attempt in range(1, MOST_ATTEMPTS + 1):
         trial = bench.run(mask, factor, f"confirmation {attempt}", terms.confirmation)
         if trial.bound(level_of(attempt, terms.level)) <= 0:
-            raised = () if attempt == 1 else (_raised(attempt),)
-            return _Confirmed(mask, trial, attempt, raised)
+            raised = () if attempt == 1 else (_raised_scale_note(attempt),)
+            return _Confirmation(mask, trial, attempt, raised)
         following = min(factor * (1 + RAISED * attempt), outcome.largest)
         try:
             raised_mask = outcome.mask_at(following)
@@ -318,7 +318,7 @@ def _confirm(bench: Bench, terms: Terms, outcome: _Outcome) -> _Confirmed:
     note = (
         "no scale was confirmed: fresh draws exceeded the tolerance, or came too near to it, at every attempt"
     )
-    return _Confirmed(None, trial, attempt, (note,))
+    return _Confirmation(None, trial, attempt, (note,))
 
 
 def _out_of_reach(outcome: _Outcome) -> str:
@@ -335,7 +335,9 @@ def _out_of_reach(outcome: _Outcome) -> str:
     return f"{ends}, and there the risk no longer falls: more noise of this kind does not help"
 
 
-def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed, trade_off: TradeOff | None) -> list[str]:
+def _notes(
+    first: Trial, outcome: _Outcome, confirmed: _Confirmation, trade_off: TradeOff | None
+) -> list[str]:
     """Say who took no part, how the scale was found and confirmed, and what to think of it."""
     left_out = [f"{name} took no part: {why}" for name, why in first.refused.items()]
     said = [*left_out, *outcome.found.notes, *confirmed.notes, *_remarks(confirmed, outcome)]
@@ -348,7 +350,7 @@ def _notes(first: Trial, outcome: _Outcome, confirmed: _Confirmed, trade_off: Tr
     return [*said, UNCONFIRMED] if confirmed.mask is None else said
 
 
-def _remarks(confirmed: _Confirmed, outcome: _Outcome) -> list[str]:
+def _remarks(confirmed: _Confirmation, outcome: _Outcome) -> list[str]:
     """Say what a mean h hides, where there is no ratio, and where scales for each column did not keep their promise."""
     trial, columns, said = confirmed.trial, outcome.columns, []
     if trial is not None and not (trial.numerators.any() or trial.denominators.any()):
@@ -368,7 +370,7 @@ def _remarks(confirmed: _Confirmed, outcome: _Outcome) -> list[str]:
     return said
 
 
-def _raised(attempt: int) -> str:
+def _raised_scale_note(attempt: int) -> str:
     first = "the scale that the search found was not confirmed on fresh draws"
     if attempt == 2:
         return f"{first}: raised by {RAISED:.0%}, and confirmed on others"

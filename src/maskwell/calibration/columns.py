@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import BadPlan
 from ..table import Table
 from .losses import Loss
-from .scale import columns_apart, has_scale, joined, largest_factor, scaled, writable
+from .scale import columns_apart, has_scale, join_masks, largest_factor, scale_mask, writable
 from .search import SEARCH, Scales, bisect
 from .trials import Trial
 
@@ -56,9 +56,9 @@ class Pieces:
     def at(self, factor: float) -> Any:
         """Return the plan at a common factor."""
         sizes = zip(self.masks, self.shape, self.limits, strict=True)
-        return joined(
+        return join_masks(
             [
-                writable(scaled(mask, min(share * factor, most))) if has_scale(mask) else mask
+                writable(scale_mask(mask, min(share * factor, most))) if has_scale(mask) else mask
                 for mask, share, most in sizes
             ]
         )
@@ -112,7 +112,7 @@ def spread_over_columns(
             gained = False
             for place, direction in [(place, way) for place in pieces.free for way in (by, 1 / by)]:
                 tried += 1
-                better = _moved(scales, loss, best, best.pieces.moved(place, direction), precision)
+                better = _cheaper_shape(scales, loss, best, best.pieces.moved(place, direction), precision)
                 if better is not None:
                     best, kept, gained = better, kept + 1, True
                 if tried >= most:
@@ -120,7 +120,9 @@ def spread_over_columns(
     return best, ColumnScales(loss.name, first.price, best.price, tried, kept)
 
 
-def _moved(scales: Scales, loss: Loss, best: Cheapest, pieces: Pieces, precision: float) -> Cheapest | None:
+def _cheaper_shape(
+    scales: Scales, loss: Loss, best: Cheapest, pieces: Pieces, precision: float
+) -> Cheapest | None:
     """Try a shape at a slightly lower price; where the tolerance is met, lower it and return it if it is cheaper."""
     try:
         trial = _of_shape(scales, pieces).at(_factor_at(scales, loss, best, pieces))
@@ -128,7 +130,7 @@ def _moved(scales: Scales, loss: Loss, best: Cheapest, pieces: Pieces, precision
         return None
     if trial is None or not scales.is_met(trial):
         return None
-    moved = _lowered(scales, Cheapest(pieces, trial), precision)
+    moved = _lower_scales(scales, Cheapest(pieces, trial), precision)
     return moved if moved.price < best.price else None
 
 
@@ -154,7 +156,7 @@ def _factor_at(scales: Scales, loss: Loss, best: Cheapest, pieces: Pieces) -> fl
     return low
 
 
-def _lowered(scales: Scales, better: Cheapest, precision: float) -> Cheapest:
+def _lower_scales(scales: Scales, better: Cheapest, precision: float) -> Cheapest:
     """Lower all scales of a shape together as far as the tolerance stays met."""
     shaped = _of_shape(scales, better.pieces)
     meets = better.trial.factor

@@ -17,7 +17,7 @@ from ..laws.transform import on_unit
 from ..masking import Setting
 from ..masks import CorrelatedNoise, IndependentNoise
 from ..table import Floats, Table
-from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restricted
+from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restrict_law
 from .full_agreement import AgreeingPairs, find_pairs, tie_shares
 
 Scale = Callable[[Any, float], Any]
@@ -97,7 +97,7 @@ class ComparisonSetting:
     def _resolved(self, sd_ratio: float) -> Additive:
         plan = SCALED[type(self.mask)](self.mask, sd_ratio)
         law: Any = plan.card(self.table, Setting(exact=True)).laws[0]
-        return restricted(law, self.masked)
+        return restrict_law(law, self.masked)
 
     def chances(self, sd_ratio: float, disagreeing: int = 0) -> Floats:
         """Return the chance that each target's own record agrees on all but so many fields, targets x shifts."""
@@ -122,7 +122,7 @@ def make_situation(table: Table, attack: Any = None, mask: Any = None) -> Compar
     """Resolve an attack (by default record linkage) and a mask (correlated noise on its number fields)."""
     if not isinstance(table, Table):
         raise BadPlan(f"critical noise is about a Table, not a {type(table).__name__}")
-    attack = _checked(attack if attack is not None else Linkage())
+    attack = _check_linkage(attack if attack is not None else Linkage())
     targets = attack.target_records(table)
     if not len(targets):
         raise BadPlan("the table has no records, so that nobody is a target")
@@ -140,7 +140,7 @@ def make_situation(table: Table, attack: Any = None, mask: Any = None) -> Compar
         masked=masked,
         targets=targets,
         known=compared.known,
-        released=_rounded(table, compared.fields, masked, compared.released),
+        released=_round_unmasked(table, compared.fields, masked, compared.released),
         low=low,
         high=high,
         blocks=attack.blocks_of(known, table),
@@ -148,7 +148,7 @@ def make_situation(table: Table, attack: Any = None, mask: Any = None) -> Compar
     )
 
 
-def _checked(attack: Any) -> Linkage:
+def _check_linkage(attack: Any) -> Linkage:
     if not isinstance(attack, Linkage):
         raise BadPlan(
             f"critical noise is computed for an intruder who compares field by field: give a Linkage, not a "
@@ -207,7 +207,7 @@ def _masked_fields(mask: Any, table: Table, fields: tuple[str, ...], attack: Lin
     return masked
 
 
-def _rounded(table: Table, fields: tuple[str, ...], masked: tuple[str, ...], values: Floats) -> Floats:
+def _round_unmasked(table: Table, fields: tuple[str, ...], masked: tuple[str, ...], values: Floats) -> Floats:
     """Put the unmasked numbers on their units, as they are released."""
     out = values.copy()
     for f, name in enumerate(fields):

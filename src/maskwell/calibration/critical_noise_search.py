@@ -21,7 +21,7 @@ from .agreement_curves import (
     check_sizes,
     curve_lines,
     curve_of,
-    listed,
+    number_list,
     plain_floor,
     point_at,
     ratio_of,
@@ -136,7 +136,7 @@ def critical_noise(
         raise BadPlan(
             f"substantial_share is a share of the records between 0 and 1, not {substantial_share!r}"
         )
-    sizes = [ratio_of(r) for r in USUAL_R0] if sd_ratios is None else listed("sd_ratios", sd_ratios)
+    sizes = [ratio_of(r) for r in USUAL_R0] if sd_ratios is None else number_list("sd_ratios", sd_ratios)
     situation = make_situation(table, attack, mask)
     check_sizes(situation, sizes, disagreeing)
     curve = curve_of(situation, sizes, disagreeing)

@@ -13,7 +13,7 @@ from ..errors import BadPlan
 from ..keys import Key
 from ..table import Table
 from .estimates import Estimate
-from .measures import ALL, Measure, MeasureCounts, below_measure, counted, mean_h_measure, rate_measure
+from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
 from .trials import Bench, check_key, check_over, check_plans, check_replicates, check_table
 
 
@@ -135,7 +135,7 @@ def expected_risk(
     for _, risks in bench.drawn(mask, "expected", count):
         refused |= risks.refused
         for name, risk in risks.items():
-            found.setdefault(name, []).append(counted(risk, table, over))
+            found.setdefault(name, []).append(count_links(risk, table, over))
     figures = {name: _figures(counts, int(below)) for name, counts in found.items()}
     return ExpectedRisk(mask, over, count, figures, tuple(f"{name}: {why}" for name, why in refused.items()))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from ..attacks.agreement import CLOSED
-from ..laws.noise import standardised
+from ..laws.noise import sds_and_correlations
 from ..table import Floats
 from .agreement_chance import SHIFTS, Bools, Boxes, Ints, box_chances, noise_boxes, points_each
 
@@ -124,7 +124,7 @@ def _largest_chance(law: Additive, lower: Floats, upper: Floats) -> Floats:
     flip = np.abs(lower) < np.abs(upper)
     ends = np.where(flip, -upper, lower), np.where(flip, -lower, upper)
     side = (ndtr(ends[1]) - ndtr(ends[0])).min(axis=1)
-    smallest = float(np.linalg.eigvalsh(standardised(law.noise.covariance)[1])[0])
+    smallest = float(np.linalg.eigvalsh(sds_and_correlations(law.noise.covariance)[1])[0])
     if smallest <= 0:
         return np.asarray(side)
     widths = (upper - lower) / np.sqrt(2 * np.pi * smallest)

@@ -40,7 +40,7 @@ class MeasureCounts:
         return float((self.h == 0).mean()) if self.h is not None and len(self.h) else float("nan")
 
 
-def counted(
+def count_links(
     risk: Risk, truth: Table, over: str = ALL, outlying_by: Sequence[str] | None = None
 ) -> MeasureCounts:
     """Count an attack's links, over all targets or over the tenth of them that lies farthest out.
@@ -86,7 +86,7 @@ class Measure:
 
     def judged(self, found: MeasureCounts) -> int:
         """Return how many targets the figure is about."""
-        return len(_known(found)) if self.needs_h else found.targets
+        return len(_known_h(found)) if self.needs_h else found.targets
 
     def unsafe_end(self, top: float, bottom: float, judged: float, level: float) -> Pair:
         """Return how far on the unsafe side the pooled count lets the figure lie, but for a chance of `level`."""
@@ -145,14 +145,14 @@ def _right_and_wrong(found: MeasureCounts) -> tuple[float, float]:
 
 
 def _mean_h(found: MeasureCounts) -> tuple[float, float]:
-    return float(_known(found).mean()), 1.0
+    return float(_known_h(found).mean()), 1.0
 
 
 def _below(found: MeasureCounts, count: int) -> tuple[float, float]:
-    return float((_known(found) < count).mean()), 1.0
+    return float((_known_h(found) < count).mean()), 1.0
 
 
-def _known(found: MeasureCounts) -> Ints:
+def _known_h(found: MeasureCounts) -> Ints:
     if found.h is None or not len(found.h):
         raise BadPlan(
             "no target has an h, so that nothing can be said about it: give an attack that links, or a rate"

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrow_buffers import to_numpy
 from ..attacks import Risk
 from ..attacks.protocol import Bools
-from ..attacks.targets import number_keys, standardised
+from ..attacks.targets import number_keys, standardised_values
 from ..errors import BadPlan
 from ..masking.results import labels_of
 from ..table import Floats, Table
@@ -66,7 +66,7 @@ def _by_true_values(risk: Risk, truth: Table, keys: Sequence[str]) -> Floats:
 
     if not keys:
         raise BadPlan("no key column is a number, so that no record lies farther out: judge over all")
-    squares = standardised(truth.values(keys)) ** 2
+    squares = standardised_values(truth.values(keys)) ** 2
     counts = (~np.isnan(squares)).sum(axis=1)
     share = np.divide(len(keys), counts, out=np.full(len(counts), np.nan), where=counts > 0)
     distances = np.append(np.sqrt(np.nansum(squares, axis=1) * share), np.nan)

@@ -87,8 +87,8 @@ class RelaxedCode:
             f"{self.targets:,} targets: {answer} without more correct links"
         ]
         lines.append(
-            f"  Moore's formula turned round: {_shown(self.moore)} with the present sd, "
-            f"{_shown(self.moore_consistent)} with the sd at the code itself"
+            f"  Moore's formula turned round: {_format_figure(self.moore)} with the present sd, "
+            f"{_format_figure(self.moore_consistent)} with the sd at the code itself"
         )
         lines += ["", f"  {'code':>12}{'coded':>9}{'noise sd':>11}{'agreeing':>11}{'correct links':>15}"]
         lines[-1] += f"{'error':>9}{'Moore c':>9}"
@@ -96,12 +96,12 @@ class RelaxedCode:
             code = "none" if one.code is None else f"{one.code:,.10g}"
             lines.append(
                 f"  {code:>12}{one.coded:>9,}{self.sd_ratio * one.sd:>11,.4g}{one.agreeing:>11.1f}{one.correct:>15.2f}"
-                f"{one.correct_error:>9.1g}{_shown(one.moore_sd_ratio):>9}"
+                f"{one.correct_error:>9.1g}{_format_figure(one.moore_sd_ratio):>9}"
             )
         return lines + (["", *(f"  - {note}" for note in self.notes)] if self.notes else [])
 
 
-def _shown(value: float) -> str:
+def _format_figure(value: float) -> str:
     return "none" if isnan(value) else f"{value:,.4g}" if value < 100 else f"{value:,.0f}"
 
 
@@ -203,7 +203,7 @@ def _situation(
     table: Table, name: str, side: str, at: float | None, attack: Any, mask: Any
 ) -> ComparisonSetting:
     column = table.schema[name]
-    plain = table.with_columns({name: (_uncoded(column, side), table.floats(name), table.status(name))})
+    plain = table.with_columns({name: (_without_code(column, side), table.floats(name), table.status(name))})
     ends = (at, None) if side == "bottom" else (None, at)
     situation = make_situation(plain if at is None else with_codes(plain, {name: ends}), attack, mask)
     if name not in situation.fields:
@@ -215,7 +215,7 @@ def _situation(
     return situation
 
 
-def _uncoded(column: Column, side: str) -> Column:
+def _without_code(column: Column, side: str) -> Column:
     return replace(column, top=None) if side == "top" else replace(column, bottom=None)
 
 

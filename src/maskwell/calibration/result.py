@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..masks import Chain
 from .bounded_noise import ROUND as BOUNDS
 from .bounded_noise import TradeOff
-from .bounds import Widening, percent
+from .bounds import IntervalWidening, percent
 from .columns import ColumnScales
 from .measures import ALL, Measure
 from .scale import scale_of, scale_words
@@ -57,7 +57,7 @@ class Calibration:
     is_monotone: bool
     trace: tuple[Trial, ...]
     columns: ColumnScales | None = None
-    widening: tuple[Widening, ...] = ()
+    widening: tuple[IntervalWidening, ...] = ()
     trade_off: TradeOff | None = None
     notes: tuple[str, ...] = ()
     sampled: bool = False

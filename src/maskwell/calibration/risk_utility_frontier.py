@@ -18,7 +18,7 @@ from ..tolerances import is_real
 from .estimates import Estimate
 from .losses import IL1S, loss_of
 from .measures import ALL, Measure, measure_of, rate_measure
-from .scale import has_scale, largest_factor, scale_words, scaled, writable
+from .scale import has_scale, largest_factor, scale_mask, scale_words, writable
 from .trials import (
     Bench,
     Progress,
@@ -181,7 +181,7 @@ def frontier(
     "total variance ratio" or a function of a masking. With a tolerance the point of least loss whose figure lies within
     it, Monte Carlo error allowed for, is the chosen one.
     """
-    named = _named(masks)
+    named = _masks_by_name(masks)
     factors = _factors(grid)
     measured = loss_of(loss)
     bench = Bench(
@@ -203,7 +203,7 @@ def frontier(
     if not points:
         raise BadPlan(notes or ["there is no mask in the list"])
     marked = _on_frontier(points, bench.measure.at_least)
-    chosen = _chosen(marked) if tolerance is not None else None
+    chosen = _least_loss_point(marked) if tolerance is not None else None
     notes += [
         f"{p.name} is not chosen, because {who} cannot attack it: {' '.join(why.split())}"
         for p in points
@@ -221,7 +221,7 @@ def frontier(
     )
 
 
-def _named(masks: Any) -> dict[str, Any]:
+def _masks_by_name(masks: Any) -> dict[str, Any]:
     if isinstance(masks, Mapping):
         named = {str(name): mask for name, mask in masks.items()}
     else:
@@ -257,7 +257,7 @@ def _line_of(
     points, notes = [], []
     for factor in [one for one in factors if one <= largest]:
         try:
-            plan = writable(scaled(mask, factor, bench.table))
+            plan = writable(scale_mask(mask, factor, bench.table))
             bench.resolved(plan)
         except BadPlan as refusal:
             notes.append(f"{name} at {factor:g} times its scale is refused: {refusal.problems[0]}")
@@ -284,7 +284,7 @@ def _on_frontier(points: list[FrontierPoint], at_least: bool) -> list[FrontierPo
     return out
 
 
-def _chosen(points: list[FrontierPoint]) -> FrontierPoint | None:
+def _least_loss_point(points: list[FrontierPoint]) -> FrontierPoint | None:
     """Return the point of least loss that meets the tolerance, Monte Carlo error allowed for, before all intruders."""
     able = [point for point in points if not point.trial.refused and point.trial.bound(LEVEL) <= 0]
     return min(able, key=lambda point: point.loss.mean, default=None)

@@ -49,7 +49,7 @@ def _each(change: Callable[[float], float]) -> Callable[[Any], Any]:
     return changed
 
 
-def rounded(value: float, way: str = ROUND_CEILING) -> float:
+def round_digits(value: float, way: str = ROUND_CEILING) -> float:
     """Return a positive figure with a few significant digits, not below it (or, `way` down, not above it)."""
     exact = Decimal(f"{value:.12g}")
     if not exact:
@@ -71,7 +71,9 @@ def _r0_times(r0: float, factor: float) -> float:
 
 def _less(share: float) -> float:
     """Round a share that falls as the noise grows: by the digits of what it leaves, or by its own if it is small."""
-    return rounded(share, ROUND_FLOOR) if share < 0.5 else float(1 - Decimal(str(rounded(1 - share))))
+    return (
+        round_digits(share, ROUND_FLOOR) if share < 0.5 else float(1 - Decimal(str(round_digits(1 - share))))
+    )
 
 
 def _stay_times(stay: float, factor: float) -> float:
@@ -89,7 +91,9 @@ def _matrix_up(matrix: Any) -> Any:
     """Round the chances of change up, and let what is left be the chance to stay."""
     rows = []
     for i, row in enumerate(matrix):
-        chances = [Decimal(0) if j == i else Decimal(str(rounded(chance))) for j, chance in enumerate(row)]
+        chances = [
+            Decimal(0) if j == i else Decimal(str(round_digits(chance))) for j, chance in enumerate(row)
+        ]
         if sum(chances) > 1:
             return matrix  # no chance to stay is left: as exact as it came
         chances[i] = 1 - sum(chances, Decimal(0))
@@ -97,9 +101,11 @@ def _matrix_up(matrix: Any) -> Any:
     return tuple(rows)
 
 
-SD = ScaleKind(_power(1), _each(rounded))
-VARIANCE = ScaleKind(_power(2), _each(rounded))
-WINDOW = ScaleKind(lambda ratio, factor: min(ratio * factor, 1.0), lambda ratio: min(rounded(ratio), 1.0))
+SD = ScaleKind(_power(1), _each(round_digits))
+VARIANCE = ScaleKind(_power(2), _each(round_digits))
+WINDOW = ScaleKind(
+    lambda ratio, factor: min(ratio * factor, 1.0), lambda ratio: min(round_digits(ratio), 1.0)
+)
 R0 = ScaleKind(_r0_times, _less)
 STAY = ScaleKind(_stay_times, _less)
 MATRIX = ScaleKind(_matrix_times, _matrix_up)
@@ -144,7 +150,7 @@ def check_scale(mask: Any) -> None:
         )
 
 
-def scaled(mask: Any, factor: float, table: Table | None = None) -> Any:
+def scale_mask(mask: Any, factor: float, table: Table | None = None) -> Any:
     """Return the mask with its scale times a factor: the sd of its noise, its window, its chances of change.
 
     With a table, categories are changed no more than hides most: what has come so far stays while the rest grows.
@@ -152,24 +158,24 @@ def scaled(mask: Any, factor: float, table: Table | None = None) -> Any:
     check_scale(mask)
     if not (is_real(factor) and 0 < factor < inf):
         raise BadPlan(f"a factor on the scale is a positive number, not {factor!r}")
-    return _grown(mask, factor, table)
+    return _multiply_scales(mask, factor, table)
 
 
-def _grown(mask: Any, factor: float, table: Table | None) -> Any:
+def _multiply_scales(mask: Any, factor: float, table: Table | None) -> Any:
     if isinstance(mask, Chain):
-        return replace(mask, masks=tuple(_grown(one, factor, table) for one in mask.masks))
+        return replace(mask, masks=tuple(_multiply_scales(one, factor, table) for one in mask.masks))
     most = inf if table is None else largest_factor(mask, table)
-    return _changed(mask, lambda kind, value: kind.times(value, min(factor, most)))
+    return _map_scales(mask, lambda kind, value: kind.times(value, min(factor, most)))
 
 
 def writable(mask: Any) -> Any:
     """Return the mask with the figures of its scale rounded to a few digits, towards more noise."""
-    return _changed(mask, lambda kind, value: kind.up(value))
+    return _map_scales(mask, lambda kind, value: kind.up(value))
 
 
-def _changed(mask: Any, change: Callable[[ScaleKind, Any], Any]) -> Any:
+def _map_scales(mask: Any, change: Callable[[ScaleKind, Any], Any]) -> Any:
     if isinstance(mask, Chain):
-        return replace(mask, masks=tuple(_changed(one, change) for one in mask.masks))
+        return replace(mask, masks=tuple(_map_scales(one, change) for one in mask.masks))
     return replace(mask, **{name: change(SCALES[type(mask)][name], value) for name, value in _own(mask)})
 
 
@@ -205,12 +211,12 @@ def scale_words(mask: Any) -> str:
             alike = named.setdefault(f"{type(stage).__name__} {name}" if several else name, {})
             alike[_figure(value)] = (*alike.get(_figure(value), ()), *stage.columns)
     listed = {
-        name: [f"{said} ({_listed(on)})" for said, on in alike.items()] for name, alike in named.items()
+        name: [f"{said} ({_column_list(on)})" for said, on in alike.items()] for name, alike in named.items()
     }
     return "; ".join(f"{name} {', '.join(figures)}" for name, figures in listed.items())
 
 
-def _listed(columns: tuple[str, ...]) -> str:
+def _column_list(columns: tuple[str, ...]) -> str:
     if len(columns) <= MOST_NAMED:
         return ", ".join(columns)
     return f"{columns[0]} and {len(columns) - 1} more"
@@ -339,6 +345,6 @@ def _of_column(mask: Any, name: str) -> Any:
     return replace(mask, **own)
 
 
-def joined(pieces: Sequence[Any]) -> Any:
+def join_masks(pieces: Sequence[Any]) -> Any:
     """Return masks as one plan."""
     return pieces[0] if len(pieces) == 1 else Chain(tuple(pieces))

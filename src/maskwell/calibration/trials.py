@@ -26,7 +26,7 @@ from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
 from .estimates import Estimate, Pair, figure_of, quantile
 from .losses import Loss
-from .measures import ALL, OVER, Measure, MeasureCounts, check_has_h, counted
+from .measures import ALL, OVER, Measure, MeasureCounts, check_has_h, count_links
 from .scale import one_figure, scale_of, scale_words
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ class Bench:
 
     def _counted(self, name: str, risk: Risk) -> MeasureCounts:
         check_has_h(name, risk, self.measure)
-        return counted(risk, self.table, self.over)
+        return count_links(risk, self.table, self.over)
 
     def drawn(self, mask: Any, round: str, replicates: int) -> Iterator[tuple[Masking, Risks]]:
         """Draw a mask under the keys of a round, and attack each draw by all plans."""

@@ -7,7 +7,7 @@ from typing import Any
 from ..attacks.fingerprint import floor_of
 from ..errors import BadPlan
 from ..tolerances import MaxRate, ProbH, Ratio
-from .measures import ALL, counted
+from .measures import ALL, count_links
 from .outlier_share import columns_of
 from .trials import Bench
 
@@ -40,7 +40,7 @@ def _share(bench: Bench, mask: Any, plan: Any, outlying_by: tuple[str, ...] | No
     risk = floor_of(mask, bench.table, plan)
     if bench.over == ALL:
         return float(risk.rate)
-    found = counted(risk, bench.table, bench.over, outlying_by)
+    found = count_links(risk, bench.table, bench.over, outlying_by)
     released = 1.0 if risk.among_released else mask.card(bench.table).subsampled or 1.0
     return released * found.correct / found.targets  # who is alone in the file is so in every sample
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .noise_card import FORMAT, VERSION, NoiseCard, Swapped
+    from .noise_card import FORMAT, VERSION, NoiseCard, SwapParameters
     from .release_density import RecordPair, block_numbers, joint_codes, log_background, pair_logpdf
 
 __all__ = [
@@ -14,14 +14,14 @@ __all__ = [
     "VERSION",
     "NoiseCard",
     "RecordPair",
-    "Swapped",
+    "SwapParameters",
     "block_numbers",
     "joint_codes",
     "log_background",
     "pair_logpdf",
 ]
 
-_ON_THE_CARD = ("FORMAT", "VERSION", "NoiseCard", "Swapped")
+_ON_THE_CARD = ("FORMAT", "VERSION", "NoiseCard", "SwapParameters")
 
 
 def __getattr__(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .validation import MOST_PROBLEMS, Problems, shown
+from .validation import MOST_PROBLEMS, Problems, quote_name
 
 if TYPE_CHECKING:
     from ..schema import Column, Schema
@@ -17,13 +17,13 @@ def misfits(card: NoiseCard, schema: Schema) -> Problems:
     moved = () if swapped is None else (*swapped.columns, *swapped.blocks)
     totals = tuple(total for total, _ in card.recomputed)
     found = [
-        f"the card speaks of column {shown(name)}, which the file does not have"
+        f"the card speaks of column {quote_name(name)}, which the file does not have"
         for name in dict.fromkeys((*card.columns, *moved, *totals))
         if name not in schema
     ]
     for law in card.laws:
         found += [
-            f"the card speaks of column {shown(name)} as {words}, which it is not in the file"
+            f"the card speaks of column {quote_name(name)} as {words}, which it is not in the file"
             for j, name in enumerate(law.columns)
             if name in schema and (words := _misfit(law, j, schema[name]))
         ]

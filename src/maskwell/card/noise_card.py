@@ -23,7 +23,7 @@ MOST_BYTES = 2**24  # the correlations of a thousand columns have less than half
 
 
 @dataclass(frozen=True, slots=True)
-class Swapped:
+class SwapParameters:
     """Swapping after the noise: the share of records whose values in `columns` were exchanged within blocks.
 
     A block is the records that are the same in the columns `blocks` (all records without any). The share is over the
@@ -41,7 +41,7 @@ class Swapped:
         return out | ({"blocks": list(self.blocks)} if self.blocks else {})
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Swapped:
+    def from_dict(cls, data: Mapping[str, Any]) -> SwapParameters:
         """Build it from plain data."""
         return cls(data["share"], tuple(data["columns"]), tuple(data.get("blocks", ())))
 
@@ -59,7 +59,7 @@ class NoiseCard:
     laws: tuple[Law, ...] = ()
     recomputed: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     subsampled: float | None = None
-    swapped: Swapped | None = None
+    swapped: SwapParameters | None = None
     numbered: bool = False
     seeded: bool = False
     records: int | None = None
@@ -175,7 +175,7 @@ class NoiseCard:
             laws=tuple(law_from_dict(law) for law in data["laws"]),
             recomputed=recomputed,
             subsampled=data.get("subsampled"),
-            swapped=None if swapped is None else Swapped.from_dict(swapped),
+            swapped=None if swapped is None else SwapParameters.from_dict(swapped),
             numbered=data.get("numbered", False),
             seeded=data.get("seeded", False),
             records=data.get("records"),
@@ -185,7 +185,7 @@ class NoiseCard:
     def to_json(self) -> str:
         """Write the card as JSON with a digest of its own content."""
         content = self.to_dict()
-        return _written({**content, "digest": _digest(content)}) + "\n"
+        return _format_json({**content, "digest": _digest(content)}) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> NoiseCard:
@@ -242,7 +242,7 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
 
 
-def _written(value: Any, indent: str = "") -> str:
+def _format_json(value: Any, indent: str = "") -> str:
     """Write JSON for people: lists of plain values on one line, everything else one entry a line."""
     inner = indent + " "
     nested = isinstance(value, dict) or (
@@ -251,6 +251,6 @@ def _written(value: Any, indent: str = "") -> str:
     if not nested or not value:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        entries = [f"{json.dumps(k, ensure_ascii=False)}: {_written(v, inner)}" for k, v in value.items()]
+        entries = [f"{json.dumps(k, ensure_ascii=False)}: {_format_json(v, inner)}" for k, v in value.items()]
         return "{\n" + ",\n".join(inner + entry for entry in entries) + f"\n{indent}}}"
-    return "[\n" + ",\n".join(inner + _written(entry, inner) for entry in value) + f"\n{indent}]"
+    return "[\n" + ",\n".join(inner + _format_json(entry, inner) for entry in value) + f"\n{indent}]"

@@ -117,10 +117,12 @@ def pair_logpdf(laws: Sequence[Any], z: Table, x: Table, z_records: Ints, x_reco
 
     For many calls on the same tables make the `RecordPair` of each law once.
     """
-    return _summed([RecordPair.of(law, z, x) for law in laws], z_records, x_records)[0]
+    return _sum_log_densities([RecordPair.of(law, z, x) for law in laws], z_records, x_records)[0]
 
 
-def _summed(sides: Sequence[RecordPair], z_records: Ints, x_records: Ints) -> tuple[Floats, Floats]:
+def _sum_log_densities(
+    sides: Sequence[RecordPair], z_records: Ints, x_records: Ints
+) -> tuple[Floats, Floats]:
     """Add the log densities of several laws; what one of them excludes, the next need not look at."""
     total, error = np.zeros(len(z_records)), np.zeros(len(z_records))
     for side in sides:
@@ -140,7 +142,7 @@ def log_background(
     block of all records without them; the `clear` columns carry no noise, so they must be the same.
     """
     sides = [RecordPair.of(law, z, x) for law in laws]
-    pairing = _Pairing(
+    pairing = _PairDensity(
         sides,
         [*(joint_codes(name, z, x) for name in clear), *(side.patterns() for side in sides)],
         [column for side in sides for column in side.distances()],
@@ -159,7 +161,7 @@ def log_background(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairing:
+class _PairDensity:
     """Laws on two tables, `codes` that must be the same in a pair, and columns in which pairs can be too far apart."""
 
     sides: Sequence[RecordPair]
@@ -187,7 +189,7 @@ class _Pairing:
             wanted &= ~(np.abs(z[here][:, None] - centre[block][None, :]) > far)
         row, column = np.nonzero(wanted)
         logs, error = np.full(wanted.shape, -np.inf), np.zeros(wanted.shape)
-        logs[row, column], error[row, column] = _summed(self.sides, here[row], block[column])
+        logs[row, column], error[row, column] = _sum_log_densities(self.sides, here[row], block[column])
         top = logs.max(axis=1)
         base = np.where(np.isfinite(top), top, 0.0)
         with np.errstate(divide="ignore"):

@@ -47,13 +47,13 @@ def card_problems(data: Mapping[str, Any]) -> Problems:
             if len(found) > MOST_PROBLEMS:
                 break
         found += _twice(laws)
-    found += _swapped(data.get("swapped")) if "swapped" in data else []
-    found += _recomputed(data.get("recomputed")) if "recomputed" in data else []
+    found += _swap_problems(data.get("swapped")) if "swapped" in data else []
+    found += _recomputation_problems(data.get("recomputed")) if "recomputed" in data else []
     more = len(found) - MOST_PROBLEMS
     return found if more <= 0 else [*found[:MOST_PROBLEMS], f"and {more:,} more like these"]
 
 
-def shown(name: object) -> str:
+def quote_name(name: object) -> str:
     """Return a name as it may stand in a sentence: quoted, and not longer than one."""
     text = str(name)
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
@@ -123,7 +123,7 @@ def _any_list(value: Any) -> bool:
     return isinstance(value, list) and len(value) <= MOST_ENTRIES
 
 
-def _mapping(value: Any) -> bool:
+def _is_mapping(value: Any) -> bool:
     return isinstance(value, dict) and len(value) <= MOST_ENTRIES
 
 
@@ -143,7 +143,7 @@ NAMES: Rule = (_names, f"a list of 1 to {MOST_COLUMNS:,} different names of colu
 TEXTS: Rule = (_list_of(_is_text, MOST_ENTRIES), "a list of texts")
 MATRIX: Rule = (_matrix, f"a table of at most {MOST_FIGURES:,} numbers, its rows of one length")
 LIST: Rule = (_any_list, "a list")
-TABLE: Rule = (_mapping, "a table")
+TABLE: Rule = (_is_mapping, "a table")
 COUNT: Rule = (
     lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= STEPS,
     "a count of records",
@@ -183,7 +183,7 @@ def _fields(data: Any, known: Mapping[str, Rule], where: str, needed: Sequence[s
     if not isinstance(data, dict):
         return [f"{where} must be a table"]
     strange = [name for name in data if name not in known][:MOST_PROBLEMS]
-    found = [f"{where} has the unknown key {shown(name)}{nearest(str(name), known)}" for name in strange]
+    found = [f"{where} has the unknown key {quote_name(name)}{nearest(str(name), known)}" for name in strange]
     found += [f"{where} lacks {name}" for name in needed if name not in data]
     found += [
         f"{where}: {name} must be {words}"
@@ -256,7 +256,7 @@ def _outlet(one: Any, where: str) -> Problems:
     return found
 
 
-def _skewed(law: Any, where: str) -> Problems:
+def _skewed_bias_problems(law: Any, where: str) -> Problems:
     rules = {"form": TEXT, "columns": NAMES, "bias_sd": SIZE, "sds": SIZES, "outlets": LIST}
     found = _fields(law, rules, where, ("columns", "bias_sd", "sds", "outlets"))
     if found:
@@ -311,7 +311,7 @@ def _rank_swap(law: Any, where: str) -> Problems:
     return _fields(law, rules, where, ("columns", "window_ratio"))
 
 
-def _chained(law: Any, where: str) -> Problems:
+def _chain_problems(law: Any, where: str) -> Problems:
     rules = {"form": TEXT, "columns": NAMES, "combined": TABLE, "stages": LIST}
     found = _fields(law, rules, where, ("columns", "combined", "stages"))
     if found:
@@ -424,10 +424,10 @@ _SPREADS: dict[str, Callable[[Any, str], Problems]] = {"step": _step, "power": _
 _STAGES: dict[str, Callable[[Any, str], Problems]] = {"additive": _additive, "transition": _transition}
 _LAWS: dict[str, Callable[[Any, str], Problems]] = {
     **_STAGES,
-    "lognormal bias": _skewed,
+    "lognormal bias": _skewed_bias_problems,
     "classes": _classes,
     "rank swap": _rank_swap,
-    "chained": _chained,
+    "chained": _chain_problems,
 }
 
 
@@ -438,12 +438,12 @@ def _twice(laws: Sequence[Any]) -> Problems:
     for law in laws:
         columns = law.get("columns") if isinstance(law, dict) else None
         names = {name for name in columns if isinstance(name, str)} if isinstance(columns, list) else set()
-        found += [f"two laws speak of column {shown(name)}" for name in sorted(names & seen)]
+        found += [f"two laws speak of column {quote_name(name)}" for name in sorted(names & seen)]
         seen |= names
     return found
 
 
-def _swapped(data: Any) -> Problems:
+def _swap_problems(data: Any) -> Problems:
     blocks: Rule = (lambda value: value == [] or _names(value), NAMES[1])
     rules = {"share": SHARE, "columns": NAMES, "blocks": blocks}
     found = _fields(data, rules, "swapped", ("share", "columns"))
@@ -452,15 +452,16 @@ def _swapped(data: Any) -> Problems:
     return found
 
 
-def _recomputed(data: Any) -> Problems:
-    if not _mapping(data):
+def _recomputation_problems(data: Any) -> Problems:
+    if not _is_mapping(data):
         return []
     bad = [
         name
         for name, parts in data.items()
-        if not (_is_text(name) and _mapping(parts) and parts and all(map(_is_text, parts)))
+        if not (_is_text(name) and _is_mapping(parts) and parts and all(map(_is_text, parts)))
         or not all(map(_is_number, parts.values()))
     ]
     return [
-        f"recomputed: {shown(name)} must be a table of column = coefficient" for name in bad[:MOST_PROBLEMS]
+        f"recomputed: {quote_name(name)} must be a table of column = coefficient"
+        for name in bad[:MOST_PROBLEMS]
     ]

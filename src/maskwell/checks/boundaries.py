@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..keys import Key, Stream, numbered
+from ..keys import Key, Stream, ids_from_numbers
 from ..laws import Additive, SkewedBias
 from ..laws.chain import combined_of
 from ..table import Floats
@@ -34,7 +34,7 @@ REDRAWN = Key.from_seed(72_057)  # of noise that the card's law would draw, to c
 
 
 def redrawn(evidence: Evidence, name: str) -> Floats | None:
-    """Return values of a column as the card's law would draw them again for a sample of the records (`_sampled`).
+    """Return values of a column as the card's law would draw them again for a sample of the records (`_sampled_places`).
 
     Nothing where no law speaks of it. This is what a check may expect: only what goes beyond it is news.
     """
@@ -43,20 +43,20 @@ def redrawn(evidence: Evidence, name: str) -> Floats | None:
         card = evidence.masking.card
         law, parts = card.law_of(name), dict(card.recomputed).get(name)
         if law is not None:
-            kept |= _drawn(evidence, law)
+            kept |= _redraw_columns(evidence, law)
         elif parts is not None:
-            kept[name] = _summed(evidence, parts)
+            kept[name] = _redrawn_sum(evidence, parts)
         else:
             kept[name] = None
     found: Floats | None = kept[name]
     return found
 
 
-def _drawn(evidence: Evidence, law: Any) -> dict[str, Floats]:
-    rows = evidence.rows[_sampled(evidence)]
+def _redraw_columns(evidence: Evidence, law: Any) -> dict[str, Floats]:
+    rows = evidence.rows[_sampled_places(evidence)]
     truth = evidence.masking.truth
     x = np.asfortranarray(np.column_stack([truth.floats(name)[rows] for name in law.columns]))
-    z = law.draw(x, Stream(REDRAWN, "audit", "redrawn", numbered(len(rows))))
+    z = law.draw(x, Stream(REDRAWN, "audit", "redrawn", ids_from_numbers(len(rows))))
     combined = combined_of(law)
     for j in range(len(law.columns) if isinstance(combined, Additive | SkewedBias) else 0):
         bottom, top = combined.outlets[j].codes
@@ -66,15 +66,17 @@ def _drawn(evidence: Evidence, law: Any) -> dict[str, Floats]:
     return {name: z[:, j] for j, name in enumerate(law.columns)}
 
 
-def _summed(evidence: Evidence, parts: tuple[tuple[str, float], ...]) -> Floats:
+def _redrawn_sum(evidence: Evidence, parts: tuple[tuple[str, float], ...]) -> Floats:
     total: Any = 0.0
     for name, coefficient in parts:
         part = redrawn(evidence, name)
-        total = total + coefficient * (evidence.true(name)[_sampled(evidence)] if part is None else part)
+        total = total + coefficient * (
+            evidence.true(name)[_sampled_places(evidence)] if part is None else part
+        )
     return np.asarray(total)
 
 
-def _sampled(evidence: Evidence) -> Integers:
+def _sampled_places(evidence: Evidence) -> Integers:
     """Return places among the released records, those of small files several times: chance then plays less part."""
     places = evidence.sample(purpose=(1,))
     return np.tile(places, max(1, DRAWN // max(len(places), 1)))
@@ -232,7 +234,10 @@ def _kept_shares(evidence: Evidence, marked: Marking, seen: Marking | None) -> d
         if mine.sum() < LEAST or (~mine & (x != 0)).sum() < LEAST:
             continue
         shows = seen or (_below if bool((x[mine] < 0).any()) else _above)
-        found, expected = recognised(mine, shows(z)), _expected(evidence, name, both, mine, shows)
+        found, expected = (
+            recall_times_precision(mine, shows(z)),
+            _expected_recall_precision(evidence, name, both, mine, shows),
+        )
         error = _chance(expected, int(mine.sum()), min(int(mine.sum()), evidence.largest))
         shares[name] = found - expected if found - expected > BEYOND_CHANCE * error else 0.0
     return shares
@@ -246,24 +251,26 @@ def _above(values: Floats) -> Bools:
     return np.asarray(values > 0)
 
 
-def recognised(mine: Bools, shown: Bools) -> float:
+def recall_times_precision(mine: Bools, shown: Bools) -> float:
     """Return the share of marked records that still show it, times that of those who show it and are marked."""
     both = float((mine & shown).sum())
     return both * both / (float(mine.sum()) * float(shown.sum())) if both else 0.0
 
 
-def _expected(evidence: Evidence, name: str, both: Bools, mine: Bools, shows: Marking) -> float:
+def _expected_recall_precision(
+    evidence: Evidence, name: str, both: Bools, mine: Bools, shows: Marking
+) -> float:
     """Return what the law would leave; where it spares zeros, or none is known, noise of other values."""
     again = redrawn(evidence, name)
     if again is not None and not _spares_zero(evidence, name):
-        places = _sampled(evidence)
+        places = _sampled_places(evidence)
         kept = both[places] & ~np.isnan(again)
         ours = np.zeros(len(both), bool)
         ours[both] = mine
-        return recognised(ours[places][kept], shows(again[kept]))
+        return recall_times_precision(ours[places][kept], shows(again[kept]))
     x, z = evidence.true(name)[both], evidence.released(name)[both]
     rng = np.random.default_rng([evidence.seed, 2])
-    return recognised(mine, shows(x + rng.choice((z - x)[~mine], len(x))))
+    return recall_times_precision(mine, shows(x + rng.choice((z - x)[~mine], len(x))))
 
 
 def _spares_zero(evidence: Evidence, name: str) -> bool:

@@ -29,7 +29,7 @@ def predictable_from_clear(evidence: Evidence) -> CheckFigure:
         return CheckFigure(
             NOTHING, "there is no clear column beside a masked number: nothing can be predicted"
         )
-    missing = _stacked([(status > 0).astype(np.float64) for status in gaps], len(sample))
+    missing = _stack_columns([(status > 0).astype(np.float64) for status in gaps], len(sample))
     empty = np.empty((len(sample), 0))
     simple = np.hstack([empty, *(_features(evidence, name, sample, False) for name in clear)])
     bent = np.hstack([empty, *(_features(evidence, name, sample, True) for name in clear)])
@@ -46,7 +46,7 @@ def predictable_from_clear(evidence: Evidence) -> CheckFigure:
         known = ~np.isnan(x)
         if known.sum() >= FEWEST * FOLDS and np.ptp(x[known]) > 0:
             inside = {names: numbers[known] for names, numbers in cells.items()}
-            found[name], crossed[name] = _explained([d[known] for d in designs], inside, x[known])
+            found[name], crossed[name] = _explained_variance([d[known] for d in designs], inside, x[known])
     if not found:
         return CheckFigure(NOTHING, "too few open values to predict masked numbers from clear columns")
     worst = max(found, key=lambda name: found[name])
@@ -58,7 +58,7 @@ def predictable_from_clear(evidence: Evidence) -> CheckFigure:
     return CheckFigure(found[worst], said, worst, found, evidence.looked_at(sample))
 
 
-def _explained(
+def _explained_variance(
     designs: list[Floats], cells: dict[tuple[str, ...], Integers], x: Floats
 ) -> tuple[float, tuple[str, ...]]:
     """Return the share of variance explained on records held out, and the columns whose cells add to it."""
@@ -134,17 +134,17 @@ def _features(evidence: Evidence, name: str, sample: Any, bent: bool) -> Floats:
         large = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
         large = large[np.sort(-counts)[: len(large)] <= -FEWEST_IN_LEVEL]
         dummies = [(values == level).astype(np.float64) for level in large[1:]]
-        return _stacked([*dummies, *closed], len(values))
+        return _stack_columns([*dummies, *closed], len(values))
     centre = values[known].mean() if known.any() else 0.0
     spread = values[known].std() if known.any() else 0.0
     if not spread > 0:
-        return _stacked(closed, len(values))
+        return _stack_columns(closed, len(values))
     scaled = np.where(known, (values - centre) / spread, 0.0)
     further = [scaled**2, np.sign(scaled) * np.log1p(np.abs(scaled))] if bent else []
-    return _stacked([scaled, *further, *closed], len(values))
+    return _stack_columns([scaled, *further, *closed], len(values))
 
 
-def _stacked(columns: list[Floats], count: int) -> Floats:
+def _stack_columns(columns: list[Floats], count: int) -> Floats:
     return np.column_stack(columns) if columns else np.empty((count, 0))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrow_buffers import taken
+from ..arrow_buffers import take_texts
 from ..attacks import Fingerprint, Risk, attack
 from ..card import block_numbers
 from ..errors import MaskwellError
@@ -108,7 +108,7 @@ def _same_ids(evidence: Evidence) -> float:
     if masking.truth.ids is None or len(masking.order) < LEAST:
         return 0.0
     table = masking.release.table
-    old: Any = taken(masking.truth.ids, masking.order)
+    old: Any = take_texts(masking.truth.ids, masking.order)
     shares = [0.0]
     for column in table.schema.columns:
         if column.kind != "continuous" and column.name not in evidence.masked_columns:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrow_buffers import from_numpy, taken
+from ..arrow_buffers import from_numpy, take_texts
 from .evidence import Evidence
 from .shuffles import least_hits
 
@@ -84,7 +84,7 @@ def _sources(evidence: Evidence, rows: Any) -> dict[str, list[str]]:
     sources = {"number in the file": [str(row) for row in rows.tolist()]}
     sources["number in the file, from 1 on"] = [str(row + 1) for row in rows.tolist()]
     if truth.ids is not None:
-        sources["id"] = [str(text) for text in taken(truth.ids, rows).to_pylist()]
+        sources["id"] = [str(text) for text in take_texts(truth.ids, rows).to_pylist()]
     return sources
 
 

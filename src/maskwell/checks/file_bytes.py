@@ -19,7 +19,7 @@ from ..schema import Column
 from ..table import Table, coded_values
 from .catalogue import CheckFigure
 from .evidence import Evidence
-from .short_strings import Sought, found_words, words_of
+from .short_strings import StringPartition, found_words, words_of
 from .string_search import found_in
 
 LONG_TEXT, LONG_NUMBER = 8, 10  # letters, or digits, from which on a string is not found by chance
@@ -38,7 +38,7 @@ NAMING = (IDS, GROUPS, DROPPED)
 
 def known_strings(evidence: Evidence) -> CheckFigure:
     """Count ids, group labels, dropped texts and keys of the truth that stand in a public file."""
-    wanted, short, found = _wanted(evidence), _short(evidence), _searched(evidence)
+    wanted, short, found = _forbidden_strings(evidence), _short(evidence), _found_by_kind(evidence)
     words, passed_over = _found_words(evidence)
     counts = {kind: float(len(found[kind]) + len(words.get(kind, ()))) for kind in (KEY, *NAMING)}
     searched = {
@@ -74,9 +74,9 @@ def labels_left(evidence: Evidence) -> CheckFigure:
     unused = {
         column.name: float(count)
         for column in table.schema.columns
-        if (count := len(_unused(column, table, card.law_of(column.name))))
+        if (count := len(_unused_categories(column, table, card.law_of(column.name))))
     }
-    in_bytes = len(_searched(evidence)[LABELS])
+    in_bytes = len(_found_by_kind(evidence)[LABELS])
     if in_bytes:
         unused["bytes of the files"] = float(in_bytes)
     total, listed = sum(unused.values()), ", ".join(unused)
@@ -89,7 +89,7 @@ def labels_left(evidence: Evidence) -> CheckFigure:
     return CheckFigure(total, said, listed, unused)
 
 
-def _unused(column: Column, table: Table, law: Any) -> set[str]:
+def _unused_categories(column: Column, table: Table, law: Any) -> set[str]:
     """Return the categories and labels of a column that do not occur and that no law needs."""
     import pyarrow.compute as pc
 
@@ -120,16 +120,16 @@ def _spoken_of(law: Any, name: str) -> set[str]:
     return set(getattr(law, "labels", ()))
 
 
-def _searched(evidence: Evidence) -> dict[str, set[bytes]]:
+def _found_by_kind(evidence: Evidence) -> dict[str, set[bytes]]:
     """Return what of the wanted strings stands in the files, searched once for all checks of an audit."""
     return evidence.once("searched", lambda: _search(evidence))
 
 
 def _search(evidence: Evidence) -> dict[str, set[bytes]]:
-    wanted = _wanted(evidence)
+    wanted = _forbidden_strings(evidence)
     every = set().union(*wanted.values())
-    with _written(evidence) as folder:
-        found = _found(folder, every, evidence.masking.release.table)
+    with _public_folder(evidence) as folder:
+        found = _strings_in_folder(folder, every, evidence.masking.release.table)
         if any(short.words for short in _short(evidence).values()):
             evidence.once("words", lambda: words_of(evidence.masking.release.table, folder))
     return {kind: strings & found for kind, strings in wanted.items()}
@@ -137,14 +137,14 @@ def _search(evidence: Evidence) -> dict[str, set[bytes]]:
 
 def _found_words(evidence: Evidence) -> tuple[dict[str, set[str]], int]:
     """Return the short strings that stand among the words of the release, and how many of them are left to chance."""
-    _searched(evidence)
+    _found_by_kind(evidence)
     words = evidence.once("words", set[str])
     each = {kind: found_words(short.words, words) for kind, short in _short(evidence).items()}
     return {kind: found for kind, (found, _) in each.items()}, sum(count for _, count in each.values())
 
 
 @contextmanager
-def _written(evidence: Evidence) -> Iterator[Path]:
+def _public_folder(evidence: Evidence) -> Iterator[Path]:
     """Give the folder of the public half, written for the time being where it is not yet."""
     if evidence.folder is not None:
         yield evidence.folder
@@ -155,7 +155,7 @@ def _written(evidence: Evidence) -> Iterator[Path]:
         yield place
 
 
-def _found(folder: Path, wanted: set[bytes], released: Table) -> set[bytes]:
+def _strings_in_folder(folder: Path, wanted: set[bytes], released: Table) -> set[bytes]:
     """Return the strings that stand in a file more often than inside longer ids made for the release.
 
     New ids are drawn by the key: among millions of them some hold ten digits that are an id of the truth by chance.
@@ -228,42 +228,44 @@ def _texts(table: Any) -> bytes:
     return metadata + "\n".join(["", *lines, ""]).encode()
 
 
-def _wanted(evidence: Evidence) -> dict[str, set[bytes]]:
+def _forbidden_strings(evidence: Evidence) -> dict[str, set[bytes]]:
     """Return the strings that must not be found, by kind, as far as they are long enough not to be there by chance."""
-    return evidence.once("wanted strings", lambda: _collected(evidence))
+    return evidence.once("wanted strings", lambda: _collect_forbidden(evidence))
 
 
-def _collected(evidence: Evidence) -> dict[str, set[bytes]]:
+def _collect_forbidden(evidence: Evidence) -> dict[str, set[bytes]]:
     truth, released = evidence.masking.truth, evidence.masking.release.table
-    suppressed = set(_suppressed(truth, released, evidence)) - _legitimate(released)
-    naming = {kind: _encoded(filter(_is_long, texts)) for kind, texts in _naming(evidence).items()}
-    return {KEY: _keys(evidence), **naming, LABELS: _encoded(filter(_is_long, suppressed))}
+    suppressed = set(_suppressed_labels(truth, released, evidence)) - _legitimate(released)
+    naming = {
+        kind: _encode_texts(filter(_is_long, texts)) for kind, texts in _identifying_strings(evidence).items()
+    }
+    return {KEY: _keys(evidence), **naming, LABELS: _encode_texts(filter(_is_long, suppressed))}
 
 
-def _short(evidence: Evidence) -> dict[str, Sought]:
+def _short(evidence: Evidence) -> dict[str, StringPartition]:
     """Return the strings that are too short to be searched for in the bytes, by kind."""
 
-    def made() -> dict[str, Sought]:
+    def made() -> dict[str, StringPartition]:
         return {
-            kind: Sought.of({text for text in texts if not _is_long(text)})
-            for kind, texts in _naming(evidence).items()
+            kind: StringPartition.of({text for text in texts if not _is_long(text)})
+            for kind, texts in _identifying_strings(evidence).items()
         }
 
     return evidence.once("short strings", made)
 
 
-def _naming(evidence: Evidence) -> dict[str, set[str]]:
+def _identifying_strings(evidence: Evidence) -> dict[str, set[str]]:
     """Return the ids, group labels and dropped texts of the truth, each string once."""
     return evidence.once(
-        "naming strings", lambda: _named(evidence.masking.truth, evidence.masking.release.table)
+        "naming strings", lambda: _collect_identifying(evidence.masking.truth, evidence.masking.release.table)
     )
 
 
-def _named(truth: Table, released: Table) -> dict[str, set[str]]:
-    ids = set() if truth.ids is None else _said(truth.ids.to_pylist())
+def _collect_identifying(truth: Table, released: Table) -> dict[str, set[str]]:
+    ids = set() if truth.ids is None else _distinct_texts(truth.ids.to_pylist())
     groups = [_values(truth, name) for name in truth.schema.with_role("group", dropped=True)]
     dropped = [_values(truth, c.name) for c in truth.schema.columns if c.drop and _names_people(c, truth)]
-    others = [_said(text for texts in some for text in texts) for some in (groups, dropped)]
+    others = [_distinct_texts(text for texts in some for text in texts) for some in (groups, dropped)]
     rest = [texts - _legitimate(released) - ids for texts in others]
     return dict(zip(NAMING, (ids, *rest), strict=True))
 
@@ -279,7 +281,7 @@ def _names_people(column: Column, truth: Table) -> bool:
     return column.kind == "text" and len(_values(truth, column.name)) > OWN_TEXTS * len(truth)
 
 
-def _said(values: Iterable[Any]) -> set[str]:
+def _distinct_texts(values: Iterable[Any]) -> set[str]:
     return {str(value) for value in values if value is not None}
 
 
@@ -288,7 +290,7 @@ def _is_long(text: str) -> bool:
     return len(text) >= (LONG_NUMBER if text.isdigit() else LONG_TEXT)
 
 
-def _encoded(texts: Iterable[str]) -> set[bytes]:
+def _encode_texts(texts: Iterable[str]) -> set[bytes]:
     return {text.encode() for text in texts}
 
 
@@ -309,7 +311,7 @@ def _legitimate(released: Table) -> set[str]:
     return said
 
 
-def _suppressed(truth: Table, released: Table, evidence: Evidence) -> Iterator[str]:
+def _suppressed_labels(truth: Table, released: Table, evidence: Evidence) -> Iterator[str]:
     """Return categories and labels of the truth that no released record has and that no law speaks of."""
     card = evidence.masking.release.card
     for column in truth.schema.columns:
@@ -319,7 +321,7 @@ def _suppressed(truth: Table, released: Table, evidence: Evidence) -> Iterator[s
             yield from (*column.categories, *(label for _, label in column.labels))
             continue
         now, law = released.schema[column.name], card.law_of(column.name)
-        gone = _unused(column, released, law) if now.kind == column.kind else set()
+        gone = _unused_categories(column, released, law) if now.kind == column.kind else set()
         gone -= _spoken_of(law, column.name)
         yield from (code for code in gone if code in column.categories)
         yield from (label for code, label in column.labels if code in gone)

@@ -28,7 +28,7 @@ from ..table import Floats
 from .catalogue import CheckFigure
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING, SURE
-from .scales import noised, noised_columns
+from .scales import column_on_scale, noised_columns
 
 Integers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]
@@ -103,7 +103,7 @@ def averages_ahead(
     `by` has for each of the values the columns by which records are grouped; without it the best ones are searched.
     """
     rng = np.random.default_rng(MARKS)
-    marks = {name: _marked(0, name, codes) for name, codes in clear.items() if codes.max(initial=0) > 0}
+    marks = {name: _random_marks(0, name, codes) for name, codes in clear.items() if codes.max(initial=0) > 0}
     found = dict[str, GroupMean]()
     for name, x in values.items():
         known = np.flatnonzero(~np.isnan(x))
@@ -158,7 +158,9 @@ def _shared_column(evidence: Evidence, name: str) -> SharedColumn | None:
         return None
     x, z = evidence.true(name), evidence.noised(name)
     is_vote = isinstance(combined_of(evidence.masking.card.law_of(name)), Transition)
-    error = z - x if is_vote or name not in noised_columns(evidence) else noised(evidence, name).error
+    error = (
+        z - x if is_vote or name not in noised_columns(evidence) else column_on_scale(evidence, name).error
+    )
     known = np.flatnonzero(~(np.isnan(x) | np.isnan(error)))
     if len(known) < FEWEST or x[known].min() == x[known].max():
         return None
@@ -173,7 +175,7 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
 
     Who has no group is in none: there each missing value is a value of its own.
     """
-    found = {name: _marked(evidence.seed, name, status) for name, status in evidence.gaps.items()}
+    found = {name: _random_marks(evidence.seed, name, status) for name, status in evidence.gaps.items()}
     schema = evidence.masking.masked.schema
     for name in evidence.clear:
         array = evidence.masking.masked.array(name).dictionary_encode()
@@ -182,7 +184,7 @@ def _clear_marks(evidence: Evidence) -> dict[str, Marks]:
             alone = np.flatnonzero(codes < 0)
             codes[alone] = codes.max(initial=0) + 1 + np.arange(len(alone))
         if codes.max(initial=0) > codes.min(initial=0):
-            found[name] = _marked(evidence.seed, name, codes)
+            found[name] = _random_marks(evidence.seed, name, codes)
     return found
 
 
@@ -194,7 +196,7 @@ def _least_left(one: SharedColumn, clear: dict[str, Marks], is_searched: bool = 
         ways += _elimination(one.values, inside)
     else:
         ways.append(tuple(inside))
-    tried = [_averaged(one, _together(inside, way), way) for way in dict.fromkeys(ways)]
+    tried = [_average_in_groups(one, _together(inside, way), way) for way in dict.fromkeys(ways)]
     found = [this for this in tried if this is not None]
     return min(found, key=lambda this: this.left, default=None)
 
@@ -203,7 +205,7 @@ def _left_by(one: SharedColumn, clear: dict[str, Marks], columns: tuple[str, ...
     """Return what a mean over records alike in some columns leaves, those that vary; nothing where it takes nothing."""
     varying = tuple(name for name in columns if name in clear)
     inside = {name: clear[name][one.known] for name in varying}
-    return _averaged(one, _together(inside, varying), varying) if varying else None
+    return _average_in_groups(one, _together(inside, varying), varying) if varying else None
 
 
 def _elimination(values: Integers, clear: dict[str, Marks]) -> list[tuple[str, ...]]:
@@ -214,7 +216,7 @@ def _elimination(values: Integers, clear: dict[str, Marks]) -> list[tuple[str, .
     every = _sum_of(clear, chosen)
     while len(chosen) > 2:
         finest_first = sorted(chosen, key=lambda name: -different[name])  # of equals the finest goes
-        scores = [_shared(values, _numbered(every - clear[name])) for name in finest_first]
+        scores = [_mean_square_left(values, _dictionary_codes(every - clear[name])) for name in finest_first]
         gone = finest_first[int(np.argmin(scores))]
         chosen, every = tuple(name for name in chosen if name != gone), every - clear[gone]
         ways.append(chosen)
@@ -223,7 +225,7 @@ def _elimination(values: Integers, clear: dict[str, Marks]) -> list[tuple[str, .
 
 def _together(clear: dict[str, Marks], columns: tuple[str, ...]) -> Integers:
     """Number the combinations of values of some columns: those whose marks have the same sum."""
-    return _numbered(_sum_of(clear, columns))
+    return _dictionary_codes(_sum_of(clear, columns))
 
 
 def _sum_of(clear: dict[str, Marks], columns: tuple[str, ...]) -> Marks:
@@ -234,7 +236,7 @@ def _sum_of(clear: dict[str, Marks], columns: tuple[str, ...]) -> Marks:
     return marks
 
 
-def _numbered(marks: Marks) -> Integers:
+def _dictionary_codes(marks: Marks) -> Integers:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -242,7 +244,7 @@ def _numbered(marks: Marks) -> Integers:
     return np.asarray(numbered.indices, dtype=np.int64)
 
 
-def _marked(seed: int, name: str, codes: Integers) -> Marks:
+def _random_marks(seed: int, name: str, codes: Integers) -> Marks:
     """Give each value of a column a random mark of 64 bits, so that sums of marks tell combinations apart."""
     rng = np.random.default_rng([seed, MARKS, *name.encode()])
     codes = codes - codes.min()
@@ -267,13 +269,13 @@ def _chances(values: Integers, sizes: Integers) -> Floats:
     return np.asarray(((counts / len(values)) ** each[:, None] @ times)[group.ravel()])
 
 
-def _shared(values: Integers, member: Integers) -> float:
+def _mean_square_left(values: Integers, member: Integers) -> float:
     """Return the mean square of the error left by averaging independent noise, members alone included."""
     sizes, constant = _constant(values, member)
     return float(np.where(constant, 1.0, sizes).sum() / len(values))
 
 
-def _averaged(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> GroupMean | None:
+def _average_in_groups(one: SharedColumn, member: Integers, columns: tuple[str, ...]) -> GroupMean | None:
     """Return what averaging over a grouping leaves; nothing where values are not constant inside it, but by chance."""
     sizes, constant = _constant(one.values, member)
     several = sizes > 1

@@ -25,7 +25,7 @@ from .evidence import Evidence
 from .findings import WARN
 from .record_hashes import hash_normals, hash_seeds, record_texts
 from .residuals import NOTHING
-from .scales import law_of, noised, noised_columns
+from .scales import column_on_scale, law_of, noised_columns
 from .seeds import BY_RECORD, GENERATORS, common_seeds
 
 FIRST, MORE = 60, 4  # records on which all seeds are tried: so many, and more for each column
@@ -87,7 +87,7 @@ def predictable_noise(evidence: Evidence) -> CheckFigure:
     if not pairs:
         few = "there is no masked number, or too few open values: among so many seeds one fits by chance"
         return CheckFigure(NOTHING, few)
-    guesses, tries = _promising([short for short, _ in pairs], len(names), first)
+    guesses, tries = _promising_guesses([short for short, _ in pairs], len(names), first)
     orders = [long for _, long in pairs]
     chance = max(_by_chance(one, tries) for one in orders)
     best = max(_tried_again(guesses, orders), key=lambda guess: guess.correlation)
@@ -97,7 +97,7 @@ def predictable_noise(evidence: Evidence) -> CheckFigure:
             long for long in _orders(evidence, names, None) if long is not None and long.label == one.label
         ]
         best = _tried_again([replace(best, residuals=0)], whole)[0]
-    told = _told(best, one, tries, chance)
+    told = _guess_figure(best, one, tries, chance)
     seeded_anew = _seeded_by_record(evidence, names)
     if seeded_anew is not None and seeded_anew.figure > max(best.correlation, HIT):
         return seeded_anew
@@ -107,7 +107,7 @@ def predictable_noise(evidence: Evidence) -> CheckFigure:
     return replace(told, said=f"{told.said}; but {seeded}", verdict=WARN)
 
 
-def _told(best: SeedGuess, one: Residuals, tries: int, chance: float) -> CheckFigure:
+def _guess_figure(best: SeedGuess, one: Residuals, tries: int, chance: float) -> CheckFigure:
     where = ", ".join(one.columns)
     figures = {"largest correlation": best.correlation, "largest by chance": chance, "tries": float(tries)}
     if best.correlation <= HIT:
@@ -129,7 +129,7 @@ def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> CheckFigure
         one
         for order, rows, is_released in _rows(evidence, names, BY_RECORDS)
         for j, name in enumerate(names[:MOST_SEEDING])
-        if (one := _spanned(order, (name,), rows[:BY_RECORDS, [j]], is_released)) is not None
+        if (one := _orthonormal_residuals(order, (name,), rows[:BY_RECORDS, [j]], is_released)) is not None
     ]
     best = CheckFigure(0.0, "")
     for is_released in sorted({one.is_released for one in columns}):
@@ -139,11 +139,11 @@ def _seeded_by_record(evidence: Evidence, names: tuple[str, ...]) -> CheckFigure
                 best = _better(
                     best, own, draw(seeds, MOST_NUMBERS).T, f"{generator} seeded for each record by {what}"
                 )
-        best = _hashed(evidence, own, best, names, is_released)
+        best = _try_record_hashes(evidence, own, best, names, is_released)
     return best if best.said else None
 
 
-def _hashed(
+def _try_record_hashes(
     evidence: Evidence, own: list[Residuals], best: CheckFigure, names: tuple[str, ...], released: bool
 ) -> CheckFigure:
     """Try digests of each record's id, number and values, as uniforms and as seeds."""
@@ -186,7 +186,7 @@ def _first_rows(evidence: Evidence, released: bool) -> npt.NDArray[np.int64]:
     return (masking.order if released else np.arange(len(masking.truth)))[:BY_RECORDS]
 
 
-def _promising(orders: list[Residuals], width: int, first: int) -> tuple[list[SeedGuess], int]:
+def _promising_guesses(orders: list[Residuals], width: int, first: int) -> tuple[list[SeedGuess], int]:
     """Try every seed of every generator in every order and filling on the first records."""
     guesses, tries, seeds = list[SeedGuess](), 0, common_seeds()
     spans, known = _side_by_side(orders, first)
@@ -232,12 +232,14 @@ def _orders(evidence: Evidence, names: tuple[str, ...], first: int | None) -> It
     for order, rows, is_released in _rows(evidence, names, first):
         head = rows[:first]
         if len(names) > 1:
-            yield _spanned(order, names[:WIDEST], head[:, :WIDEST], is_released)
+            yield _orthonormal_residuals(order, names[:WIDEST], head[:, :WIDEST], is_released)
         for j, name in enumerate(names):
-            yield _spanned(order, (name,), head[:, [j]], is_released)
+            yield _orthonormal_residuals(order, (name,), head[:, [j]], is_released)
             is_open = ~np.isnan(rows[:, j])
             if not is_open.all():
-                yield _spanned(f"{order}, open values", (name,), rows[is_open, j][:first, None], is_released)
+                yield _orthonormal_residuals(
+                    f"{order}, open values", (name,), rows[is_open, j][:first, None], is_released
+                )
 
 
 def _rows(
@@ -268,7 +270,7 @@ def _kinds(evidence: Evidence, names: tuple[str, ...], at: npt.NDArray[np.int64]
     added, ratios = np.empty((len(at), len(names))), np.empty((len(at), len(names)))
     with np.errstate(divide="ignore", invalid="ignore"):
         for j, name in enumerate(names):
-            column = noised(evidence, name)
+            column = column_on_scale(evidence, name)
             error = column.error[at]
             added[:, j] = error if column.size is None else error / column.size[at]
             ratios[:, j] = error / column.x[at]
@@ -278,7 +280,9 @@ def _kinds(evidence: Evidence, names: tuple[str, ...], at: npt.NDArray[np.int64]
     return [added]
 
 
-def _spanned(order: str, names: tuple[str, ...], residuals: Floats, is_released: bool) -> Residuals | None:
+def _orthonormal_residuals(
+    order: str, names: tuple[str, ...], residuals: Floats, is_released: bool
+) -> Residuals | None:
     """Give residuals an orthonormal span, where enough of them are known."""
     known = np.isfinite(residuals).all(axis=1)
     if known.sum() < FEWEST + 2 * len(names):

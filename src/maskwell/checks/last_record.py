@@ -77,7 +77,7 @@ def last_record(evidence: Evidence) -> CheckFigure:
         return CheckFigure(
             NOTHING, "no size on the card was computed from the records: it tells nothing of any of them"
         )
-    told = {one.name: found for one in columns if (found := _told(one, truth)) is not None}
+    told = {one.name: found for one in columns if (found := _last_record_error(one, truth)) is not None}
     if not told:
         return CheckFigure(NOTHING, f"fewer than {FEW} open values: no mean of the others can be told")
     typical = {name: float(np.median(one.error)) for name, one in told.items()}
@@ -159,7 +159,7 @@ def _of_law(law: Any, name: str) -> Iterator[float]:
         yield float(noise.sds[at])  # type: ignore[attr-defined]
 
 
-def _told(one: NoiseSizes, truth: Table) -> LastRecordError | None:
+def _last_record_error(one: NoiseSizes, truth: Table) -> LastRecordError | None:
     """Return what the sizes of one column tell of each of its records."""
     outlet = one.law.outlets[one.at]
     raw = truth.floats(one.name)

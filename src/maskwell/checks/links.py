@@ -13,7 +13,7 @@ from ..attacks import BayesIntruder, NearestRecord, Quantiles, Sample, attack
 from ..attacks.attack_run import attack_by
 from ..attacks.known_columns import is_rounded, known_blocks, with_known_blocks
 from ..attacks.risk import Risk, wilson
-from ..attacks.targets import RecordSet, standardised
+from ..attacks.targets import RecordSet, standardised_values
 from ..card import block_numbers
 from ..errors import MaskwellError
 from ..laws import RankSwapped
@@ -24,7 +24,7 @@ from ..table import Floats
 from .catalogue import CheckFigure
 from .evidence import Evidence
 from .rank_windows import with_windows
-from .scales import covariance, errors, noised, noised_columns
+from .scales import column_on_scale, covariance, errors, noised_columns
 
 TARGETS = 1_000  # records that are looked for: a rate of 15% is then known to 1.1 points
 ALL_UP_TO = 1_250  # records: of so few all are looked for
@@ -68,7 +68,7 @@ def informed_links(evidence: Evidence) -> CheckFigure:
     """Measure the largest share of targets that an intruder who knows the law links correctly."""
     links = links_of(evidence)
     if not links.risks:
-        return _refused(links)
+        return _refusal_figure(links)
     name, risk = links.strongest
     low, high = risk.interval or (risk.rate, risk.rate)
     sampled = f" (95% interval {low:.1%} to {high:.1%}, whose upper end counts)" if high > low else ""
@@ -95,7 +95,7 @@ def outer_links(evidence: Evidence) -> CheckFigure:
     """Measure the share of correct links among the records that lie farthest from the centre, by any distance."""
     links = links_of(evidence)
     if not links.risks:
-        return _refused(links)
+        return _refusal_figure(links)
     name, strongest = links.strongest
     if not evidence.numbers:
         return CheckFigure(float("nan"), "no masked column is a number, so that nobody lies far out")
@@ -140,7 +140,7 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
     A record with gaps is measured by the columns that it has, as a mean over as many directions.
     """
     truth = evidence.masking.truth
-    x = standardised(truth.values(evidence.numbers))
+    x = standardised_values(truth.values(evidence.numbers))
     found = {"by columns": _mahalanobis(x, np.diag(np.nanvar(x, axis=0)))} if _has_open(x) else {}
     if found and len(evidence.numbers) > 1:
         found["by the data's covariance"] = _mahalanobis(x, covariance(x))
@@ -150,7 +150,7 @@ def distances_from_centre(evidence: Evidence) -> dict[str, Floats]:
             whole = np.full((len(truth), len(names)), np.nan)
             whole[evidence.rows] = x - np.nanmean(x, axis=0)
             found["by the noise's covariance"] = _mahalanobis(whole, covariance(e))
-            if any(noised(evidence, name).is_log for name in names):
+            if any(column_on_scale(evidence, name).is_log for name in names):
                 found["by the data's covariance on the scale of the noise"] = _mahalanobis(
                     whole, covariance(x)
                 )
@@ -188,7 +188,7 @@ def _mahalanobis(values: Floats, spread: Floats) -> Floats:
 
 def links_of(evidence: Evidence) -> LinkFindings:
     """Return what informed intruders achieve, attacked once for all checks of an audit."""
-    return evidence.once("links", lambda: _given(evidence) or _attacked(evidence))
+    return evidence.once("links", lambda: _earlier_attacks(evidence) or _attack_sample(evidence))
 
 
 def is_informed(plan: Any) -> bool:
@@ -198,7 +198,7 @@ def is_informed(plan: Any) -> bool:
     return isinstance(plan, NearestRecord) and (plan.distance in INFORMED or plan.shrink is not None)
 
 
-def _given(evidence: Evidence) -> LinkFindings | None:
+def _earlier_attacks(evidence: Evidence) -> LinkFindings | None:
     """Return the attacks already made by who knows the law and is not held back; nothing where there is none.
 
     Where none of them is the best there is, or all look for records in small blocks alone, own ones stand beside them.
@@ -214,7 +214,7 @@ def _given(evidence: Evidence) -> LinkFindings | None:
     blocks = next(iter(found.values())).attack.match_blocks
     plans = _informed_plans(evidence)
     own = {ALL_RECORDS.format(name): replace(plan, match_blocks=blocks) for name, plan in plans.items()}
-    return LinkFindings({**found, **_tried(own, evidence)[0]})
+    return LinkFindings({**found, **_try_plans(own, evidence)[0]})
 
 
 def weighs_by_law(plan: Any) -> bool:
@@ -272,18 +272,18 @@ def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
     return is_whole and risk.attack.largest_target_block is not None
 
 
-def _attacked(evidence: Evidence) -> LinkFindings:
+def _attack_sample(evidence: Evidence) -> LinkFindings:
     """Attack a sample: by who knows the law, else (no card, or a mask that has no law) by distance alone."""
     refused: tuple[str, ...] = ()
     for informed, plans in ((True, _informed_plans(evidence)), (False, _uninformed_plans(evidence))):
-        found, why = _tried(plans, evidence)
+        found, why = _try_plans(plans, evidence)
         refused = (*refused, *why)
         if found:
             return LinkFindings(found, refused, informed)
     return LinkFindings({}, refused)
 
 
-def _tried(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
+def _try_plans(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
     chosen = Sample(TARGETS) if evidence.records > ALL_UP_TO else None
     given = () if evidence.risks is None else evidence.risks.values()
     aware = all(getattr(risk.attack, "response_knowledge", True) for risk in given)  # as the plan has it
@@ -455,6 +455,6 @@ def _outer_attacked(evidence: Evidence, plan: Any, distances: Floats) -> Outer |
     return Outer(risk.rate, risk.targets, count < every)
 
 
-def _refused(links: LinkFindings) -> CheckFigure:
+def _refusal_figure(links: LinkFindings) -> CheckFigure:
     why = links.refused[0] if links.refused else "no masked column is a number and no law is on the card"
     return CheckFigure(float("nan"), f"no intruder can compare records of this release: {why}")

@@ -32,7 +32,7 @@ from .catalogue import CheckFigure
 from .clear_columns import cells_of, predictors
 from .evidence import Evidence
 from .residuals import FEWEST, NOTHING
-from .scales import law_of, noised, noised_columns
+from .scales import column_on_scale, law_of, noised_columns
 
 Integers = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -102,10 +102,10 @@ class ClearClasses:
             single[ClassGrouping(tuple(self.gaps), f"what is missing{named}")] = cells_of(every)
         order = sorted(single, key=lambda one: int(single[one].max()))
         for one in order[:MOST_SINGLE]:
-            yield one, _numbered(single[one])
+            yield one, _compact_codes(single[one])
         for first, second in combinations(order[:MOST_CROSSED], 2):
             both = ClassGrouping((*first.columns, *second.columns), f"{first.words} x {second.words}")
-            yield both, _numbered(cells_of([single[first], single[second]]))
+            yield both, _compact_codes(cells_of([single[first], single[second]]))
 
 
 def grouping_count(columns: int) -> int:
@@ -148,7 +148,7 @@ class Narrow:
         return f"{self.told[self.grouping].mean():.1%} by {self.grouping.words}"
 
 
-def _numbered(codes: Integers) -> Cells:
+def _compact_codes(codes: Integers) -> Cells:
     """Number classes by the smallest integers that hold them: those of 16 bits are sorted by digits, at once."""
     return codes.astype(np.uint16 if codes.max(initial=0) < 2**16 else np.uint32)
 
@@ -204,17 +204,17 @@ def best_to_drop(
 ) -> str | None:
     """Return the one of some columns without which least is told of some amounts, of equals the first.
 
-    By what other groupings tell first (`promising`); the most promising are tried.
+    By what other groupings tell first (`order_by_disclosure`); the most promising are tried.
     """
 
     def left(name: str) -> float:
         others = {amount: amounts[amount] for amount in told if amount != name}
         return sum(one.share for one in narrow_amounts(others, classes.without((name,))).values())
 
-    return min(promising(told, able)[:MOST_TRIED], key=left, default=None)
+    return min(order_by_disclosure(told, able)[:MOST_TRIED], key=left, default=None)
 
 
-def promising(told: Mapping[str, Narrow], able: Iterable[str]) -> list[str]:
+def order_by_disclosure(told: Mapping[str, Narrow], able: Iterable[str]) -> list[str]:
     """Return those of some columns that tell an amount, or are told, that first without which others tell least.
 
     An amount that is dropped is told no more.
@@ -293,7 +293,8 @@ def narrow_classes(evidence: Evidence) -> CheckFigure:
     told = sorted((name for name in shares if shares[name] > MANY), key=lambda name: -shares[name])
     named = told[:MOST_ADVISED] or [worst]
     said = (
-        _said(worst, found) + "".join(_advice(name, amounts[name], classes) for name in named)
+        _narrow_class_sentence(worst, found)
+        + "".join(_advice(name, amounts[name], classes) for name in named)
         if shares[worst] > 0
         else "no class of what leaves in clear tells a noised number better than its noise lets it be known"
     )
@@ -302,7 +303,7 @@ def narrow_classes(evidence: Evidence) -> CheckFigure:
     return CheckFigure(shares[worst], said, where, shares, evidence.looked_at(places), without=gone)
 
 
-def _said(name: str, found: Mapping[str, Narrow]) -> str:
+def _narrow_class_sentence(name: str, found: Mapping[str, Narrow]) -> str:
     one = found[name]
     others = [f"{other} ({this})" for other, this in found.items() if other != name and this.share > FEW]
     also = f"; so it is with {', '.join(others)}" if others else ""
@@ -357,7 +358,7 @@ def class_codes(values: Floats, *, is_category: bool) -> Integers:
 
 def _amount(evidence: Evidence, name: str, places: Integers) -> NoisedAmount:
     """Return true values with the noise that the card's law gives each; without a law, that which they got."""
-    column, law = noised(evidence, name), law_of(evidence, name)
+    column, law = column_on_scale(evidence, name), law_of(evidence, name)
     x = column.x[places]
     if isinstance(law, Additive):
         sd = float(np.sqrt(law.noise.covariance[0, 0])) / law.slope

@@ -49,7 +49,7 @@ def near_identities(values: Floats, names: Sequence[str], exact: Sequence[Identi
         return tuple(found)
     units = np.array([_unit(column) for column in inside.T])
     terms = sorted(set(_candidates(inside, units)), key=_cost)
-    held = [(*_held(inside, total, parts, units[total]), total, parts) for total, parts in terms]
+    held = [(*_holding_share(inside, total, parts, units[total]), total, parts) for total, parts in terms]
     rules = [_rule(one, names) for one in exact]
     for share, slack, total, parts in sorted(held, key=lambda one: -one[0]):
         rule = _row(total, parts, len(names))
@@ -71,14 +71,14 @@ def _candidates(x: Floats, units: Floats) -> Iterator[tuple[int, Terms]]:
     wide = x.std(axis=0) >= WIDE * units
     for _ in range(TRIES):
         some = x[rng.choice(len(x), width + MORE, replace=False)]
-        left = _left(some, 1e-3 * units.min())
+        left = _residual_rms(some, 1e-3 * units.min())
         for total in np.flatnonzero(wide & (left <= units)).tolist():
             parts = _parts(some, total, units[total])
             if parts:
                 yield total, parts
 
 
-def _left(some: Floats, least: float) -> Floats:
+def _residual_rms(some: Floats, least: float) -> Floats:
     """Return the root mean square that each column has left once all others explain it."""
     _, singular, directions = np.linalg.svd(some, full_matrices=False)
     inverse = directions / np.maximum(singular, least)[:, None]
@@ -100,7 +100,7 @@ def _cost(one: tuple[int, Terms]) -> tuple[int, Fraction, int, Terms]:
     return len(one[1]), sum((abs(c) for _, c in one[1]), Fraction(0)), *one
 
 
-def _held(x: Floats, total: int, parts: Terms, unit: float) -> tuple[float, float]:
+def _holding_share(x: Floats, total: int, parts: Terms, unit: float) -> tuple[float, float]:
     """Return in which share of the records a sum holds, and the sd of what rounding leaves in these.
 
     Records where each member has its most frequent value, zero as a rule, do not count: they obey many sums.

@@ -44,7 +44,7 @@ def ratio_links(evidence: Evidence) -> CheckFigure:
             "no ratio of two masked columns has much less noise than the columns: none is worth a search",
         )
     chosen = _forest(quiet)
-    rate, count = _linked(evidence, chosen, quiet, true, released)
+    rate, count = _ratio_link_share(evidence, chosen, quiet, true, released)
     listed = ", ".join(f"{a} / {b}" for a, b in chosen)
     said = (
         f"ratios that have less than half of the noise of their columns ({listed}) alone link {rate:.1%} of "
@@ -107,7 +107,7 @@ def _forest(quiet: dict[Pair, Any]) -> list[Pair]:
     return chosen
 
 
-def _linked(
+def _ratio_link_share(
     evidence: Evidence,
     pairs: list[Pair],
     quiet: dict[Pair, tuple[float, float]],

@@ -15,9 +15,9 @@ from ..table import Floats
 from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
-from .quantile_residuals.cells import examined
+from .quantile_residuals.cells import score_column
 from .residuals import FEWEST, NOTHING
-from .scales import covariance, errors, expected, law_of, noised, noised_columns
+from .scales import column_on_scale, covariance, errors, expected_release, law_of, noised_columns
 
 Integers = npt.NDArray[np.int64]
 
@@ -138,11 +138,11 @@ def _noise_ratio(evidence: Evidence, name: str, member: Integers) -> tuple[float
     little does as it stands, for what sums to zero does so on this scale.
     """
     step = evidence.masking.masked.schema[name].step
-    noise = evidence.noised(name) - expected(evidence, name)
+    noise = evidence.noised(name) - expected_release(evidence, name)
     plain = _sum_ratio(noise, member, 0.0 if step is None else float(step))
     if plain is None or plain[0] <= 1 or not _is_skewed(evidence, name):
         return plain
-    scores = evidence.lately(f"scores {name}", lambda: examined(evidence, name).scores)
+    scores = evidence.lately(f"scores {name}", lambda: score_column(evidence, name).scores)
     by_law = None if scores is None else _sum_ratio(scores[evidence.rows], member, 0.0)
     return plain if by_law is None else by_law
 
@@ -188,12 +188,12 @@ def earlier_release(evidence: Evidence) -> CheckFigure:
     if not evidence.earlier:
         return CheckFigure(NOTHING, "no earlier release of these records was given")
     left: dict[str, float] = {}
-    joined = [(Evidence(one), _paired(evidence, one)) for one in evidence.earlier]
+    joined = [(Evidence(one), _earlier_places(evidence, one)) for one in evidence.earlier]
     for name in noised_columns(evidence):
         found = [_earlier_error(evidence, known, where, name) for known, where in joined]
         others = [error for error in found if error is not None]
         if others:
-            left[name] = _left_joined(np.column_stack([noised(evidence, name).error, *others]))
+            left[name] = _left_joined(np.column_stack([column_on_scale(evidence, name).error, *others]))
     left = {name: value for name, value in left.items() if value == value}
     if not left:
         return CheckFigure(NOTHING, "no record and column can be paired with the earlier releases by id")
@@ -206,7 +206,7 @@ def earlier_release(evidence: Evidence) -> CheckFigure:
     return CheckFigure(left[worst], said, worst, left)
 
 
-def _paired(evidence: Evidence, earlier: Masking) -> Integers:
+def _earlier_places(evidence: Evidence, earlier: Masking) -> Integers:
     """Return where each record stands in the earlier truth, -1 where it does not; records without ids by number."""
     import pyarrow.compute as pc
 
@@ -223,7 +223,7 @@ def _earlier_error(evidence: Evidence, known: Evidence, where: Integers, name: s
 
     Errors of another scale (logarithms then, not now) are put on the present one by what they do to the value.
     """
-    earlier, is_log = known.masking, noised(evidence, name).is_log
+    earlier, is_log = known.masking, column_on_scale(evidence, name).is_log
     schema = earlier.masked.schema
     if name not in schema or schema[name].drop or not schema[name].is_number or not known.records:
         return None
@@ -232,7 +232,7 @@ def _earlier_error(evidence: Evidence, known: Evidence, where: Integers, name: s
     if name not in noised_columns(known):
         shown = earlier.masked.status(name)[known.rows[at]] == OPEN
         return np.where(here & shown, 0.0, np.nan)  # in clear then: nothing hides it now
-    then = noised(known, name)
+    then = column_on_scale(known, name)
     error = then.error[at]
     if then.is_log and not is_log:
         error = (known.noised(name) - known.true(name))[at]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrow_buffers import taken
+from ..arrow_buffers import take_texts
 from ..table import Floats
 from .catalogue import CheckFigure
 from .evidence import Evidence
@@ -64,7 +64,7 @@ def _sorted_by(evidence: Evidence) -> KnownOrder | None:
     truth, picked = evidence.masking.truth, evidence.sample(purpose=(8,), most=MOST_SORTED)
     if truth.ids is None:
         return None
-    texts = taken(truth.ids, evidence.masking.order[picked]).to_pylist()
+    texts = take_texts(truth.ids, evidence.masking.order[picked]).to_pylist()
     found = []
     for how, ranks in hash_keys([str(text) for text in texts]):
         size = abs(_correlation(np.arange(len(texts), dtype=np.float64), ranks.astype(np.float64)))
@@ -179,7 +179,7 @@ def identities(evidence: Evidence) -> CheckFigure:
             "no identity between the released columns holds in nearly all true records: nothing averages out",
         )
     z = np.column_stack([evidence.noised(name)[sample] for name in names])
-    left = _filtered(z - x, names, found)
+    left = _gls_variance_shares(z - x, names, found)
     left = {name: share for name, share in left.items() if name in noisy}
     if not left:
         return CheckFigure(NOTHING, "too few records have all members of an identity open")
@@ -192,7 +192,7 @@ def identities(evidence: Evidence) -> CheckFigure:
     return CheckFigure(left[worst], said, worst, left, evidence.looked_at(sample))
 
 
-def _filtered(noise: Floats, names: list[str], found: list[NearSum]) -> dict[str, float]:
+def _gls_variance_shares(noise: Floats, names: list[str], found: list[NearSum]) -> dict[str, float]:
     """Return the share of each member's noise variance left by generalised least squares under the identities.
 
     With A x = 0 in the truth, up to rounding of variance R, and noise of covariance V, x is estimated by

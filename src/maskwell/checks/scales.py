@@ -59,12 +59,12 @@ def _has_noise(evidence: Evidence, name: str) -> bool:
     return not isinstance(law, Additive) or bool(law.noise.covariance.any())
 
 
-def noised(evidence: Evidence, name: str) -> NoisedColumn:
+def column_on_scale(evidence: Evidence, name: str) -> NoisedColumn:
     """Return a noised column on the scale of its law (as it is, where the card has no law for it)."""
-    return evidence.lately(f"on its scale {name}", lambda: _noised(evidence, name))
+    return evidence.lately(f"on its scale {name}", lambda: _put_on_scale(evidence, name))
 
 
-def _noised(evidence: Evidence, name: str) -> NoisedColumn:
+def _put_on_scale(evidence: Evidence, name: str) -> NoisedColumn:
     x, z, law = evidence.true(name), evidence.noised(name), law_of(evidence, name)
     both = np.isnan(x) | np.isnan(z)
     x, z = np.where(both, np.nan, x), np.where(both, np.nan, z)
@@ -82,7 +82,7 @@ def _noised(evidence: Evidence, name: str) -> NoisedColumn:
 
 def drawn_again(evidence: Evidence, name: str, times: int, part: Any = slice(None)) -> Floats | None:
     """Draw released values of some records by the card's law, with keys of our own: times x records; NaN for codes."""
-    from ..keys import Key, Stream, numbered
+    from ..keys import Key, Stream, ids_from_numbers
 
     law = law_of(evidence, name)
     if (
@@ -90,7 +90,7 @@ def drawn_again(evidence: Evidence, name: str, times: int, part: Any = slice(Non
     ):  # ranks exchanged over the whole file cannot be drawn record by record
         return None
     x = evidence.true(name)[part]
-    blocks = numbered(len(x))
+    blocks = ids_from_numbers(len(x))
     streams = (Stream(Key.from_seed(evidence.seed + k), "audit", "0", blocks) for k in range(times))
     drawn = np.array([law.draw(x[:, None].copy(order="F"), stream)[:, 0] for stream in streams])
     if isinstance(law, Additive | SkewedBias):
@@ -101,16 +101,16 @@ def drawn_again(evidence: Evidence, name: str, times: int, part: Any = slice(Non
     return drawn
 
 
-def expected(evidence: Evidence, name: str) -> Floats:
+def expected_release(evidence: Evidence, name: str) -> Floats:
     """Return what the law leads one to expect of each released value; the true value where it should be kept.
 
     Noise on the log scale should keep the true value in the mean, corrected for its bias or not; limits shift it by
     design.
     """
-    return evidence.lately(f"expected {name}", lambda: _expected(evidence, name))
+    return evidence.lately(f"expected {name}", lambda: _expectation_by_law(evidence, name))
 
 
-def _expected(evidence: Evidence, name: str) -> Floats:
+def _expectation_by_law(evidence: Evidence, name: str) -> Floats:
     x, law = evidence.true(name), law_of(evidence, name)
     if not isinstance(law, Additive):
         return x
@@ -129,7 +129,7 @@ def _expected(evidence: Evidence, name: str) -> Floats:
 
 def errors(evidence: Evidence, names: tuple[str, ...], part: Any = slice(None)) -> tuple[Floats, Floats]:
     """Return true values and errors of some records, both on the scale of the noise: records x columns."""
-    columns = [noised(evidence, name) for name in names]
+    columns = [column_on_scale(evidence, name) for name in names]
     shape = (len(evidence.rows[part]), len(names))
     x, e = np.empty(shape), np.empty(shape)
     for j, column in enumerate(columns):

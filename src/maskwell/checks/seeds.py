@@ -195,7 +195,7 @@ def _words(state: Words, count: int) -> Words:
         for start, end in ((0, 227), (227, 454), (454, 623), (623, 624)):
             if start < last:
                 _twist(state, start, end)
-        blocks.append(_tempered(state[: min(last, 624)]))
+        blocks.append(_temper_words(state[: min(last, 624)]))
     return np.concatenate(blocks)
 
 
@@ -208,7 +208,7 @@ def _twist(state: Words, start: int, end: int) -> None:
     state[start:end] = state[far : far + end - start] ^ (mixed >> np.uint32(1)) ^ odd
 
 
-def _tempered(words: Words) -> Words:
+def _temper_words(words: Words) -> Words:
     words = words ^ (words >> np.uint32(11))
     words ^= (words << np.uint32(7)) & np.uint32(0x9D2C5680)
     words ^= (words << np.uint32(15)) & np.uint32(0xEFC60000)

@@ -26,7 +26,7 @@ _BETWEEN = re.compile(r"[\s,;|\"'()\[\]{}<>=]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Sought:
+class StringPartition:
     """Strings of one kind by how they are looked for: as `words`, or not at all: too short, or letters alone."""
 
     words: frozenset[str]
@@ -34,7 +34,7 @@ class Sought:
     letters: frozenset[str]
 
     @classmethod
-    def of(cls, texts: Collection[str]) -> Sought:
+    def of(cls, texts: Collection[str]) -> StringPartition:
         """Divide strings that are too short to be searched for in the bytes."""
         short = frozenset(text for text in texts if len(text) < SHORTEST)
         letters = frozenset(text for text in texts if not any(map(str.isdigit, text))) - short

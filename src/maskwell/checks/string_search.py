@@ -51,16 +51,16 @@ def _words(data: bytes) -> Words:
 def _places(data: bytes, tails: Words) -> Iterator[int]:
     """Return where one of some eight letters stands."""
     table = np.zeros(1 << _BITS, bool)
-    table[_hashed(tails)] = True
+    table[_hash_words(tails)] = True
     for start in range(0, len(data), PART):
         words = _words(data[start : start + PART + TAIL - 1])
-        near = np.flatnonzero(table[_hashed(words)])
+        near = np.flatnonzero(table[_hash_words(words)])
         at = np.searchsorted(tails, words[near])
         sure = near[tails[np.minimum(at, len(tails) - 1)] == words[near]]
         yield from (sure + start).tolist()
 
 
-def _hashed(words: Words) -> npt.NDArray[np.int64]:
+def _hash_words(words: Words) -> npt.NDArray[np.int64]:
     return ((words * _ODD) >> np.uint64(64 - _BITS)).astype(np.int64)
 
 

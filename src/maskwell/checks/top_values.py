@@ -63,10 +63,10 @@ def top_values(evidence: Evidence) -> CheckFigure:
         name if side == UPPER else f"{name}, below 0": top.largest for (name, side), top in found.items()
     }
     worst = max(found, key=lambda end: found[end].largest)
-    return CheckFigure(found[worst].largest, _said(*worst, found[worst]), worst[0], figures)
+    return CheckFigure(found[worst].largest, _top_sentence(*worst, found[worst]), worst[0], figures)
 
 
-def _said(name: str, side: int, top: Top) -> str:
+def _top_sentence(name: str, side: int, top: Top) -> str:
     count, most, known_as = (
         len(top.probabilities),
         *(("largest", "large") if side == UPPER else ("most negative", "low")),

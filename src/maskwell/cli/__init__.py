@@ -31,7 +31,7 @@ from .file_options import (
     SchemaOption,
     SeedOption,
     StudyOption,
-    given,
+    given_options,
     is_plan,
     noise,
 )
@@ -100,7 +100,7 @@ def inspect(
 
     if write is not None:
         _check_new(write)
-    read_as = given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
+    read_as = given_options(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
     with warnings_told() as told:
         proposal, notes = inspect_file(InputPlan(file=file, **read_as))
         told.extend(notes)
@@ -171,13 +171,13 @@ def mask(
     from ..plan import MaskPlan
 
     check_study(seed, study)
-    ratios = given(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
-    output = given(release=release, private=private, earlier=earlier, format=format)
-    read_as = given(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    if is_plan(what, given(columns=columns, input_format=input_format) | ratios | output | read_as):
+    ratios = given_options(r0=r0, sd_ratio=sd_ratio, variance_ratio=variance_ratio)
+    output = given_options(release=release, private=private, earlier=earlier, format=format)
+    read_as = given_options(schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    if is_plan(what, given_options(columns=columns, input_format=input_format) | ratios | output | read_as):
         plan = MaskPlan.read(what)
     else:
-        source = {"file": what} | read_as | given(format=input_format)
+        source = {"file": what} | read_as | given_options(format=input_format)
         plan = _plan_of_options(source, output, columns, ratios)
     _run(study_plan(plan) if study else plan, seed)
 

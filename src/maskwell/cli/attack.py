@@ -10,13 +10,13 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan, HopelessSwap
-from .file_options import JsonOption, listed
+from .file_options import JsonOption, split_names
 from .messages import warnings_told
 from .plan_options import (
-    Chosen,
     DirectionOption,
     DistanceOption,
     FieldsOption,
+    IntruderOptions,
     MatchBlocksOption,
     MaxRateOption,
     MaxRatioOption,
@@ -103,7 +103,7 @@ def attack(
     )
     if picture is not None:
         check_drawable(intruder, picture)
-    chosen = Chosen(
+    chosen = IntruderOptions(
         largest_target_block,
         target_blocks,
         match_blocks,
@@ -125,7 +125,7 @@ def attack(
         result: Any = run(plans, masking, targets=held)
         risks = dict(result) if everybody else {result.name: result}
         told.extend(note for risk in risks.values() for note in risk.notes)
-    said, unmet = _judged(risks, tolerance)
+    said, unmet = _tolerance_verdict(risks, tolerance)
     if as_json:
         typer.echo(json.dumps(result.to_dict() | said, indent=2, allow_nan=False))
     else:
@@ -163,7 +163,7 @@ def _with_fields(plans: dict[str, Any], plan: Any, masking: Any) -> dict[str, An
     }
 
 
-def _judged(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list[str]]:
+def _tolerance_verdict(risks: dict[str, Any], tolerance: Any) -> tuple[dict[str, Any], list[str]]:
     """Hold every intruder against a tolerance, if there is one; return what to say and who exceeds it."""
     if tolerance is None:
         return {}, []
@@ -221,14 +221,14 @@ def swap(
 
     if intruder == "fingerprint":
         raise BadPlan("a fingerprint is in what was not masked: no exchange of masked values removes it")
-    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    chosen = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields, within, distance)
     plan = chosen.plan(intruder)
     tolerance = tolerance_of(max_rate, max_ratio, needed=True)
     check_halves(to_release, to_private, ())
     masking = Masking.read(release=release, private=private)
     try:
         with warnings_told():
-            swapped = run(masking, plan, tolerance, columns=listed(columns), exempt_values=exempt_values)
+            swapped = run(masking, plan, tolerance, columns=split_names(columns), exempt_values=exempt_values)
     except HopelessSwap as refusal:
         typer.echo(f"no exchange helps: {refusal}")
         raise typer.Exit(NO) from None

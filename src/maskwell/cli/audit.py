@@ -10,7 +10,7 @@ import typer
 
 from ..errors import BadPlan
 from .attack import NO, PrivateOption, ReleaseOption
-from .file_options import JsonOption, listed
+from .file_options import JsonOption, split_names
 from .messages import warnings_told
 
 
@@ -68,6 +68,6 @@ def compare(
     masking = Masking.read(release=release, private=private)
     with warnings_told():
         found = run(
-            masking, models=[Model(formula, family) for formula in model or ()], groups=listed(groups)
+            masking, models=[Model(formula, family) for formula in model or ()], groups=split_names(groups)
         )
     typer.echo(json.dumps(found.to_dict(), indent=2, allow_nan=False) if as_json else repr(found))

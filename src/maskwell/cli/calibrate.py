@@ -20,17 +20,17 @@ from .file_options import (
     JsonOption,
     PlanArgument,
     SchemaOption,
-    given,
+    given_options,
     is_plan,
-    listed,
     noise,
+    split_names,
 )
 from .messages import said_at_terminal, warnings_told
 from .plan_options import (
-    Chosen,
     DistanceOption,
     ExpectedHOption,
     FieldsOption,
+    IntruderOptions,
     MatchBlocksOption,
     MaxRateOption,
     MaxRatioOption,
@@ -114,13 +114,13 @@ def calibrate(
     from ..calibration import calibrate as run
     from ..tolerances import MaxRate
 
-    chosen = Chosen(largest_target_block, target_blocks, match_blocks, fields, within, distance)
+    chosen = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields, within, distance)
     attacks = _attacks(chosen, intruder)
     tolerance = tolerance_of(max_rate, max_ratio, expected_h, prob_h, default=MaxRate(0.15))
     bounds = _bounds(model, at_most_wider, family)
     if picture is not None:
         check_picture(picture)
-    read_as = given(
+    read_as = given_options(
         schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format
     )
     mask, table = _mask_and_table(what, columns, read_as, independent=independent)
@@ -154,14 +154,14 @@ def _bounds(models: list[str] | None, at_most_wider: float | None, family: str |
         if at_most_wider is not None or family is not None:
             raise BadPlan("--at-most-wider and --family are about a model: name it with --model 'y ~ x'")
         return []
-    options = given(at_most=at_most_wider, family=family)
+    options = given_options(at_most=at_most_wider, family=family)
     return [Bound(formula, **options) for formula in models]
 
 
-def _attacks(chosen: Chosen, intruder: str | None) -> Any:
+def _attacks(chosen: IntruderOptions, intruder: str | None) -> Any:
     """Return the named intruders, or the nearest record by two distances: all that is known, and all that is not."""
     if intruder is not None:
-        return [chosen.plan(kind) for kind in listed(intruder) or ()]
+        return [chosen.plan(kind) for kind in split_names(intruder) or ()]
     if chosen.distance is not None:
         return [chosen.plan("nearest")]
     return [replace(chosen, distance=one).plan("nearest") for one in ("euclid", "posterior")]
@@ -171,7 +171,7 @@ def _mask_and_table(what: Path, columns: str | None, read_as: dict[str, Any], *,
     from ..pipeline import read_input
     from ..plan import NoisePlan
 
-    if is_plan(what, given(columns=columns, independent=independent or None) | read_as):
+    if is_plan(what, given_options(columns=columns, independent=independent or None) | read_as):
         plan = NoisePlan.read(what)
     else:
         start = (
@@ -219,9 +219,9 @@ def fingerprint(
     from ..plan import InputPlan
 
     plan = Fingerprint(
-        columns=listed(columns), masked=listed(masked), largest_target_block=largest_target_block
+        columns=split_names(columns), masked=split_names(masked), largest_target_block=largest_target_block
     )
-    read_as = given(
+    read_as = given_options(
         schema=schema, encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format
     )
     with warnings_told():

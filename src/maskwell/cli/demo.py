@@ -44,10 +44,10 @@ def demo(
         typer.echo(f"two plans: {refused} (is refused), {passing} (passes); run them by maskwell release")
         return
     typer.echo(f"\n1. maskwell release {refused}: light noise, every class as it is\n")
-    first = _released(refused, seed)
+    first = _run_demo_release(refused, seed)
     typer.echo("\n".join(f"   {line}".rstrip() for line in _in_short(first)))
     typer.echo(f"\n2. maskwell release {passing}: coarser classes, fewer columns, more noise\n")
-    second = _released(passing, seed)
+    second = _run_demo_release(passing, seed)
     typer.echo("\n".join(f"   {line}".rstrip() for line in summary(second).splitlines()))
     if second.release is None or second.private is None:
         raise typer.Exit(NO)
@@ -55,7 +55,7 @@ def demo(
     _as_recipient(second.release, survey, seed)
 
 
-def _released(plan: Path, seed: int | None) -> Outcome:
+def _run_demo_release(plan: Path, seed: int | None) -> Outcome:
     from ..release_job import release
 
     with ToldStages() as told:

@@ -38,7 +38,7 @@ StudyOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def given(**options: Any) -> dict[str, Any]:
+def given_options(**options: Any) -> dict[str, Any]:
     """Return the options that were given."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -57,9 +57,9 @@ def noise(kind: str, columns: str | None, **scale: float) -> dict[str, Any]:
     """Return a mask of some columns, or of every number with the role key, as a plan has it."""
     from ..plan import KEYS
 
-    return {"mask": kind, "columns": [KEYS] if columns is None else list(listed(columns) or ()), **scale}
+    return {"mask": kind, "columns": [KEYS] if columns is None else list(split_names(columns) or ()), **scale}
 
 
-def listed(names: str | None) -> tuple[str, ...] | None:
+def split_names(names: str | None) -> tuple[str, ...] | None:
     """Return names with commas as a tuple."""
     return None if names is None else tuple(name.strip() for name in names.split(",") if name.strip())

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import BadInput, BadPlan, CannotWrite, MaskwellError, raise_all
-from .file_options import JsonOption, given
-from .messages import said, warnings_told
+from .file_options import JsonOption, given_options
+from .messages import echo_message, warnings_told
 from .seal import IdentityOption, PassphraseFileOption, passphrase_for
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..masking import Release
-    from ..masking.card_delivery import Opening
+    from ..masking.card_delivery import CardAccess
 
 NO = 1  # exit code: the answer is no
 ENDINGS = (".csv", ".parquet")
@@ -114,7 +114,7 @@ def fit(
 
     _check_outputs(level, check, picture, truths, save)
     errors = _errors(measurement_error)
-    options = given(
+    options = given_options(
         link=link,
         weights=weights,
         missing=missing,
@@ -127,19 +127,21 @@ def fit(
     options |= {"measurement_error": errors} if errors else {}
     options |= {"keep_truths": True} if truths is not None else {}
     with warnings_told() as told:
-        held = _read(release, schema, _opening(release, card, identity, passphrase_file))
-        beside = None if check is None else _checked(check, formula, held, {"family": family} | options)
+        held = _read(release, schema, _card_opening(release, card, identity, passphrase_file))
+        beside = (
+            None if check is None else _run_cross_check(check, formula, held, {"family": family} | options)
+        )
         found = run(formula, held, family=family, chains=chains, **options)
         told += [*found.notes, *([found.warning] if found.warning else [])]
     _print(found, beside, level, as_json)
     if picture is not None:
         from ..analysis.results.plots import draw_fit
 
-        said(f"drawn: {draw_fit(found, picture)}")
+        echo_message(f"drawn: {draw_fit(found, picture)}")
     if save is not None:
-        said(f"written: {_write(_draws_table(found), save)}")
+        echo_message(f"written: {_write(_draws_table(found), save)}")
     if truths is not None:
-        said(f"written: {_write(_truths_table(found, held, level), truths)}")
+        echo_message(f"written: {_write(_truths_table(found, held, level), truths)}")
     if not found.converged:
         raise typer.Exit(NO)
 
@@ -182,15 +184,15 @@ def _errors(texts: list[str] | None) -> dict[str, float]:
     return found
 
 
-def _opening(release: Path, card: Path | None, identity: Path | None, file: Path | None) -> Opening:
+def _card_opening(release: Path, card: Path | None, identity: Path | None, file: Path | None) -> CardAccess:
     """Return what opens the card: the passphrase is asked for where the card has one and someone can answer."""
-    from ..masking.card_delivery import SEALED_CARD, Opening
+    from ..masking.card_delivery import SEALED_CARD, CardAccess
 
     own = release / SEALED_CARD if release.is_dir() else None
-    return Opening(card, identity, passphrase_for(card or own, file))
+    return CardAccess(card, identity, passphrase_for(card or own, file))
 
 
-def _read(path: Path, schema: Path | None, opening: Opening) -> Release:
+def _read(path: Path, schema: Path | None, opening: CardAccess) -> Release:
     """Read a release from its folder, or from a data file and its card."""
     from ..masking import read_release
 
@@ -205,7 +207,7 @@ def _read(path: Path, schema: Path | None, opening: Opening) -> Release:
     return _of_file(path, schema, opening)
 
 
-def _of_file(path: Path, schema: Path | None, opening: Opening) -> Release:
+def _of_file(path: Path, schema: Path | None, opening: CardAccess) -> Release:
     """Read a data file as a release; a card that was written for another file is refused."""
     import hashlib
 
@@ -226,7 +228,7 @@ def _of_file(path: Path, schema: Path | None, opening: Opening) -> Release:
     return Release(table, noise)
 
 
-def _checked(check: str, formula: str, held: Release, options: dict[str, Any]) -> Any:
+def _run_cross_check(check: str, formula: str, held: Release, options: dict[str, Any]) -> Any:
     """Run a cheap correction, before the fit: what it refuses is said at once."""
     from ..analysis.corrections import cross_checks
     from ..analysis.model_fit import family_of

@@ -15,10 +15,10 @@ from ..errors import MaskwellWarning
 def said_at_terminal(text: str) -> None:
     """Say on standard error, at a terminal, what comes next, so that long work is seen to go on."""
     if sys.stderr.isatty():
-        said(text)
+        echo_message(text)
 
 
-def said(text: str) -> None:
+def echo_message(text: str) -> None:
     """Say on standard error, in a pipe too, what comes next: of work that takes minutes."""
     typer.echo(text, err=True)
 

@@ -16,13 +16,13 @@ from .file_options import (
     EncodingOption,
     FileArgument,
     InputFormatOption,
-    given,
+    given_options,
 )
 from .messages import warnings_told
 
 if TYPE_CHECKING:
     from ..plan import InputPlan
-    from ..plan.draft_decisions import Decided
+    from ..plan.draft_decisions import DecidedSchema
 
 
 def new(
@@ -50,16 +50,16 @@ def new(
 
     target = _free(Path("plan.toml")) if write is None else _new_file(write)
     drafted = None if schema is not None else _free(target.parent / f"{file.stem}.schema.toml")
-    read_as = given(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
+    read_as = given_options(encoding=encoding, delimiter=delimiter, decimal=decimal, format=input_format)
     with warnings_told():
-        decided = _decided(InputPlan(file=file, schema=schema, **read_as))
+        decided = _input_decisions(InputPlan(file=file, schema=schema, **read_as))
     places = _places(target, file, schema if drafted is None else drafted)
     texts = {} if drafted is None else {drafted: draft_schema(decided)}
     _write_all(texts | {target: draft_plan(decided, places, read_as)})
     _tell(decided, questions_of(decided), target, drafted)
 
 
-def _decided(source: InputPlan) -> Decided:
+def _input_decisions(source: InputPlan) -> DecidedSchema:
     from ..io import load
     from ..pipeline import inspect_file
     from ..plan.draft_decisions import decide, decided_by
@@ -117,7 +117,7 @@ def _write_all(texts: dict[Path, str]) -> None:
         raise CannotWrite(f"the plan cannot be written: {error.strerror}") from None
 
 
-def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None) -> None:
+def _tell(decided: DecidedSchema, asked: list[str], target: Path, drafted: Path | None) -> None:
     """Say what will happen to which columns, every one of them, and what is to be decided."""
     lines = [f"{len(decided.table):,} records"]
     for what, names in _fates(decided).items():
@@ -139,7 +139,7 @@ def _tell(decided: Decided, asked: list[str], target: Path, drafted: Path | None
     typer.echo("\n".join(lines))
 
 
-def _fates(decided: Decided) -> dict[str, list[str]]:
+def _fates(decided: DecidedSchema) -> dict[str, list[str]]:
     """Return what happens to the columns: each is named once."""
     masked, sums = {*decided.amounts, *decided.changed}, {total for total, _ in decided.sums}
     fates: dict[str, list[str]] = {

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan, nearest
-from .file_options import listed
+from .file_options import split_names
 
 FieldsOption = Annotated[
     str | None, typer.Option(help="Columns the intruder compares, with commas.", show_default="role key")
@@ -59,7 +59,7 @@ INTRUDERS = ("matcher", "nearest", "law", "fingerprint")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class IntruderOptions:
     """What the options say of an intruder."""
 
     largest_target_block: int | None = None
@@ -79,13 +79,16 @@ class Chosen:
         self._check(kind)
         shared: dict[str, Any] = {
             "largest_target_block": self.largest_target_block,
-            "target_blocks": listed(self.target_blocks),
-            "match_blocks": listed(self.match_blocks),
+            "target_blocks": split_names(self.target_blocks),
+            "match_blocks": split_names(self.match_blocks),
             "direction": self.direction or "to_masked",
         }
         if kind == "fingerprint":
-            return Fingerprint(**shared, columns=listed(self.fields))
-        shared |= {"fields": listed(self.fields), "assignment": "one-to-one" if self.one_to_one else "best"}
+            return Fingerprint(**shared, columns=split_names(self.fields))
+        shared |= {
+            "fields": split_names(self.fields),
+            "assignment": "one-to-one" if self.one_to_one else "best",
+        }
         if kind == "matcher":
             return Linkage(**shared, rule=Relative(0.10 if self.within is None else self.within))
         if kind == "nearest":

@@ -16,7 +16,7 @@ import typer
 from ..errors import BadPlan
 from ..pipeline.progress import STAGES
 from .file_options import JsonOption, SeedOption, StudyOption
-from .messages import said
+from .messages import echo_message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,10 +102,10 @@ def release(
 
 def summary(outcome: Outcome) -> str:
     """Return an outcome as one screen of text."""
-    from ..report import pasted, release_summary
+    from ..report import passing_sections, release_summary
 
     mind = "".join(f"\n  - {one}" for one in outcome.mind)
-    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "") + pasted(outcome)
+    return release_summary(outcome) + (f"\n\nmind{mind}" if mind else "") + passing_sections(outcome)
 
 
 def _private_folder(plan: Any, study: bool) -> Path:
@@ -204,7 +204,7 @@ class ToldStages:
         what = "the release is whole or not there" if self.running == WRITE else "nothing was released"
         left = "" if self.private is None else _left_behind(self.private)
         self._tell_refused()
-        said(f"stopped{where}{limit}: {what}{left}{_tried_so_far(self.tried)}")
+        echo_message(f"stopped{where}{limit}: {what}{left}{_tried_so_far(self.tried)}")
         if self.stopped:
             raise typer.Exit(NO)
         raise ToldStop(STOPPED_EXIT_CODE)
@@ -231,7 +231,7 @@ class ToldStages:
         if self.refused and self.console is not None:
             self.console.print(self.refused, highlight=False)
         elif self.refused:
-            said(self.refused)
+            echo_message(self.refused)
         self.refused = ""
 
     def line(self) -> str:
@@ -242,7 +242,7 @@ class ToldStages:
         coming = [name for name in LAST if name in follows]
         then = f"; then {', '.join(coming)}" if coming else ""
         part = " for this part" if stage.startswith(f"{ADVISE},") else ""  # other candidates come after it
-        return f"{stage}{_left(*self.known, spent, self.stepped.get(stage, 0.0), part)}{then}"
+        return f"{stage}{_progress_text(*self.known, spent, self.stepped.get(stage, 0.0), part)}{then}"
 
     def _update(self) -> None:
         if self.status is not None:
@@ -257,7 +257,7 @@ class ToldStages:
             self._update()
             if self.console is None and now - told >= A_MINUTE and self.running in self.started:
                 self._tell_refused()
-                said(self.line())
+                echo_message(self.line())
                 told = now
             late = self.at_most is not None and now - self.begun > A_MINUTE * self.at_most
             if late and self.running != WRITE:
@@ -271,10 +271,10 @@ class ToldStages:
         if self.console is not None:
             self.console.print(line, highlight=False)
         else:
-            said(line)
+            echo_message(line)
 
 
-def _left(done: int, total: int, spent: float, stepped: float, part: str = "") -> str:
+def _progress_text(done: int, total: int, spent: float, stepped: float, part: str = "") -> str:
     """Say how far a stage is, and how long it will take if it goes on as the steps that are done.
 
     `stepped` are the seconds that these took. A step that takes far longer than they did tells nothing of those that

@@ -115,7 +115,7 @@ def passphrase_for(card: Path | None, file: Path | None) -> str | None:
         return None
     if not is_sealed(content) or not sealed_by_passphrase(content):
         return None
-    return _asked(f"passphrase of {card}", twice=False)
+    return _prompt_passphrase(f"passphrase of {card}", twice=False)
 
 
 def _new_passphrase(file: Path | None) -> str:
@@ -123,7 +123,7 @@ def _new_passphrase(file: Path | None) -> str:
 
     if file is None and not sys.stdin.isatty():
         raise BadPlan("nobody is here to be asked for the passphrase: give --passphrase-file FILE")
-    secret = _asked("passphrase of the card", twice=True) if file is None else passphrase_of(file)
+    secret = _prompt_passphrase("passphrase of the card", twice=True) if file is None else passphrase_of(file)
     if len(secret) < SHORTEST:
         raise BadPlan(
             f"the passphrase has less than {SHORTEST} characters: take several words, since a sealed card that has "
@@ -132,7 +132,7 @@ def _new_passphrase(file: Path | None) -> str:
     return secret
 
 
-def _asked(what: str, *, twice: bool) -> str:
+def _prompt_passphrase(what: str, *, twice: bool) -> str:
     try:
         return str(typer.prompt(what, hide_input=True, confirmation_prompt=twice, err=True))
     except typer.Abort:  # Ctrl-C at the prompt stops as anywhere else
@@ -173,7 +173,7 @@ def _write(path: Path, content: bytes, *, private: bool, force: bool) -> None:
             if force:
                 part.replace(path)
             else:
-                _put(part, path)
+                _place_new_file(part, path)
     except FileExistsError:
         raise CannotWrite(f"{str(path)!r} is already there; name another (--output) or replace it") from None
     except OSError as error:
@@ -192,7 +192,7 @@ def _beside(path: Path, mode: int) -> Iterator[Path]:
             part.unlink()
 
 
-def _put(part: Path, path: Path) -> None:
+def _place_new_file(part: Path, path: Path) -> None:
     """Give a file its name if nothing has it: by a link, which never replaces, where the file system has links."""
     try:
         os.link(part, path)

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import BadPlan
-from .file_options import JsonOption, given
-from .messages import said, said_at_terminal, warnings_told
-from .plan_options import Chosen, FieldsOption, MatchBlocksOption, SmallOption, TargetBlocksOption
+from .file_options import JsonOption, given_options
+from .messages import echo_message, said_at_terminal, warnings_told
+from .plan_options import FieldsOption, IntruderOptions, MatchBlocksOption, SmallOption, TargetBlocksOption
 
 MANY, MANY_TOGETHER = 5_000_000, 50_000  # pairs of records from which on the work is announced
 
@@ -47,15 +47,15 @@ def belief_options(
     kind: str, options: dict[str, Any], prior: dict[str, Any], *, untold: bool
 ) -> dict[str, Any]:
     """Return what the options say of the Bayesian intruder; refuse them of another."""
-    found = given(**options)
+    found = given_options(**options)
     if "helpers" in found:
         found["helpers"] = _helpers(found["helpers"])
-    if given(**prior) and not untold:
+    if given_options(**prior) and not untold:
         raise BadPlan("--family and --mean-over-sd are of the prior of --untold: say --untold too")
     if untold:
         from ..attacks import Prior
 
-        found["prior"] = Prior(**given(**prior))
+        found["prior"] = Prior(**given_options(**prior))
     if found and kind != "law":
         raise BadPlan(
             "--kernel, --untold, --family, --mean-over-sd, --helpers and --threshold are those of --intruder law"
@@ -93,9 +93,9 @@ def _steps(plan: Any, masking: Any, held: Any, *, as_json: bool) -> Callable[[st
             sought = truth.take(plan.target_records(truth)) if held is None else held
             pairs = max(_pairs(plan, masking, sought), 1)
             if pairs >= MANY_TOGETHER:
-                said(f"up to {pairs:,} pairs of records for each intruder: this may take a while")
+                echo_message(f"up to {pairs:,} pairs of records for each intruder: this may take a while")
         if pairs >= MANY_TOGETHER:
-            said(text)
+            echo_message(text)
         elif not as_json:
             said_at_terminal(text)
 
@@ -161,8 +161,8 @@ def telling(
     from ..masking import Masking
     from ..pipeline import read_targets
 
-    plan = Chosen(largest_target_block, target_blocks, match_blocks, fields).plan("law")
-    prior = Prior(**given(family=family, mean_over_sd=mean_over_sd))
+    plan = IntruderOptions(largest_target_block, target_blocks, match_blocks, fields).plan("law")
+    prior = Prior(**given_options(family=family, mean_over_sd=mean_over_sd))
     counts = [_helpers(one) for one in (helpers or "").split(",") if one.strip()]
     masking = Masking.read(release=release, private=private)
     held = None if targets is None else read_targets(targets, masking.truth.schema, plan)

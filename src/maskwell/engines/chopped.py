@@ -13,7 +13,7 @@ from .shapes import Floats, Integers, Moments, Part
 
 
 @dataclass(frozen=True, slots=True)
-class Chopped:
+class ChoppedEngine:
     """Work on random pieces in random order; the same seed gives the same pieces."""
 
     pieces: int = 7

@@ -47,7 +47,7 @@ def moments(values: Floats, parts: Parts) -> Moments:
 def _moments(values: Floats, parts: Parts) -> Moments:
     low, high, counts = _ranges(values, parts)
     largest = np.maximum(np.abs(low), np.abs(high))
-    means = _sums(values, parts, largest, lambda block: map(_filled, block)) / np.maximum(counts, 1)
+    means = _sums(values, parts, largest, lambda block: map(_zero_filled, block)) / np.maximum(counts, 1)
     if counts.min(initial=len(values)) == len(values):
         return _complete(values, parts, means, low, high)
     return _pairwise(values, parts, means, low, high, counts)
@@ -86,7 +86,7 @@ def _blocks(values: Floats, part: Part) -> Iterator[list[Floats]]:
         yield [column[start : start + BLOCK] for column in columns]
 
 
-def _filled(column: Floats) -> Floats:
+def _zero_filled(column: Floats) -> Floats:
     """Return a column with 0 for closed values."""
     closed = np.isnan(column)
     return np.where(closed, 0.0, column) if closed.any() else column
@@ -149,7 +149,7 @@ def _pair_limits(a: float, b: float) -> Floats:
 def _pair_columns(block: list[Floats], means: Floats, pairs: list[tuple[int, int]]) -> Iterator[Floats]:
     """Yield what each pair sums: its records, both columns, their squares and their product, where both are open."""
     is_open = [(~np.isnan(column)).astype(np.float64) for column in block]
-    centred = [_filled(column - mean) for column, mean in zip(block, means, strict=True)]
+    centred = [_zero_filled(column - mean) for column, mean in zip(block, means, strict=True)]
     squares = [column * column for column in centred]
     for i, j in pairs:
         yield is_open[i] * is_open[j]

@@ -98,11 +98,11 @@ def load(
 def conform_raw(raw: Raw, schema: Schema | None) -> Table:
     """Make a table of raw columns by a schema, or by the one proposed for them."""
     from .conform import conform
-    from .hints import apply_cells, merged
+    from .hints import apply_cells, schema_with_hints
 
     if schema is None:
         return conform_proposed(raw, proposal_of(raw))
-    schema, said = merged(schema, raw)
+    schema, said = schema_with_hints(schema, raw)
     table = conform(raw.data, schema, raw.source, decimal=raw.decimal, notes=(*raw.notes, *said))
     return apply_cells(table, raw)
 
@@ -119,9 +119,9 @@ def proposal_of(raw: Raw) -> SchemaProposal:
 
 def conform_proposed(raw: Raw, proposal: SchemaProposal) -> Table:
     """Make a table by a schema that nobody has seen; what is open stands in the notes."""
-    from .inspect import taken
+    from .inspect import unreviewed_schema
 
-    table = conform_raw(raw, taken(proposal.schema))
+    table = conform_raw(raw, unreviewed_schema(proposal.schema))
     asked = [f"column {name!r} is undecided: {' '.join(said)}" for name, said in proposal.questions().items()]
     said = "no schema was given: one was proposed from the data"
     return replace(table, notes=(*table.notes, said, *asked))

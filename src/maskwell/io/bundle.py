@@ -77,7 +77,7 @@ def write_bundle(target: Path, writers: Writers, *, private: bool = False, extra
     """
     check_target(target, ())
     target = _real(target)
-    with _refusing(target), _building(target, private=private) as folder:
+    with _write_error_context(target), _staging_folder(target, private=private) as folder:
         manifest = _build(folder, writers, extra, private=private)
         _put_in_place(folder, target)
     return manifest.bundle
@@ -92,9 +92,9 @@ def write_halves(
     """
     check_halves(public, private, ())
     public, private = _real(public), _real(private)
-    with _refusing(public), _building(public, private=False) as folder:
+    with _write_error_context(public), _staging_folder(public, private=False) as folder:
         manifest = _build(folder, public_writers, extra, private=False)
-        with _refusing(private):
+        with _write_error_context(private):
             _add_private_half(private, manifest.bundle, private_writers)
         _put_in_place(folder, public)
     return manifest.bundle
@@ -102,7 +102,7 @@ def write_halves(
 
 def _add_private_half(private: Path, bundle: str, writers: Writers) -> None:
     target = private / bundle
-    with _made(private), _building(private / "half", private=True) as folder:
+    with _ensure_private_folder(private), _staging_folder(private / "half", private=True) as folder:
         manifest = _build(folder, writers, _PRIVATE, private=True, bundle=bundle)
         if not os.path.lexists(target):
             os.rename(folder, target)
@@ -113,7 +113,7 @@ def _add_private_half(private: Path, bundle: str, writers: Writers) -> None:
 
 
 @contextmanager
-def _made(private: Path) -> Iterator[None]:
+def _ensure_private_folder(private: Path) -> Iterator[None]:
     """Make the private folder where it is not there; where nothing comes to lie in it, take it away again."""
     is_new = not os.path.lexists(private)
     private.mkdir(mode=0o700, exist_ok=True)
@@ -173,7 +173,7 @@ def _bundle_id(files: Mapping[str, FileEntry]) -> str:
 
 def _put_in_place(folder: Path, target: Path) -> None:
     failpoint("before exchange")
-    raise_all(_occupied(target), CannotWrite)
+    raise_all(_replacement_obstacles(target), CannotWrite)
     if os.path.lexists(target / MANIFEST):
         _exchange(folder, target)
     else:
@@ -207,7 +207,7 @@ def _sync(path: Path) -> None:
 
 
 @contextmanager
-def _building(target: Path, *, private: bool) -> Iterator[Path]:
+def _staging_folder(target: Path, *, private: bool) -> Iterator[Path]:
     """Yield a new folder beside the target; whatever bears its name at the end is removed."""
     folder = target.parent / f".{target.name}.building-{os.getpid()}-{os.urandom(8).hex()}"
     with ExitStack() as stack:
@@ -255,13 +255,13 @@ def _lock(folder: Path) -> int:
 def check_target(path: Path, inputs: Sequence[Path]) -> None:
     """Refuse, before any work, a target that cannot be written or holds an input or anything not ours."""
     target = _real(path)
-    with _refusing(target):
+    with _write_error_context(target):
         overwritten = [
             f"the output {target} would overwrite the input {source}; choose another output folder"
             for source in inputs
             if _inside(_real(source), target) or _inside(_real(source.parent) / source.name, target)
         ]
-        raise_all([*_parent_problems(target), *_occupied(target), *overwritten], CannotWrite)
+        raise_all([*_parent_problems(target), *_replacement_obstacles(target), *overwritten], CannotWrite)
         _try_exchange(target)
 
 
@@ -272,7 +272,7 @@ def check_halves(public: Path, private: Path, inputs: Sequence[Path]) -> None:
         raise CannotWrite(
             f"the private folder {private} lies in the public one, {public}; choose one outside it"
         )
-    with _refusing(folder):
+    with _write_error_context(folder):
         raise_all(_parent_problems(folder / "half" if os.path.lexists(folder) else folder), CannotWrite)
     check_target(public, inputs)
 
@@ -287,7 +287,7 @@ def _parent_problems(target: Path) -> Iterator[str]:
             yield f"{target} would lie inside the bundle {folder}; choose a folder outside it"
 
 
-def _occupied(target: Path) -> Iterator[str]:
+def _replacement_obstacles(target: Path) -> Iterator[str]:
     """Say why what is at the target may not be replaced; nothing when it is absent, empty or ours."""
     if os.path.lexists(target) and (not os.path.isdir(target) or os.path.ismount(target)):
         yield f"{target} is a file or a mount point, not a folder of maskwell's; choose a new folder"
@@ -302,12 +302,12 @@ def _occupied(target: Path) -> Iterator[str]:
 def _try_exchange(target: Path) -> None:
     """Try it on two empty folders, so that nobody learns after hours of work that it cannot be had here."""
     if os.path.lexists(target / MANIFEST):
-        with _building(target, private=True) as one, _building(target, private=True) as two:
+        with _staging_folder(target, private=True) as one, _staging_folder(target, private=True) as two:
             _exchange(one, two)
 
 
 @contextmanager
-def _refusing(target: Path) -> Iterator[None]:
+def _write_error_context(target: Path) -> Iterator[None]:
     """Turn the system's errors into a sentence of ours."""
     try:
         yield
@@ -347,7 +347,10 @@ def private_half(private: Path, bundle_id: str) -> Path:
         raise BadBundle(f"the private half of this release is not in {private}; give the folder that has it")
     opened = [path for path in (folder, *sorted(folder.iterdir())) if path.lstat().st_mode & 0o077]
     raise_all(
-        (f"{path} is open to others; chmod 700 folders, 600 files: {_closing(path)}" for path in opened),
+        (
+            f"{path} is open to others; chmod 700 folders, 600 files: {_chmod_command(path)}"
+            for path in opened
+        ),
         BadBundle,
     )
     if verify_bundle(folder).bundle != bundle_id:
@@ -355,7 +358,7 @@ def private_half(private: Path, bundle_id: str) -> Path:
     return folder
 
 
-def _closing(path: Path) -> str:
+def _chmod_command(path: Path) -> str:
     """Return the command that closes a private folder or file to others."""
     return f"chmod {'700' if path.is_dir() else '600'} {shlex.quote(str(path))}"
 

@@ -148,7 +148,7 @@ def _text_facts(name: str, array: Any, decimal: str) -> Facts:
 
     amounts = _amounts(array, decimal)
     if amounts is None:
-        amounts = _amounts(_trimmed(array), decimal)
+        amounts = _amounts(_trimmed_texts(array), decimal)
     if amounts is not None:
         return _number_facts(name, amounts, array)
     encoded = array.dictionary_encode()
@@ -165,7 +165,7 @@ def _text_facts(name: str, array: Any, decimal: str) -> Facts:
     counts = np.bincount(codes[codes >= 0], minlength=len(words))
     if _are_grouped(words, counts):
         return Facts(name, len(array), "text", grouped=True, **known)
-    is_number = _matches(_pointed(words, decimal), _NUMBER)
+    is_number = _matches(_decimal_point_texts(words, decimal), _NUMBER)
     if is_number.all() or 2 * counts[is_number].sum() < counts.sum():
         return Facts(name, len(array), "text", **known)
     return _mixed_facts(name, words, is_number, decimal, known)
@@ -205,7 +205,7 @@ def _amounts(texts: Any, decimal: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    pointed = _pointed(texts, decimal)
+    pointed = _decimal_point_texts(texts, decimal)
     try:
         pointed.slice(0, 1000).cast(pa.float64())  # to fail early: Arrow words an error for every text
         amounts = pointed.cast(pa.float64())
@@ -215,7 +215,7 @@ def _amounts(texts: Any, decimal: str) -> Any:
     return amounts if finite and not _matches(texts, _LABEL).any() else None
 
 
-def _trimmed(texts: Any) -> Any:
+def _trimmed_texts(texts: Any) -> Any:
     """Texts as the reader of numbers takes them: without blanks around them, null where nothing is left."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -224,7 +224,7 @@ def _trimmed(texts: Any) -> Any:
     return pc.if_else(pc.equal(trimmed, pa.scalar("", trimmed.type)), pa.scalar(None, trimmed.type), trimmed)
 
 
-def _pointed(texts: Any, decimal: str) -> Any:
+def _decimal_point_texts(texts: Any, decimal: str) -> Any:
     """Texts with a decimal point in place of the decimal sign; a point that is no decimal sign makes no number."""
     import pyarrow.compute as pc
 

@@ -13,18 +13,18 @@ from ..arrow_buffers import from_numpy, is_null, to_numpy
 from ..errors import BadInput, nearest, raise_all
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, MISSING, OPEN, TOP_CODED, Column, Schema
 from ..table import Source, Statuses, Table
-from .ids import repeated
+from .ids import duplicate_id_problems
 from .numbers import (
     EXACT_BELOW,
     Array,
     Fault,
     Floats,
     Numbers,
+    array_with_nulls,
     doubles,
     fault_at,
     flags,
     is_word,
-    nulled,
     number_text,
     parse,
 )
@@ -37,7 +37,7 @@ _CHUNK = 16_384  # numbers that stay near the processor
 
 
 @dataclass(slots=True)
-class Conformed:
+class ConformedColumn:
     """One column on its way into the table."""
 
     column: Column
@@ -60,17 +60,17 @@ def conform(
     Raises `BadInput` with one sentence for each problem: the column, the first record (counted from 1), what
     kind of thing was found and the remedy, never the value.
     """
-    names, notes = _matched(raw.column_names, schema), tuple(notes)
+    names, notes = _file_column_names(raw.column_names, schema), tuple(notes)
     problems = _name_problems(names, schema, next((n for n in notes if n.startswith("read as ")), ""))
     if raw.num_rows == 0:
         raise BadInput([*problems, "there are no records"])
     columns = [column for column in schema.columns if column.name in names]
-    done = [_conformed(column, raw.column(names[column.name]), decimal) for column in columns]
+    done = [_conform_column(column, raw.column(names[column.name]), decimal) for column in columns]
     raise_all([*problems, *(problem for one in done for problem in one.problems)], BadInput)
     return _table(done, schema, source, [*notes, *(note for one in done for note in one.notes)])
 
 
-def _table(done: list[Conformed], schema: Schema, source: Source, notes: list[str]) -> Table:
+def _table(done: list[ConformedColumn], schema: Schema, source: Source, notes: list[str]) -> Table:
     import pyarrow as pa
 
     data = pa.table({one.column.name: one.array for one in done})
@@ -81,7 +81,7 @@ def _table(done: list[Conformed], schema: Schema, source: Source, notes: list[st
     return Table(schema, data, closed, replace(source, types=types), tuple(notes))
 
 
-def _matched(names: Iterable[str], schema: Schema) -> dict[str, str]:
+def _file_column_names(names: Iterable[str], schema: Schema) -> dict[str, str]:
     """Return the file's name of each column by the schema's name (equal in NFC), others by their own."""
     spelled = {unicodedata.normalize("NFC", name): name for name in schema.names}
     return {spelled.get(unicodedata.normalize("NFC", name), name): name for name in names}
@@ -104,19 +104,19 @@ def _name_problems(names: dict[str, str], schema: Schema, how: str) -> list[str]
     ]
 
 
-def _conformed(column: Column, raw: Array, decimal: str) -> Conformed:
+def _conform_column(column: Column, raw: Array, decimal: str) -> ConformedColumn:
     array = _one_array(raw)
-    out = Conformed(column)
+    out = ConformedColumn(column)
     try:
         _fill(out, array, decimal)
     except Unreadable as found:
         out.problems.append(f"column {column.name!r} {found}")
     if out.problems and column.drop and not column.roles:
-        return _dropped(column, array)
+        return _dropped_text_column(column, array)
     return out
 
 
-def _fill(out: Conformed, array: Array, decimal: str) -> None:
+def _fill(out: ConformedColumn, array: Array, decimal: str) -> None:
     if "id" in out.column.roles:
         _fill_ids(out, array)
     elif out.column.is_number:
@@ -133,7 +133,7 @@ def _one_array(column: Array) -> Array:
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
-def _dropped(column: Column, array: Array) -> Conformed:
+def _dropped_text_column(column: Column, array: Array) -> ConformedColumn:
     """Keep a column that will be dropped as text, whatever it holds."""
     import pyarrow as pa
 
@@ -142,10 +142,10 @@ def _dropped(column: Column, array: Array) -> Conformed:
     except pa.ArrowException:
         text = pa.nulls(len(array), pa.string())
     plain = Column(column.name, "text", description=column.description, drop=True)
-    return Conformed(plain, text, is_null(text).astype(np.uint8), keeps_type=False)
+    return ConformedColumn(plain, text, is_null(text).astype(np.uint8), keeps_type=False)
 
 
-def _fill_ids(out: Conformed, array: Array) -> None:
+def _fill_ids(out: ConformedColumn, array: Array) -> None:
     """Keep ids exactly, as text; each record needs its own."""
     import pyarrow as pa
 
@@ -153,22 +153,22 @@ def _fill_ids(out: Conformed, array: Array) -> None:
         raise Unreadable("is the id and holds decimal numbers: store ids as text or as whole numbers")
     out.array = as_text(array)
     out.refuse(fault_at(is_null(out.array), "a record without an id", "give each record an id of its own"))
-    out.problems += repeated(out.column.name, out.array)
+    out.problems += duplicate_id_problems(out.column.name, out.array)
 
 
-def _fill_texts(out: Conformed, array: Array) -> None:
+def _fill_texts(out: ConformedColumn, array: Array) -> None:
     """Keep categories and other text as text, null where a missing code stands."""
 
     text = as_text(array)
     status = is_null(text).astype(np.uint8) * np.uint8(MISSING)
     for i, code in enumerate(out.column.missing):
         status[is_word(text, code if isinstance(code, str) else number_text(code))] = FIRST_MISSING_CODE + i
-    out.array, out.status = nulled(text, status > MISSING), status
+    out.array, out.status = array_with_nulls(text, status > MISSING), status
     if out.column.kind == "category":
         _check_categories(out, out.array)
 
 
-def _check_categories(out: Conformed, text: Array) -> None:
+def _check_categories(out: ConformedColumn, text: Array) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -184,10 +184,10 @@ def _check_categories(out: Conformed, text: Array) -> None:
         what = f"values that are not among its categories ({distinct} different)"
         out.refuse(fault_at(unknown, what, "add them to the schema or correct them"))
     if booleans_mixed(out.column.categories):
-        out.refuse(_mixed(text))
+        out.refuse(_mixed_boolean_faults(text))
 
 
-def _mixed(text: Array) -> list[Fault]:
+def _mixed_boolean_faults(text: Array) -> list[Fault]:
     """Return a fault when yes and no are spelled in more than one way."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -202,7 +202,7 @@ def _mixed(text: Array) -> list[Fault]:
     )
 
 
-def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
+def _fill_numbers(out: ConformedColumn, array: Array, decimal: str) -> None:
     import pyarrow as pa
 
     if _is_plain(out.column, array):
@@ -211,7 +211,9 @@ def _fill_numbers(out: Conformed, array: Array, decimal: str) -> None:
     status = is_null(array).astype(np.uint8) * np.uint8(MISSING)
     is_text = _is_text(array.type)
     out.keeps_type = not (is_text or pa.types.is_boolean(array.type))
-    numbers = _parsed(out.column, array, status, decimal) if is_text else _typed(array)
+    numbers = (
+        _numbers_from_text(out.column, array, status, decimal) if is_text else _typed_column_numbers(array)
+    )
     if numbers.faults:
         out.refuse(numbers.faults)
         return
@@ -240,7 +242,7 @@ def _is_text(kind: pa.DataType) -> bool:
     return types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
 
 
-def _parsed(column: Column, array: Array, status: Statuses, decimal: str) -> Numbers:
+def _numbers_from_text(column: Column, array: Array, status: Statuses, decimal: str) -> Numbers:
     """Parse text after its text codes; a field of blanks is missing."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -250,10 +252,10 @@ def _parsed(column: Column, array: Array, status: Statuses, decimal: str) -> Num
     for i, code in enumerate(column.missing):
         if isinstance(code, str):
             status[is_word(text, code)] = FIRST_MISSING_CODE + i
-    return parse(nulled(text, status != OPEN), decimal)
+    return parse(array_with_nulls(text, status != OPEN), decimal)
 
 
-def _typed(array: Array) -> Numbers:
+def _typed_column_numbers(array: Array) -> Numbers:
     """Take numbers from a column that holds them; refuse every other type."""
     import pyarrow as pa
     import pyarrow.types as types

@@ -165,13 +165,13 @@ def write_csv(table: Table, path: Path, delimiter: str | None = None) -> None:
     with path.open("wb") as file, ThreadPoolExecutor(os.cpu_count()) as pool:
         if dialect.bom:
             file.write(codecs.BOM_UTF8)
-        file.write((dialect.delimiter.join(_quoted(table.names, dialect)) + dialect.newline).encode())
+        file.write((dialect.delimiter.join(_quoted_names(table.names, dialect)) + dialect.newline).encode())
         for start in range(0, len(table), _RECORDS_AT_ONCE):
             part = [(table, name, start, dialect) for name in table.names]
             _write_records(list(pool.map(_fields, part)), dialect, file)
 
 
-def _quoted(names: Iterable[str], dialect: Dialect) -> list[str]:
+def _quoted_names(names: Iterable[str], dialect: Dialect) -> list[str]:
     import pyarrow as pa
 
     return [name or "" for name in _with_quotes(pa.array(names, pa.string()), dialect).to_pylist()]
@@ -199,7 +199,9 @@ def _with_codes(text: Array, codes: dict[int, float | str], status: Statuses, di
         at = status == mark
         if at.any():
             literal = code if isinstance(code, str) else number_text(code, dialect.decimal)
-            text = pc.if_else(pa.array(at), pa.scalar(_quoted([literal], dialect)[0], pa.string()), text)
+            text = pc.if_else(
+                pa.array(at), pa.scalar(_quoted_names([literal], dialect)[0], pa.string()), text
+            )
     return text
 
 

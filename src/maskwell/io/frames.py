@@ -61,27 +61,27 @@ def raw_from_native(frame: Any) -> Raw:
     if kinds.is_pandas_dataframe(frame):
         return _from_pandas(frame)
     if kinds.is_polars_lazyframe(frame):
-        return _from_polars(_collected(frame), ("the lazy frame was collected",))
+        return _from_polars(_collected_frame(frame), ("the lazy frame was collected",))
     if kinds.is_polars_dataframe(frame):
         return _from_polars(frame)
     if kinds.is_pyarrow_table(frame):
         return raw_from_arrow(frame, "pyarrow")
     if kinds.is_duckdb_relation(frame):
-        return raw_from_arrow(_fetched(frame), "duckdb")
+        return raw_from_arrow(_relation_table(frame), "duckdb")
     raise BadInput(
         f"a {type(frame).__name__} is not a frame that can be read: give a pandas or polars DataFrame, "
         "a pyarrow Table or a duckdb relation"
     )
 
 
-def _collected(frame: Any) -> Any:
+def _collected_frame(frame: Any) -> Any:
     try:
         return frame.collect()
     except Exception:  # polars raises many kinds, and some quote values
         raise BadInput("the lazy frame could not be collected: collect it yourself to see why") from None
 
 
-def _fetched(relation: Any) -> pa.Table:
+def _relation_table(relation: Any) -> pa.Table:
     import duckdb
 
     try:

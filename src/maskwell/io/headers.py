@@ -18,10 +18,10 @@ def clean_names(names: Sequence[str]) -> tuple[list[str], list[str]]:
 
     Raises `BadInput` that lists every blank and every doubled name.
     """
-    raise_all(_without_header(names) or _blank(names) + _doubled(names), BadInput)
+    raise_all(_without_header(names) or _blank(names) + _duplicate_name_problems(names), BadInput)
     clean = [unicodedata.normalize("NFC", name) for name in names]
-    raise_all(_doubled(clean, ", which differ only in how accents are encoded"), BadInput)
-    notes = _changed(names, clean) + _lookalikes(clean)
+    raise_all(_duplicate_name_problems(clean, ", which differ only in how accents are encoded"), BadInput)
+    notes = _normal_form_notes(names, clean) + _lookalikes(clean)
     for note in notes:
         warnings.warn(note, MaskwellWarning, stacklevel=4)
     return clean, notes
@@ -37,7 +37,7 @@ def _blank(names: Sequence[str]) -> list[str]:
     return [f"column {i} has no name: name it" for i, name in enumerate(names, 1) if not name.strip()]
 
 
-def _doubled(names: Sequence[str], how: str = "") -> list[str]:
+def _duplicate_name_problems(names: Sequence[str], how: str = "") -> list[str]:
     places: dict[str, list[int]] = {}
     for i, name in enumerate(names, 1):
         if name.strip():
@@ -49,7 +49,7 @@ def _doubled(names: Sequence[str], how: str = "") -> list[str]:
     ]
 
 
-def _changed(names: Sequence[str], clean: Sequence[str]) -> list[str]:
+def _normal_form_notes(names: Sequence[str], clean: Sequence[str]) -> list[str]:
     return [
         f"the name of column {i}, {new!r}, was put into Unicode normal form (NFC)"
         for i, (old, new) in enumerate(zip(names, clean, strict=True), 1)

@@ -25,11 +25,11 @@ def without_codes(raw: Raw) -> pa.Table:
     for name, hint in raw.hints.items():
         if hint.missing:
             at = data.column_names.index(name)
-            data = data.set_column(at, name, _nulled(data.column(name), hint))
+            data = data.set_column(at, name, _values_without_codes(data.column(name), hint))
     return data
 
 
-def _nulled(column: Array, hint: Hint) -> Array:
+def _values_without_codes(column: Array, hint: Hint) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -41,7 +41,7 @@ def _nulled(column: Array, hint: Hint) -> Array:
     return pc.if_else(coded, pa.scalar(None, column.type), column)
 
 
-def merged(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
+def schema_with_hints(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
     """Return the schema with descriptions, labels and missing codes of the file where it has none of its own."""
     changes, notes = {}, []
     for name, hint in raw.hints.items():
@@ -52,7 +52,7 @@ def merged(schema: Schema, raw: Raw) -> tuple[Schema, list[str]]:
                 notes.append(
                     f"column {name!r}: missing codes taken from the file ({', '.join(codes_text(extra))})"
                 )
-            changes[name] = _described(
+            changes[name] = _column_with_hint(
                 replace(column, missing=column.missing + extra), hint, raw.data.column(name)
             )
     return schema.changed(changes), notes
@@ -63,17 +63,17 @@ def _further_codes(column: Column, hint: Hint) -> tuple[float | str, ...]:
     return tuple(code for code in hint.missing if codes_text([code])[0] not in known)
 
 
-def _described(column: Column, hint: Hint, values: Array) -> Column:
+def _column_with_hint(column: Column, hint: Hint, values: Array) -> Column:
     """Add the file's words; a number whose every value has a label is a category."""
     column = replace(column, description=column.description or hint.description)
     if column.labels or not hint.labels:
         return column
-    used = _used(values) | set(hint.cells)
+    used = _distinct_texts(values) | set(hint.cells)
     kept = {code: label for code, label in hint.labels.items() if code in used or code in column.categories}
     return replace(column, labels=tuple(kept.items()))
 
 
-def _used(values: Array) -> set[str]:
+def _distinct_texts(values: Array) -> set[str]:
     try:
         return set(as_text(values.combine_chunks()).unique().drop_null().to_pylist())
     except Unreadable:
@@ -85,7 +85,9 @@ def as_categories(schema: Schema, raw: Raw) -> Schema:
     changes: dict[str, Column] = {}
     for name, hint in raw.hints.items():
         column = schema[name]
-        used = _used(raw.data.column(name)) - set(codes_text(hint.missing)) if hint.labels else set()
+        used = (
+            _distinct_texts(raw.data.column(name)) - set(codes_text(hint.missing)) if hint.labels else set()
+        )
         if column.is_number and not column.roles & {"id", "weight"} and used and used <= set(hint.labels):
             few = len(used) <= MOST_BLOCK_VALUES
             amount = (

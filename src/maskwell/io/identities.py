@@ -85,7 +85,7 @@ def near_duplicates(
     All pairs are screened on a sample, the likely ones judged on all records.
     """
     values = _finite(values)
-    screened = np.abs(pairwise_correlations(_thinned(values, 4 * CHUNK)))
+    screened = np.abs(pairwise_correlations(_thinned_values(values, 4 * CHUNK)))
     modes = _modes(values)
     shares = _equal_shares(values, modes)
     found = []
@@ -104,7 +104,7 @@ def near_duplicates(
 def _modes(values: Floats) -> list[float]:
     """The most frequent value of each column, from a sample."""
     modes = []
-    for column in _thinned(values, POOL).T:
+    for column in _thinned_values(values, POOL).T:
         support, counts = np.unique(column[~np.isnan(column)], return_counts=True)
         modes.append(float(support[np.argmax(counts)]) if len(support) else np.nan)
     return modes
@@ -112,7 +112,7 @@ def _modes(values: Floats) -> list[float]:
 
 def _equal_shares(values: Floats, modes: list[float]) -> Floats:
     """The shares of `_equal_share` for all pairs, from a sample."""
-    columns = np.ascontiguousarray(_thinned(values, POOL).T)
+    columns = np.ascontiguousarray(_thinned_values(values, POOL).T)
     shares = np.zeros((len(columns), len(columns)))
     for i, j in combinations(range(len(columns)), 2):
         shares[i, j] = _equal_share(columns[i], columns[j], modes[i], modes[j])
@@ -247,7 +247,7 @@ def _subsets(data: _Data) -> list[tuple[int, ...]]:
         return []
     if not np.isnan(data.x).any():
         return [tuple(range(columns))]
-    thinned = _thinned(data.x, POOL)
+    thinned = _thinned_values(data.x, POOL)
     seen, likeness = ~np.isnan(thinned), np.nan_to_num(np.abs(pairwise_correlations(thinned)))
     found: set[tuple[int, ...]] = set()
     for share in (0.0, 0.1, 0.5, 0.9):
@@ -290,9 +290,9 @@ def _search(data: _Data, columns: tuple[int, ...]) -> list[Relation]:
 
 def _null_vectors(x: Floats, columns: tuple[int, ...], complete: Rows) -> Floats:
     """The linear relations that all complete records obey: from a sample, to which violators are added."""
-    sample = _strided(complete, max(500, 5 * len(columns)))
+    sample = _strided_rows(complete, max(500, 5 * len(columns)))
     vectors = _dependencies(_with_constant(x, sample, columns))
-    for pool in (_strided(complete, POOL), complete):
+    for pool in (_strided_rows(complete, POOL), complete):
         while vectors.shape[1]:
             grown = np.union1d(sample, _violators(x, columns, vectors, pool))
             if len(grown) == len(sample):
@@ -302,11 +302,11 @@ def _null_vectors(x: Floats, columns: tuple[int, ...], complete: Rows) -> Floats
     return vectors
 
 
-def _strided(rows: Rows, at_most: int) -> Rows:
+def _strided_rows(rows: Rows, at_most: int) -> Rows:
     return rows[:: -(-len(rows) // at_most)]
 
 
-def _thinned(values: Floats, at_most: int) -> Floats:
+def _thinned_values(values: Floats, at_most: int) -> Floats:
     return values[:: max(1, -(-len(values) // at_most))]
 
 
@@ -321,7 +321,7 @@ def _violators(x: Floats, columns: tuple[int, ...], vectors: Floats, pool: Rows)
         block = _with_constant(x, rows, columns)
         broken = np.abs(block @ vectors) > 1e-8 * (np.abs(block) @ np.abs(vectors))
         if broken.any():
-            return _strided(rows[broken.any(axis=1)], 50)
+            return _strided_rows(rows[broken.any(axis=1)], 50)
     return pool[:0]
 
 
@@ -359,10 +359,10 @@ def _whole(vector: Floats) -> Relation | None:
             return None
         fractions.append(fraction)
     common = lcm(*(fraction.denominator for fraction in fractions))
-    return _reduced([int(fraction * common) for fraction in fractions])
+    return _reduced_relation([int(fraction * common) for fraction in fractions])
 
 
-def _reduced(coefficients: Sequence[int]) -> Relation | None:
+def _reduced_relation(coefficients: Sequence[int]) -> Relation | None:
     """Divide by the common factor and make the first coefficient positive; nothing when all are zero."""
     divisor = gcd(*coefficients)
     if divisor == 0:
@@ -394,7 +394,7 @@ def _eliminations(first: Relation, second: Relation) -> Iterator[Relation]:
     for k in range(len(first)):
         if first[k] and second[k]:
             combined = [a * second[k] - b * first[k] for a, b in zip(first, second, strict=True)]
-            reduced = _reduced(combined)
+            reduced = _reduced_relation(combined)
             if reduced is not None:
                 yield reduced
 

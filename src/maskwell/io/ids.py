@@ -17,7 +17,7 @@ _CHUNK = 16_384  # ids that stay near the processor
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio: spreads nearby ids
 
 
-def repeated(name: str, ids: Array) -> list[str]:
+def duplicate_id_problems(name: str, ids: Array) -> list[str]:
     """Return what is wrong with a column of ids: nothing, or the records whose ids are not their own."""
     if _surely_distinct(ids):
         return []
@@ -40,7 +40,7 @@ def _surely_distinct(ids: Array) -> bool:
         return False
     if all(_rises(letters[i : i + _CHUNK + 1]) for i in range(0, len(letters), _CHUNK)):
         return True
-    hashed = np.concatenate([_hashed(letters[i : i + _CHUNK]) for i in range(0, len(letters), _CHUNK)])
+    hashed = np.concatenate([_letter_hashes(letters[i : i + _CHUNK]) for i in range(0, len(letters), _CHUNK)])
     hashed.sort()
     return not bool((hashed[1:] == hashed[:-1]).any())
 
@@ -53,7 +53,7 @@ def _rises(letters: Letters) -> bool:
     return bool(after.all())
 
 
-def _hashed(letters: Letters) -> Words:
+def _letter_hashes(letters: Letters) -> Words:
     hashed = np.zeros(len(letters), np.uint64)
     for word in _words(letters):
         hashed = (hashed ^ word) * _ODD

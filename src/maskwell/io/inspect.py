@@ -163,7 +163,7 @@ def propose(raw: pa.Table, *, decimal: str = ".", labels: Mapping[str, str] | No
     return SchemaProposal(schema, (*found, *_relations(drafts), *_file_findings(drafts)), raw.num_rows)
 
 
-def taken(schema: Schema) -> Schema:
+def unreviewed_schema(schema: Schema) -> Schema:
     """Return a proposed schema as it may be used unseen: of words among numbers only those like NA are codes."""
     changes = {}
     for column in schema.columns:

@@ -154,7 +154,7 @@ def is_word(text: Array, word: str) -> Flags:
     return flags(pc.equal(text, pa.scalar(word)))
 
 
-def nulled(array: Array, at: Flags) -> Array:
+def array_with_nulls(array: Array, at: Flags) -> Array:
     """Return a column with some fields made null."""
     if not at.any():
         return array

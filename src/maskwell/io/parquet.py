@@ -157,7 +157,7 @@ def _fresh(array: Array, order: tuple[str, ...]) -> Array:
 
     kind = array.type
     if types.is_dictionary(kind):
-        return _labelled(array.cast(kind.value_type), kind, order)
+        return _dictionary_array(array.cast(kind.value_type), kind, order)
     if types.is_integer(kind) or types.is_floating(kind):
         mask = np.asarray(array.is_null()) if array.null_count else None
         return pa.array(array.fill_null(0).to_numpy(zero_copy_only=False).copy(), kind, mask=mask)
@@ -166,7 +166,7 @@ def _fresh(array: Array, order: tuple[str, ...]) -> Array:
     return pa.array(array.to_pylist(), kind)
 
 
-def _labelled(values: Array, kind: Any, order: tuple[str, ...]) -> Array:
+def _dictionary_array(values: Array, kind: Any, order: tuple[str, ...]) -> Array:
     """Encode values with the labels that occur, in the order of the schema's categories."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -250,14 +250,14 @@ def _labels(table: Table, column: Column, is_text: bool) -> dict[Any, str]:
     """Return the labels of declared categories and of values and codes that occur, keyed as the column is written."""
     if not column.labels:
         return {}
-    allowed = set(column.categories) | _occurring(table, column)
+    allowed = set(column.categories) | _occurring_texts(table, column)
     kept = {code: label for code, label in column.labels if code in allowed}
     if is_text:
         return kept
     return {float(code): label for code, label in kept.items() if re.fullmatch(r"-?\d+(\.\d+)?", code)}
 
 
-def _occurring(table: Table, column: Column) -> set[str]:
+def _occurring_texts(table: Table, column: Column) -> set[str]:
     values = table.array(column.name).unique().drop_null()
     texts = (to_text(values) if column.is_number else values).to_pylist()
     return {*texts, *(codes_text([code])[0] for code in _present_codes(table, column).values())}

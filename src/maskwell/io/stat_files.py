@@ -14,7 +14,7 @@ from ..errors import BadInput
 from ..table import Source
 from .headers import clean_names
 from .memory import FileCounts, check_memory
-from .numbers import EXACT_BELOW, Array, is_word, nulled, number_text
+from .numbers import EXACT_BELOW, Array, array_with_nulls, is_word, number_text
 from .raw_columns import Hint, Raw
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _array(values: list[Any], hint: Hint) -> Array:
         values = [None if isinstance(value, str) else value for value in values]
     array = pa.array(values)
     if pa.types.is_string(array.type):
-        return nulled(array, is_word(array, ""))
+        return array_with_nulls(array, is_word(array, ""))
     if not pa.types.is_floating(array.type):
         return array
     numbers = array.drop_null().to_numpy(zero_copy_only=False)

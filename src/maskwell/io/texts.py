@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..arrow_buffers import to_numpy
-from .numbers import Array, doubles, is_word, nulled, to_text
+from .numbers import Array, array_with_nulls, doubles, is_word, to_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,13 +40,13 @@ def as_text(array: Array) -> Array:
         return _decimals_as_text(array)
     if types.is_floating(kind):
         numbers = doubles(array)
-        return to_text(nulled(numbers, np.isnan(to_numpy(numbers))))
+        return to_text(array_with_nulls(numbers, np.isnan(to_numpy(numbers))))
     if types.is_integer(kind) or types.is_boolean(kind) or types.is_null(kind):
         return array.cast(pa.string())
     if not (types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)):
         raise Unreadable.of(kind)
     text = array if types.is_string(kind) else array.cast(pa.string())
-    return nulled(text, is_word(text, ""))
+    return array_with_nulls(text, is_word(text, ""))
 
 
 def _decimals_as_text(array: Array) -> Array:

@@ -219,7 +219,9 @@ def _compile_helping() -> None:
     numbers = (unknown, wide.copy(), one.copy(), record, one.copy(), one, np.zeros((2, 2), np.int64))
     state = matching_noise_mcmc.State(unit, where.copy(), where.copy(), *numbers)
     grid = np.zeros((1, 9))
-    steps = matching_noise_steps.Learning(grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64))
+    steps = matching_noise_steps.PriorsAndSteps(
+        grid, one - 5, one, np.ones((1, 1, 1)), np.ones((1, 1), np.int64)
+    )
     table, shape = np.zeros((9, 1)), np.array([9, 1])
     surface = matching_noise_steps.PosteriorSurface(
         1, scene, place, np.full(2, -5.0), 1.0, shape, table, np.zeros(9, bool)

@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .programs import inlined
+from .programs import inline_lean
 
 announce(__file__)
 
 Floats = npt.NDArray[np.float64]
 
 
-@inlined
+@inline_lean
 def factorise(matrix: Floats, size: int) -> None:
     """Replace the lower triangle of a positive definite matrix by its Cholesky root."""
     for a in range(size):
@@ -29,7 +29,7 @@ def factorise(matrix: Floats, size: int) -> None:
                 matrix[a, b] = total / matrix[b, b]
 
 
-@inlined
+@inline_lean
 def solve(root: Floats, vector: Floats, size: int) -> None:
     """Solve root root' x = vector in place."""
     for a in range(size):
@@ -40,7 +40,7 @@ def solve(root: Floats, vector: Floats, size: int) -> None:
     back(root, vector, size)
 
 
-@inlined
+@inline_lean
 def back(root: Floats, vector: Floats, size: int) -> None:
     """Solve root' x = vector in place."""
     for a in range(size - 1, -1, -1):

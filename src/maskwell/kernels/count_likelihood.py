@@ -38,7 +38,7 @@ def hidden_working(
             weights[i] = 0.0
             continue
         eta = min(max(etas[i], -LARGEST), LARGEST)
-        _, count, variance = _summed(family, size, state, hidden, i, eta)
+        _, count, variance = _count_moments(family, size, state, hidden, i, eta)
         mean = exp(eta)
         if family == POISSON:
             slope, curve, known = count - mean, mean - variance, mean
@@ -70,7 +70,7 @@ def hidden_log(
     for i in range(len(state)):
         if counted[i]:
             eta = middle[i] + along * first[i] + across * second[i]
-            total += _summed(model[0], model[1], state, hidden, i, eta)[0]
+            total += _count_moments(model[0], model[1], state, hidden, i, eta)[0]
             if len(pseudo[1]) > 0:
                 off = pseudo[0][i] - eta
                 total += 0.5 * pseudo[1][i] * off * off
@@ -78,7 +78,7 @@ def hidden_log(
 
 
 @inner
-def _summed(
+def _count_moments(
     family: int, size: float, state: Floats, hidden: Hidden, i: int, eta: float
 ) -> tuple[float, float, float]:
     """Return the log likelihood of a record, and mean and variance of its true count given what was released."""

@@ -50,7 +50,7 @@ def must_lie(square: float, limit: float, unit: float, fields: int) -> np.float3
 
 
 @njit(cache=True, nogil=True, inline="always")
-def aimed(searchers: Floats, i: int, middle: Floats, unit: float, aim: Singles) -> float:
+def fill_aim(searchers: Floats, i: int, middle: Floats, unit: float, aim: Singles) -> float:
     """Put twice searcher i, as the sieve sees it, into `aim`, and return its squared length."""
     square = 0.0
     for k in range(len(aim)):
@@ -61,7 +61,7 @@ def aimed(searchers: Floats, i: int, middle: Floats, unit: float, aim: Singles) 
 
 
 @njit(cache=True, nogil=True, inline="always")
-def multiplied(seen: Singles, begin: int, stride: int, size: int, aim: Singles, out: Singles) -> None:
+def fill_products(seen: Singles, begin: int, stride: int, size: int, aim: Singles, out: Singles) -> None:
     """Put the products of an aim with some points into the first row of `out`; coordinates are a stride apart."""
     start, step, odd = np.uintp(begin), np.uintp(stride), len(aim) % 2
     here = aim[0] if odd else np.float32(0)
@@ -81,7 +81,7 @@ def multiplied(seen: Singles, begin: int, stride: int, size: int, aim: Singles, 
 
 
 @njit(cache=True, nogil=True, inline="always")
-def passing(
+def count_within_bound(
     products: Singles, i: int, at: int, size: int, lengths: Singles, row: int, begin: int, length: np.float32
 ) -> int:
     """Count the points of a tile whose length and the given one are at most their product."""
@@ -110,7 +110,7 @@ class Three(NamedTuple):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def kept(three: Three, distance: float, place: int) -> Three:
+def nearest_three(three: Three, distance: float, place: int) -> Three:
     """Return the three smallest distances when one more is to choose from."""
     if distance < three.one:
         return Three(distance, three.one, three.two, place, three.place)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .distance_sieve import TILE, Three, kept, may_lie, must_lie, passing
+from .distance_sieve import TILE, Three, count_within_bound, may_lie, must_lie, nearest_three
 
 announce(__file__)
 
@@ -41,7 +41,7 @@ def _multiply(aims: Singles, seen: Singles, begin: int, size: int, out: Singles)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _squared(points: Floats, place: int, searchers: Floats, i: int) -> float:
+def _squared_distance(points: Floats, place: int, searchers: Floats, i: int) -> float:
     total = 0.0
     for k in range(searchers.shape[1]):
         apart = points[place, k] - searchers[i, k]
@@ -80,14 +80,14 @@ def sift_nearest(
             length = may_lie(squares[i], three.two * same, unit, fields)
             for at in range(0, width, TILE):
                 size = min(TILE, width - at)
-                if passing(products, i, at, size, lengths, 0, first + at, length) == 0:
+                if count_within_bound(products, i, at, size, lengths, 0, first + at, length) == 0:
                     continue
                 for j in range(at, at + size):
                     if lengths[0, first + j] + length > products[i, j]:
                         continue
-                    here = _squared(points, first + j, searchers, i)
+                    here = _squared_distance(points, first + j, searchers, i)
                     if here <= three.two * same:
-                        three = kept(three, here, first + j)
+                        three = nearest_three(three, here, first + j)
                         length = may_lie(squares[i], three.two * same, unit, fields)
             distances[i, 0], distances[i, 1], distances[i, 2] = three.one, three.two, three.three
             places[i, 0], places[i, 1] = three.place, three.second
@@ -115,10 +115,10 @@ def sift_closer(
             may = may_lie(squares[i], limit[i], unit, fields)
             for at in range(0, width, TILE):
                 size = min(TILE, width - at)
-                count = passing(products, i, at, size, lengths, 1, first + at, must)
-                if passing(products, i, at, size, lengths, 0, first + at, may) != count:
+                count = count_within_bound(products, i, at, size, lengths, 1, first + at, must)
+                if count_within_bound(products, i, at, size, lengths, 0, first + at, may) != count:
                     count = 0
                     for j in range(at, at + size):
                         if lengths[0, first + j] + may <= products[i, j]:
-                            count += _squared(points, first + j, searchers, i) < limit[i]
+                            count += _squared_distance(points, first + j, searchers, i) < limit[i]
                 out[i] += count

@@ -31,7 +31,15 @@ from .enumerated_likelihood import (
     likelihoods,
     log_of,
 )
-from .normal_tails import INVERSE_ROOT_2_PI, fused, quick_exp, reordered, scaled_tail, softplus, within
+from .normal_tails import (
+    INVERSE_ROOT_2_PI,
+    allow_any_order,
+    allow_fusion,
+    quick_exp,
+    scaled_tail,
+    softplus,
+    within,
+)
 
 announce(__file__)
 
@@ -39,7 +47,7 @@ Floats = npt.NDArray[np.float64]
 Slopes = tuple[Floats, Floats]  # by the coefficients; by log sigma, log shape or cuts
 
 
-@fused
+@allow_fusion
 def slopes(
     records: CategoryRecords,
     shape: EnumerationShape,
@@ -196,7 +204,7 @@ def _collect_base(
         by[place] += _product(whole[: block.size], column)
 
 
-@reordered
+@allow_any_order
 def _product(left: Floats, right: Floats) -> float:
     total = 0.0
     for b in range(len(left)):
@@ -253,7 +261,7 @@ def _stick_slopes(eta: Floats, taken: Floats, passed: Floats) -> None:
         eta[b] = slope
 
 
-@fused
+@allow_fusion
 def draw_combinations(
     records: CategoryRecords,
     shape: EnumerationShape,

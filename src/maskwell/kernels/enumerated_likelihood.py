@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .normal_tails import fused, normal_tail, quick_exp, reordered, softplus, within
+from .normal_tails import allow_any_order, allow_fusion, normal_tail, quick_exp, softplus, within
 
 announce(__file__)
 
@@ -93,7 +93,7 @@ def room_for(shape: EnumerationShape) -> EnumerationRoom:
     return EnumerationRoom(*(np.empty((many, BLOCK)) for many in rows), *(np.empty(BLOCK) for _ in range(4)))
 
 
-@fused
+@allow_fusion
 def totals(
     records: CategoryRecords,
     shape: EnumerationShape,
@@ -241,7 +241,7 @@ def likelihoods(
     room.whole[:size] = 0.0
     room.top[:size] = 0.0
     if shape.family not in (PROBIT, LOGIT, ORDERED):
-        _lifted(room.likelihood, room.gathered, room.top, size)
+        _exponentiate_logs(room.likelihood, room.gathered, room.top, size)
     for v in range(variants):
         gathered, likelihood, whole = room.gathered[v], room.likelihood[v], room.whole
         for b in range(size):
@@ -249,7 +249,7 @@ def likelihoods(
 
 
 @within
-def _lifted(logs: Floats, chance: Floats, top: Floats, size: int) -> None:
+def _exponentiate_logs(logs: Floats, chance: Floats, top: Floats, size: int) -> None:
     """Turn logs to numbers of which the largest that has a chance is 1, its log put aside."""
     top[:size] = LOWEST_LOG
     for v in range(len(logs)):
@@ -337,7 +337,7 @@ def _without(values: Floats) -> int:
     return count
 
 
-@reordered
+@allow_any_order
 def _sum(values: Floats) -> float:
     total = 0.0
     for b in range(len(values)):
@@ -345,7 +345,7 @@ def _sum(values: Floats) -> float:
     return total
 
 
-@reordered
+@allow_any_order
 def _log_product(values: Floats) -> float:
     """Return the log of a product of ordinary numbers: the powers of 2 are added, the rest is multiplied."""
     product, powers = 1.0, np.int64(0)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .programs import Programs, inlined, inner, lean, program_value
+from .programs import Programs, inline_lean, inner, lean, program_value
 from .random import log_normal_cdf
 
 announce(__file__)
@@ -66,7 +66,7 @@ class EquationMoments(NamedTuple):
     room: Floats
 
 
-@inlined
+@inline_lean
 def coefficient(layout: Layout, values: Values, c: int, i: int) -> float:
     """Return the coefficient of a column for a record."""
     if layout.factor[c] < 0:
@@ -74,7 +74,7 @@ def coefficient(layout: Layout, values: Values, c: int, i: int) -> float:
     return float(values.effects[layout.place[c] + layout.stride[c] * layout.codes[i, layout.factor[c]]])
 
 
-@inlined
+@inline_lean
 def predictor(layout: Layout, values: Values, e: int, i: int, row: Floats) -> float:
     """Return the linear predictor of an equation for a record whose state is `row`."""
     eta = layout.offset[i] if e == len(layout.family) - 1 and len(layout.offset) > 0 else 0.0
@@ -85,7 +85,7 @@ def predictor(layout: Layout, values: Values, e: int, i: int, row: Floats) -> fl
     return eta
 
 
-@inlined
+@inline_lean
 def applies(layout: Layout, e: int, i: int, row: Floats) -> bool:
     """Whether an equation speaks of a record: its response is there, and a stick has been reached."""
     if layout.stick[e] >= 0:
@@ -93,7 +93,7 @@ def applies(layout: Layout, e: int, i: int, row: Floats) -> bool:
     return bool(e < len(layout.family) - 1 or layout.counted[i])
 
 
-@inlined
+@inline_lean
 def response_log(layout: Layout, values: Values, e: int, y: float, eta: float) -> float:
     """Return the log likelihood of a response given its linear predictor, constants in eta and y kept."""
     family = layout.family[e]
@@ -120,7 +120,7 @@ def _other_log(family: int, y: float, eta: float, cuts: Floats, size: float) -> 
     return chance + lgamma(y + size) - lgamma(size) - lgamma(y + 1.0)
 
 
-@inlined
+@inline_lean
 def _softplus(x: float) -> float:
     return x + log1p(exp(-x)) if x > 0.0 else log1p(exp(x))
 
@@ -140,7 +140,7 @@ def ordered_log(cuts: Floats, code: int, eta: float) -> float:
     return above + log1p(-gap) if gap < 1.0 else -np.inf
 
 
-@inlined
+@inline_lean
 def record_log(layout: Layout, values: Values, e: int, i: int, row: Floats) -> float:
     """Return an equation's log likelihood of a record whose state is `row`, 0 where it does not apply."""
     if not applies(layout, e, i, row):

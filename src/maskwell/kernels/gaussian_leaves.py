@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .distance_sieve import Three, kept
+from .distance_sieve import Three, nearest_three
 from .gaussian_tiles import (
     FLUSHED,
     SURE,
@@ -85,7 +85,7 @@ def _rank(
             if is_large:
                 room[1, lane] = room[2, lane] + _weight(-cost, ref, True)
             if cost < NOBODY:
-                three = kept(three, cost, place)
+                three = nearest_three(three, cost, place)
     return three
 
 
@@ -103,7 +103,7 @@ def flush(room: Singles, state: Floats) -> None:
 
 
 @lean()
-def summed(room: Floats) -> float:
+def lane_sum(room: Floats) -> float:
     """Return the sum in double precision."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
     for j in range(0, WIDE, 4):
@@ -122,7 +122,7 @@ def _tile_64(
         cost = cost_of(exact, tile * WIDE, query)
         room[1, 0] += repeat * _weight(-cost, state[REF], scale > 0)
         for _ in range(min(repeat, 3) if -cost >= least else 0):
-            three = kept(three, cost, tile * WIDE)
+            three = nearest_three(three, cost, tile * WIDE)
         return three
     wanted = min(min(least, LOG_THIRD) if scale > 0 else least, state[REF] - state[DEEP])
     if values_64(exact, tile, query, wanted, room) == 0:
@@ -145,7 +145,7 @@ def _rank_single(
             if cost < NOBODY:
                 room[1, lane] += _weight(-cost, state[REF], scale > 0)
                 room_32[1, lane] = room_32[2, lane]
-                three = kept(three, cost, place) if -cost >= least else three
+                three = nearest_three(three, cost, place) if -cost >= least else three
     return three
 
 

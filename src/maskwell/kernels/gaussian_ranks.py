@@ -8,7 +8,7 @@ from numba import njit
 
 from . import announce
 from .gaussian_leaves import LOOSE, NOBODY
-from .gaussian_tiles import WIDE, cost_of, keys_below, lean, padded, values_64
+from .gaussian_tiles import WIDE, cost_of, keys_below, lean, padded_width, values_64
 from .gaussian_trees import Grove
 from .kdtree import FAN, NONE
 
@@ -73,7 +73,7 @@ def sweep(
         grove.about,
         grove.start,
         grove.order,
-        padded(queries.shape[1]),
+        padded_width(queries.shape[1]),
     )
     room, below, mass = np.zeros((2, WIDE)), np.empty((1, FAN)), np.empty(FAN, np.float32)
     waiting, query = np.empty(DEEPEST, np.int64), np.zeros(fields)

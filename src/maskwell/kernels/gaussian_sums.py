@@ -40,11 +40,11 @@ from .gaussian_leaves import (
     WAITS,
     Rules,
     flush,
+    lane_sum,
     leaf,
     spoilt_by,
-    summed,
 )
-from .gaussian_tiles import SURE, WIDE, exp_64, keys_below, lean, padded, values_64
+from .gaussian_tiles import SURE, WIDE, exp_64, keys_below, lean, padded_width, values_64
 from .gaussian_trees import Grove
 from .kdtree import FAN, NONE
 
@@ -109,7 +109,7 @@ def _step(top: float, seed: float) -> float:
 
 
 @lean()
-def _left(masses: Floats, shelf: int, last: int) -> float:
+def _remaining_mass(masses: Floats, shelf: int, last: int) -> float:
     """Return the most that what stands on some shelves can add."""
     total = 0.0
     for s in range(shelf, last + 1):
@@ -118,7 +118,7 @@ def _left(masses: Floats, shelf: int, last: int) -> float:
 
 
 @lean(inline="always")
-def _put(
+def _shelve_children(
     kids: Ints, counts: Singles, node: int, levels: tuple[float, float, float], at: tuple[int, int, int],
     below: Floats, mass: Singles, waiting: Ints, keys: Floats, heads: Ints, masses: Floats, state: Floats,
 ) -> tuple[int, int]:  # fmt: skip
@@ -147,7 +147,7 @@ def _put(
 
 
 @lean()
-def _ended(
+def _stop_status(
     fields: int, rules: Rules, highest: float, shelf: int, last: int, masses: Floats, room: Floats, room_32: Singles,
     state: Floats, three: Three,
 ) -> int:  # fmt: skip
@@ -161,14 +161,14 @@ def _ended(
     if state[UNFLUSHED] > 0:
         flush(room_32, state)
     spoilt = spoilt_by(fields, state)
-    total = summed(room) + state[SINGLE] - spoilt
+    total = lane_sum(room) + state[SINGLE] - spoilt
     base = total
     if rules.holds:
         base = max(total - np.exp(-three.one - state[REF]), SURE * total)
     allowed = rules.relative * base
     if shelf <= last and state[WAITS] > allowed + 1e-9:
         return GOING
-    left = _left(masses, shelf, last)
+    left = _remaining_mass(masses, shelf, last)
     if rules.leaves_out and shelf <= last:
         left /= max(1.0 - np.exp(min(highest, 0.0)), SURE)
     left += state[SKIPPED]
@@ -196,10 +196,10 @@ def _search(
         while shelf <= last and heads[shelf] < 0:
             shelf += 1
         if shelf > checked:
-            state[WAITS] -= _left(masses, max(checked, 1), min(shelf, last + 1) - 1)
+            state[WAITS] -= _remaining_mass(masses, max(checked, 1), min(shelf, last + 1) - 1)
             checked = shelf
             highest = origin - shelf * step
-            end = _ended(len(query), rules, highest, shelf, last, masses, room, room_32, state, three)
+            end = _stop_status(len(query), rules, highest, shelf, last, masses, room, room_32, state, three)
             if end != GOING:
                 break
         here = heads[shelf]
@@ -207,7 +207,7 @@ def _search(
         if node >= 0:
             keys_below(sides, peaks, counts, node, query, state[REF], below, mass)
             at = shelf, last, used
-            last, used = _put(
+            last, used = _shelve_children(
                 kids, counts, node, levels, at, below, mass, waiting, keys, heads, masses, state
             )
             continue
@@ -241,7 +241,7 @@ def weigh(
     the share `lacking`.
     """
     first, kids, sides, peaks, counts = grove.roots, grove.kids, grove.sides, grove.peak, grove.sizes
-    exact, single, about, fields = grove.exact, grove.single, grove.about, padded(queries.shape[1])
+    exact, single, about, fields = grove.exact, grove.single, grove.about, padded_width(queries.shape[1])
     waiting, keys = np.empty((2, len(kids) + 1), np.int64), np.empty(len(kids) + 1)
     heads, masses = np.full(SHELVES, NONE), np.zeros(SHELVES)
     room, room_32 = np.zeros((3, WIDE)), np.zeros((3, WIDE), np.float32)

@@ -103,7 +103,7 @@ def single_error(fields: int, half: float, diagonal: float, other: float) -> flo
 
 
 @njit(cache=True, nogil=True, inline="always")
-def padded(fields: int) -> int:
+def padded_width(fields: int) -> int:
     """Return the number of coordinates with the zeros after them."""
     return max(ACROSS * ((fields + ACROSS - 1) // ACROSS), ACROSS)
 

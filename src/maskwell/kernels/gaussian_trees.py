@@ -9,7 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .gaussian_tiles import WIDE, keys_below, lean, padded
+from .gaussian_tiles import WIDE, keys_below, lean, padded_width
 from .kdtree import FAN, NONE, divide, enclose, sort
 
 announce(__file__)
@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Grove(NamedTuple):
-    """Trees whose leaves are tiles; coordinates have zeros after them (`padded`).
+    """Trees whose leaves are tiles; coordinates have zeros after them (`padded_width`).
 
     Node -1 - t is tile t; a node from 0 on has up to FAN children (`kids`), lane by lane: the low and then the high
     `sides` of their boxes (nodes x 2 coordinates x FAN), `peak`, no less than any offset in them, and `sizes`, their
@@ -46,7 +46,7 @@ class Grove(NamedTuple):
     order: Ints
 
 
-class Growing(NamedTuple):
+class GroveWorkspace(NamedTuple):
     """A grove while it grows, with the low and high sides of a box, and the ranges of points that wait.
 
     A range that waits has its first place, the one after its last, and the lane of its parent (-1 - block: none);
@@ -60,9 +60,9 @@ class Growing(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _planned(number: Ints, begin: Ints, end: Ints, fields: int) -> Growing:
+def _allocate_grove(number: Ints, begin: Ints, end: Ints, fields: int) -> GroveWorkspace:
     """Make room for a grove: nodes have two children at least."""
-    tiles, across, blocks = 0, padded(fields), len(begin)
+    tiles, across, blocks = 0, padded_width(fields), len(begin)
     for b in range(blocks):
         tiles += (end[b] - begin[b] + WIDE - 1) // WIDE
     grove = Grove(
@@ -71,7 +71,7 @@ def _planned(number: Ints, begin: Ints, end: Ints, fields: int) -> Growing:
         np.zeros(tiles * (across + 1) * WIDE), np.zeros(tiles * (across + 1) * WIDE, np.float32),
         np.zeros((tiles, across + 3)), np.full(tiles, NONE), number,
     )  # fmt: skip
-    return Growing(
+    return GroveWorkspace(
         grove,
         np.empty((2, fields)),
         np.empty((tiles + blocks, 3), np.int64),
@@ -80,13 +80,13 @@ def _planned(number: Ints, begin: Ints, end: Ints, fields: int) -> Growing:
 
 
 @njit(cache=True, nogil=True)
-def _hang(growing: Growing, here: Ints, name: int, peak: float) -> None:
+def _hang(growing: GroveWorkspace, here: Ints, name: int, peak: float) -> None:
     """Write a node or tile into the lane of its parent, with its box."""
     grove, lane, fields = growing.grove, here[2], growing.box.shape[1]
     if lane < 0:
         grove.roots[-1 - lane] = name
         return
-    across = padded(fields)
+    across = padded_width(fields)
     grove.kids[lane], grove.peak[lane], grove.sizes[lane] = name, peak, np.float32(here[1] - here[0])
     place = lane // FAN * 2 * across * FAN + lane % FAN
     for k in range(fields):
@@ -96,11 +96,11 @@ def _hang(growing: Growing, here: Ints, name: int, peak: float) -> None:
 
 @njit(cache=True, nogil=True)
 def _fill(
-    growing: Growing, tile: int, rows: Floats, offsets: Floats, here: Ints, is_alike: bool, peak: float
+    growing: GroveWorkspace, tile: int, rows: Floats, offsets: Floats, here: Ints, is_alike: bool, peak: float
 ) -> None:
     """Write one tile; of points that are all the same only the first stands in it."""
     grove, size, fields = growing.grove, 1 if is_alike else here[1] - here[0], rows.shape[1]
-    across, begin, square = padded(fields), here[0], 0.0
+    across, begin, square = padded_width(fields), here[0], 0.0
     start = tile * (across + 1) * WIDE
     for k in range(fields):
         low, high = growing.box[0, k], growing.box[1, k]
@@ -118,7 +118,7 @@ def _fill(
 
 
 @njit(cache=True, nogil=True)
-def _branch(growing: Growing, node: int, rows: Floats, here: Ints, waits: int) -> int:
+def _branch(growing: GroveWorkspace, node: int, rows: Floats, here: Ints, waits: int) -> int:
     """Halve a range into pieces that fill their nodes, and let them wait; return how many wait.
 
     All but the last have WIDE times a power of FAN points.
@@ -151,7 +151,7 @@ def grow(rows: Floats, number: Ints, begin: Ints, end: Ints, offsets: Floats) ->
 
     `offsets` are by number.
     """
-    growing, nodes, tiles, waits = _planned(number, begin, end, rows.shape[1]), 0, 0, 0
+    growing, nodes, tiles, waits = _allocate_grove(number, begin, end, rows.shape[1]), 0, 0, 0
     waiting, box = growing.waiting, growing.box
     for block in range(len(begin)):
         waiting[waits, 0], waiting[waits, 1], waiting[waits, 2] = begin[block], end[block], -1 - block
@@ -192,7 +192,7 @@ def locate(grove: Grove, queries: Floats, roots: Ints) -> Ints:
     kids, sides, count, first = grove.kids, grove.sides, grove.sizes, grove.roots
     out, query, level = (
         np.empty(len(queries), np.int64),
-        np.zeros(padded(queries.shape[1])),
+        np.zeros(padded_width(queries.shape[1])),
         np.zeros(len(kids)),
     )
     below, mass = np.empty((1, FAN)), np.empty(FAN, np.float32)

@@ -11,7 +11,7 @@ from numba import njit
 from . import announce
 from .cholesky import back, factorise, solve
 from .equations import EquationMoments
-from .programs import enclosed
+from .programs import inner_with_allocation
 
 announce(__file__)
 
@@ -45,7 +45,7 @@ def draw_coefficients(
             _effects(moments, g, coefficients, effects[g], prior[2], rng)
 
 
-@enclosed
+@inner_with_allocation
 def _integrate(moments: EquationMoments, g: int, group_precision: Floats, size: int, width: int) -> None:
     """Take the effects of a group out of the fixed moments; leave the root of their precision behind."""
     root, mixed, target = moments.group[g], moments.mixed[g], np.empty(width)
@@ -71,7 +71,7 @@ def _integrate(moments: EquationMoments, g: int, group_precision: Floats, size: 
                 moments.fixed[c, d] -= half[c, a] * half[d, a]
 
 
-@enclosed
+@inner_with_allocation
 def _scaled_draw(
     precision: Floats, linear: Floats, out: Floats, noisy: float, rng: np.random.Generator
 ) -> None:
@@ -94,7 +94,7 @@ def _scaled_draw(
         out[a] = (out[a] + step[a]) * scale[a]
 
 
-@enclosed
+@inner_with_allocation
 def _effects(
     moments: EquationMoments,
     g: int,

@@ -45,9 +45,9 @@ def draw_counts(
             continue
         given = chances.chance[chances.begin[k] : chances.begin[k + 1]]
         first, endless = chances.first[k], chances.endless[k]
-        drawn = _walked(family, etas[i], size, first, given, endless, rng)
+        drawn = _draw_by_ratios(family, etas[i], size, first, given, endless, rng)
         if drawn < 0:
-            drawn = _listed(family, etas[i], size, first, given, rng)
+            drawn = _draw_by_logs(family, etas[i], size, first, given, rng)
         if drawn >= 0:
             state[i, j] = drawn
 
@@ -63,14 +63,14 @@ def count_log(family: int, eta: float, size: float, y: float) -> float:
 
 
 @inner
-def _walked(
+def _draw_by_ratios(
     family: int, eta: float, size: float, first: int, given: Floats, endless: bool, rng: np.random.Generator
 ) -> int:
     """Draw a count by ratios of neighbouring probabilities, outwards from the mode; -1 where all are too small."""
     total, _, _, span = walked_mass(family, eta, size, first, given, endless)
     if not (total > 0.0 and total < np.inf):
         return -1
-    return _found(rng.random() * total, _ratio(family, eta, size), span, first, given)
+    return _count_at_mass(rng.random() * total, _ratio(family, eta, size), span, first, given)
 
 
 @inner
@@ -112,7 +112,7 @@ def walked_mass(
 
 
 @inner
-def _found(
+def _count_at_mass(
     left: float, ratio: tuple[float, float], span: tuple[int, int, int], first: int, given: Floats
 ) -> int:
     """Walk the same way again, until the mass `left` is used up."""
@@ -140,7 +140,9 @@ def _found(
 
 
 @inner
-def _listed(family: int, eta: float, size: float, first: int, given: Floats, rng: np.random.Generator) -> int:
+def _draw_by_logs(
+    family: int, eta: float, size: float, first: int, given: Floats, rng: np.random.Generator
+) -> int:
     """Draw a count by logarithms: the model is far from all that may have given the release; -1 if nothing may."""
     top, total = -np.inf, 0.0
     for k in range(len(given)):
@@ -199,20 +201,20 @@ def draw_counts_given_noise(
                 pull -= precision[place, k] * row[columns[k]]
         if own <= 0.0 and most == np.inf:  # only known to be at or above its code
             given[0] = 1.0
-            row[j] = _walked(family, eta, size, int(least), given[:1], True, rng)
+            row[j] = _draw_by_ratios(family, eta, size, int(least), given[:1], True, rng)
             continue
         middle = min(max(pull / own, least), most) if own > 0.0 else least
         reach = REACH / sqrt(own) if own > 0.0 else most - least
         low = max(floor(middle - reach), least)
         count = int(max(min(floor(middle + reach) + 1.0, most), low) - low) + 1
         if count > len(given):
-            _stepped((family, size, eta), row, (i, j), (least, most), noise, columns, own, rng)
+            _make_metropolis_steps((family, size, eta), row, (i, j), (least, most), noise, columns, own, rng)
             continue
         told = given[:count]
         _tell(row, (i, j), low, (own, pull / own if own > 0.0 else 0.0, plain), noise, columns, told)
-        drawn = _walked(family, eta, size, int(low), told, False, rng)
+        drawn = _draw_by_ratios(family, eta, size, int(low), told, False, rng)
         if drawn < 0:
-            drawn = _listed(family, eta, size, int(low), told, rng)
+            drawn = _draw_by_logs(family, eta, size, int(low), told, rng)
         row[j] = max(drawn, 0)
 
 
@@ -253,7 +255,7 @@ def _ends(limits: DrawLimits, i: int, j: int) -> tuple[float, float]:
 
 
 @inner
-def _stepped(
+def _make_metropolis_steps(
     model: tuple[int, float, float],
     row: Floats,
     where: tuple[int, int],

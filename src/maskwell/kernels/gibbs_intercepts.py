@@ -83,7 +83,7 @@ def put_mean(
     for a in range(size):
         coefficients[a] = joint.target[a] * joint.scale[a]
     for g in range(len(effects)):
-        effects[g] = _left(joint, g, size, coefficients) / (joint.weight[g] + between)
+        effects[g] = _group_residual(joint, g, size, coefficients) / (joint.weight[g] + between)
 
 
 @inner
@@ -103,11 +103,13 @@ def put_draw(
         coefficients[a] = (joint.target[a] + joint.step[a]) * joint.scale[a]
     for g in range(len(effects)):
         share = 1.0 / (joint.weight[g] + between)
-        effects[g] = _left(joint, g, size, coefficients) * share + sqrt(share) * rng.standard_normal()
+        effects[g] = (
+            _group_residual(joint, g, size, coefficients) * share + sqrt(share) * rng.standard_normal()
+        )
 
 
 @inner
-def _left(joint: JointIntercepts, g: int, size: int, coefficients: Floats) -> float:
+def _group_residual(joint: JointIntercepts, g: int, size: int, coefficients: Floats) -> float:
     """Return what the columns leave of a group's target."""
     total = joint.answer[g]
     for a in range(size):

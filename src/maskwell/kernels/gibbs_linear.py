@@ -28,7 +28,7 @@ from .gibbs_linear_levels import (
     prepare,
 )
 from .gibbs_linear_sums import draw_sums, put_numbers
-from .programs import inlined, inner
+from .programs import inline_lean, inner
 from .stick_breaking_probit import TAKEN, TRIED, Stick, draw_stick, log_chances, stretch_stick
 
 announce(__file__)
@@ -131,7 +131,7 @@ def draw_values(
     put_numbers(records, shape, room, numbers, rng)
 
 
-@inlined
+@inline_lean
 def _stick_of(sticks: Sticks, s: int, room: Sweep) -> Stick:
     return Stick(
         sticks.columns,
@@ -203,7 +203,7 @@ def _move_effects(
     _fill_chances(shape, sticks, room)
 
 
-@inlined
+@inline_lean
 def _gain(records: LinearRecords, p: int, room: Sweep) -> float:
     """Return how much the log likelihood of a pattern's records gains, from the chances of levels to others."""
     total, after, before = 0.0, 1.0, 1.0
@@ -220,7 +220,7 @@ def _gain(records: LinearRecords, p: int, room: Sweep) -> float:
     return float(total + log(after) - log(before))
 
 
-@inlined
+@inline_lean
 def _stick_eta(shape: LinearShape, sticks: Sticks, s: int, p: int) -> float:
     eta = sticks.effects[s, sticks.group[p]] if shape.grouped else 0.0
     for c in range(sticks.columns.shape[1]):
@@ -228,7 +228,7 @@ def _stick_eta(shape: LinearShape, sticks: Sticks, s: int, p: int) -> float:
     return float(eta)
 
 
-@inlined
+@inline_lean
 def _product(second: Floats, a: int, b: int) -> float:
     return float(second[a, b] if a >= b else second[b, a])
 

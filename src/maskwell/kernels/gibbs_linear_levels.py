@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import announce
 from .cholesky import factorise
 from .gibbs_intercepts import JointIntercepts, joint_of
-from .programs import inlined, inner
+from .programs import inline_lean, inner
 
 announce(__file__)
 
@@ -182,7 +182,7 @@ def prepare(records: LinearRecords, shape: LinearShape, parameters: LinearParame
         _fill_group(records, shape, parameters, g, room)
 
 
-@inlined
+@inline_lean
 def _fill_slopes(shape: LinearShape, parameters: LinearParameters, room: Sweep) -> None:
     room.slopes[:] = 0.0
     for e in range(len(shape.response)):
@@ -191,7 +191,7 @@ def _fill_slopes(shape: LinearShape, parameters: LinearParameters, room: Sweep) 
             room.slopes[e, shape.columns[e, c]] -= parameters.coefficients[e, c]
 
 
-@inlined
+@inline_lean
 def _step(shape: LinearShape, room: Sweep, e: int, k: int) -> float:
     """Return by how much a residual changes from level 0 to k."""
     step = room.slopes[e, shape.level[k]] if shape.level[k] >= 0 else 0.0
@@ -200,7 +200,7 @@ def _step(shape: LinearShape, room: Sweep, e: int, k: int) -> float:
     return float(step)
 
 
-@inlined
+@inline_lean
 def _forward(root: Floats, vector: Floats) -> None:
     for a in range(len(vector)):
         for b in range(a):
@@ -208,7 +208,7 @@ def _forward(root: Floats, vector: Floats) -> None:
         vector[a] /= root[a, a]
 
 
-@inlined
+@inline_lean
 def _fill_levels(shape: LinearShape, parameters: LinearParameters, room: Sweep) -> None:
     """Fill what a level adds to the numbers, and its log weight by fixed value, both from level 0."""
     room.jump[:] = 0.0
@@ -226,7 +226,7 @@ def _fill_levels(shape: LinearShape, parameters: LinearParameters, room: Sweep) 
                 room.tilt[k, j] += room.lead[a, j] * room.jump[k, a]
 
 
-@inlined
+@inline_lean
 def _fill_group(
     records: LinearRecords, shape: LinearShape, parameters: LinearParameters, g: int, room: Sweep
 ) -> None:
@@ -304,7 +304,7 @@ def draw_codes(records: LinearRecords, patterns: Ints, room: Sweep, rng: np.rand
             _recode(records, room.changed[m, 0], room.changed[m, 1], p, g, room)
 
 
-@inlined
+@inline_lean
 def _level_log(records: LinearRecords, i: int, k: int, g: int, room: Sweep) -> float:
     """Return the log weight of one of three or more levels, but for its chance."""
     fit = records.table[i, k] + room.lift[g, k]
@@ -313,7 +313,7 @@ def _level_log(records: LinearRecords, i: int, k: int, g: int, room: Sweep) -> f
     return float(fit)
 
 
-@inlined
+@inline_lean
 def _happens(odds: float, uniform: float) -> bool:
     """Whether a uniform is below the chance of these log odds; mostly the nearest points of a grid tell."""
     at = (odds + END) * STEPS + 1.0
@@ -325,7 +325,7 @@ def _happens(odds: float, uniform: float) -> bool:
     return bool(uniform * (1.0 + exp(-odds)) < 1.0)
 
 
-@inlined
+@inline_lean
 def _recode(records: LinearRecords, i: int, code: int, p: int, g: int, room: Sweep) -> None:
     """Give a record another code, and keep the counts and sums up to date."""
     old = records.code[i]

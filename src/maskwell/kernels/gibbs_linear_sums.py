@@ -16,7 +16,7 @@ import numpy.typing as npt
 from . import announce
 from .cholesky import back
 from .gibbs_linear_levels import LinearRecords, LinearShape, Sweep
-from .programs import inlined, inner
+from .programs import inline_lean, inner
 
 announce(__file__)
 
@@ -50,7 +50,7 @@ def draw_sums(records: LinearRecords, shape: LinearShape, room: Sweep, rng: np.r
         _add_numbers(shape, 1.0, room)
 
 
-@inlined
+@inline_lean
 def _add(second: Floats, a: int, b: int, value: float) -> None:
     if a >= b:
         second[a, b] += value
@@ -58,7 +58,7 @@ def _add(second: Floats, a: int, b: int, value: float) -> None:
         second[b, a] += value
 
 
-@inlined
+@inline_lean
 def _clear(shape: LinearShape, room: Sweep) -> None:
     """Forget the sums of unknown values."""
     for places in (shape.number, shape.level):
@@ -70,7 +70,7 @@ def _clear(shape: LinearShape, room: Sweep) -> None:
                     room.second[max(place, b), min(place, b)] = 0.0
 
 
-@inlined
+@inline_lean
 def _add_numbers(shape: LinearShape, share: float, room: Sweep) -> None:
     """Add products of the numbers in `column` with each other."""
     for a in range(len(shape.number)):
@@ -78,7 +78,7 @@ def _add_numbers(shape: LinearShape, share: float, room: Sweep) -> None:
             _add(room.second, shape.number[a], shape.number[b], share * room.column[a] * room.column[b])
 
 
-@inlined
+@inline_lean
 def _draw_cell(
     records: LinearRecords, shape: LinearShape, g: int, k: int, room: Sweep, rng: np.random.Generator
 ) -> None:
@@ -109,7 +109,7 @@ def _draw_cell(
             _add(room.second, level, shape.known[j], total)
 
 
-@inlined
+@inline_lean
 def _spread_within(records: LinearRecords, room: Sweep) -> None:
     """Leave a root of the fixed values' sum of products within cells; columns of 0 where others tell a value."""
     width = len(room.left)
@@ -133,7 +133,7 @@ def _spread_within(records: LinearRecords, room: Sweep) -> None:
             room.left[a, b] *= scale
 
 
-@inlined
+@inline_lean
 def _draw_along(shape: LinearShape, j: int, room: Sweep, rng: np.random.Generator) -> None:
     """Draw the numbers along column j of the fixed values' root within cells; add their products."""
     size = len(shape.number)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from . import announce
 from .densities import log_bias_lognormal
-from .programs import enclosed
+from .programs import inner_with_allocation
 from .random import categorical_from_logs, inverse_gaussian, truncated_normal
 
 announce(__file__)
@@ -185,7 +185,7 @@ def refresh(arrays: Any, state: Floats, columns: Ints, rng: np.random.Generator)
     _draw_inside(arrays, work, rng)
 
 
-@enclosed
+@inner_with_allocation
 def _fill(arrays: Any, state: Floats, columns: Ints, work: Any) -> None:
     """Fill in the noise e of all cells, 0 where a cell has no law or its bias is integrated out."""
     for j in range(len(columns)):
@@ -201,7 +201,7 @@ def _fill(arrays: Any, state: Floats, columns: Ints, work: Any) -> None:
             work.noise[i, j] = (arrays.u[i, j] - centre) / s if here else 0.0
 
 
-@enclosed
+@inner_with_allocation
 def _draw_scales(arrays: Any, j: int, noise: Floats, rng: np.random.Generator) -> None:
     """Draw the scales of Laplace noise: 1 / variance is inverse Gaussian (Park and Casella 2008)."""
     b, moved = arrays.sizes.scale[j], arrays.far.moved[j]
@@ -212,7 +212,7 @@ def _draw_scales(arrays: Any, j: int, noise: Floats, rng: np.random.Generator) -
             arrays.weight[i, j] = min(inverse_gaussian(rng, mean, 1.0 / (b * b)), HEAVIEST / (b * b))
 
 
-@enclosed
+@inner_with_allocation
 def _draw_biases(arrays: Any, j: int, work: Any, rng: np.random.Generator) -> None:
     """Draw lognormal biases by a slice sampler on their logarithm."""
     log_sd, moved, kind = arrays.sizes.scale[j], arrays.far.moved[j], arrays.sizes.scale_kind[j]
@@ -226,7 +226,7 @@ def _draw_biases(arrays: Any, j: int, work: Any, rng: np.random.Generator) -> No
             work.noise[i, j] = arrays.u[i, j] - work.centre[i, j]
 
 
-@enclosed
+@inner_with_allocation
 def _draw_components(
     arrays: Any, unit: int, noise: Floats, logs: Floats, anew: bool | np.bool_, rng: np.random.Generator
 ) -> None:
@@ -267,7 +267,7 @@ def _draw_components(
 # --- inside cells ------------------------------------------------------------------------------------------
 
 
-@enclosed
+@inner_with_allocation
 def _draw_inside(arrays: Any, work: Any, rng: np.random.Generator) -> None:
     """Draw the noised values that are only known to lie in a cell, each given the noise of the other columns."""
     sizes = arrays.sizes
@@ -295,7 +295,7 @@ def _draw_inside(arrays: Any, work: Any, rng: np.random.Generator) -> None:
             arrays.u[i, j] = min(max(u, lower), upper)
 
 
-@enclosed
+@inner_with_allocation
 def _given_others(known: Any, pattern: int, i: int, j: int) -> tuple[float, float]:
     """Return mean and sd of the noise of one column given that of the others."""
     turn, weight, shift, noise = known
@@ -313,7 +313,7 @@ def _given_others(known: Any, pattern: int, i: int, j: int) -> tuple[float, floa
     return shift[i, j] - cross / precision, 1.0 / math.sqrt(precision)
 
 
-@enclosed
+@inner_with_allocation
 def _slice(
     rng: np.random.Generator,
     x: float,
@@ -348,7 +348,7 @@ def _slice(
     return x
 
 
-@enclosed
+@inner_with_allocation
 def _log_target(kind: int, x: float, law: tuple[float, float, float, float]) -> float:
     """Return the log density of a log bias given the noise (THETA), or of a value under bias and noise."""
     if kind == THETA:
@@ -362,7 +362,7 @@ def _log_target(kind: int, x: float, law: tuple[float, float, float, float]) -> 
 # --- swapped records ---------------------------------------------------------------------------------------
 
 
-@enclosed
+@inner_with_allocation
 def _draw_anew(arrays: Any, rng: np.random.Generator) -> None:
     """Draw what the noise of swapped records would have been: scales and biases from their own laws."""
     sizes = arrays.sizes
@@ -378,7 +378,7 @@ def _draw_anew(arrays: Any, rng: np.random.Generator) -> None:
                     arrays.slope[i, j] = math.exp(size * rng.standard_normal() - 0.5 * size * size)
 
 
-@enclosed
+@inner_with_allocation
 def _draw_swaps(arrays: Any, work: Any, rng: np.random.Generator) -> None:
     """Draw which records were swapped, given what their noise would be if they were not."""
     far, sizes, q = arrays.far, arrays.sizes, work.t.shape[1]
@@ -403,7 +403,7 @@ def _draw_swaps(arrays: Any, work: Any, rng: np.random.Generator) -> None:
         arrays.swapped[i] = rng.random() * (1.0 + math.exp(-min(max(odds, -700.0), 700.0))) < 1.0
 
 
-@enclosed
+@inner_with_allocation
 def _log_far(far: Any, u: Floats, i: int) -> float:
     """Return the log density of the same values for a record of the block picked at random."""
     group, q, total = far.group[i], u.shape[1], 0.0
@@ -415,7 +415,7 @@ def _log_far(far: Any, u: Floats, i: int) -> float:
     return float(far.log[group] - 0.5 * total)
 
 
-@enclosed
+@inner_with_allocation
 def _far_given_others(far: Any, u: Floats, i: int, j: int) -> tuple[float, float]:
     """Return mean and sd of a value given the others that came with it from another record."""
     group, cross = far.group[i], 0.0
@@ -426,7 +426,7 @@ def _far_given_others(far: Any, u: Floats, i: int, j: int) -> tuple[float, float
     return far.mean[group, j] - cross / own, 1.0 / math.sqrt(own)
 
 
-@enclosed
+@inner_with_allocation
 def _silence(weight: Floats, swapped: Bools, j: int) -> None:
     """Take the weight from what came from another record."""
     for i in range(len(weight)):

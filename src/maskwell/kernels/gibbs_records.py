@@ -24,7 +24,7 @@ from .equations import (
 )
 from .gibbs_noise import noise_log, reference
 from .polya_gamma import polya_gamma
-from .programs import inlined, inner, lean, program_value
+from .programs import inline_lean, inner, lean, program_value
 from .random import categorical_from_logs, truncated_normal
 
 announce(__file__)
@@ -200,7 +200,7 @@ def room_for(block: ResponseBlock, variables: int) -> RecordRoom:
     return RecordRoom(np.empty((size, size)), *vectors, np.empty(variables), *noise, np.empty(size, np.int64))
 
 
-@inlined
+@inline_lean
 def _take(
     block: ResponseBlock,
     mine: Ints,
@@ -222,7 +222,7 @@ def _take(
             room.precision[a, b] = precision[first, block.among[mine[b]]]
 
 
-@inlined
+@inline_lean
 def _add_equations(
     layout: Layout,
     values: Values,
@@ -252,7 +252,7 @@ def _add_equations(
                     room.precision[a, b] += scaled * slopes[b]
 
 
-@inlined
+@inline_lean
 def _residual(
     layout: Layout,
     values: Values,
@@ -298,7 +298,7 @@ def _residual(
     return weight, rest
 
 
-@inlined
+@inline_lean
 def _normal(
     row: Floats,
     i: int,
@@ -310,7 +310,7 @@ def _normal(
 ) -> None:
     """Draw from the normal conditional; where limits bind, one coordinate after the other."""
     size = len(mine)
-    if len(limits.lower) > 0 and _bounded(i, block, limits, mine):
+    if len(limits.lower) > 0 and _has_limits(i, block, limits, mine):
         _within(row, i, block, limits, mine, room, rng)
         return
     for a in range(size):
@@ -320,8 +320,8 @@ def _normal(
         row[block.variables[mine[a]]] = room.linear[a] + room.step[a]
 
 
-@inlined
-def _bounded(i: int, block: ResponseBlock, limits: DrawLimits, mine: Ints) -> bool:
+@inline_lean
+def _has_limits(i: int, block: ResponseBlock, limits: DrawLimits, mine: Ints) -> bool:
     for a in mine:
         j = block.variables[a]
         if limits.lower[i, j] > -np.inf or limits.upper[i, j] < np.inf:

@@ -11,7 +11,17 @@ import numpy.typing as npt
 from numba import njit
 
 from . import announce
-from .distance_sieve import TILE, Three, aimed, is_open, kept, may_lie, multiplied, must_lie, passing
+from .distance_sieve import (
+    TILE,
+    Three,
+    count_within_bound,
+    fill_aim,
+    fill_products,
+    is_open,
+    may_lie,
+    must_lie,
+    nearest_three,
+)
 from .distances import distances, from_boxes, through_box
 from .kdtree import ALIKE, FAN, NONE, Forest
 
@@ -100,9 +110,9 @@ def _count_in_leaf(
         at, some = len(aim) * first + begin - first, min(TILE, last - begin)
         inside, still = 0, 1
         if norm == 2:
-            multiplied(seen, at, size, some, aim, products)
-            inside = passing(products, 0, 0, some, lengths, 1, begin, bounds[1])
-            still = passing(products, 0, 0, some, lengths, 0, begin, bounds[0]) - inside
+            fill_products(seen, at, size, some, aim, products)
+            inside = count_within_bound(products, 0, 0, some, lengths, 1, begin, bounds[1])
+            still = count_within_bound(products, 0, 0, some, lengths, 0, begin, bounds[0]) - inside
         if still:
             distances(points, at, size, some, searchers, i, norm, tile)
             inside = 0
@@ -130,7 +140,7 @@ def count_closer(
     room = aim, products, tile
     for i in range(len(searchers)):
         below, count, height = limit[i], 0, 0
-        square = aimed(searchers, i, middle, unit, aim)
+        square = fill_aim(searchers, i, middle, unit, aim)
         bounds = may_lie(square, below, unit, fields), must_lie(square, below, unit, fields)
         if roots[i] >= 0:
             waiting[0], height = roots[i], 1
@@ -173,14 +183,14 @@ def _nearest_in_leaf(
     for begin in range(first, last, TILE):
         at, some = len(aim) * first + begin - first, min(TILE, last - begin)
         if norm == 2:
-            multiplied(seen, at, size, some, aim, products)
+            fill_products(seen, at, size, some, aim, products)
             may = may_lie(sight[0], three.two * same, sight[1], len(aim))
-            if passing(products, 0, 0, some, lengths, 0, begin, may) == 0:
+            if count_within_bound(products, 0, 0, some, lengths, 0, begin, may) == 0:
                 continue
         distances(points, at, size, some, searchers, i, norm, tile)
         for j in range(some):
             if tile[j] <= three.two * same:
-                three = kept(three, tile[j], begin + j)
+                three = nearest_three(three, tile[j], begin + j)
     return three
 
 
@@ -274,7 +284,7 @@ def find_nearest(
         if roots[i] < 0:
             continue
         three = Three(np.inf, np.inf, np.inf, NONE, NONE)
-        sight = aimed(searchers, i, middle, unit, aim), unit
+        sight = fill_aim(searchers, i, middle, unit, aim), unit
         waiting[0], bound[0], height = roots[i], 0.0, 1
         while height > 0:
             height -= 1

@@ -10,7 +10,7 @@ weights but those of known units with records are 1. A loop walks there: somebod
 weight, who had that one takes another, until somebody takes the first. Walked backwards it gives every unit its old
 record, with the same sums of weights below and the old weights above: the chances there and back are as the weights of
 the two matchings, so that no loop is ever refused. Any matching can become any other, however few pairs are possible.
-Steps are put into each other (`inlined`) and make no array (`bare`), as in `matching_noise_mcmc`.
+Steps are put into each other (`inline_bare_loop`) and make no array (`bare`), as in `matching_noise_mcmc`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import announce
-from .matching_noise_mcmc import bare, inlined
+from .matching_noise_mcmc import bare, inline_bare_loop
 
 announce(__file__)
 
@@ -63,12 +63,12 @@ def rows_of(logs: Floats, log_none: float) -> Rows:
     part = np.concatenate([[0], np.cumsum(parts)])
     sums, guide = weights[held], np.empty(part[-1], np.int32)
     rows = Rows(sums, np.nonzero(held)[1].astype(np.int32), guide, first, part)
-    _guided(rows)
+    _fill_row_guides(rows)
     return rows
 
 
 @bare
-def _guided(rows: Rows) -> None:
+def _fill_row_guides(rows: Rows) -> None:
     """Sum each row up, and find the first in it that reaches into each part."""
     for row in range(len(rows.first) - 1):
         begin, end = rows.first[row], rows.first[row + 1]
@@ -81,8 +81,8 @@ def _guided(rows: Rows) -> None:
             rows.guide[rows.part[row] + part] = at - begin
 
 
-@inlined
-def taken(rows: Rows, row: int, uniform: float) -> int:
+@inline_bare_loop
+def draw_from_row(rows: Rows, row: int, uniform: float) -> int:
     """Return what is taken for a uniform number: the first whose running sum is above that share of the whole."""
     begin, last = rows.first[row], rows.first[row + 1] - 1
     parts = rows.part[row + 1] - rows.part[row]
@@ -108,8 +108,8 @@ class MatchingWalk(NamedTuple):
     trail: Ints
 
 
-@inlined
-def _unreleased(walk: MatchingWalk, hand: int, rng: np.random.Generator) -> int:
+@inline_bare_loop
+def _draw_unreleased_unit(walk: MatchingWalk, hand: int, rng: np.random.Generator) -> int:
     """Return one of the known units without a record, but the one in hand."""
     while True:
         unit = int(rng.random() * len(walk.match))
@@ -117,7 +117,7 @@ def _unreleased(walk: MatchingWalk, hand: int, rng: np.random.Generator) -> int:
             return unit
 
 
-@inlined
+@inline_bare_loop
 def _by_other(walk: MatchingWalk, hole: int, rng: np.random.Generator) -> tuple[int, int]:
     """Let an unknown unit take the place of a known one, or the hole; return who is in hand now, and what it had.
 
@@ -138,7 +138,7 @@ def _by_other(walk: MatchingWalk, hole: int, rng: np.random.Generator) -> tuple[
     return DONE, hole
 
 
-@inlined
+@inline_bare_loop
 def _by_known(
     walk: MatchingWalk, hole: int, hand: int, idle: int, slots: int, rng: np.random.Generator
 ) -> tuple[int, int]:
@@ -146,10 +146,10 @@ def _by_known(
 
     `idle` known units and unknown ones fill the `slots` of those not released.
     """
-    record = taken(walk.rows, hand, rng.random())
+    record = draw_from_row(walk.rows, hand, rng.random())
     if record == len(walk.owner):
         if rng.random() * slots < idle:
-            return _unreleased(walk, hand, rng), NONE
+            return _draw_unreleased_unit(walk, hand, rng), NONE
         return OTHER, NONE
     unit = walk.owner[record]
     walk.match[hand], walk.owner[record] = record, hand
@@ -161,7 +161,7 @@ def _by_known(
     return unit, record
 
 
-@inlined
+@inline_bare_loop
 def _undone(walk: MatchingWalk, hole: int) -> None:
     """Give everybody back what it had when the loop began."""
     walk.owner[hole] = NONE
@@ -179,7 +179,7 @@ def _undone(walk: MatchingWalk, hole: int) -> None:
             walk.owner[walk.match[unit]] = unit
 
 
-@inlined
+@inline_bare_loop
 def _loop(walk: MatchingWalk, hole: int, idle: int, slots: int, rng: np.random.Generator) -> tuple[int, int]:
     """Walk one loop that begins at a record; return how many known units have none, and the steps, negative if undone.
 
@@ -206,7 +206,7 @@ def _loop(walk: MatchingWalk, hole: int, idle: int, slots: int, rng: np.random.G
     return before, -longest
 
 
-@inlined
+@inline_bare_loop
 def _count_idle(walk: MatchingWalk) -> int:
     idle = 0
     for unit in range(len(walk.match)):
@@ -240,7 +240,7 @@ def circulate(
     idle, steps, undone = _count_idle(walk), 0, 0
     for draw in range(len(kept) * every):
         for _ in range(loops):
-            hole = taken(walk.begins, 0, rng.random())
+            hole = draw_from_row(walk.begins, 0, rng.random())
             idle, length = _loop(walk, hole, idle, slots, rng)
             steps += abs(length)
             undone += length < 0

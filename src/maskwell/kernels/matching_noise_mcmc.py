@@ -6,9 +6,9 @@ the ways the units nobody knows can have the rest, and of the log prior of the l
 Kernels are computed pair by pair as the parameters stand, so that a new value costs no matrix of pairs. Here are the
 kernels and the moves of a matching; `matching_noise_steps` has the parameters and runs the chains.
 
-Moves are `inlined` and make no array (`bare`): ten times as quick as calls that hand all these arrays on and count
-who holds them. After a change here write its digest into `matching_noise_steps`, whose loops are kept by that file's
-content.
+Moves are `inline_bare_loop` and make no array (`bare`): ten times as quick as calls that hand all these arrays on and
+count who holds them. After a change here write its digest into `matching_noise_steps`, whose loops are kept by that
+file's content.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def bare(loop: Loop) -> Loop:
     return compiled  # type: ignore[no-any-return]
 
 
-def inlined(loop: Loop) -> Loop:
+def inline_bare_loop(loop: Loop) -> Loop:
     """Compile a bare part of other loops, to be put into them."""
     compiled: Any = njit(forceinline=True, **BARE)(loop)
     return compiled  # type: ignore[no-any-return]
@@ -128,7 +128,7 @@ def prepare(scene: Scene, logs: Floats, precision: Floats, half: Floats) -> None
             half[a] += 0.5 * math.log(variance) + LOG_ROOT_2_PI
 
 
-@inlined
+@inline_bare_loop
 def pair(scene: Scene, logs: Floats, precision: Floats, half: Floats, unit: int, record: int) -> float:
     """Return the log kernel of one pair."""
     total: float = scene.lift[record]
@@ -147,7 +147,7 @@ def pair(scene: Scene, logs: Floats, precision: Floats, half: Floats, unit: int,
     return total
 
 
-@inlined
+@inline_bare_loop
 def _log_fold(scene: Scene, logs: Floats, precision: float, unit: int, record: int, j: int) -> float:
     """Return log E|theta| given z and x, theta normal: the factor that turns f(z|x) into the paper's f(x|z)."""
     noise = math.exp(2.0 * logs[scene.sd_at[j]])
@@ -184,7 +184,7 @@ def fill_here(scene: Scene, state: State) -> float:
     return total
 
 
-@inlined
+@inline_bare_loop
 def _own(scene: Scene, state: State, unit: int, record: int) -> float:
     """Return the log weight of a unit with a record, or without."""
     if record < 0:
@@ -218,7 +218,7 @@ def sweep(
             _let_go(scene, place, ways, state, unit, rng)
 
 
-@inlined
+@inline_bare_loop
 def _near(place: BlockPlace, ways: Ways, unit: int, rng: np.random.Generator) -> int:
     """Draw another unit of the block, the nearest most often; how often two meet depends on no matching."""
     count = ways.near_count[unit]
@@ -229,13 +229,13 @@ def _near(place: BlockPlace, ways: Ways, unit: int, rng: np.random.Generator) ->
     return int(ways.near[ways.near_from[unit] + min(rank, count - 1)])
 
 
-@inlined
+@inline_bare_loop
 def accepts(log_ratio: float, rng: np.random.Generator) -> bool:
     """Draw whether a move is accepted."""
     return log_ratio >= 0.0 or rng.random() < math.exp(log_ratio)
 
 
-@inlined
+@inline_bare_loop
 def _swap(
     scene: Scene, state: State, unit: int, other: int, log_ways: float, rng: np.random.Generator
 ) -> None:
@@ -252,7 +252,7 @@ def _swap(
         _give(state, other, mine, turned)
 
 
-@inlined
+@inline_bare_loop
 def _give(state: State, unit: int, record: int, log_weight: float) -> None:
     state.match[unit] = record
     state.here[unit] = log_weight
@@ -260,7 +260,7 @@ def _give(state: State, unit: int, record: int, log_weight: float) -> None:
         state.owner[record] = unit
 
 
-@inlined
+@inline_bare_loop
 def _chance(place: BlockPlace, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record."""
     at = row[unit] + record
@@ -268,8 +268,8 @@ def _chance(place: BlockPlace, ways: Ways, row: Ints, unit: int, record: int) ->
     return float(ways.cumulative[at] - before)
 
 
-@inlined
-def _drawn(place: BlockPlace, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
+@inline_bare_loop
+def _draw_row_record(place: BlockPlace, ways: Ways, row: Ints, unit: int, uniform: float) -> int:
     """Draw a record from a unit's row."""
     low, high = place.first[unit], place.last[unit] - 1
     while low < high:
@@ -281,23 +281,23 @@ def _drawn(place: BlockPlace, ways: Ways, row: Ints, unit: int, uniform: float) 
     return int(low)
 
 
-@inlined
+@inline_bare_loop
 def _flat_chance(place: BlockPlace, ways: Ways, row: Ints, unit: int, record: int) -> float:
     """Return how probable it is that a unit proposes a record, where any may be proposed."""
     size = place.last[unit] - place.first[unit]
     return float(FLAT / size + (1.0 - FLAT) * _chance(place, ways, row, unit, record))
 
 
-@inlined
+@inline_bare_loop
 def _flat_drawn(place: BlockPlace, ways: Ways, row: Ints, unit: int, rng: np.random.Generator) -> int:
     """Draw any record of the block, or one from the unit's row."""
     size = place.last[unit] - place.first[unit]
     if rng.random() < FLAT:
         return int(place.first[unit] + min(int(rng.random() * size), size - 1))
-    return _drawn(place, ways, row, unit, rng.random())
+    return _draw_row_record(place, ways, row, unit, rng.random())
 
 
-@inlined
+@inline_bare_loop
 def _loop(
     scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
@@ -308,7 +308,7 @@ def _loop(
     hole, ratio, steps = state.match[unit], 0.0, 0
     closed = hole < 0
     while not closed and steps < len(state.trail) and ratio > -math.inf:
-        record, mine = _drawn(place, ways, scene.row, unit, rng.random()), state.match[unit]
+        record, mine = _draw_row_record(place, ways, scene.row, unit, rng.random()), state.match[unit]
         new = _own(scene, state, unit, record)
         back = _chance(place, ways, scene.row, unit, mine)
         ratio += new - state.here[unit] + math.log(back / _chance(place, ways, scene.row, unit, record))
@@ -327,7 +327,7 @@ def _loop(
         _undo(scene, state, hole, steps)
 
 
-@inlined
+@inline_bare_loop
 def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
     """Go a loop back, from its last step to its first."""
     last = state.match[state.trail[steps - 1, 0]]
@@ -338,7 +338,7 @@ def _undo(scene: Scene, state: State, hole: int, steps: int) -> None:
         _give(state, unit, record, _own(scene, state, unit, record))
 
 
-@inlined
+@inline_bare_loop
 def _propose(
     scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:
@@ -358,7 +358,7 @@ def _propose(
     _swap(scene, state, unit, other, math.log(back / there), rng)
 
 
-@inlined
+@inline_bare_loop
 def _take(
     scene: Scene,
     place: BlockPlace,
@@ -386,7 +386,7 @@ def _take(
         _give(state, unit, record, new)
 
 
-@inlined
+@inline_bare_loop
 def _let_go(
     scene: Scene, place: BlockPlace, ways: Ways, state: State, unit: int, rng: np.random.Generator
 ) -> None:

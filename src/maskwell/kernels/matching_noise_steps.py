@@ -36,7 +36,7 @@ FAR = 40.0  # what lies this far below the largest term of a sum of exponentials
 NOBODYS = -1e4  # log density of a record that no other unit can have
 
 
-class Learning(NamedTuple):
+class PriorsAndSteps(NamedTuple):
     """Log priors of the logs of the parameters on even grids, and the steps: rows of a root for each group of them."""
 
     prior: Floats
@@ -73,7 +73,7 @@ class Book(NamedTuple):
 
 
 @bare
-def log_prior(learning: Learning, logs: Floats) -> float:
+def log_prior(learning: PriorsAndSteps, logs: Floats) -> float:
     """Return the log prior, between the points of its grids on straight lines, minus infinity beyond them."""
     total = 0.0
     for d in range(len(logs)):
@@ -101,7 +101,9 @@ def log_weight(state: State) -> float:
 
 
 @bare
-def _stride(learning: Learning, state: State, spare: State, group: int, rng: np.random.Generator) -> None:
+def _stride(
+    learning: PriorsAndSteps, state: State, spare: State, group: int, rng: np.random.Generator
+) -> None:
     """Propose new logs of one group of parameters."""
     for d in range(len(state.logs)):
         spare.logs[d] = state.logs[d]
@@ -114,7 +116,7 @@ def _stride(learning: Learning, state: State, spare: State, group: int, rng: np.
 
 @njit(cache=True, nogil=True)
 def learn(
-    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, Learning],
+    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, PriorsAndSteps],
     state: State,
     spare: State,
     rng: np.random.Generator,
@@ -321,7 +323,7 @@ def enter(state: State, book: Book, draw: int) -> None:
 
 @njit(cache=True, nogil=True)
 def run(
-    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, Learning],
+    setting: tuple[Scene, BlockPlace, Ways, PosteriorSurface, PriorsAndSteps],
     state: State,
     spare: State,
     rng: np.random.Generator,

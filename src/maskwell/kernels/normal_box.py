@@ -109,7 +109,7 @@ def conditional_rectangle(
     law is singular, the density is that on its support, and minus infinity off it. The second array bounds the error
     of the probability.
     """
-    law = _conditioned(np.ascontiguousarray(covariance, float).tobytes(), tuple(is_point.tolist()))
+    law = _conditional_law(np.ascontiguousarray(covariance, float).tobytes(), tuple(is_point.tolist()))
     points, boxed = point[:, is_point], ~is_point
     mean = _combine(law.slopes, points)
     low, high = lower[:, boxed] - mean - law.slack, upper[:, boxed] - mean + law.slack
@@ -118,7 +118,7 @@ def conditional_rectangle(
 
 
 @dataclass(frozen=True, slots=True)
-class _Conditioned:
+class _ConditionalLaw:
     """The law of the points, and of the others given them: all that does not depend on a record."""
 
     scale: Floats  # sds of the points, 1 for a constant
@@ -142,7 +142,7 @@ class _Conditioned:
 
 
 @lru_cache(maxsize=256)
-def _conditioned(covariance_bytes: bytes, is_point: tuple[bool, ...]) -> _Conditioned:
+def _conditional_law(covariance_bytes: bytes, is_point: tuple[bool, ...]) -> _ConditionalLaw:
     """Decompose a covariance once for all calls: many calls have few records, and the same law."""
     covariance = np.frombuffer(covariance_bytes).reshape(len(is_point), -1)
     given, boxed = np.flatnonzero(is_point), np.flatnonzero(~np.array(is_point, bool))
@@ -154,7 +154,7 @@ def _conditioned(covariance_bytes: bytes, is_point: tuple[bool, ...]) -> _Condit
     loadings, variances = covariance[np.ix_(boxed, given)] @ whitening, np.diagonal(covariance)[boxed]
     rest = covariance[np.ix_(boxed, boxed)] - loadings @ loadings.T
     settled = np.diagonal(rest) <= SINGULAR * variances
-    return _Conditioned(
+    return _ConditionalLaw(
         scale=scale,
         whitening=whitening,
         off_support=(vectors[:, ~kept] * ~constants[:, None] / scale[:, None]).T,

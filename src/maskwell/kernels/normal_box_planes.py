@@ -43,7 +43,7 @@ NARROW = 0.5
 CELLS, DEGREE = 64, 8
 
 
-def _fitted() -> Floats:
+def _erfcx_polynomials() -> Floats:
     """Return polynomials, highest power first, of erfcx(x) / y in each cell of y = 4 / (4 + x), on -1 to 1."""
     units = chebpts1(DEGREE + 1)
     y = (np.arange(CELLS) + 0.5 * (1.0 + units[:, None])) / CELLS
@@ -51,7 +51,7 @@ def _fitted() -> Floats:
     return np.array([cheb2poly(column)[::-1] for column in series.T], float)
 
 
-ERFCX = _fitted()
+ERFCX = _erfcx_polynomials()
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -249,7 +249,7 @@ def _pair(lower: Floats, upper: Floats, i: int, j: int, correlation: float) -> t
 
 
 @njit(cache=True, nogil=True)
-def _bounded(lower: Floats, upper: Floats, correlation: Floats) -> tuple[int, int, int]:
+def _bounded_span(lower: Floats, upper: Floats, correlation: Floats) -> tuple[int, int, int]:
     """Return how many coordinates a box bounds and the first and last of them; -1 where it is empty, -2 with a gap."""
     count, first, last, possible = 0, -1, -1, True
     for j in range(len(lower)):
@@ -273,7 +273,7 @@ def few_bounded(lower: Floats, upper: Floats, correlation: Floats, log_p: Floats
     """
     many = np.zeros(len(lower), np.bool_)
     for i in range(len(lower)):
-        count, first, last = _bounded(lower[i], upper[i], correlation)
+        count, first, last = _bounded_span(lower[i], upper[i], correlation)
         log_p[i], error[i], many[i] = 0.0, 0.0, count > 2
         if count < 0:
             log_p[i] = -math.inf if count == -1 else math.nan

@@ -65,8 +65,10 @@ def small_boxes(
             break
         here = np.flatnonzero(left & possible & (widest <= most))
         ends = np.ascontiguousarray(lower[here]), np.ascontiguousarray(upper[here])
-        log_p[here] = _weighed(*ends, whitening, constant, count)
-        share = _relative_error(log_p[here] - _weighed(*ends, whitening, constant, count - 1), count)
+        log_p[here] = _gauss_legendre_logs(*ends, whitening, constant, count)
+        share = _relative_error(
+            log_p[here] - _gauss_legendre_logs(*ends, whitening, constant, count - 1), count
+        )
         error[here] = np.exp(log_p[here]) * (share + CROSSING)
         left[here] = for_weights & (share > HUNDREDTH)  # more nodes may do
     return left
@@ -115,7 +117,9 @@ def _relative_error(log_ratio: Floats, count: int) -> Floats:
     return np.asarray(difference**2 if count == 2 else difference)
 
 
-def _weighed(lower: Floats, upper: Floats, whitening: Floats, constant: float, count: int) -> Floats:
+def _gauss_legendre_logs(
+    lower: Floats, upper: Floats, whitening: Floats, constant: float, count: int
+) -> Floats:
     nodes, weights = leggauss(count)
     out = np.empty(len(lower))
     cell_logs(lower, upper, whitening, (nodes, 0.5 * weights), out)

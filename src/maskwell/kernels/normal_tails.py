@@ -21,7 +21,7 @@ INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def fused(function: Function) -> Function:
+def allow_fusion(function: Function) -> Function:
     """Compile a function whose sums and products may be fused."""
     return cast(Function, njit(fastmath={"contract", "nsz"}, **FUSED)(function))
 
@@ -31,7 +31,7 @@ def within(function: Function) -> Function:
     return cast(Function, njit(fastmath={"contract", "nsz"}, **FUSED, **INNER)(function))
 
 
-def reordered(function: Function) -> Function:
+def allow_any_order(function: Function) -> Function:
     """Compile a function that only compiled functions call and whose sums may be taken in any order."""
     return cast(Function, njit(fastmath={"contract", "nsz", "reassoc"}, **FUSED, **INNER)(function))
 
@@ -86,7 +86,7 @@ L = (
 )
 
 
-@fused
+@allow_fusion
 def quick_exp(x: float) -> float:
     """Return exp(x), between exp(-708) and exp(708): 2^k times a polynomial on half an octave to either side."""
     x = min(max(x, LOWEST), HIGHEST)
@@ -100,7 +100,7 @@ def quick_exp(x: float) -> float:
     return float(np.int64(bits).view(np.float64))
 
 
-@fused
+@allow_fusion
 def scaled_tail(u: float) -> float:
     """Return exp(u^2 / 2) P(N > u) of a standard normal N and u >= 0.
 
@@ -117,14 +117,14 @@ def scaled_tail(u: float) -> float:
     return (even + t * odd) * inverse
 
 
-@fused
+@allow_fusion
 def normal_tail(u: float) -> float:
     """Return P(N > u) of a standard normal N and u >= 0; beyond 37.5 that of 37.5."""
     u = min(u, FARTHEST)
     return quick_exp(-0.5 * u * u) * scaled_tail(u)
 
 
-@fused
+@allow_fusion
 def softplus(x: float) -> float:
     """Return log(1 + exp(x)): beyond max(x, 0), twice the inverse hyperbolic tangent of e / (2 + e), e = exp(-|x|)."""
     power = quick_exp(-abs(x))

@@ -98,7 +98,7 @@ def pair_chances(logs: Floats, log_weights: Floats) -> Floats:
         least += 1
     size, ahead, out = bits_of(few), forward(logs, least), np.zeros((few, many))
     behind, new = log_weights[size], np.empty(1 << few)
-    whole = _summed(ahead[many] + behind)
+    whole = _log_sum_exp(ahead[many] + behind)
     for met in range(many - 1, -1, -1):
         for subset in range(1 << few):
             here, new[subset] = ahead[met, subset], -np.inf
@@ -112,6 +112,6 @@ def pair_chances(logs: Floats, log_weights: Floats) -> Floats:
 
 
 @njit(cache=True, nogil=True)
-def _summed(logs: Floats) -> float:
+def _log_sum_exp(logs: Floats) -> float:
     top = logs.max()
     return top + np.log(np.exp(logs - top).sum()) if top > -np.inf else np.nan

@@ -63,7 +63,7 @@ def _unit_draw(rng: np.random.Generator, z: float) -> float:
             x = _left_draw(rng, z)
             decay = 2.0 / x
         u = rng.random()
-        if u < SURE or _accepted(u, decay):
+        if u < SURE or _is_below_series(u, decay):
             return 0.25 * x
 
 
@@ -96,7 +96,7 @@ def _left_draw(rng: np.random.Generator, z: float) -> float:
 
 
 @njit(cache=True, nogil=True)
-def _accepted(u: float, decay: float) -> bool:
+def _is_below_series(u: float, decay: float) -> bool:
     """Whether u lies below the alternating series of (2 n + 1) exp(-n (n + 1) decay)."""
     total, n = 1.0, 0
     while True:

@@ -52,12 +52,12 @@ def inner(function: Function) -> Function:
     return cast(Function, njit(**LEAN, **INNER)(function))
 
 
-def enclosed(function: Function) -> Function:
+def inner_with_allocation(function: Function) -> Function:
     """Compile a function that may allocate and that only compiled functions call."""
     return cast(Function, njit(cache=True, nogil=True, error_model="numpy", **INNER)(function))
 
 
-def inlined(function: Function) -> Function:
+def inline_lean(function: Function) -> Function:
     """Compile a function that allocates nothing into those that call it."""
     return cast(Function, njit(forceinline=True, **LEAN, **INNER)(function))
 
@@ -75,7 +75,7 @@ class Programs(NamedTuple):
     argument: Floats
 
 
-@inlined
+@inline_lean
 def program_value(programs: Programs, c: int, row: Floats) -> float:
     """Return the value of program c for the state of a record; nan where the arithmetic is invalid."""
     kind = programs.kind[c]
@@ -117,7 +117,7 @@ def run(programs: Programs, c: int, row: Floats) -> float:
     return now
 
 
-@inlined
+@inline_lean
 def binary_value(operation: int, now: float, operand: float) -> float:
     """Return an operation of the accumulator and an operand; SUB_FROM and its like have them the other way round."""
     if operation == LOAD:
@@ -151,7 +151,7 @@ def binary_value(operation: int, now: float, operand: float) -> float:
     return 1.0 if now >= operand else 0.0
 
 
-@inlined
+@inline_lean
 def unary_value(operation: int, now: float) -> float:
     """Return a function of the accumulator."""
     if operation == NEG:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from . import announce
 from .gibbs_intercepts import JointIntercepts, integrate, put_draw, put_mean
-from .programs import inlined, inner
+from .programs import inline_lean, inner
 from .random import log_normal_cdf
 
 announce(__file__)
@@ -47,7 +47,7 @@ class Stick(NamedTuple):
     joint: JointIntercepts
 
 
-@inlined
+@inline_lean
 def stick_eta(stick: Stick, p: int) -> float:
     """Return the linear predictor of a pattern."""
     eta = stick.effects[stick.group[p]] if len(stick.effects) > 0 else 0.0
@@ -74,12 +74,12 @@ def draw_stick(stick: Stick, variance: float, rng: np.random.Generator) -> None:
     _put_aside(stick, 0)
     _begin(stick)
     for _ in range(MOST_NEWTON):
-        _working(stick)
+        _fill_newton_targets(stick)
         _joint_of_working(stick)
         integrate(stick.joint, size, len(stick.effects), (stick.precision, stick.linear), between)
         put_mean(stick.joint, size, between, stick.coefficients, stick.effects)
         _fill_etas(stick, SECOND)
-        if _moved(stick) < AT_REST:
+        if _move_predictors(stick) < AT_REST:
             break
     _fill_etas(stick, MIDDLE)
     _put_aside(stick, 1)
@@ -118,7 +118,7 @@ def _begin(stick: Stick) -> None:
 
 
 @inner
-def _moved(stick: Stick) -> float:
+def _move_predictors(stick: Stick) -> float:
     """Go to the new linear predictors, or part of the way where they are far; return how far they are."""
     change, share = 0.0, 1.0
     for p in range(len(stick.group)):
@@ -131,7 +131,7 @@ def _moved(stick: Stick) -> float:
 
 
 @inner
-def _working(stick: Stick) -> None:
+def _fill_newton_targets(stick: Stick) -> None:
     """Fill targets and weights of one Newton step."""
     room = stick.room
     for p in range(len(stick.group)):
@@ -172,7 +172,7 @@ def _joint_of_working(stick: Stick) -> None:
             joint.answer[g] += answer
 
 
-@inlined
+@inline_lean
 def log_chances(eta: float) -> tuple[float, float]:
     """Return log P(N(0, 1) <= eta) and log P(N(0, 1) > eta)."""
     tail = 0.5 * erfc(abs(eta) * ROOT_HALF)
@@ -180,7 +180,7 @@ def log_chances(eta: float) -> tuple[float, float]:
     return (near, far) if eta > 0.0 else (far, near)
 
 
-@inlined
+@inline_lean
 def _pattern_log(stick: Stick, p: int, eta: float) -> float:
     if stick.room[TRIED, p] == 0.0:
         return 0.0

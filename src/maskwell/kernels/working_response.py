@@ -30,7 +30,7 @@ FLATTEST = 1e-6  # least weight of a record: a flat likelihood has no curvature 
 
 
 @lean
-def working(
+def fill_working_response(
     layout: Layout, values: Values, state: Floats, etas: Floats, pseudo: tuple[Floats, Floats]
 ) -> None:
     """Fill the targets and weights whose least squares is one Newton step of the model of interest."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from ..keys import Stream
 from ..schema import Column
 from .additive import Additive, SkewedBias
-from .chain import Chained
+from .chain import ChainedLaw
 from .discrete import Classes, RankSwapped, Transition
 from .mixture import JointMixture, Mixture, RotatedMixture
 from .noise import Floats, Laplace, Noise, Normal
@@ -18,7 +18,7 @@ from .transform import Outlet
 __all__ = [
     "LAWS",
     "Additive",
-    "Chained",
+    "ChainedLaw",
     "Classes",
     "JointMixture",
     "Laplace",
@@ -62,7 +62,7 @@ class Law(Protocol):
 
 
 LAWS: dict[str, Any] = {
-    law.form: law for law in (Additive, SkewedBias, Transition, Classes, RankSwapped, Chained)
+    law.form: law for law in (Additive, SkewedBias, Transition, Classes, RankSwapped, ChainedLaw)
 }
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..keys import Stream
 from ..schema import Column
 from .convolution import convolve, noise_from_dict
-from .noise import Floats, Noise, Normal, Row, box_nearly, standardised
+from .noise import Floats, Noise, Normal, Row, box_nearly, sds_and_correlations
 from .spread import Spread, spread_from_dict
 from .transform import Outlet, ReleasedCell
 
@@ -109,7 +109,7 @@ class Additive:
         """
         if not isinstance(self.noise, Normal) or not self.noise.correlations:
             return self.logpdf(z, x)
-        if np.linalg.eigvalsh(standardised(self.noise.covariance)[1])[0] < THIN:
+        if np.linalg.eigvalsh(sds_and_correlations(self.noise.covariance)[1])[0] < THIN:
             return self.logpdf(z, x)
         cells = self._cells(z, x)
         logs = box_nearly(self.noise, cells.lower, cells.upper, cells.is_point, cells.is_open)
@@ -126,7 +126,7 @@ class Additive:
             cell = outlet.cell(z[:, j], x[:, j], resolution[j] * scale)
             silent = here & (scale * sds[j] == 0)
             units = np.where(silent, 0.0, scale)
-            lower[:, j], upper[:, j], is_point[:, j], factor = _standardised(cell, centre, units)
+            lower[:, j], upper[:, j], is_point[:, j], factor = _standardised_cell(cell, centre, units)
             total += np.where(here, factor, 0.0)
             possible &= ~(here & (lower[:, j] == np.inf))
             if silent.any():  # z must be what x becomes without noise
@@ -297,7 +297,9 @@ def _number(unit: Fraction) -> float:
     return int(unit) if unit.denominator == 1 else float(unit)
 
 
-def _standardised(cell: ReleasedCell, centre: Floats, scale: Floats) -> tuple[Floats, Floats, Bools, Floats]:
+def _standardised_cell(
+    cell: ReleasedCell, centre: Floats, scale: Floats
+) -> tuple[Floats, Floats, Bools, Floats]:
     """Return a cell in units of the noise (left as it is where there is none)."""
     safe = np.where(scale == 0, 1.0, scale)
     lower, upper = (cell.lower - centre) / safe, (cell.upper - centre) / safe

@@ -11,14 +11,14 @@ import numpy as np
 from ..keys import Stream
 from ..schema import Column
 from .additive import Additive, SkewedBias
-from .convolution import extended
+from .convolution import extend_noise
 from .discrete import Transition
 from .noise import Floats, Normal
 from .transform import Outlet, beyond
 
 
 @dataclass(frozen=True, slots=True)
-class Chained:
+class ChainedLaw:
     """Stages drawn one after the other under labels of their own; `combined` is the law of the result."""
 
     form: ClassVar[str] = "chained"
@@ -75,7 +75,7 @@ class Chained:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Chained:
+    def from_dict(cls, data: Mapping[str, Any]) -> ChainedLaw:
         """Build the law from plain data."""
         kinds: dict[str, Any] = {"additive": Additive, "transition": Transition}
         stages = tuple(
@@ -86,25 +86,25 @@ class Chained:
 
 def stages_of(law: Any) -> tuple[tuple[str, Additive | Transition], ...]:
     """Return the stages of a law: its own, or itself as the first."""
-    return law.stages if isinstance(law, Chained) else (("0", law),)
+    return law.stages if isinstance(law, ChainedLaw) else (("0", law),)
 
 
 def combined_of(law: Any) -> Any:
     """Return the law that readers see."""
-    return law.combined if isinstance(law, Chained) else law
+    return law.combined if isinstance(law, ChainedLaw) else law
 
 
 def follow(first: Any, later: Any) -> Any:
     """Return the law of one mask followed by another, or nothing where it has no closed form."""
     before = combined_of(first)
     if isinstance(later, Additive) and _is_silent(later):
-        return _recoded(first, later) if isinstance(before, Additive | SkewedBias) else None
+        return _recode_law(first, later) if isinstance(before, Additive | SkewedBias) else None
     if isinstance(before, Additive) and isinstance(later, Additive):
-        return _summed(first, later)
+        return _add_noises(first, later)
     if isinstance(before, Transition) and isinstance(later, Transition):
         combined = before.then(later)
         stages = stages_of(first)
-        return None if combined is None else Chained((*stages, (str(len(stages)), later)), combined)
+        return None if combined is None else ChainedLaw((*stages, (str(len(stages)), later)), combined)
     return None
 
 
@@ -120,7 +120,7 @@ def _is_silent(law: Additive) -> bool:
     return isinstance(law.noise, Normal) and not any(law.noise.sds)
 
 
-def _recoded(first: Any, later: Additive) -> Any | None:
+def _recode_law(first: Any, later: Additive) -> Any | None:
     """Put the codes of a mask without noise on a law that has noise."""
     before = combined_of(first)
     if not set(later.columns) <= set(before.columns):
@@ -128,12 +128,12 @@ def _recoded(first: Any, later: Additive) -> Any | None:
     outlets = list(before.outlets)
     for name, outlet in zip(later.columns, later.outlets, strict=True):
         j = before.columns.index(name)
-        outlets[j] = _coded(outlets[j], *outlet.codes)
+        outlets[j] = _code_outlet(outlets[j], *outlet.codes)
     combined = replace(before, outlets=tuple(outlets))
-    return replace(first, combined=combined) if isinstance(first, Chained) else combined
+    return replace(first, combined=combined) if isinstance(first, ChainedLaw) else combined
 
 
-def _coded(outlet: Outlet, bottom: float | None, top: float | None) -> Outlet:
+def _code_outlet(outlet: Outlet, bottom: float | None, top: float | None) -> Outlet:
     """Code what the noise carries over an edge. A clamp just inside gives way; one further inside remains."""
     if top is not None and (outlet.high is None or outlet.high >= _last_before(top, -1, outlet)):
         outlet = replace(outlet, high=top, high_coded=True)
@@ -146,7 +146,7 @@ def _last_before(code: float, direction: int, outlet: Outlet) -> float:
     return code if outlet.unit is None else beyond(code, direction, outlet.unit, outlet.avoid)
 
 
-def _summed(first: Any, later: Additive) -> Chained | None:
+def _add_noises(first: Any, later: Additive) -> ChainedLaw | None:
     """Add the noises of two laws, on the columns of both."""
     before: Additive = combined_of(first)
     columns = (*before.columns, *(name for name in later.columns if name not in before.columns))
@@ -156,22 +156,22 @@ def _summed(first: Any, later: Additive) -> Chained | None:
             return None
         ways_out[name] = outlet
     stages: list[tuple[str, Any]] = [*stages_of(first), (str(len(stages_of(first))), later)]
-    stages = [(label, widened(law, columns)) for label, law in stages]
-    whole = widened(before, columns)
+    stages = [(label, widen_law(law, columns)) for label, law in stages]
+    whole = widen_law(before, columns)
     if whole is None or any(law is None for _, law in stages):
         return None
     combined = whole.then(stages[-1][1])
     if combined is None:
         return None
-    return Chained(tuple(stages), replace(combined, outlets=tuple(ways_out[name] for name in columns)))
+    return ChainedLaw(tuple(stages), replace(combined, outlets=tuple(ways_out[name] for name in columns)))
 
 
-def widened(law: Additive, columns: tuple[str, ...]) -> Additive | None:
+def widen_law(law: Additive, columns: tuple[str, ...]) -> Additive | None:
     """Put a law's columns in another order among further ones, which it leaves alone, where its noise allows it."""
     if law.columns == columns:
         return law
     extra = [name for name in columns if name not in law.columns]
-    noise = extended(law.noise, len(extra))
+    noise = extend_noise(law.noise, len(extra))
     if noise is None or law.categories:
         return None
     order = [(*law.columns, *extra).index(name) for name in columns]

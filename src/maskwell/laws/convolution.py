@@ -18,14 +18,14 @@ NOISES: dict[str, Any] = {
 def noise_from_dict(data: Mapping[str, Any]) -> Noise:
     """Build a noise from plain data."""
     kind = NOISES[data["form"]]
-    noise: Noise = kind(**{name: _frozen(value) for name, value in data.items() if name != "form"})
+    noise: Noise = kind(**{name: _freeze_lists(value) for name, value in data.items() if name != "form"})
     return noise
 
 
-def _frozen(value: Any) -> Any:
+def _freeze_lists(value: Any) -> Any:
     """Return lists as tuples and whole numbers as floats, whose squares do not overflow."""
     if isinstance(value, list):
-        return tuple(_frozen(item) for item in value)
+        return tuple(_freeze_lists(item) for item in value)
     return float(value) if isinstance(value, int) else value
 
 
@@ -53,7 +53,7 @@ def _mixture_sum(first: Mixture, second: Mixture) -> Mixture:
     return Mixture(tuple(weights.tolist()), tuple(tuple(m.tolist()) for m in means), tuple(rows))
 
 
-def extended(noise: Noise, count: int) -> Noise | None:
+def extend_noise(noise: Noise, count: int) -> Noise | None:
     """Return the noise with further columns that have none, or nothing where its columns belong together."""
     silent = (0.0,) * count
     if isinstance(noise, Normal):

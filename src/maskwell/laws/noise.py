@@ -86,7 +86,7 @@ def combine(columns: Floats, matrix: Floats) -> Floats:
 
 def conditional_sds(covariance: Floats) -> Floats:
     """Return each column's sd given all the others (0 where they determine it)."""
-    sds, correlations = standardised(covariance)
+    sds, correlations = sds_and_correlations(covariance)
     eigenvalues, vectors = np.linalg.eigh(correlations)
     null = eigenvalues <= NULL * eigenvalues[-1]
     precision = (vectors[:, ~null] ** 2 / eigenvalues[~null]).sum(axis=1)
@@ -94,7 +94,7 @@ def conditional_sds(covariance: Floats) -> Floats:
     return np.where(determined, 0.0, sds / np.sqrt(np.where(determined, 1.0, precision)))
 
 
-def standardised(covariance: Floats) -> tuple[Floats, Floats]:
+def sds_and_correlations(covariance: Floats) -> tuple[Floats, Floats]:
     """Return sds and correlations; a column without variance keeps a row of zeros."""
     sds = np.sqrt(np.diag(covariance))
     scale = np.where(sds > 0, sds, 1.0)
@@ -194,7 +194,7 @@ def box_nearly(noise: Normal, lower: Floats, upper: Floats, is_point: Bools, is_
     """
     from ..kernels.normal_box_conditional import BOX, POINT, UNUSED, conditioned_logs
 
-    sds, correlations = standardised(noise.covariance)
+    sds, correlations = sds_and_correlations(noise.covariance)
     scale, out = np.where(sds > 0, sds, 1.0), np.empty(len(lower))
     kinds = np.where(is_open, np.where(is_point, POINT, BOX), UNUSED).astype(np.int8)
     low, high = (np.ascontiguousarray(side / scale) for side in (lower, upper))
@@ -207,7 +207,7 @@ def _correlated_box(
 ) -> tuple[Floats, Floats]:
     from ..kernels.normal_box import conditional_rectangle
 
-    sds, correlations = standardised(covariance)
+    sds, correlations = sds_and_correlations(covariance)
     scale, points = np.where(sds > 0, sds, 1.0), np.array(is_point)
     ends = lower / scale, upper / scale
     log, error = conditional_rectangle(ends[0], *ends, correlations, points, tolerance=tolerance)

@@ -25,7 +25,7 @@ from .history import History
 from .nesting import nest
 from .protocol import Mask, Setting
 from .results import Integers, Masking, record_blocks
-from .totals import check_identities, coded, recomputed
+from .totals import check_identities, coded_statuses, recompute_totals
 
 Progress = Callable[[int, int], None]
 Changed = dict[str, tuple[Column, Floats, Statuses]]
@@ -66,9 +66,9 @@ def apply(
     check_identities(table, card)
     card = replace(_on_units(card, table), numbered=table.ids is None, seeded=key.seeded)
     changed = _draw_all(card, table, stream, history, setting, progress)
-    masked = recomputed(replace(table, source=_source(table, changed)).with_columns(changed), card)
-    kept = _kept(card, stream)
-    notes = (*table.notes, *card.notes, *history.notes, *_said(table, masked, card, kept))
+    masked = recompute_totals(replace(table, source=_source(table, changed)).with_columns(changed), card)
+    kept = _subsample_records(card, stream)
+    notes = (*table.notes, *card.notes, *history.notes, *_steward_notes(table, masked, card, kept))
     state = (history.number, history.revisions, history.past)
     return Masking(table, masked, card, mask, key, *state, kept=kept, notes=notes)
 
@@ -160,7 +160,7 @@ def _draw_all(
 def _draw(
     law: Any, table: Table, stream: Stream, history: History, setting: Setting, tell: Callable[[int], None]
 ) -> Changed:
-    opened = {name: _opened(law, table, name) for name in law.columns}
+    opened = {name: _values_for_law(law, table, name) for name in law.columns}
 
     def work(part: Part) -> Floats:
         x = np.array([opened[name][0][part] for name in law.columns]).T
@@ -171,12 +171,12 @@ def _draw(
     whole = slice(0, len(table))
     z = work(whole) if law.whole_file else setting.engine.per_record(work, len(table), len(law.columns))
     return {
-        name: _released(law, table.schema[name], z[:, j], opened[name][1])
+        name: _released_column(law, table.schema[name], z[:, j], opened[name][1])
         for j, name in enumerate(law.columns)
     }
 
 
-def _opened(law: Law, table: Table, name: str) -> tuple[Floats, Statuses]:
+def _values_for_law(law: Law, table: Table, name: str) -> tuple[Floats, Statuses]:
     """Return values and statuses; coded values have their code where the law speaks of them too (classes)."""
     values, status = table.floats(name), table.status(name)
     if not law.opens_codes:
@@ -189,12 +189,14 @@ def _opened(law: Law, table: Table, name: str) -> tuple[Floats, Statuses]:
     return values, status
 
 
-def _released(law: Any, column: Column, z: Floats, status: Statuses) -> tuple[Column, Floats, Statuses]:
+def _released_column(
+    law: Any, column: Column, z: Floats, status: Statuses
+) -> tuple[Column, Floats, Statuses]:
     """Describe the released column; values that the mask itself coded get the status of the code."""
     combined = combined_of(law)
     if isinstance(combined, Additive | SkewedBias):
         outlet = combined.outlets[combined.columns.index(column.name)]
-        status = coded(z, status, *outlet.codes)
+        status = coded_statuses(z, status, *outlet.codes)
     elif law.whole_file and column.unit is not None:
         z = _way_out(column).leave(z.copy(), z)
     return law.released(column), z, status
@@ -207,7 +209,7 @@ def _source(table: Table, changed: Changed) -> Any:
     return replace(table.source, types=types)
 
 
-def _kept(card: NoiseCard, stream: Stream) -> Integers | None:
+def _subsample_records(card: NoiseCard, stream: Stream) -> Integers | None:
     if card.subsampled is None:
         return None
     kept = np.flatnonzero(uniforms(stream.staged("0").words("", "sample")[:, 0]) < card.subsampled)
@@ -216,7 +218,7 @@ def _kept(card: NoiseCard, stream: Stream) -> Integers | None:
     return kept
 
 
-def _said(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[str]:
+def _steward_notes(table: Table, masked: Table, card: NoiseCard, kept: Integers | None) -> list[str]:
     """Say what a steward should know: what leaves unmasked, and blocks of one record."""
     notes = []
     touched = {*card.masked, *(total for total, _ in card.recomputed)}

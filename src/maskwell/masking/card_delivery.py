@@ -19,7 +19,7 @@ Writer = Callable[[Path], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class CardDelivery:
     """How the card of a release leaves, and which further files go into the two halves of the bundle."""
 
     card: str = "open"
@@ -50,11 +50,11 @@ class Leaving:
         return self.card == "open"
 
 
-OPEN = Leaving()
+OPEN = CardDelivery()
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class CardAccess:
     """The card that a reader brings, and what opens a sealed one."""
 
     card: NoiseCard | str | Path | None = None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..card import Swapped
+from ..card import SwapParameters
 from ..laws import Additive, Classes, Multiplicative, Outlet, RankSwapped, SkewedBias, Transition
 from ..laws.chain import combined_of
 from ..schema import Column
@@ -28,10 +28,10 @@ def codebook(release: Release) -> str:
             f"The records are a random sample: each was released with probability {card.subsampled:g}.",
         ]
     if card.swapped is not None:
-        lines += ["", cell(_swapped(card.swapped))]
+        lines += ["", cell(_swap_sentence(card.swapped))]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
-        cells = (column.name, what_it_is(column), codes_of(column), _masking(release, column))
+        cells = (column.name, what_it_is(column), codes_of(column), _masking_text(release, column))
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
         lines += label_lines(column) or category_lines(release, column)
@@ -46,7 +46,7 @@ def spreadsheet_lines(release: Release) -> list[str]:
     return ["", "## In a spreadsheet", "", f"{cell(said)}."] if said else []
 
 
-def _swapped(swapped: Swapped) -> str:
+def _swap_sentence(swapped: SwapParameters) -> str:
     blocks = f"their block ({', '.join(swapped.blocks)})" if swapped.blocks else "them"
     said = ", ".join(swapped.columns)
     return f"{100 * swapped.share:.3g}% of the records had {said} exchanged with another of {blocks}."
@@ -103,7 +103,7 @@ def category_lines(release: Release, column: Column) -> list[str]:
     return ["", f"## {cell(column.name)}", "", "Categories: " + ", ".join(map(cell, column.categories)) + "."]
 
 
-def _masking(release: Release, column: Column) -> str:
+def _masking_text(release: Release, column: Column) -> str:
     if "id" in column.roles:
         return "new random ids"
     if "group" in column.roles:

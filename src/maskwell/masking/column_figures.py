@@ -51,12 +51,12 @@ def column_figures(masking: Masking) -> list[ColumnFigures]:
         ColumnFigures(
             column=name,
             open=int(before.counts[j]),
-            mean=_known(before.means[j], before.counts[j] > 0),
-            mean_after=_known(after.means[j], after.counts[j] > 0),
-            sd=_known(before.sds[j], before.counts[j] > 1),
-            sd_after=_known(after.sds[j], after.counts[j] > 1),
+            mean=_figure_or_nan(before.means[j], before.counts[j] > 0),
+            mean_after=_figure_or_nan(after.means[j], after.counts[j] > 0),
+            sd=_figure_or_nan(before.sds[j], before.counts[j] > 1),
+            sd_after=_figure_or_nan(after.sds[j], after.counts[j] > 1),
             noise_sd=noise_sd(masking, name),
-            clamped=_clamped(masking, name, x[:, j], z[:, j]),
+            clamped=_censored_count(masking, name, x[:, j], z[:, j]),
             negative=int(np.count_nonzero(z[:, j] < 0)) if before.low[j] >= 0 else 0,
             unchanged=int(np.count_nonzero(z[:, j] == x[:, j])),
         )
@@ -64,11 +64,11 @@ def column_figures(masking: Masking) -> list[ColumnFigures]:
     ]
 
 
-def _known(figure: float, is_defined: bool) -> float:
+def _figure_or_nan(figure: float, is_defined: bool) -> float:
     return float(figure) if is_defined else float("nan")
 
 
-def _clamped(masking: Masking, name: str, x: Floats, z: Floats) -> int:
+def _censored_count(masking: Masking, name: str, x: Floats, z: Floats) -> int:
     """Count open values that stand at a limit where the true value does not, or that became a code."""
     law = combined_of(masking.card.law_of(name))
     if not isinstance(law, Additive | SkewedBias):

@@ -31,13 +31,13 @@ def from_files(
     there = pair_by_id(columns["truth_id"], _ids(original), "truth_id")
     here = pair_by_id(columns["released_id"], _ids(released), "released_id")
     order = _order(there, here, len(original), len(released))
-    aligned = _aligned(released, order, len(original))
+    aligned = _table_in_truth_order(released, order, len(original))
     release = Release(released, card or NoiseCard(records=len(released)))
     kept = None if len(order) == len(original) else np.sort(order)
     return Masking(original, aligned, release.card, kept=kept, given=(release, order), notes=original.notes)
 
 
-def _aligned(released: Table, order: Integers, count: int) -> Table:
+def _table_in_truth_order(released: Table, order: Integers, count: int) -> Table:
     """Put released records in the order of the truth; a record that was not released has nothing but missing values."""
     import pyarrow as pa
 

@@ -89,7 +89,7 @@ def closed_codebook(release: Release, *, sealed: bool) -> str:
         lines += ["", f"Some records had {moved} exchanged with another."]
     lines += ["", "| column | what it is | codes | masking |", "|---|---|---|---|"]
     for column in schema.columns:
-        cells = (column.name, what_it_is(column), codes_of(column), _masking(card, column))
+        cells = (column.name, what_it_is(column), codes_of(column), _masking_kind_text(card, column))
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     for column in schema.columns:
         lines += label_lines(column) or category_lines(release, column)
@@ -97,7 +97,7 @@ def closed_codebook(release: Release, *, sealed: bool) -> str:
     return "\n".join([*lines, *(_advice(sealed) if card.columns else ())]) + "\n"
 
 
-def _masking(card: NoiseCard, column: Column) -> str:
+def _masking_kind_text(card: NoiseCard, column: Column) -> str:
     if "id" in column.roles:
         return "new random ids"
     if "group" in column.roles:

@@ -24,7 +24,7 @@ from ..engines import Part
 from ..errors import BadPlan, raise_all
 from ..keys import Stream, Words, in_sixteens
 from ..laws import Additive, JointMixture, Normal, RotatedMixture
-from ..laws.chain import Chained, combined_of, stages_of
+from ..laws.chain import ChainedLaw, combined_of, stages_of
 from ..table import Floats, Table
 from .lineage import Cells, Originals, Past, Revisions
 
@@ -51,14 +51,16 @@ class History:
     def draw(self, law: Any, x: Floats, stream: Stream, part: Part) -> Floats:
         """Draw each cell from its record, or from the tag of its revision."""
         revised = {name: self.revisions[name][part] for name in law.columns if name in self.revisions}
-        own = {name: _revised(stream, tags) for name, tags in revised.items()}
+        own = {name: _revised_blocks(stream, tags) for name, tags in revised.items()}
         if own and drawn_together(law):
             stream = replace(stream, blocks=own[law.columns[0]])
-        drawn: Floats = law.draw(x, replace(stream, stage="" if isinstance(law, Chained) else "0", own=own))
+        drawn: Floats = law.draw(
+            x, replace(stream, stage="" if isinstance(law, ChainedLaw) else "0", own=own)
+        )
         return drawn
 
 
-def _revised(stream: Stream, tags: Words) -> npt.NDArray[np.uint8]:
+def _revised_blocks(stream: Stream, tags: Words) -> npt.NDArray[np.uint8]:
     here = tags.any(axis=1)
     blocks = stream.blocks.copy()
     blocks[here] = tags[here].view(np.uint8)
@@ -130,7 +132,7 @@ def history_of(earlier: Masking, table: Table, card: NoiseCard, stream: Stream) 
         originals=_originals(earlier.past.originals, seen, revisions, stream),
     )
     number = earlier.number + 1
-    return History(number, revisions, past, _spoken(number, pairing, anew, returned))
+    return History(number, revisions, past, _series_notes(number, pairing, anew, returned))
 
 
 def _groups(card: NoiseCard) -> Iterator[tuple[str, ...]]:
@@ -199,19 +201,19 @@ class _Seen:
             before[both] = stream.at(both).tags(name, earlier.truth.values([name])[there, 0])
             if name in earlier.revisions:
                 tags[both] = earlier.revisions[name][there]
-        for i, (value, noise) in _found(earlier.past.cells.get(name), now[~held[now]], name, stream):
+        for i, (value, noise) in _matches_by_tag(earlier.past.cells.get(name), now[~held[now]], name, stream):
             held[i] = remembered[i] = True
             before[i], tags[i] = np.frombuffer(value, np.uint64), np.frombuffer(noise, np.uint64)
         changed = held & (before != values).any(axis=1)
         first = held & ~tags.any(axis=1)
         original, parted = first & ~changed, first & changed
-        for i, value in _found(earlier.past.originals.get(name), now[~first[now]], name, stream):
+        for i, value in _matches_by_tag(earlier.past.originals.get(name), now[~first[now]], name, stream):
             original[i] = values[i].tobytes() == value
             parted[i] = not original[i]
         return cls(held, changed, original, parted, remembered, tags, before)
 
 
-def _found(
+def _matches_by_tag(
     known: Mapping[bytes, Any] | None, records: Integers, name: str, stream: Stream
 ) -> Iterator[tuple[int, Any]]:
     """Look records up by their tags."""
@@ -248,11 +250,11 @@ def _gone_cells(earlier: Masking, table: Table, seen: Mapping[str, _Seen], pairi
             gone[pairing.where[still]] = False
         records = np.flatnonzero(gone)
         if len(records):
-            past.setdefault(name, {}).update(_tagged(earlier, name, records, stream.at(records)))
+            past.setdefault(name, {}).update(_tagged_cells(earlier, name, records, stream.at(records)))
     return past
 
 
-def _tagged(
+def _tagged_cells(
     earlier: Masking, name: str, records: Integers, stream: Stream
 ) -> Iterator[tuple[bytes, tuple[bytes, bytes]]]:
     values = stream.tags(name, earlier.truth.values([name])[records, 0])
@@ -285,7 +287,7 @@ def _whole_file_problems(
     return problems
 
 
-def _spoken(number: int, pairing: RecordPairing, changed: Bools, returned: Bools) -> tuple[str, ...]:
+def _series_notes(number: int, pairing: RecordPairing, changed: Bools, returned: Bools) -> tuple[str, ...]:
     kept = int(np.count_nonzero((pairing.known | returned) & ~changed))
     new = int(np.count_nonzero(~pairing.known & ~returned))
     notes = [f"release {number} of the series: {kept:,} records keep their earlier noise"]

@@ -39,7 +39,7 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..keys import Stream
 from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
-from ..laws.chain import Chained, combined_of, stages_of, widened
+from ..laws.chain import ChainedLaw, combined_of, stages_of, widen_law
 from ..laws.convolution import normal_from_covariance
 from ..table import Floats, Table
 from .history import History, history_of, is_rounding, masked_columns
@@ -130,7 +130,7 @@ def _with_limits(old: Any, law: Additive) -> Law:
     ]
     outlets = tuple(replace(outlet, unit=unit) for outlet, unit in zip(law.outlets, units, strict=True))
     limited = replace(combined, outlets=outlets)
-    return replace(old, combined=limited) if isinstance(old, Chained) else limited
+    return replace(old, combined=limited) if isinstance(old, ChainedLaw) else limited
 
 
 def _divides(unit: Fraction | None, coarser: Fraction | None) -> bool:
@@ -188,18 +188,18 @@ def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:
     if isinstance(old, Classes) and isinstance(new, Classes) and set(new.breaks) <= set(old.breaks):
         return new
     if isinstance(old, Additive) and isinstance(new, Additive):
-        stages = tuple((label, _fitted(stage, new)) for label, stage in stages_of(before[0]))
-        return _chained(stages, _increment(_fitted(old, new), new), new, number)
+        stages = tuple((label, _law_on_columns(stage, new)) for label, stage in stages_of(before[0]))
+        return _extended_chain(stages, _increment(_law_on_columns(old, new), new), new, number)
     if isinstance(old, Transition) and isinstance(new, Transition):
-        return _chained(stages_of(before[0]), _further(old, new), new, number)
-    raise _refused(new)
+        return _extended_chain(stages_of(before[0]), _further(old, new), new, number)
+    raise _noise_kind_error(new)
 
 
-def _chained(stages: Any, extra: Any, new: Any, number: int) -> Chained:
+def _extended_chain(stages: Any, extra: Any, new: Any, number: int) -> ChainedLaw:
     """Add a stage whose label names the release and the increment, so that no two increments share words."""
     if extra is None:
-        return Chained(stages, new)
-    return Chained((*stages, (f"nested {number} {_digest(extra)} ", extra)), new)
+        return ChainedLaw(stages, new)
+    return ChainedLaw((*stages, (f"nested {number} {_digest(extra)} ", extra)), new)
 
 
 def _first(law: Any, number: int) -> Law:
@@ -208,7 +208,7 @@ def _first(law: Any, number: int) -> Law:
     if not isinstance(combined, Additive | Transition):
         return law  # type: ignore[no-any-return]
     digest = _digest(law)
-    return Chained(
+    return ChainedLaw(
         tuple((f"first {number} {digest} {label} ", stage) for label, stage in stages_of(law)), combined
     )
 
@@ -217,16 +217,16 @@ def _digest(law: Any) -> str:
     return hashlib.sha256(json.dumps(law.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _fitted(law: Any, new: Additive) -> Additive:
+def _law_on_columns(law: Any, new: Additive) -> Additive:
     """Extend a law to all columns of the new one, in their order; it leaves the further ones alone."""
-    fitted = widened(law, new.columns)
+    fitted = widen_law(law, new.columns)
     if fitted is None:
-        raise _refused(new)
+        raise _noise_kind_error(new)
     pairs = zip(new.columns, fitted.outlets, new.outlets, strict=True)
     return replace(fitted, outlets=tuple(own if name in law.columns else other for name, own, other in pairs))
 
 
-def _refused(law: Any) -> BadPlan:
+def _noise_kind_error(law: Any) -> BadPlan:
     names = ", ".join(law.columns)
     return BadPlan(
         f"the noise of {names} is of another kind than in the earlier release, so it cannot be that noise plus more"
@@ -237,7 +237,7 @@ def _increment(old: Additive, new: Additive) -> Additive | None:
     """Return the independent noise that turns the earlier law into the new one."""
     shapes = [(a.slope, a.offsets, a.spreads, a.mean_corrected, a.categories, _shifts(a)) for a in (old, new)]
     if shapes[0] != shapes[1]:
-        raise _refused(new)
+        raise _noise_kind_error(new)
     raise_all(_looser(old, new), BadPlan)
     if old.noise == new.noise:
         return None
@@ -281,7 +281,7 @@ def _extra_noise(old: Any, new: Any, law: Additive) -> Normal:
         difference = np.square(new.sds) - np.square(old.sds)
         if np.all(np.ptp(difference, axis=1) <= SLACK * np.abs(difference).max(axis=1)):
             return normal_from_covariance(_positive(np.diag(difference[:, 0]), law))
-    raise _refused(law)
+    raise _noise_kind_error(law)
 
 
 def _positive(increment: Floats, law: Additive) -> Floats:
@@ -302,7 +302,7 @@ def _further(old: Transition, new: Transition) -> Transition | None:
     """Return the table that, after the earlier one, gives the new one."""
     before, after = np.array(old.matrix), np.array(new.matrix)
     if old.true != new.true or np.linalg.matrix_rank(before, tol=1e-8) < before.shape[1]:
-        raise _refused(new)
+        raise _noise_kind_error(new)
     step = np.asarray(np.linalg.lstsq(before, after, rcond=None)[0])
     if step.min() < -SLACK or np.abs(before @ step - after).max() > SLACK:
         raise BadPlan(

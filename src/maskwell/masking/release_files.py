@@ -23,7 +23,7 @@ from ..keys import Key, in_sixteens
 from ..schema import Schema
 from ..sealing import is_sealed, sealed_by_passphrase
 from ..table import Source, Table
-from .card_delivery import CARD, CODEBOOK, OPEN, SCHEMA, SEALED_CARD, Leaving, Opening, Writer
+from .card_delivery import CARD, CODEBOOK, OPEN, SCHEMA, SEALED_CARD, CardAccess, CardDelivery, Writer
 from .codebook import codebook
 from .hidden_cards import (
     KEPT,
@@ -52,7 +52,7 @@ def data_name(release: Release, format: str | None) -> str:
     return f"data.{kind.lower()}"
 
 
-def public_files(release: Release, format: str | None, leaving: Leaving = OPEN) -> dict[str, Writer]:
+def public_files(release: Release, format: str | None, leaving: CardDelivery = OPEN) -> dict[str, Writer]:
     """Return the writers of the public half; the card is written after the data because it carries their hash."""
     data = data_name(release, format)
     files: dict[str, Writer] = {
@@ -69,7 +69,7 @@ def public_files(release: Release, format: str | None, leaving: Leaving = OPEN) 
     return files | dict(leaving.public)
 
 
-def _codebook(release: Release, leaving: Leaving) -> str:
+def _codebook(release: Release, leaving: CardDelivery) -> str:
     return codebook(release) if leaving.is_open else closed_codebook(release, sealed=leaving.card == "sealed")
 
 
@@ -83,7 +83,7 @@ def _digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_sealed(path: Path, card: str, leaving: Leaving) -> None:
+def _write_sealed(path: Path, card: str, leaving: CardDelivery) -> None:
     assert leaving.sealing is not None
     sealed = leaving.sealing(card.encode("utf-8"))
     if not isinstance(sealed, bytes) or not is_sealed(sealed):
@@ -97,10 +97,10 @@ def _text(path: Path, text: str) -> None:
 
 def write_release(release: Release, path: Path, format: str | None) -> str:
     """Write the public half alone."""
-    return write_bundle(path, public_files(release, format), extra=_said(release, format))
+    return write_bundle(path, public_files(release, format), extra=_manifest_details(release, format))
 
 
-def _said(release: Release, format: str | None) -> dict[str, object]:
+def _manifest_details(release: Release, format: str | None) -> dict[str, object]:
     """Return what the public manifest says beside the files: which half it is, how long, how a CSV is written."""
     ending = data_name(release, format).removeprefix("data.")
     if FORMATS[ending] != "csv":
@@ -110,7 +110,7 @@ def _said(release: Release, format: str | None) -> dict[str, object]:
 
 
 def write_masking(
-    masking: Masking, public: Path, private: Path, format: str | None, leaving: Leaving = OPEN
+    masking: Masking, public: Path, private: Path, format: str | None, leaving: CardDelivery = OPEN
 ) -> str:
     """Write both halves: private first, then the public one by one atomic exchange."""
     if masking.key is None:
@@ -131,7 +131,7 @@ def write_masking(
     if taken := sorted(inside.keys() & leaving.inside.keys()):
         raise BadPlan(f"the further file {taken[0]!r} has the name of a private file: choose another")
     inside |= dict(leaving.inside)
-    return write_halves(public, private, outside, inside, extra=_said(release, format))
+    return write_halves(public, private, outside, inside, extra=_manifest_details(release, format))
 
 
 def private_files(masking: Masking) -> dict[str, Writer]:
@@ -234,10 +234,10 @@ def read_release(
     A sealed card is opened by an identity file or its passphrase; a card that came by another way (a file, open or
     sealed) is given as `card`. Without it a release whose card is sealed or kept can be read, and fit refuses it.
     """
-    return _steady_release(Path(path), Opening(card, identity, passphrase))[0]
+    return _steady_release(Path(path), CardAccess(card, identity, passphrase))[0]
 
 
-def _steady_release(folder: Path, opening: Opening) -> tuple[Release, Manifest]:
+def _steady_release(folder: Path, opening: CardAccess) -> tuple[Release, Manifest]:
     """Read a release and its manifest; again where another took its place meanwhile."""
     while True:
         manifest = verify_bundle(folder)
@@ -251,7 +251,7 @@ def _steady_release(folder: Path, opening: Opening) -> tuple[Release, Manifest]:
                 return release, manifest
 
 
-def _read_release(folder: Path, manifest: Manifest, opening: Opening) -> Release:
+def _read_release(folder: Path, manifest: Manifest, opening: CardAccess) -> Release:
     if manifest.extra.get("half") == "private":
         raise BadBundle(f"{str(folder)!r} is the private half of a release, not the release")
     data = [name for name in manifest.files if name.startswith("data.")]
@@ -283,7 +283,7 @@ def read_files(folder: Path, own: Release) -> Release:
     return Release(read(data, schema, dialect=dialect, expected=expected), card)
 
 
-def _card_of(folder: Path, manifest: Manifest, opening: Opening) -> NoiseCard:
+def _card_of(folder: Path, manifest: Manifest, opening: CardAccess) -> NoiseCard:
     """Return the card that was brought, else the bundle's own; one that says why where that is not to be had."""
     if isinstance(opening.card, NoiseCard):
         return opening.card
@@ -322,12 +322,12 @@ def _dialect(manifest: Manifest) -> Dialect | None:
 
 def read_masking(public: Path, private: Path) -> Masking:
     """Open a masking from both halves."""
-    release, manifest = _steady_release(public, Opening())
+    release, manifest = _steady_release(public, CardAccess())
     folder = private_half(private, manifest.bundle)
     if CARD not in manifest.files:
         release = replace(release, card=NoiseCard.read(folder / RELEASE_CARD))
     state = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    truth, masked = (_stored(folder, name) for name in ("truth", "masked"))
+    truth, masked = (_stored_table(folder, name) for name in ("truth", "masked"))
     swapping = _read_swapping(folder / SWAPPING)
     return Masking(
         truth,
@@ -350,7 +350,7 @@ def _read_swapping(path: Path) -> Swapping | None:
     return Swapping.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def _stored(folder: Path, name: str) -> Table:
+def _stored_table(folder: Path, name: str) -> Table:
     import pyarrow.parquet as pq
 
     data = pq.read_table(folder / f"{name}.parquet")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrow_buffers import from_numpy, taken, to_numpy
+from ..arrow_buffers import from_numpy, take_texts, to_numpy
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan
-from ..keys import Blocks, Key, Stream, identified, numbered
+from ..keys import Blocks, Key, Stream, ids_from_numbers, ids_from_texts
 from ..schema import Schema
 from ..table import Table
 from .lineage import Past, Revisions
@@ -155,10 +155,10 @@ class Masking:
         then has the card that may be handed on. `public` and `inside` are writers of further files by name, reports
         for example, that go into the two halves and their manifests.
         """
-        from .card_delivery import Leaving
+        from .card_delivery import CardDelivery
         from .release_files import write_masking
 
-        leaving = Leaving(card, sealing, public or {}, inside or {})
+        leaving = CardDelivery(card, sealing, public or {}, inside or {})
         return write_masking(self, Path(release), Path(private), format, leaving)
 
     @classmethod
@@ -187,7 +187,7 @@ class Masking:
 def record_blocks(table: Table) -> Blocks:
     """Return the 128-bit ids of the records: from their ids, else from their numbers."""
     ids = table.ids
-    return numbered(len(table)) if ids is None else identified(ids)
+    return ids_from_numbers(len(table)) if ids is None else ids_from_texts(ids)
 
 
 def stream_of(masking: Masking, stage: str) -> Stream:
@@ -204,7 +204,7 @@ def labels_of(table: Table, order: Integers | None = None) -> Any:
     records = np.arange(len(table)) if order is None else order
     if table.ids is None:
         return from_numpy((records + 1).astype(np.int64)).cast(pa.string())
-    return taken(table.ids, records)
+    return take_texts(table.ids, records)
 
 
 def pair_by_id(wanted: Any, among: Any, what: str) -> Integers:

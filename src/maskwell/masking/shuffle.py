@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadInput
-from ..keys import Stream, Words, identified
+from ..keys import Stream, Words, ids_from_texts
 from ..schema import BOTTOM_CODED, MISSING, TOP_CODED, Column
 from ..table import Source, Table, coded_values
 from .results import Integers, Masking, Release, stream_of
@@ -47,7 +47,7 @@ def leave(masking: Masking) -> Release:
     stream = stream_of(masking, release_stage(masking)).at(masking.order)
     table = _with_new_ids(table, stream)
     for name in table.schema.with_role("group"):
-        table = _relabelled(table, name, stream)
+        table = _renumber_groups(table, name, stream)
     table = _without_unused(table, masking)
     return Release(table, replace(masking.card.public(), records=len(table)))
 
@@ -69,7 +69,7 @@ def _dialect(dialect: Any, table: Table) -> Any:
     return dialect
 
 
-def _replaced(table: Table, name: str, array: Any, column: Column) -> Table:
+def _table_with_column(table: Table, name: str, array: Any, column: Column) -> Table:
     data = table.data.set_column(table.data.schema.get_field_index(name), name, array)
     return replace(table, data=data, schema=table.schema.changed({name: column}))
 
@@ -83,12 +83,14 @@ def _with_new_ids(table: Table, stream: Stream) -> Table:
 
     wanted = table.source.types.get(name)
     if wanted is None or not types.is_integer(wanted):
-        return _replaced(table, name, _hexadecimal(_distinct(stream, name, 0)), table.schema[name])
+        return _table_with_column(table, name, _hexadecimal(_distinct(stream, name, 0)), table.schema[name])
     short = wanted.bit_width == 32 and len(table) <= MOST_SHORT_IDS
     if not short and wanted.bit_width < 64:
-        table = replace(table, source=_typed(table.source, name, pa.int64()))
+        table = replace(table, source=_source_with_type(table.source, name, pa.int64()))
     drawn = _distinct(stream, name, SHORT_ID if short else LONG_ID)
-    return _replaced(table, name, pa.array(drawn.astype(np.int64)).cast(pa.string()), table.schema[name])
+    return _table_with_column(
+        table, name, pa.array(drawn.astype(np.int64)).cast(pa.string()), table.schema[name]
+    )
 
 
 def _distinct(stream: Stream, name: str, digits: int) -> Words:
@@ -118,7 +120,7 @@ def _hexadecimal(drawn: Words) -> Any:
     return pa.LargeStringArray.from_buffers(len(drawn), *buffers).cast(pa.string())
 
 
-def _relabelled(table: Table, name: str, stream: Stream) -> Table:
+def _renumber_groups(table: Table, name: str, stream: Stream) -> Table:
     """Give groups new numbers from 1 on, in an order that the key decides; codes of the column are passed over."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -126,17 +128,17 @@ def _relabelled(table: Table, name: str, stream: Stream) -> Table:
     table = _without_ends(table, name)
     column, array = table.schema[name], table.array(name)
     labels = pc.drop_null(pc.unique(array)).cast(pa.string())
-    keyed = Stream(stream.key, stream.series, stream.stage, identified(labels)).order(name, "ids")
+    keyed = Stream(stream.key, stream.series, stream.stage, ids_from_texts(labels)).order(name, "ids")
     free = _free_numbers(column, len(labels))
     number = np.empty(len(labels), np.int64)
     number[keyed] = free
     numbers = pa.array(number).take(pc.index_in(array.cast(pa.string()), value_set=labels))
     if column.is_number:
         kind = pa.int64() if column.kind == "integer" else pa.float64()
-        return _replaced(table, name, numbers.cast(kind), replace(column, unit=None, labels=()))
-    table = replace(table, source=_typed(table.source, name, None))
+        return _table_with_column(table, name, numbers.cast(kind), replace(column, unit=None, labels=()))
+    table = replace(table, source=_source_with_type(table.source, name, None))
     categories = tuple(map(str, free)) if column.kind == "category" else ()
-    return _replaced(
+    return _table_with_column(
         table, name, numbers.cast(pa.string()), replace(column, categories=categories, labels=())
     )
 
@@ -156,7 +158,7 @@ def _free_numbers(column: Column, count: int) -> list[int]:
     return list(islice((number for number in counting(1) if str(number) not in codes), count))
 
 
-def _typed(source: Source, name: str, kind: Any) -> Source:
+def _source_with_type(source: Source, name: str, kind: Any) -> Source:
     """Return the source with another original type for a column, or with none."""
     types = {key: known for key, known in source.types.items() if key != name}
     return replace(source, types=types if kind is None else {**types, name: kind})

@@ -92,7 +92,7 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class SwapAttempt:
     """One attack on a masking with so many swaps, and whether the tolerance held."""
 
     swaps: int
@@ -145,7 +145,7 @@ class Swapping:
     pairs: Integers = field(repr=False, compare=False)
     exempt: str | None = None
     stuck: tuple[Stuck, ...] = field(default=(), repr=False)
-    trace: tuple[Tried, ...] = field(default=(), repr=False)
+    trace: tuple[SwapAttempt, ...] = field(default=(), repr=False)
     covariances: pa.Table | None = field(default=None, repr=False, compare=False)
     domains: pa.Table | None = field(default=None, repr=False, compare=False)
     at_risk_moved: int = 0
@@ -236,7 +236,7 @@ class Swapping:
     def _lines(self) -> list[str]:
         answer = "met" if self.met else "NOT MET"
         lines = [f"Swapping against {self.attack.get('attack', 'an attack')}, {self.tolerance}: {answer}"]
-        lines += _wrapped(self.said())
+        lines += _indented_lines(self.said())
         moments = (self.before, self.after)
         rows = [
             ("links claimed", *(f"{one.claims:,}" for one in moments)),
@@ -247,19 +247,19 @@ class Swapping:
         ]
         lines += ["", f"  {'':<22}{'before':>10}{'after':>10}"]
         lines += [f"  {name:<22}{before:>10}{after:>10}" for name, before, after in rows]
-        lines += _wrapped(self.two_rates())
+        lines += _indented_lines(self.two_rates())
         what = "asked for" if isinstance(self.tolerance, SwapShare) else "needed if each turns one link"
-        lines += ["", *_wrapped(f"at risk {self.at_risk:,}; swaps {what} {self.needed:,}")]
+        lines += ["", *_indented_lines(f"at risk {self.at_risk:,}; swaps {what} {self.needed:,}")]
         if self.stuck:
             why = "; ".join(f"{count:,} {reason}" for reason, count in self.reasons.items())
-            lines += _wrapped(f"could not be exchanged: {why}")
-        lines += _wrapped(f"tried: {', '.join(f'{one.swaps:,}' for one in self.trace)} swaps")
+            lines += _indented_lines(f"could not be exchanged: {why}")
+        lines += _indented_lines(f"tried: {', '.join(f'{one.swaps:,}' for one in self.trace)} swaps")
         for what, (size, where) in (
             ("a domain's mean (in sds)", self.largest_domain_shift),
             ("a correlation with an unswapped column", self.largest_correlation_change),
         ):
-            lines += _wrapped(f"largest change of {what}: {size:.2g} ({where})") if where else []
-        return lines + (_wrapped(BOTH_TELL) if self.swaps else [])
+            lines += _indented_lines(f"largest change of {what}: {size:.2g} ({where})") if where else []
+        return lines + (_indented_lines(BOTH_TELL) if self.swaps else [])
 
     def to_json(self) -> str:
         """Write everything, pairs too: for the private half. A figure that there is not (NaN) is null."""
@@ -286,7 +286,7 @@ class Swapping:
         data["pairs"] = np.array(data["pairs"], np.int64).reshape(-1, 2)
         data |= {name: SwapStanding(**data[name]) for name in MOMENTS}
         data["stuck"] = tuple(Stuck(**one) for one in data["stuck"])
-        data["trace"] = tuple(Tried(**one) for one in data["trace"])
+        data["trace"] = tuple(SwapAttempt(**one) for one in data["trace"])
         for name, kinds in (("covariances", COVARIANCES), ("domains", DOMAINS)):
             data[name] = None if data[name] is None else figures_table(kinds, data[name])
         return cls(**data)
@@ -367,5 +367,5 @@ def _largest(table: Any, change: Any, names: tuple[str, ...]) -> tuple[float, st
     return best, where
 
 
-def _wrapped(text: str) -> list[str]:
+def _indented_lines(text: str) -> list[str]:
     return wrap(text, 100, initial_indent="  ", subsequent_indent="      ")

@@ -20,7 +20,7 @@ FEW = 20_000  # records that show whether an identity is worth a search of the w
 Sum = tuple[str, tuple[tuple[str, float], ...]]
 
 
-def recomputed(masked: Table, card: NoiseCard) -> Table:
+def recompute_totals(masked: Table, card: NoiseCard) -> Table:
     """Compute totals anew from released parts; a total with a part that is not open becomes missing.
 
     A total keeps its missing codes; its top and bottom codes follow from the released sum alone, since those of
@@ -36,7 +36,9 @@ def recomputed(masked: Table, card: NoiseCard) -> Table:
         status[np.isin(status, (TOP_CODED, BOTTOM_CODED))] = OPEN
         status[~is_open & (status == OPEN)] = MISSING
         column, z = _on_unit(masked, total, parts, z)
-        masked = masked.with_columns({total: (column, z, coded(z, status, column.bottom, column.top))})
+        masked = masked.with_columns(
+            {total: (column, z, coded_statuses(z, status, column.bottom, column.top))}
+        )
     return masked
 
 
@@ -77,7 +79,7 @@ def _common_unit(parts: list[tuple[Fraction | None, float]]) -> Fraction | None:
     return Fraction(gcd(*(int(step * denominator) for step in known)), denominator)
 
 
-def coded(z: Floats, status: Statuses, low: float | None, high: float | None) -> Statuses:
+def coded_statuses(z: Floats, status: Statuses, low: float | None, high: float | None) -> Statuses:
     """Give open values at or beyond a limit the status of its code."""
     status = status.copy()
     with np.errstate(invalid="ignore"):
@@ -102,7 +104,7 @@ def check_identities(table: Table, card: NoiseCard) -> None:
         members = (identity.total, *(part for part, _ in identity.parts))
         if (
             noised.intersection(members)
-            and not _settled(card, identity, names)
+            and not _is_implied_identity(card, identity, names)
             and not _coherent(card, identity)
         ):
             problems.append(_identity_problem(identity.total, identity.parts))
@@ -138,7 +140,7 @@ def _identity_problem(total: str, parts: tuple[tuple[str, float], ...]) -> str:
     )
 
 
-def _settled(card: NoiseCard, identity: Any, names: list[str]) -> bool:
+def _is_implied_identity(card: NoiseCard, identity: Any, names: list[str]) -> bool:
     """Whether the identity follows from the sums that the release is computed by."""
     sums = [(total, parts) for total, parts in card.recomputed if {total, *dict(parts)} <= set(names)]
     known = np.array([_relation(total, parts, names) for total, parts in sums]).reshape(len(sums), len(names))

@@ -14,14 +14,14 @@ from ..masking import Setting
 from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
-    Prepared,
+    PreparedColumns,
     card_sizes,
     check_means,
     check_names,
     correlations,
     exactly_one,
+    figure_or_tuple,
     figures,
-    frozen,
     in_range,
     names,
     offsets,
@@ -47,7 +47,7 @@ class IndependentNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        object.__setattr__(self, "variance", frozen(self.variance))
+        object.__setattr__(self, "variance", figure_or_tuple(self.variance))
         problems = check_names(self.columns) + self.option_problems(self.columns)
         problems += exactly_one(
             "IndependentNoise", variance_ratio=self.variance_ratio, variance=self.variance
@@ -73,7 +73,7 @@ class IndependentNoise(NoiseOptions):
             check_means(law, table)
         return NoiseCard((law,), notes=prepared.notes)
 
-    def _sds(self, prepared: Prepared, divisor: Floats, setting: Setting) -> Row:
+    def _sds(self, prepared: PreparedColumns, divisor: Floats, setting: Setting) -> Row:
         """Return the sds, rounded unless the plan gives them and nothing of the data is in them."""
         if self.variance is None:
             assert self.variance_ratio is not None

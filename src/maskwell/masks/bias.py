@@ -16,8 +16,8 @@ from .resolve import (
     card_sizes,
     check_names,
     exactly_one,
+    figure_or_tuple,
     figures,
-    frozen,
     names,
     outlets,
     per_column,
@@ -41,7 +41,7 @@ class BiasNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        object.__setattr__(self, "sd", frozen(self.sd))
+        object.__setattr__(self, "sd", figure_or_tuple(self.sd))
         problems = check_names(self.columns) + self.option_problems(self.columns)
         problems += exactly_one("BiasNoise", sd_ratio=self.sd_ratio, sd=self.sd)
         for name in ("bias_sd", "sd_ratio", "sd"):

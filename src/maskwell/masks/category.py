@@ -17,7 +17,7 @@ from ..laws.transform import inside
 from ..masking import MaskPlan, Setting
 from ..schema import Column
 from ..table import Floats, Table
-from .resolve import check_names, frozen, names, need, numeric_codes
+from .resolve import check_names, figure_or_tuple, names, numeric_codes, require_columns
 from .size_grid import step_from
 
 LEAST_STEP = 10.0  # records: the finest step to which counts behind an invariant table are rounded
@@ -41,7 +41,7 @@ class CodeNoise(MaskPlan):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        object.__setattr__(self, "variance", frozen(self.variance))
+        object.__setattr__(self, "variance", figure_or_tuple(self.variance))
         problems = check_names(self.columns)
         variances = np.atleast_1d(np.asarray(self.variance, dtype=np.float64))
         if not (np.all(np.isfinite(variances) & (variances >= 0)) and np.any(variances > 0)):
@@ -52,7 +52,7 @@ class CodeNoise(MaskPlan):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to one law for each column."""
-        need(table, self.columns, ("category",))
+        require_columns(table, self.columns, ("category",))
         columns = [table.schema[name] for name in self.columns]
         raise_all([p for column in columns for p in self._problems(column, table)], BadPlan)
         return NoiseCard(tuple(self._law(column) for column in columns))
@@ -92,7 +92,7 @@ class Pram(MaskPlan):
     stays what it is (else any other is equally likely). `invariant=True` makes the table such that the
     shares of the categories are the same before and after: the table is followed by the way back, so that
     a category then stays with about the square of `stay`. The shares in it are rounded to steps of at least
-    ten records (see `_blurred`), so that in small files they are the same only nearly; a note says how nearly.
+    ten records (see `_rounded_shares`), so that in small files they are the same only nearly; a note says how nearly.
     """
 
     columns: tuple[str, ...]
@@ -115,7 +115,7 @@ class Pram(MaskPlan):
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to one table of probabilities for each column."""
         setting = setting or Setting()
-        need(table, self.columns, ("category",))
+        require_columns(table, self.columns, ("category",))
         laws, notes, problems = list[Transition](), list[str](), list[str]()
         for name in self.columns:
             categories = table.schema[name].categories
@@ -145,9 +145,9 @@ class Pram(MaskPlan):
             raise BadPlan(f"column {name!r} has no open value to mask; drop it from the plan")
         if setting.exact:
             return _invariant(base, counts / counts.sum()), []
-        matrix = _invariant(base, _blurred(base, counts))
+        matrix = _invariant(base, _rounded_shares(base, counts))
         moved = float(np.abs(counts @ matrix - counts).max() / counts.sum())
-        return matrix, [_said(name, moved)] if moved >= TOLD else []
+        return matrix, [_invariance_note(name, moved)] if moved >= TOLD else []
 
     def _base(self, count: int) -> Floats:
         if self.matrix is not None:
@@ -174,7 +174,7 @@ def _counts(table: Table, name: str, count: int) -> Floats:
     return np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=count).astype(np.float64)
 
 
-def _said(name: str, moved: float) -> str:
+def _invariance_note(name: str, moved: float) -> str:
     return (
         f"column {name!r}: the shares of its categories are invariant up to {100 * moved:.1g}% of the records, "
         "because those in the card are rounded to steps of ten records or more"
@@ -188,7 +188,7 @@ def _steps(base: Floats, counts: Floats) -> Floats:
     return np.array([float(step_from(max(LEAST_STEP, float(sd)))) for sd in sds])
 
 
-def _blurred(base: Floats, counts: Floats) -> Floats:
+def _rounded_shares(base: Floats, counts: Floats) -> Floats:
     """Return the shares that the card may tell: counts rounded to steps of many records, whatever their number.
 
     The step of a category is at least the sd of its released count, so that the card tells no more about a
@@ -244,7 +244,9 @@ class Grouping(MaskPlan):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to one law for each column."""
-        need(table, self.columns, ("category",) if self.groups is not None else ("continuous", "integer"))
+        require_columns(
+            table, self.columns, ("category",) if self.groups is not None else ("continuous", "integer")
+        )
         columns = [table.schema[name] for name in self.columns]
         if self.groups is not None:
             raise_all([p for column in columns for p in self._group_problems(column)], BadPlan)

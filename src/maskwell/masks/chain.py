@@ -13,7 +13,7 @@ from ..laws.chain import combined_of, follow
 from ..masking import MaskPlan, Setting
 from ..schema import Column
 from ..table import Table
-from .resolve import need
+from .resolve import require_columns
 
 if TYPE_CHECKING:
     from ..masking import Mask
@@ -53,7 +53,7 @@ class Recompute(MaskPlan):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Put the sum on the card."""
-        need(table, (self.column, *dict(self.parts)), ("continuous", "integer"))
+        require_columns(table, (self.column, *dict(self.parts)), ("continuous", "integer"))
         return NoiseCard(recomputed=((self.column, self.parts),))
 
 
@@ -74,7 +74,7 @@ class Chain(MaskPlan):
         for mask in self.masks:
             try:
                 _check_again(joined, mask)
-                joined = _join(joined, mask.card(_seen(table, joined), setting))
+                joined = _join(joined, mask.card(_table_for_next_mask(table, joined), setting))
             except BadPlan as refusal:
                 problems += refusal.problems
         raise_all(problems + _sum_problems(joined), BadPlan)
@@ -119,7 +119,7 @@ def _sum_problems(card: NoiseCard) -> list[str]:
     return found
 
 
-def _seen(table: Table, card: NoiseCard) -> Table:
+def _table_for_next_mask(table: Table, card: NoiseCard) -> Table:
     """Return the table as the next mask will find it: a grouped column has other categories, and groups as values.
 
     What a random table of probabilities does to the values is not known yet: there only the description changes.

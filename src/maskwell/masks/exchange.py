@@ -9,7 +9,7 @@ from ..errors import BadPlan, raise_all
 from ..laws import RankSwapped
 from ..masking import MaskPlan, Setting
 from ..table import Table
-from .resolve import check_names, in_range, names, need
+from .resolve import check_names, in_range, names, require_columns
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class RankSwap(MaskPlan):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Say what will be exchanged; there is no law."""
-        need(table, self.columns, ("continuous", "integer"))
+        require_columns(table, self.columns, ("continuous", "integer"))
         counts = table.is_open(self.columns).sum(axis=0)
         few = [name for name, count in zip(self.columns, counts, strict=True) if count < 2]
         raise_all([f"column {name!r} has fewer than two open values to exchange" for name in few], BadPlan)

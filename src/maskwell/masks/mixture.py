@@ -13,11 +13,11 @@ from ..masking import Setting
 from ..table import Floats, Table
 from .resolve import (
     NoiseOptions,
-    Prepared,
+    PreparedColumns,
     card_sizes,
     check_names,
     correlations,
-    frozen,
+    figure_or_tuple,
     in_range,
     names,
     outlets,
@@ -51,7 +51,7 @@ class MixtureNoise(NoiseOptions):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", names(self.columns))
-        object.__setattr__(self, "weights", frozen(self.weights))
+        object.__setattr__(self, "weights", figure_or_tuple(self.weights))
         problems = check_names(self.columns) + self.option_problems(self.columns) + self._weight_problems()
         problems += in_range("variance_ratio", self.variance_ratio, 0)
         problems += in_range("within_variance_ratio", self.within_variance_ratio, 0)
@@ -107,7 +107,7 @@ class MixtureNoise(NoiseOptions):
         law = Additive(prepared.columns, noise, ways_out, spreads=spread, mean_corrected=corrected)
         return NoiseCard((law,), notes=notes)
 
-    def _independent(self, prepared: Prepared, divisor: Floats, setting: Setting) -> Noise:
+    def _independent(self, prepared: PreparedColumns, divisor: Floats, setting: Setting) -> Noise:
         weights, unit = self.unit_means()
         sds = prepared.moments.sds / divisor
         between = card_sizes(
@@ -117,14 +117,18 @@ class MixtureNoise(NoiseOptions):
         means = tuple(tuple((unit * size).tolist()) for size in between)
         return Mixture(weights, means, tuple((sd,) * self.components for sd in within))
 
-    def _joint(self, prepared: Prepared, divisor: Floats, setting: Setting) -> tuple[Noise, tuple[str, ...]]:
+    def _joint(
+        self, prepared: PreparedColumns, divisor: Floats, setting: Setting
+    ) -> tuple[Noise, tuple[str, ...]]:
         matrix, notes = correlations(prepared, setting)
         sds = card_sizes(np.sqrt(self.variance_ratio) * prepared.moments.sds / divisor, prepared, setting)
         within = self.within_variance_ratio / self.variance_ratio
         weights, unit = self.unit_means()
         enough = self.symmetric and self.components > len(sds)
         if self.construction == "components" or (self.construction is None and enough):
-            return JointMixture(weights, _spanning(np.array(weights), len(sds)), within, sds, matrix), notes
+            return JointMixture(
+                weights, _unit_component_means(np.array(weights), len(sds)), within, sds, matrix
+            ), notes
         turned = tuple((unit * np.sqrt(1 - within)).tolist())
         inside = (float(np.sqrt(within)),) * self.components
         return RotatedMixture(weights, turned, inside, sds, matrix), notes
@@ -136,7 +140,7 @@ def _symmetric(count: int) -> Floats:
     return np.array([*-half[::-1], *middle, *half])
 
 
-def _spanning(weights: Floats, width: int) -> tuple[tuple[float, ...], ...]:
+def _unit_component_means(weights: Floats, width: int) -> tuple[tuple[float, ...], ...]:
     """Return unit means diag(w)^-1/2 Q with Q orthonormal and orthogonal to sqrt(w), by one reflection."""
     root = np.sqrt(weights)
     axis = root.copy()

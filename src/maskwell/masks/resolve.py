@@ -151,12 +151,12 @@ def figures(
     return found
 
 
-def frozen(given: object) -> object:
+def figure_or_tuple(given: object) -> object:
     """Return a list of figures as a tuple, one figure as it is."""
     return tuple(given) if isinstance(given, list) else given
 
 
-def need(table: Table, columns: Sequence[str], kinds: tuple[str, ...]) -> None:
+def require_columns(table: Table, columns: Sequence[str], kinds: tuple[str, ...]) -> None:
     """Refuse columns that are not there, of another kind, or that no mask may touch."""
     problems = table.schema.missing_columns(columns)
     for name in columns:
@@ -179,7 +179,7 @@ def _kind_problems(column: Column, kinds: tuple[str, ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedColumns:
     """The columns a noise mask will touch, their values on the scale of the noise, and their moments."""
 
     columns: tuple[str, ...]
@@ -196,9 +196,9 @@ def prepare(
     *,
     relative: bool = True,
     joint: bool = False,
-) -> Prepared:
+) -> PreparedColumns:
     """Check the columns and compute the moments their noise needs (`relative`: sds; `joint`: correlations)."""
-    need(table, columns, ("continuous", "integer"))
+    require_columns(table, columns, ("continuous", "integer"))
     values = table.values(columns)
     notes: tuple[str, ...] = ()
     constant = [name for j, name in enumerate(columns) if _is_constant(values[:, j])]
@@ -217,7 +217,7 @@ def prepare(
     moments = setting.engine.moments(values)
     tiny = [n for n, variance in zip(columns, moments.variances, strict=True) if relative and variance == 0]
     raise_all([f"column {n!r}: the variance underflows; rescale the column" for n in tiny], BadPlan)
-    return Prepared(columns, values, moments, notes)
+    return PreparedColumns(columns, values, moments, notes)
 
 
 def _is_constant(values: Floats) -> bool:
@@ -260,14 +260,16 @@ def _log_problems(name: str, values: Floats, shift: float) -> list[str]:
     ]
 
 
-def card_sizes(values: Floats, prepared: Prepared, setting: Setting) -> Row:
+def card_sizes(values: Floats, prepared: PreparedColumns, setting: Setting) -> Row:
     """Round data-derived sizes to those that a card of so few records may show, unless the study wants them exact."""
     if setting.exact:
         return tuple(map(float, values))
     return sizes_on_grid(values, prepared.moments.counts)
 
 
-def offsets(prepared: Prepared, slope: float, sds: Row, setting: Setting) -> tuple[Row, tuple[str, ...]]:
+def offsets(
+    prepared: PreparedColumns, slope: float, sds: Row, setting: Setting
+) -> tuple[Row, tuple[str, ...]]:
     """Return (1 - slope) x mean, rounded so that it gives no record away, and what that does to the means.
 
     Who knows all records but one solves offset / (1 - slope) = mean for the last one, with an error spread
@@ -290,10 +292,10 @@ def offsets(prepared: Prepared, slope: float, sds: Row, setting: Setting) -> tup
     return tuple(rounded), tuple(notes)
 
 
-def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[str, ...]]:
+def correlations(prepared: PreparedColumns, setting: Setting) -> tuple[Matrix, tuple[str, ...]]:
     """Return the correlations the noise will have, and what had to be done to them."""
-    matrix, notes = _defined(prepared)
-    matrix, said = _repaired(matrix, prepared)
+    matrix, notes = _filled_correlations(prepared)
+    matrix, said = _repaired_correlations(matrix, prepared)
     if setting.exact:
         return tuple(map(tuple, matrix.tolist())), (*notes, *said)
     step = correlation_step(int(prepared.moments.counts.min()))
@@ -306,7 +308,7 @@ def correlations(prepared: Prepared, setting: Setting) -> tuple[Matrix, tuple[st
     return tuple(map(tuple, rounded.tolist())), (*notes, *said)
 
 
-def _defined(prepared: Prepared) -> tuple[Floats, tuple[str, ...]]:
+def _filled_correlations(prepared: PreparedColumns) -> tuple[Floats, tuple[str, ...]]:
     matrix = prepared.moments.correlations.copy()
     undefined = np.argwhere(np.isnan(np.triu(matrix, 1)))
     matrix[np.isnan(matrix)] = 0.0
@@ -317,7 +319,7 @@ def _defined(prepared: Prepared) -> tuple[Floats, tuple[str, ...]]:
     )
 
 
-def _repaired(matrix: Floats, prepared: Prepared) -> tuple[Floats, tuple[str, ...]]:
+def _repaired_correlations(matrix: Floats, prepared: PreparedColumns) -> tuple[Floats, tuple[str, ...]]:
     smallest = float(np.linalg.eigvalsh(matrix)[0])
     if smallest >= -1e-10:
         return matrix, ()
@@ -350,10 +352,10 @@ def nearest_correlation(matrix: Floats, *, iterations: int = 500, tolerance: flo
         current = following
         if done:
             break
-    return _lifted(current)
+    return _clip_eigenvalues(current)
 
 
-def _lifted(matrix: Floats) -> Floats:
+def _clip_eigenvalues(matrix: Floats) -> Floats:
     """Clip what is left of negative eigenvalues and restore the unit diagonal."""
     eigenvalues, vectors = np.linalg.eigh(matrix)
     positive = (vectors * np.clip(eigenvalues, 0.0, None)) @ vectors.T
@@ -379,7 +381,7 @@ def _on_steps(matrix: Floats, step: float) -> tuple[Floats, float]:
 
 
 def spreads(
-    prepared: Prepared, table: Table, options: NoiseOptions, setting: Setting
+    prepared: PreparedColumns, table: Table, options: NoiseOptions, setting: Setting
 ) -> tuple[tuple[Spread | None, ...], Floats]:
     """Return the spread of each column and the divisor that keeps the planned average variance."""
     count = len(prepared.columns)
@@ -409,7 +411,9 @@ def _spread_problems(name: str, squares: Floats) -> list[str]:
     return []
 
 
-def outlets(table: Table, prepared: Prepared, options: NoiseOptions, sds: Floats) -> tuple[Outlet, ...]:
+def outlets(
+    table: Table, prepared: PreparedColumns, options: NoiseOptions, sds: Floats
+) -> tuple[Outlet, ...]:
     """Return how each column leaves; `sds` is the size of the noise on the scale where it is added."""
     log_shift = options.shift if options.transform == "log" else None
     problems, out = [], []

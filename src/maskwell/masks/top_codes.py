@@ -13,7 +13,7 @@ from ..laws import Additive, Normal, Outlet
 from ..masking import MaskPlan, Setting
 from ..schema import Column
 from ..table import Table
-from .resolve import check_names, frozen, names, need, numeric_codes
+from .resolve import check_names, figure_or_tuple, names, numeric_codes, require_columns
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Coding(MaskPlan):
         if self.top is None and self.bottom is None:
             problems.append("Coding: give top, bottom or both")
         for name in ("top", "bottom"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+            object.__setattr__(self, name, figure_or_tuple(getattr(self, name)))
             given = getattr(self, name)
             if isinstance(given, Sequence) and len(given) != len(self.columns):
                 problems.append(f"{name} has {len(given)} figures for {len(self.columns)} columns")
@@ -42,7 +42,7 @@ class Coding(MaskPlan):
                 problems.append(f"{name} must be a number")
         raise_all(problems, BadPlan)
         ends = zip(self.columns, self._each("bottom"), self._each("top"), strict=True)
-        raise_all([_crossed(name) for name, low, high in ends if _cross(low, high)], BadPlan)
+        raise_all([_code_order_problem(name) for name, low, high in ends if _cross(low, high)], BadPlan)
 
     def _each(self, name: str) -> tuple[float | None, ...]:
         given = getattr(self, name)
@@ -50,7 +50,7 @@ class Coding(MaskPlan):
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to limits that are codes."""
-        need(table, self.columns, ("continuous", "integer"))
+        require_columns(table, self.columns, ("continuous", "integer"))
         ends = list(zip(self._each("bottom"), self._each("top"), strict=True))
         columns = [table.schema[name] for name in self.columns]
         raise_all(
@@ -79,14 +79,14 @@ def _cross(low: float | None, high: float | None) -> bool:
     return low is not None and high is not None and low >= high
 
 
-def _crossed(name: str) -> str:
+def _code_order_problem(name: str) -> str:
     return f"column {name!r}: the top code must lie above the bottom code"
 
 
 def _problems(column: Column, low: float | None, high: float | None) -> list[str]:
     found = []
     if _cross(column.bottom if low is None else low, column.top if high is None else high):
-        found.append(_crossed(column.name))
+        found.append(_code_order_problem(column.name))
     for word, code in (("top", high), ("bottom", low)):
         if code is not None and float(code) in numeric_codes(column):
             found.append(f"column {column.name!r}: the {word} code is a missing code already")

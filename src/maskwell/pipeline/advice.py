@@ -20,9 +20,9 @@ from ..attacks.unmasked_values import PATTERN
 from ..calibration.measures import measure_of
 from ..errors import MaskwellError, MaskwellWarning
 from .candidates import Candidate, Trouble, bases, candidates, leaner, masks_of, without
-from .information_loss import drowned, drowned_words, loss, noise_ratios
-from .meet_tolerance import MaskingSetting, Met
-from .noise_screen import LARGEST_FACTOR, Purse, Screened, screen
+from .information_loss import drowned_words, loss, noise_dominated_columns, noise_ratios
+from .meet_tolerance import MaskingSetting, ToleranceResult
+from .noise_screen import LARGEST_FACTOR, Purse, ScreenedChange, screen
 from .noise_search import kept_trials
 from .outcome import Advice, Outcome
 from .progress import Stages, StageStep
@@ -36,7 +36,7 @@ from .rehearsal import (
     first_draw,
     left_out,
     on_part,
-    rehearsed,
+    rehearse_plan,
     situation_of,
 )
 from .release_key import keep_key
@@ -62,7 +62,9 @@ STOPPED = f"stopped before its {DRAWS} draws were made"
 CLOSE = 0.1  # of the limit: by so much more a change "comes close"
 
 
-def advised(case: MaskingSetting, found: Met, verdict: ReleaseVerdict, floor: Risk) -> tuple[Advice, ...]:
+def plan_advice(
+    case: MaskingSetting, found: ToleranceResult, verdict: ReleaseVerdict, floor: Risk
+) -> tuple[Advice, ...]:
     """Return changes to the plan, with what each came to on other noise."""
     groups = tuple(one.column for one in reassemblies(found.masking) if one.leaves and not one.is_judged)
     first, instead = bases(Candidate((), masks_of(case, found)), groups, verdict.audit)
@@ -74,7 +76,7 @@ def advised(case: MaskingSetting, found: Met, verdict: ReleaseVerdict, floor: Ri
         least = NEAR if not first.said else 1.0  # the same plan draws the same noise again
         advice += every_tried(case, candidates(case, first, trouble, instead), trouble.failed, least)
         advice += fingerprints(case, found, floor)
-        advice += [_remedied(case, found, one) for one in verdict.audit.failures]
+        advice += [_leak_remedy(case, found, one) for one in verdict.audit.failures]
     return tuple(sorted(advice, key=lambda one: one.passes is not True))
 
 
@@ -118,7 +120,7 @@ def every_tried(
     if draws < DRAWS:
         return [_not_tried(case, one) for one in options]
     purse, suspects = Purse.of(draws), set(failed)
-    waiting: list[Screened] = []  # looked at, and not yet rehearsed
+    waiting: list[ScreenedChange] = []  # looked at, and not yet rehearsed
     try:
         _screen_all(case, options, suspects, least, purse, waiting)
         if not any(_is_worthwhile(case, one) for one in waiting) and options:
@@ -133,7 +135,7 @@ def every_tried(
 
 
 def _all_tried(
-    case: MaskingSetting, waiting: list[Screened], suspects: set[str], purse: Purse
+    case: MaskingSetting, waiting: list[ScreenedChange], suspects: set[str], purse: Purse
 ) -> list[Advice]:
     """Rehearse changes in order until enough of them pass; each is told as soon as it is known."""
     advice, count = list[Advice](), len(waiting)
@@ -144,7 +146,7 @@ def _all_tried(
             break
         waiting.pop(0)
         place = f"advise, candidate {number} of {count}, draw"
-        found = tried(case, one, suspects, purse, place, _most(one.candidate, advice))
+        found = rehearse_change(case, one, suspects, purse, place, _most(one.candidate, advice))
         for said in found:
             case.stages.tell_tried(said)
         advice += found
@@ -157,7 +159,7 @@ def _screen_all(
     suspects: set[str],
     least: float,
     purse: Purse,
-    screened: list[Screened],
+    screened: list[ScreenedChange],
 ) -> None:
     """Add the first looks at some changes."""
     each = MOST_SCREENED  # draws of one change that are told one by one
@@ -175,19 +177,19 @@ def _tell_draw(step: Callable[[int], None], before: int, draws: int) -> None:
     step(before + min(draws, MOST_SCREENED - 1))
 
 
-def _ratios(case: MaskingSetting, one: Screened) -> dict[str, float]:
+def _ratios(case: MaskingSetting, one: ScreenedChange) -> dict[str, float]:
     """Return the noise of a change in sds of its columns, at the scale that its screens let pass."""
     own = one.candidate.at(one.factor or LARGEST_FACTOR, case.table)
     return noise_ratios(own.masks, own.table(case.table))
 
 
-def _is_worthwhile(case: MaskingSetting, one: Screened) -> bool:
+def _is_worthwhile(case: MaskingSetting, one: ScreenedChange) -> bool:
     """Whether a change may pass, swaps apart, with values that are more signal than noise."""
     may_pass = one.factor is not None and one.candidate.swap is None
-    return may_pass and not drowned(_ratios(case, one))
+    return may_pass and not noise_dominated_columns(_ratios(case, one))
 
 
-def _merit(case: MaskingSetting, one: Screened) -> tuple[bool, bool, float]:
+def _merit(case: MaskingSetting, one: ScreenedChange) -> tuple[bool, bool, float]:
     """Order changes: those that a screen let pass, swaps last (no screen tells what they come to), the least loss."""
     lost = loss(_ratios(case, one), len(one.candidate.dropped))
     return one.factor is None, one.candidate.swap is not None, lost
@@ -210,7 +212,7 @@ def _not_tried(case: MaskingSetting, candidate: Candidate) -> Advice:
     return Advice(words, {}, None, why=why, plan="", schema=candidate.schema_text())
 
 
-def _looked_at(case: MaskingSetting, screened: Screened) -> Advice:
+def _looked_at(case: MaskingSetting, screened: ScreenedChange) -> Advice:
     """Tell a change whose first looks were good when the search was stopped."""
     factor = screened.factor or 1.0
     own = screened.candidate.at(factor, case.table)
@@ -249,9 +251,9 @@ def _most(candidate: Candidate, advice: list[Advice]) -> float:
     return min(enough, default=LARGEST_FACTOR) / NEAR if candidate.swap is not None else LARGEST_FACTOR
 
 
-def tried(
+def rehearse_change(
     case: MaskingSetting,
-    screened: Screened,
+    screened: ScreenedChange,
     suspects: set[str],
     purse: Purse,
     place: str = "advise",
@@ -293,7 +295,7 @@ def _tell_draws(tell: Callable[[_Trial], None], begun: _Trial, draws: tuple[Draw
     tell(replace(begun, rehearsal=Rehearsal(draws)))
 
 
-def _vain(case: MaskingSetting, screened: Screened) -> list[Advice]:
+def _vain(case: MaskingSetting, screened: ScreenedChange) -> list[Advice]:
     """Say of a change that no noise was enough in its screens."""
     candidate = screened.candidate
     if screened.is_cut:
@@ -310,7 +312,7 @@ def _vain(case: MaskingSetting, screened: Screened) -> list[Advice]:
 
 def _louder(
     case: MaskingSetting,
-    screened: Screened,
+    screened: ScreenedChange,
     suspects: set[str],
     purse: Purse,
     tell: Callable[[_Trial], None],
@@ -325,7 +327,7 @@ def _louder(
         own = candidate.at(factor, case.table)
         situation = situation_of(case, own.plan(case.plan), own.table(case.table))
         begun = _Trial(own, factor, situation, Rehearsal(()))
-        rehearsal = rehearsed(situation, tell=partial(_tell_draws, tell, begun))
+        rehearsal = rehearse_plan(situation, tell=partial(_tell_draws, tell, begun))
         purse.spend(len(rehearsal.draws))
         yield replace(begun, rehearsal=rehearsal)
         if not candidate.has_scale:
@@ -411,7 +413,7 @@ def _why_not(trial: _Trial) -> str:
     return f"not enough: {worst.reasons[0]}" if worst.reasons else "not enough"
 
 
-def fingerprints(case: MaskingSetting, found: Met, floor: Risk) -> list[Advice]:
+def fingerprints(case: MaskingSetting, found: ToleranceResult, floor: Risk) -> list[Advice]:
     """Say which clear columns single most targets out, where the tolerance does not hold: facts, and nothing tried."""
     if case.judge.met(found.after):
         return []
@@ -437,7 +439,7 @@ def _or_group(case: MaskingSetting, name: str) -> str:
     return ", or group its categories" if column.kind == "category" and len(column.categories) > 2 else ""
 
 
-def _remedied(case: MaskingSetting, found: Met, failure: Finding) -> Advice:
+def _leak_remedy(case: MaskingSetting, found: ToleranceResult, failure: Finding) -> Advice:
     """Say what helps against a leak that the audit found, with names and figures of this file where there are any."""
     figures: dict[str, Any] = {"figure": _number(failure.figure), "fails_from": failure.limits.fail}
     change = failure.remedy.rstrip(".")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..plan import CalibratePlan, ReleasePlan
     from ..table import Table
-    from .coded_columns import Coded
+    from .coded_columns import CodedTable
 
 ONE_ATTACK, CALIBRATION, SWAPS, ADVICE = 0.15, 0.35, 0.2, 0.25  # of the budget
 # Of one attack's share, for that of a rehearsal: thirty of them are within the share of advice
@@ -201,10 +201,10 @@ def _least(counts: AttackCounts) -> int:
     return max(LEAST_SAMPLE, LEAST_BLOCKS * counts.total // max(int(np.count_nonzero(counts.targets)), 1))
 
 
-def budgeted(
+def allot_budget(
     plan: ReleasePlan,
     intruders: Mapping[str, Any],
-    coded: Coded,
+    coded: CodedTable,
     card: NoiseCard,
     held: tuple[str, ...],
     part: Table | None = None,
@@ -214,13 +214,15 @@ def budgeted(
     counts = {name: counts_of(one, coded.table, card) for name, one in coded.attacks(intruders).items()}
     blocks = {name: drawn_blocks(plan, one, coded.table, card) for name, one in intruders.items()}
     counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
-    limited = {name: _limited(one, counts[name], total, len(intruders)) for name, one in intruders.items()}
+    limited = {
+        name: _limit_em_steps(one, counts[name], total, len(intruders)) for name, one in intruders.items()
+    }
     once = ONE_ATTACK * total / (SIDES if plan.swap is not None else 1)
-    parts = _bounded(plan, limited, counts, _shared_out(limited, counts, once))
+    parts = _parts_under_ceilings(plan, limited, counts, _shared_out(limited, counts, once))
     parts = {name: replace(one, blocks=blocks[name]) for name, one in parts.items()}
     run = {name: _on(attack, parts[name]) for name, attack in limited.items()}
     mask = mask_seconds(len(coded.table), len(card.masked))
-    rehearsed = _shared_out(rehearsing(limited, held), counts, ONE_DRAW * once)
+    rehearsed = _shared_out(rehearsal_intruders(limited, held), counts, ONE_DRAW * once)
     attacks = sum(part.seconds for part in rehearsed.values() if not part.why)
     audit = audit_seconds(min(len(coded.table), LARGEST), len(card.masked))
     budget = Budget(
@@ -233,12 +235,12 @@ def budgeted(
             counts = {name: counts_of(one, part, card) for name, one in coded.attacks(intruders).items()}
             counts = {name: replace(one, whole_blocks=bool(blocks[name])) for name, one in counts.items()}
             mask = mask_seconds(len(part), len(card.masked))
-        budget = _searched(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
+        budget = _search_budget(budget, plan.calibrate, run, held, counts, mask, CALIBRATION * total)
         budget = replace(budget, search_records=None if part is None else len(part))
     return run, replace(budget, swaps=_may_swap(plan, limited, held, counts, SWAPS * total))
 
 
-def _bounded(
+def _parts_under_ceilings(
     plan: ReleasePlan,
     intruders: Mapping[str, Any],
     counts: Mapping[str, AttackCounts],
@@ -275,7 +277,7 @@ def _knows_as_much(ceiling: BayesIntruder, other: Any) -> bool:
     return replace(ceiling, helpers=other.helpers, assignment=other.assignment) == other
 
 
-def rehearsing(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
+def rehearsal_intruders(intruders: Mapping[str, Any], held: tuple[str, ...]) -> dict[str, Any]:
     """Return who attacks the draws of a rehearsal: who is held to the tolerance, or looked at by the audit."""
     return {name: one for name, one in intruders.items() if name in held or is_informed(one)}
 
@@ -291,7 +293,7 @@ def _rehearsals(total: float, seconds: float) -> int:
     return min(most, WANTED_REHEARSALS) if most >= LEAST_REHEARSALS else 0
 
 
-def _limited(attack: Any, counts: AttackCounts, total: float, intruders: int) -> Any:
+def _limit_em_steps(attack: Any, counts: AttackCounts, total: float, intruders: int) -> Any:
     """Bound the steps of EM, which are else as many as it takes to come to rest."""
     if not isinstance(attack, Linkage) or not isinstance(attack.weights, EM):
         return attack
@@ -307,7 +309,7 @@ def _shared_out(
 ) -> dict[str, BudgetPart]:
     """Share the seconds of one attack out, to the cheapest first: what he leaves is for the others."""
     whole = {
-        name: attack_seconds(attack, counts[name], _asked(attack) or MOST_TARGETS)
+        name: attack_seconds(attack, counts[name], _planned_sample(attack) or MOST_TARGETS)
         for name, attack in intruders.items()
     }
     parts, left = dict[str, BudgetPart](), total
@@ -318,14 +320,14 @@ def _shared_out(
     return parts
 
 
-def _asked(attack: Any) -> int | None:
+def _planned_sample(attack: Any) -> int | None:
     """Return the sample of targets that a plan asks for itself."""
     chosen = getattr(attack, "targets", None)
     return chosen.sample if isinstance(chosen, Sample) else None
 
 
 def _part(name: str, attack: Any, counts: AttackCounts, share: float, most_seconds: float) -> BudgetPart:
-    asked = _asked(attack)
+    asked = _planned_sample(attack)
     usual = counts.total if isinstance(attack, Fingerprint) else MOST_TARGETS
     most = min(counts.total, usual if asked is None else asked)
     if isinstance(getattr(attack, "targets", None), Quantiles):
@@ -359,7 +361,7 @@ def on_targets(attack: Any, sample: int, part: BudgetPart) -> Any:
     return replace(attack, targets=chosen)
 
 
-def _searched(
+def _search_budget(
     budget: Budget,
     own: CalibratePlan,
     intruders: Mapping[str, Any],

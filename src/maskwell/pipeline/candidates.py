@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks.blocks import block_codes, joint_codes
-from ..calibration.scale import has_scale, scale_words, scaled, writable
+from ..calibration.scale import has_scale, scale_mask, scale_words, writable
 from ..checks.findings import FAIL
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
@@ -23,7 +23,7 @@ from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
 from ..plan.mask_plan import KEYS
 from ..tolerances import MaxRate, Ratio
-from .meet_tolerance import MaskingSetting, Met, most_dangerous
+from .meet_tolerance import MaskingSetting, ToleranceResult, most_dangerous
 from .plan_text import dropped_text, masks_text, section_text, sections_text
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Candidate:
     def at(self, factor: float, table: Table) -> Candidate:
         """Return it with the scale of its noise times a factor, in the digits that are written."""
         masks = tuple(
-            writable(scaled(mask, factor, table)) if has_scale(mask) else mask for mask in self.masks
+            writable(scale_mask(mask, factor, table)) if has_scale(mask) else mask for mask in self.masks
         )
         return self if factor == 1.0 else replace(self, masks=masks)
 
@@ -158,7 +158,7 @@ def bases(candidate: Candidate, columns: Sequence[str], audit: Audit) -> tuple[C
     return first, None if instead == first else instead
 
 
-def masks_of(case: MaskingSetting, found: Met) -> tuple[Any, ...]:
+def masks_of(case: MaskingSetting, found: ToleranceResult) -> tuple[Any, ...]:
     """Return the masks that were drawn, with the scale that was searched."""
     return case.plan.masks if case.plan.calibrate is None else _stages(found.mask)
 
@@ -177,7 +177,7 @@ def candidates(
         if trouble.companions:
             out.append(replace(without(first, trouble.companions), settles_groups=True))
     if floor is not None and (FLOOR in trouble.failed or not out or not met):
-        columns = _telling(case, trouble.audit, floor)
+        columns = _columns_to_leave_out(case, trouble.audit, floor)
         out += [without(first, columns)] if columns else []
     return out + ([] if met else _with_swaps(case, first, trouble.risks))
 
@@ -210,7 +210,7 @@ def _with_top_codes(case: MaskingSetting, first: Candidate, trouble: Trouble) ->
         return []
     found = next((one for one in trouble.audit.findings if one.check == TOP_VALUES), None)
     figures = {} if found is None else found.figures
-    noised = _noised(case, first)
+    noised = _noise_columns(case, first)
     able = [name for name in noised if _may_be_coded(case.table, name) and (name in figures)]
     able.sort(key=lambda name: -figures[name])
     most = MOST_CODED if any(isinstance(one, CorrelatedNoise) for one in first.masks) else len(able)
@@ -236,7 +236,7 @@ def _without_tops(case: MaskingSetting, candidate: Candidate, trouble: Trouble) 
     return [leaner] if gone and _noised_by(leaner.table(case.table), leaner) else []
 
 
-def _noised(case: MaskingSetting, first: Candidate) -> list[str]:
+def _noise_columns(case: MaskingSetting, first: Candidate) -> list[str]:
     """Return the columns that masks of the plan add noise to, in order, but for those that are coded already."""
     named: list[str] = []
     for mask in first.masks:
@@ -267,7 +267,7 @@ def _with_swaps(case: MaskingSetting, first: Candidate, risks: Risks) -> list[Ca
     ]
 
 
-def _telling(case: MaskingSetting, audit: Audit, floor: Risk) -> tuple[str, ...]:
+def _columns_to_leave_out(case: MaskingSetting, audit: Audit, floor: Risk) -> tuple[str, ...]:
     """Return the columns to leave out, one after the other, until neither tolerance nor audit is hopeless.
 
     Gaps and codes count too: a column whose pattern tells records apart goes with them.
@@ -286,7 +286,7 @@ def without(candidate: Candidate, columns: tuple[str, ...]) -> Candidate:
     """Return a candidate that leaves some columns out, of its masks too."""
     if not columns:
         return candidate
-    kept = [one for mask in candidate.masks if (one := _spared(mask, columns)) is not None]
+    kept = [one for mask in candidate.masks if (one := _mask_without_columns(mask, columns)) is not None]
     return replace(candidate, masks=tuple(kept), dropped=(*candidate.dropped, *columns))
 
 
@@ -351,7 +351,7 @@ def _combinations(codes: Mapping[str, Ints], names: Sequence[str], without_name:
     return int(joint_codes([(one, int(one.max(initial=0)) + 1) for one in rest], len(rest[0])).max()) + 1
 
 
-def _spared(mask: Any, columns: tuple[str, ...]) -> Any:
+def _mask_without_columns(mask: Any, columns: tuple[str, ...]) -> Any:
     """Return a mask without some of its columns; nothing where none is left."""
     if getattr(mask, "column", None) in columns:
         return None

@@ -1,7 +1,8 @@
 """What leaves as classes, coded before any noise: a search for the weakest noise then knows one scale alone.
 
-Intruders code their own records as a release does (see `attacks.class_codes`). `Coded` is a table on which that is done
-already, with the masks that are left for the other columns: on it attacks find what they find on the whole masking.
+Intruders code their own records as a release does (see `attacks.class_codes`). `CodedTable` is a table on which that
+is done already, with the masks that are left for the other columns: on it attacks find what they find on the whole
+masking.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ AS_IT_WAS = "{} (as it was)"
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedTable:
     """A table with the columns that leave as classes coded already, and the masks that are left for the others.
 
     The columns as they were stay beside it, dropped, so that targets are chosen by the blocks that they really have.
@@ -34,7 +35,7 @@ class Coded:
     blocks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, mask: Mask) -> Coded:
+    def of(cls, table: Table, mask: Mask) -> CodedTable:
         """Code the columns that are grouped and not masked otherwise."""
         stages = _stages(mask)
         named = [name for one in stages for name in getattr(one, "columns", ())]
@@ -51,11 +52,11 @@ class Coded:
             coded = apply(Chain(groupings), table, key=Key.from_seed(0)).masked  # nothing is drawn
         columns = tuple(name for one in groupings for name in one.columns)
         blocks = tuple(table.schema.with_role("block"))
-        return cls(_beside(table, coded, columns), _chained(rest), groupings, columns, blocks)
+        return cls(_beside(table, coded, columns), _chain_of_masks(rest), groupings, columns, blocks)
 
     def whole(self, mask: Any) -> Any:
         """Return the masks of a plan with those of the other columns changed."""
-        return _chained((*self.groupings, *_stages(mask))) if self.groupings else mask
+        return _chain_of_masks((*self.groupings, *_stages(mask))) if self.groupings else mask
 
     def attacks(self, plans: Mapping[str, Any]) -> dict[str, Any]:
         """Return attacks that choose their targets by the columns as they were."""
@@ -75,7 +76,7 @@ def _stages(mask: Any) -> tuple[Any, ...]:
     return (mask,)
 
 
-def _chained(masks: tuple[Any, ...]) -> Any:
+def _chain_of_masks(masks: tuple[Any, ...]) -> Any:
     return masks[0] if len(masks) == 1 else Chain(masks)
 
 

@@ -86,15 +86,19 @@ def companions(numbers: Mapping[str, Floats], group: Codes, blocks: Codes) -> It
         return
     if len(group) <= MOST_RECORDS:
         yield from _alike(numbers, group, blocks, several)
-        yield from _pointed(numbers, group, several)
+        yield from _pointer_companions(numbers, group, several)
     yield from _adding_up(numbers, group, sizes)
     yield from _adding_up_in_sets(numbers, group, sizes, blocks)
     at = np.flatnonzero(several)
     following = np.roll(np.arange(len(group)), -1)[at]
-    yield _told(at, following, np.zeros(len(at)), group, ("their order in the file", ()), len(at))
+    yield _likely_companions(
+        at, following, np.zeros(len(at)), group, ("their order in the file", ()), len(at)
+    )
 
 
-def _told(at: Codes, guess: Codes, score: Floats, group: Codes, way: Way, sought: int) -> Companions:
+def _likely_companions(
+    at: Codes, guess: Codes, score: Floats, group: Codes, way: Way, sought: int
+) -> Companions:
     """Mark the records whose guesses are right in one of three, by what guesses as sure are."""
     from scipy.optimize import isotonic_regression
 
@@ -126,10 +130,12 @@ def _alike(
         x = np.zeros((len(group), 1 + weights.shape[1]))
         x[:, 0] = FAR * blocks
         for name, weight in zip(names, weights, strict=True):
-            x[:, 1:] += np.outer(_standardised(numbers[name]), weight)
+            x[:, 1:] += np.outer(_standard_scores(numbers[name]), weight)
         guess, score = _nearest(x, at)
-        telling = _telling(names, weights)
-        yield _told(at, guess, score, group, (f"likeness in {', '.join(telling)}", telling), len(at))
+        telling = _dominant_columns(names, weights)
+        yield _likely_companions(
+            at, guess, score, group, (f"likeness in {', '.join(telling)}", telling), len(at)
+        )
 
 
 def _varies_within(x: Floats, group: Codes) -> bool:
@@ -146,7 +152,7 @@ def group_covariances(columns: Sequence[Floats], group: Codes, several: Bools) -
     """Return the covariances of standardised columns, within groups and of all records."""
     numbers = np.unique(group[several])
     some = np.isin(group, numbers[:: max(1, -(-int(several.sum()) // MOST_FITTED))])
-    x = np.column_stack([_standardised(column)[some] for column in columns])
+    x = np.column_stack([_standard_scores(column)[some] for column in columns])
     member = np.unique(group[some], return_inverse=True)[1].ravel()
     sizes = np.bincount(member)
     means = np.column_stack([np.bincount(member, one) / sizes for one in x.T])
@@ -172,13 +178,13 @@ def _single_columns(within: Floats, total: Floats) -> Floats:
     return np.asarray(np.eye(len(within))[:, chosen] / np.sqrt(np.diag(within)[chosen]))
 
 
-def _standardised(x: Floats) -> Floats:
+def _standard_scores(x: Floats) -> Floats:
     """Return a column with mean 0 and sd 1; what is missing is taken as the mean."""
     filled = np.where(np.isnan(x), np.nanmean(x), x)
     return np.asarray((filled - filled.mean()) / filled.std())
 
 
-def _telling(names: Sequence[str], weights: Floats) -> tuple[str, ...]:
+def _dominant_columns(names: Sequence[str], weights: Floats) -> tuple[str, ...]:
     """Return the columns that weigh most in some direction."""
     strong = (np.abs(weights) >= 0.5 * np.abs(weights).max(axis=0)).any(axis=1)
     return tuple(name for name, much in zip(names, strong, strict=True) if much)
@@ -210,14 +216,14 @@ def _nearest(x: Floats, at: Codes) -> tuple[Codes, Floats]:
 # Pointers and shares.
 
 
-def _pointed(numbers: Mapping[str, Floats], group: Codes, several: Bools) -> Iterator[Companions]:
+def _pointer_companions(numbers: Mapping[str, Floats], group: Codes, several: Bools) -> Iterator[Companions]:
     """Try whether values of one column are those of another column in a companion's record."""
     support = {name: np.unique(x[~np.isnan(x)]) for name, x in numbers.items()}
     many = [name for name in numbers if len(support[name]) >= FEWEST_VALUES]
     among = np.zeros(len(group), bool)
     among[_some(several)] = True
     for to in many:
-        ordered = _Ordered.of(numbers[to])
+        ordered = _OrderedColumn.of(numbers[to])
         for of in (name for name in many if name != to):
             if np.isin(support[of], support[to]).mean() < OVERLAP:
                 continue
@@ -235,7 +241,7 @@ def _adding_up(numbers: Mapping[str, Floats], group: Codes, sizes: Codes) -> Ite
         usual = float(np.median(sums))
         if np.mean(np.abs(sums - usual) <= 1e-6 * max(abs(usual), 1.0)) >= ADDS_UP and usual:
             way = f"{name}, which adds up to one number", (name,)
-            ordered = _Ordered.of(np.round(x, 9))
+            ordered = _OrderedColumn.of(np.round(x, 9))
             yield from _links(np.round(usual - x, 9), ordered, group, pairs, way, several)
 
 
@@ -294,20 +300,20 @@ def other_sets(x: Floats, total: float, members: int, near: Codes, step: float) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Ordered:
+class _OrderedColumn:
     """A column to which others may point: its values, and the records that have one from the least on."""
 
     values: Floats
     known: Codes
 
     @classmethod
-    def of(cls, values: Floats) -> _Ordered:
+    def of(cls, values: Floats) -> _OrderedColumn:
         order = np.argsort(values, kind="stable")  # NaN come last
         return cls(values, order[: int(np.count_nonzero(~np.isnan(values)))])
 
 
 def _links(
-    of: Floats, ordered: _Ordered, group: Codes, among: Bools, way: Way, sought: int
+    of: Floats, ordered: _OrderedColumn, group: Codes, among: Bools, way: Way, sought: int
 ) -> Iterator[Companions]:
     """Guess, for records with a value that few others have in another column, one of these."""
     to, known = ordered.values, ordered.known
@@ -322,4 +328,4 @@ def _links(
         return
     guess = known[first]
     guess = np.where(guess == at, known[np.minimum(first + 1, len(known) - 1)], guess)
-    yield _told(at, guess, count.astype(np.float64), group, way, sought)
+    yield _likely_companions(at, guess, count.astype(np.float64), group, way, sought)

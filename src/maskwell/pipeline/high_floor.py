@@ -25,7 +25,7 @@ from ..errors import MaskwellError
 from ..plan.hidden_columns import ROOM as CLEAR_ROOM
 from ..plan.hidden_columns import Clear, columns_to_drop
 from .attack_counts import counts_of
-from .coded_columns import Coded
+from .coded_columns import CodedTable
 from .outcome import Advice
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def _together(case: MaskingSetting, floor: Risk) -> Advice | None:
     clear = _clear_of(case, floor)
     if clear is None:
         return None
-    allowed = min(audit_limit(case.plan), _tolerated(case))
-    columns = columns_to_drop(clear, allowed, CLEAR_ROOM * _tolerated(case))
+    allowed = min(audit_limit(case.plan), _max_tolerated_rate(case))
+    columns = columns_to_drop(clear, allowed, CLEAR_ROOM * _max_tolerated_rate(case))
     if not columns:
         return None
     alone, guessing = clear.alone(columns), clear.guessing(columns)
@@ -112,7 +112,7 @@ def high_floor(case: MaskingSetting, floor: Risk) -> HighFloor | None:
     if sure is None:
         return None
     said, allowed = list[str](), list[float]()
-    limit = _tolerated(case)
+    limit = _max_tolerated_rate(case)
     if case.judge.hopeless(case.intruders, sure.rate):
         said += [f"tolerated is at most {100 * limit:.4g}%"] if limit < 1 else []
         allowed.append(limit)
@@ -122,11 +122,11 @@ def high_floor(case: MaskingSetting, floor: Risk) -> HighFloor | None:
         allowed.append(fails)
     if not allowed:
         return None
-    reason = "; ".join([_found(sure), *([", and ".join(said)] if said else [])])
+    reason = "; ".join([_fingerprint_sentence(sure), *([", and ".join(said)] if said else [])])
     return HighFloor((reason,), tuple(_advice(case, sure, min(allowed))))
 
 
-def _found(floor: Risk) -> str:
+def _fingerprint_sentence(floor: Risk) -> str:
     return (
         f"{floor.rate:.1%} of {floor.targets:,} targets{_whose(floor.released_share, floor.among_released)} have a "
         "fingerprint of their own, which no noise hides from whoever knows it"
@@ -162,7 +162,7 @@ def _sure_floor(case: MaskingSetting, floor: Risk) -> Risk | None:
     return floor_of(case.coded.mask, case.coded.table, first, columns=stays)
 
 
-def _tolerated(case: MaskingSetting) -> float:
+def _max_tolerated_rate(case: MaskingSetting) -> float:
     limit = getattr(case.judge.tolerance, "max_rate", None)
     return 1.0 if limit is None else float(limit)
 
@@ -226,13 +226,13 @@ def _floor_without(case: MaskingSetting, columns: list[str]) -> float | None:
     try:
         table = fewer.table(case.table)
         mask = fewer.plan(case.plan).mask(table.schema)
-        first = next(iter(Coded.of(table, mask).attacks(case.intruders).values()))
+        first = next(iter(CodedTable.of(table, mask).attacks(case.intruders).values()))
         return float(floor_of(mask, table, first).rate)
     except MaskwellError:
         return None
 
 
-def guessed(counts: AttackCounts, sampling: SampledBlocks | None = None) -> float:
+def block_guessing_rate(counts: AttackCounts, sampling: SampledBlocks | None = None) -> float:
     """Return the rate of who guesses within blocks: a target among n records of its block is found with 1 / n.
 
     Where a sample is released it is expected among the targets in it, unless nobody knows who they are.
@@ -246,7 +246,7 @@ def _chance(alike: Ints, sampling: SampledBlocks | None) -> Floats:
     return np.asarray(1 / alike if sampling is None else sampling.guessing(alike))
 
 
-def _sampling(plan: Any, card: NoiseCard) -> SampledBlocks | None:
+def _sampled_blocks(plan: Any, card: NoiseCard) -> SampledBlocks | None:
     """Return how a sample is released, as an intruder knows it; nothing where all records are."""
     return None if card.subsampled is None else SampledBlocks(card.subsampled, plan.response_knowledge)
 
@@ -258,7 +258,7 @@ def high_guessing(case: MaskingSetting, *, is_refused: bool = False) -> HighFloo
     where the excess is beyond what a draw of the noise (and of the sample, where one is released) can hide, or it is
     refused for another reason anyway.
     """
-    limit, card = _tolerated(case), case.coded.mask.card(case.coded.table)
+    limit, card = _max_tolerated_rate(case), case.coded.mask.card(case.coded.table)
     if case.judge.over != ALL:
         return None
     found = dict[str, tuple[float, int, str]]()
@@ -266,8 +266,11 @@ def high_guessing(case: MaskingSetting, *, is_refused: bool = False) -> HighFloo
     for name, plan in attacks.items():
         if name in case.judge.held and _stands_by_all(plan):
             counts = counts_of(plan, case.coded.table, card)
-            sampling = _sampling(plan, card)
-            by_blocks, by_gaps = guessed(counts, sampling), _guessed_by_gaps(plan, case.coded.table, card)
+            sampling = _sampled_blocks(plan, card)
+            by_blocks, by_gaps = (
+                block_guessing_rate(counts, sampling),
+                _guessed_by_gaps(plan, case.coded.table, card),
+            )
             rate, beside = max((by_blocks, ""), (by_gaps, BY_GAPS))
             total = max(counts.total if sampling is None else round(sampling.targets(counts.total)), 1)
             room = 0.0 if is_refused else SURE * (rate / total) ** 0.5
@@ -277,7 +280,7 @@ def high_guessing(case: MaskingSetting, *, is_refused: bool = False) -> HighFloo
         return None
     worst = max(found, key=lambda name: found[name][0])
     rate, total, beside = found[worst]
-    sampling = _sampling(attacks[worst], card)
+    sampling = _sampled_blocks(attacks[worst], card)
     whose = "" if sampling is None else _whose(sampling.share, sampling.is_known)
     reason = (
         f"{worst}: guessing within the blocks{beside} finds {rate:.1%} of {total:,} targets{whose} whatever the noise; "
@@ -297,7 +300,7 @@ def _guessed_by_gaps(plan: Any, table: Table, card: NoiseCard) -> float:
         return 0.0
     alike = numbers[1]
     targets = alike[plan.eligible_records(table)]
-    chance = _chance(np.bincount(alike)[targets], _sampling(plan, card))
+    chance = _chance(np.bincount(alike)[targets], _sampled_blocks(plan, card))
     return float(chance.sum()) / max(len(targets), 1)
 
 
@@ -309,7 +312,8 @@ def _stands_by_all(plan: Any) -> bool:
 def _rate(plan: Any, table: Table, card: NoiseCard) -> float:
     """Return the rate of guessing within blocks, among those with the same values missing or coded."""
     return max(
-        guessed(counts_of(plan, table, card), _sampling(plan, card)), _guessed_by_gaps(plan, table, card)
+        block_guessing_rate(counts_of(plan, table, card), _sampled_blocks(plan, card)),
+        _guessed_by_gaps(plan, table, card),
     )
 
 

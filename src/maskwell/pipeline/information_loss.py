@@ -61,14 +61,14 @@ def loss(ratios: Mapping[str, float], dropped: int) -> float:
     return dropped + sum(r * r / (1 + r * r) for r in ratios.values())
 
 
-def drowned(ratios: Mapping[str, float]) -> tuple[str, ...]:
+def noise_dominated_columns(ratios: Mapping[str, float]) -> tuple[str, ...]:
     """Return the columns whose released values are more noise than signal."""
     return tuple(name for name, ratio in ratios.items() if ratio > DROWNED)
 
 
 def drowned_words(ratios: Mapping[str, float]) -> str:
     """Say which released values are more noise than signal; nothing where none are."""
-    names = drowned(ratios)
+    names = noise_dominated_columns(ratios)
     if not names:
         return ""
     least, most = (f(ratios[name] for name in names) for f in (min, max))

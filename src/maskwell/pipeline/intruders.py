@@ -112,7 +112,7 @@ def card_risk(risks: Risks) -> dict[str, float | None]:
     return {"open": max(every.values()), "sealed": hidden, "kept": hidden}
 
 
-def attacked(
+def risks_by_intruder(
     plans: Mapping[str, Any],
     masking: Masking,
     step: StageStep | None = None,

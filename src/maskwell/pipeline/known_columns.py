@@ -48,10 +48,10 @@ def unrelied_reasons(plan: ReleasePlan, masking: Masking, held: Mapping[str, Ris
         left = ", ".join(one for one in known if one not in used)
         if left:
             missing.setdefault(left, []).append(name)
-    return [_said(columns, names) for columns, names in missing.items()]
+    return [_clear_columns_reason(columns, names) for columns, names in missing.items()]
 
 
-def _said(columns: str, names: list[str]) -> str:
+def _clear_columns_reason(columns: str, names: list[str]) -> str:
     several = "," in columns
     leaves, it, them = ("leave", "they are", "them") if several else ("leaves", "it is", "it")
     return (

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..attacks import BayesIntruder, Fingerprint, NearestRecord, Risks
-from ..calibration.scale import has_scale, scaled, writable
+from ..calibration.scale import has_scale, scale_mask, writable
 from ..errors import BadPlan, HopelessSwap, MaskwellWarning
 from ..keys import Key
 from ..masking import Masking, apply
 from ..tolerances import MaxRate, Ratio
-from .coded_columns import Coded
-from .intruders import attacked, named_intruders
+from .coded_columns import CodedTable
+from .intruders import named_intruders, risks_by_intruder
 from .outcome import Attempt
 from .progress import Stages, StageStep
 from .tolerance_checks import Judge, ToleranceStanding
@@ -47,7 +47,7 @@ class MaskingSetting:
     plan: ReleasePlan
     table: Table = field(repr=False)
     mask: Mask
-    coded: Coded = field(repr=False)
+    coded: CodedTable = field(repr=False)
     intruders: dict[str, Any]
     judge: Judge = field(repr=False)
     key: Key | None = field(repr=False)
@@ -81,9 +81,9 @@ class MaskingSetting:
         plans = {name: plan for name, plan in self.intruders.items() if name in run}
         with self.stages.stage(stage, len(plans)) as step, warnings.catch_warnings():
             warnings.simplefilter("ignore", MaskwellWarning)
-            found = attacked(plans, masking, step, self.untried)
-        return _joined(
-            self, found, _bounded(found, {name: by for name, by in bounds.items() if name in wanted})
+            found = risks_by_intruder(plans, masking, step, self.untried)
+        return _joined_risks(
+            self, found, _bounding_risks(found, {name: by for name, by in bounds.items() if name in wanted})
         )
 
     @property
@@ -105,11 +105,11 @@ class MaskingSetting:
 
     def at(self, mask: Any, factor: float) -> Any:
         """Return the masks with the scale of their noise times a factor."""
-        return mask if factor == 1.0 else writable(scaled(mask, factor, self.table))
+        return mask if factor == 1.0 else writable(scale_mask(mask, factor, self.table))
 
 
 @dataclass(frozen=True)
-class Met:
+class ToleranceResult:
     """How it ended: the masking that would leave, what was found before and after swaps, and all attempts."""
 
     masking: Masking
@@ -120,7 +120,7 @@ class Met:
     hopeless: str = ""  # why no exchange of records can meet the tolerance, where that is so
 
 
-def meet(case: MaskingSetting, mask: Any) -> Met:
+def meet(case: MaskingSetting, mask: Any) -> ToleranceResult:
     """Draw the noise and attack; where the tolerance does not hold, swap, or raise a scale that was calibrated."""
     factor, attempts = 1.0, list[Attempt]()
     first = "given" if case.plan.calibrate is None else "calibrated"
@@ -129,22 +129,22 @@ def meet(case: MaskingSetting, mask: Any) -> Met:
         masking = case.drawn(own)
         before = _attacked_first(case, masking, attempts)
         attempts.append(attempt(case, before, factor, "raised" if attempts else first))
-        found = Met(masking, before, before, tuple(attempts), own)
+        found = ToleranceResult(masking, before, before, tuple(attempts), own)
         if not attempts[-1].met and case.plan.swap is not None and case.may_swap:
-            found = exchanged(case, found, attempts)
-        following = None if attempts[-1].met else _following(case, mask, factor, attempts)
+            found = swap_until_met(case, found, attempts)
+        following = None if attempts[-1].met else _next_scale(case, mask, factor, attempts)
         if following is None or len(attempts) >= MOST_ATTEMPTS:
-            return _completed(case, replace(found, attempts=tuple(attempts)))
+            return _complete_attacks(case, replace(found, attempts=tuple(attempts)))
         factor = following
 
 
-def _completed(case: MaskingSetting, found: Met) -> Met:
+def _complete_attacks(case: MaskingSetting, found: ToleranceResult) -> ToleranceResult:
     """Let those attack what would leave who have not yet, because another found too much."""
     known = {*found.after, *found.after.refused}
     left = tuple(name for name in case.intruders if name not in known)
     if not left:
         return found
-    after = _joined(case, found.after, case.attacked(found.masking, "attack again", left))
+    after = _joined_risks(case, found.after, case.attacked(found.masking, "attack again", left))
     return replace(found, after=after, before=after if found.after is found.before else found.before)
 
 
@@ -157,10 +157,10 @@ def _attacked_first(case: MaskingSetting, masking: Masking, attempts: list[Attem
     others = tuple(name for name in case.intruders if name != worst)
     if not others or (not case.judge.met(first) and case.plan.swap is None):
         return first
-    return _joined(case, first, case.attacked(masking, only=others))
+    return _joined_risks(case, first, case.attacked(masking, only=others))
 
 
-def _bounded(risks: Risks, bounds: Mapping[str, str]) -> Risks:
+def _bounding_risks(risks: Risks, bounds: Mapping[str, str]) -> Risks:
     """Return for those who take too long what bounds them; who is bounded by no more than one draw was not tried."""
     able = {name: by for name, by in bounds.items() if by in risks and risks[by].ceiling is not None}
     found = {
@@ -171,13 +171,13 @@ def _bounded(risks: Risks, bounds: Mapping[str, str]) -> Risks:
     )
 
 
-def _joined(case: MaskingSetting, *some: Risks) -> Risks:
+def _joined_risks(case: MaskingSetting, *some: Risks) -> Risks:
     """Put what several intruders found in the order of the plan."""
     found = {name: risks[name] for name in case.intruders for risks in some if name in risks}
     return Risks(found, {name: why for risks in some for name, why in risks.refused.items()})
 
 
-def _following(case: MaskingSetting, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
+def _next_scale(case: MaskingSetting, mask: Any, factor: float, attempts: list[Attempt]) -> float | None:
     """Return the next scale; nothing where the plan takes the noise as given, or there is no larger one."""
     if case.plan.calibrate is None or not has_scale(mask):
         return None
@@ -199,7 +199,7 @@ def attempt(case: MaskingSetting, risks: Risks, factor: float, how: str, swaps: 
     return Attempt(factor, how, worst.name, worst.figure, rate, case.judge.met(risks), swaps)
 
 
-def exchanged(case: MaskingSetting, found: Met, attempts: list[Attempt]) -> Met:
+def swap_until_met(case: MaskingSetting, found: ToleranceResult, attempts: list[Attempt]) -> ToleranceResult:
     """Swap against whom the plan names, or the quickest who finds too much, until the tolerance holds for all.
 
     Records are exchanged once, from the masking as it was, to a tolerance that is tighter in proportion to how much
@@ -249,7 +249,7 @@ def _attacked_again(
     names = tuple(name for name in case.intruders if name != worst.name)
     if not names or (not everybody and not case.judge.met(first)):
         return first
-    return _joined(case, first, case.attacked(swapped, "attack again", names))
+    return _joined_risks(case, first, case.attacked(swapped, "attack again", names))
 
 
 def _limit(case: MaskingSetting, risks: Risks, against: str) -> Any:

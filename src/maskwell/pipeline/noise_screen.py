@@ -65,7 +65,7 @@ class Purse:
 
 
 @dataclass
-class Screened:
+class ScreenedChange:
     """A change with the weakest noise that its screens let pass (nothing: none did), and the draws they made.
 
     `is_cut` says that the budget ended the search.
@@ -84,10 +84,10 @@ def screen(
     start: float,
     purse: Purse,
     tell: Callable[[int], None] | None = None,
-) -> Screened:
+) -> ScreenedChange:
     """Double the scale until the screens let two draws pass, then halve the way back."""
     aim = None if candidate.settles_groups else case.aim
-    quiet, found = replace(case, stages=Stages(), aim=aim), Screened(candidate, None)
+    quiet, found = replace(case, stages=Stages(), aim=aim), ScreenedChange(candidate, None)
 
     def is_enough(factor: float) -> bool:
         own = candidate.at(factor, case.table)

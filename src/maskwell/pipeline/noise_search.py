@@ -50,7 +50,7 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
             level=own.level,
             per_column=own.per_column,
             floor="report",
-            progress=_counted(step),
+            progress=_trial_counter(step),
             bounds=_bounds(case.plan),
             kept=kept,
             allows=within_budget(case),
@@ -62,7 +62,7 @@ def searched_noise(case: MaskingSetting) -> tuple[Calibration, list[str]]:
 USED = "{} trials of the search were kept from an earlier run of this plan"
 
 
-def _counted(step: StageStep) -> Callable[[Trial], None]:
+def _trial_counter(step: StageStep) -> Callable[[Trial], None]:
     """Tell trials: there are some 15 of them, and where there are more at least one is left."""
     done = 0
 

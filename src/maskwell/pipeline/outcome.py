@@ -212,18 +212,18 @@ class Outcome:
     def lines(self) -> list[str]:
         """Return what fits on one screen."""
         lines = [f"{self._head()}", f"  tolerance   {self.plan.tolerance.tolerance}"]
-        lines += _wrapped(f"by {', '.join(self.held)}", "              ")
+        lines += _wrapped_lines(f"by {', '.join(self.held)}", "              ")
         for name, reason in self.plan.tolerance.not_held.items():
-            lines += _wrapped(f"not held: {name} ({reason})", "              ")
+            lines += _wrapped_lines(f"not held: {name} ({reason})", "              ")
         for name, reason in self.plan.targets.not_known.items():
-            lines += _wrapped(f"taken as not known: {name} ({reason})", "              ")
+            lines += _wrapped_lines(f"taken as not known: {name} ({reason})", "              ")
         for said in self.laxer_limits:
-            lines += _wrapped(f"laxer limits: {said}", "              ")
+            lines += _wrapped_lines(f"laxer limits: {said}", "              ")
         if self.beyond_tolerance:
-            lines += _wrapped(f"but {self.beyond_tolerance}", "              ")
+            lines += _wrapped_lines(f"but {self.beyond_tolerance}", "              ")
         if (unaware := self.plan.targets.presence_not_known) is not None:
             said = f"rates over all records, released or not: who was released is not known ({unaware})"
-            lines += _wrapped(said, "              ")
+            lines += _wrapped_lines(said, "              ")
         lines += [
             f"  floor       {self.floor.rate:.1%} of {self.floor.targets:,} targets have a fingerprint of their own"
         ]
@@ -267,7 +267,7 @@ class Outcome:
         ]
         card = f"largest rate with the card in the open {shown[0]}, sealed or kept {shown[1]}"
         shares = [f"  {line}" for line in self.after.on_released()]  # wrapped already
-        shares += [line for said in self.after.on_ceiling() for line in _wrapped(said, "  ", "    ")]
+        shares += [line for said in self.after.on_ceiling() for line in _wrapped_lines(said, "  ", "    ")]
         return ["found by", *rows, *shares, *_items(refused), f"  {card}"]
 
     def _audit_lines(self) -> list[str]:
@@ -291,10 +291,10 @@ class Outcome:
 def _items(texts: Any, most: int | None = MOST_ITEMS) -> list[str]:
     shown = list(texts)
     more = [f"  and {len(shown) - most} more"] if most is not None and len(shown) > most else []
-    return [line for text in shown[:most] for line in _wrapped(text, "  - ", "    ")] + more
+    return [line for text in shown[:most] for line in _wrapped_lines(text, "  - ", "    ")] + more
 
 
-def _wrapped(text: str, first: str, following: str | None = None) -> list[str]:
+def _wrapped_lines(text: str, first: str, following: str | None = None) -> list[str]:
     return wrap(
         text, WIDTH, initial_indent=first, subsequent_indent=first if following is None else following
     )

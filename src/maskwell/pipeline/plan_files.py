@@ -25,11 +25,11 @@ _NAMES_SHOWN, _LONGEST_NAME = 5, 60
 
 def inspect_file(source: InputPlan) -> tuple[SchemaProposal, tuple[str, ...]]:
     """Propose a schema for a file, with what the reader found on the way."""
-    from ..io.hints import merged
+    from ..io.hints import schema_with_hints
 
     raw = _load(source)
     proposal = proposal_of(raw)
-    schema, said = merged(proposal.schema, raw)
+    schema, said = schema_with_hints(proposal.schema, raw)
     return replace(proposal, schema=schema), (*raw.notes, *said)
 
 
@@ -76,7 +76,7 @@ def read_input(plan: NoisePlan) -> Table:
         return table
     proposal = proposal_of(raw)
     otherwise = _read_otherwise(plan, proposal.schema, raw)
-    if undecided := _undecided(plan, proposal):
+    if undecided := _open_decisions(plan, proposal):
         otherwise = otherwise or proposal.schema.missing_columns(plan.columns)
     raise_all([*otherwise, *undecided], BadPlan)
     return conform_proposed(raw, proposal)
@@ -88,7 +88,7 @@ def read_table(source: InputPlan) -> Table:
     return conform_raw(raw, None if source.schema is None else Schema.read(source.schema))
 
 
-def _undecided(plan: NoisePlan, proposal: SchemaProposal) -> list[str]:
+def _open_decisions(plan: NoisePlan, proposal: SchemaProposal) -> list[str]:
     """Say, without any value, what must be decided: dropped or coded columns to be masked, identifiers in clear."""
     decide = "decide it in a schema, which maskwell inspect proposes"
     masked, asked = plan.masked(proposal.schema), proposal.questions()

@@ -24,12 +24,12 @@ from ..calibration.trials import ResolvedTrial
 from ..errors import BadInput, BadPlan, MaskwellWarning, NoLaw, nearest, raise_all
 from ..keys import Key
 from ..masking import apply
-from .coded_columns import Coded
+from .coded_columns import CodedTable
 from .high_floor import all_high, audit_limit
 from .intruders import card_risk
 from .outcome import Advice, Outcome
 from .reassembly import Reassembly, sure_reassemblies, to_leave_out
-from .verdict import unfitted
+from .verdict import unfit_reason
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -69,7 +69,7 @@ def not_possible(plans: Mapping[str, Any], table: Table, card: NoiseCard) -> dic
 
 
 def is_refused_anyway(
-    plan: ReleasePlan, judge: Judge, intruders: Mapping[str, Any], coded: Coded, card: NoiseCard
+    plan: ReleasePlan, judge: Judge, intruders: Mapping[str, Any], coded: CodedTable, card: NoiseCard
 ) -> bool:
     """Whether trials would be dear (noise on many columns) and the fingerprint floor refuses the release whatever."""
     if len(card.masked) <= MANY_COLUMNS or plan.swap is not None:
@@ -128,7 +128,7 @@ def unfit_models(plan: ReleasePlan, table: Table, card: NoiseCard) -> list[str]:
         if not refused:
             break
         masking = _some_masked(table, card, count)
-        tried = {model: unfitted(model, masking) for model in refused}
+        tried = {model: unfit_reason(model, masking) for model in refused}
         refused = {model: why for model, why in tried.items() if why}
     return list(refused.values())
 

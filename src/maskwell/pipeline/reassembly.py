@@ -86,7 +86,7 @@ class Reassembly:
                 f"one of their own by {self.how}: drop, mask or coarsen what tells it; {alone}"
             )
         return (
-            f"{self.column} is dropped, but {_listed(self.columns)} put {self.together:,} of {self.groups:,} groups "
+            f"{self.column} is dropped, but {_names_text(self.columns)} put {self.together:,} of {self.groups:,} groups "
             f"({self.share:.1%} of their records) together again: drop, mask or coarsen some of them; {alone}"
         )
 
@@ -133,7 +133,7 @@ def unknown_companions(
     tied = not {*compared} & {name for name in masking.card.columns if truth.schema[name].is_number}
     found = list[CompanionInformation]()
     for name in named if columns else ():
-        group = _numbered(_codes(truth, name)[order], truth.array(name), order)
+        group = _group_numbers(_codes(truth, name)[order], truth.array(name), order)
         at = whole_groups(group)
         unknown, others = columns_of(released, columns, at), columns_of(truth, known, order[at])
         if len(at) and (unknown.numbers or unknown.categories):
@@ -156,7 +156,7 @@ def reassembly(masking: Masking, column: str) -> Reassembly:
     """Count the groups of a column that the released values put together, by equal values or by other ways."""
     released = masking.release.table
     gaps = {name: _statuses(released, name) for name in _with_gaps(released)}
-    found = _counted(masking.truth, released, masking.order, column, gaps)
+    found = _column_reassembly(masking.truth, released, masking.order, column, gaps)
     if not found.groups or found.leaves:
         return found
     return _by_companions(masking, found)
@@ -165,7 +165,7 @@ def reassembly(masking: Masking, column: str) -> Reassembly:
 def _by_companions(masking: Masking, found: Reassembly) -> Reassembly:
     """Return what tells more records together: equal values, or another way."""
     released, column = masking.release.table, found.column
-    group = _numbered(
+    group = _group_numbers(
         _codes(masking.truth, column)[masking.order], masking.truth.array(column), masking.order
     )
     several = np.bincount(group) >= 2
@@ -248,7 +248,7 @@ def _except(names: Sequence[str], left_out: Sequence[str]) -> list[str]:
 def _sure(table: Table, clear: Sequence[str], gaps: Sequence[str], column: str) -> Reassembly:
     """Count by what leaves in clear, and by which values are missing or coded in columns that get noise."""
     statuses = {name: _statuses(table, name) for name in gaps if name not in clear}
-    return _counted(table, table.select(clear), np.arange(len(table)), column, statuses)
+    return _column_reassembly(table, table.select(clear), np.arange(len(table)), column, statuses)
 
 
 def _with_gaps(table: Table) -> list[str]:
@@ -261,10 +261,10 @@ def _statuses(table: Table, name: str) -> Codes:
     return np.asarray(table.status(name), dtype=np.int64)
 
 
-def _counted(
+def _column_reassembly(
     truth: Table, released: Table, order: Codes, column: str, gaps: Mapping[str, Codes]
 ) -> Reassembly:
-    group = _numbered(_codes(truth, column)[order], truth.array(column), order)
+    group = _group_numbers(_codes(truth, column)[order], truth.array(column), order)
     sizes = np.bincount(group)
     several = sizes >= 2
     leaves = column in released.schema
@@ -309,7 +309,7 @@ def _prefixes(
 
 def _together(joint: Codes, group: Codes) -> Bools:
     """Return, for each group, whether nearly all its records have one combination that few others have."""
-    combination, whose, count = _crossed(joint, group)
+    combination, whose, count = _code_group_counts(joint, group)
     groups_with, records_with = np.bincount(combination), np.bincount(joint)
     few = groups_with[combination] <= 1 + MOST_OTHERS
     few |= records_with[combination] <= (1 + MOST_OTHERS) * count
@@ -319,13 +319,13 @@ def _together(joint: Codes, group: Codes) -> Bools:
 
 def _share_alike(code: Codes, group: Codes, several: Bools) -> float:
     """Return the share of the groups of two and more within which a column has (nearly) one value."""
-    _, whose, count = _crossed(code, group)
+    _, whose, count = _code_group_counts(code, group)
     alike = np.zeros(len(several), bool)
     alike[whose[count >= NEARLY * np.bincount(group)[whose]]] = True
     return float(alike[several].mean()) if several.any() else 0.0
 
 
-def _crossed(codes: Codes, group: Codes) -> tuple[Codes, Codes, Codes]:
+def _code_group_counts(codes: Codes, group: Codes) -> tuple[Codes, Codes, Codes]:
     """Return the combinations of a code and a group that occur: the code, the group, and how many records."""
     groups = int(group.max(initial=0)) + 1
     pairs, count = np.unique(codes * groups + group, return_counts=True)
@@ -339,14 +339,14 @@ def _codes(table: Table, name: str) -> Codes:
     return np.asarray(np.unique(values * 256 + table.status(name), return_inverse=True)[1], dtype=np.int64)
 
 
-def _numbered(codes: Codes, array: Any, order: Codes) -> Codes:
+def _group_numbers(codes: Codes, array: Any, order: Codes) -> Codes:
     """Return groups numbered from 0 on; a record without a group is one of its own."""
     own = np.asarray(array.is_null())[order]
     codes = np.where(own, int(codes.max(initial=0)) + 1 + np.arange(len(codes)), codes)
     return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.int64)
 
 
-def _listed(columns: tuple[str, ...]) -> str:
+def _names_text(columns: tuple[str, ...]) -> str:
     if len(columns) <= MOST_NAMED:
         return ", ".join(columns)
     return f"{', '.join(columns[:MOST_NAMED])} and {len(columns) - MOST_NAMED} more"

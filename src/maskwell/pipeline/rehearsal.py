@@ -38,14 +38,14 @@ from ..checks.quantile_residuals.findings import CHECKS as LAW_CHECKS
 from ..errors import MaskwellError, NoLaw
 from ..keys import Key
 from ..masking import apply
-from .budget import ONE_DRAW, budgeted, rehearsing
-from .coded_columns import Coded
+from .budget import ONE_DRAW, allot_budget, rehearsal_intruders
+from .coded_columns import CodedTable
 from .intruders import intruders_of
-from .meet_tolerance import MaskingSetting, Met, attempt, exchanged
+from .meet_tolerance import MaskingSetting, ToleranceResult, attempt, swap_until_met
 from .progress import Stages
 from .search_part import search_part
 from .tolerance_checks import Judge
-from .verdict import audited, compared, is_plain_law, judged
+from .verdict import audit_masking, compare_with_truth, is_plain_law, judge_masking
 
 if TYPE_CHECKING:
     from ..checks import Audit
@@ -138,7 +138,7 @@ class Rehearsal:
         return sum(known) / len(known) if known else float("nan")
 
 
-def rehearsed(
+def rehearse_plan(
     case: MaskingSetting, *, tell: Callable[[tuple[Draw, ...]], None] | None = None, draws: int = DRAWS
 ) -> Rehearsal:
     """Draw a plan until it is known whether it passes: given up at the second draw that fails."""
@@ -181,11 +181,11 @@ def one_draw(case: MaskingSetting, number: int) -> Draw:
         quick = quick_risks(own, masking)
         if quick is not None and not own.judge.met(quick):
             return _of_risks(own, quick)
-        masking, risks = _attacked(own, masking, quick)
+        masking, risks = _attack_and_swap(own, masking, quick)
         if not own.judge.met(risks):
             return _of_risks(own, risks)
-        utility = compared(own.plan, masking) if _needs_utility(own.plan, number) else None
-        verdict = judged(own, masking, risks, utility, left_out=left_out)
+        utility = compare_with_truth(own.plan, masking) if _needs_utility(own.plan, number) else None
+        verdict = judge_masking(own, masking, risks, utility, left_out=left_out)
     except MaskwellError as refusal:
         return Draw(False, reasons=refusal.problems)
     return replace(
@@ -207,7 +207,7 @@ def first_draw(case: MaskingSetting) -> tuple[Risks, Audit]:
     risks = quick_risks(own, masking)
     if risks is None or own.judge.met(risks):
         risks = own.attacked(masking, "advise")
-    return risks, audited(own, masking, risks, (*OF_KEYS, *OF_LAWS))
+    return risks, audit_masking(own, masking, risks, (*OF_KEYS, *OF_LAWS))
 
 
 def quick_or_cheapest_risks(case: MaskingSetting, masking: Masking) -> Risks:
@@ -269,7 +269,7 @@ def _quickly_met(case: MaskingSetting, number: int, suspects: Collection[str]) -
     if not suspects:
         return True, False
     others = tuple(check.name for check in checks() if check.name not in suspects)
-    return not audited(own, masking, risks, others).failures, True
+    return not audit_masking(own, masking, risks, others).failures, True
 
 
 def _in_turn(case: MaskingSetting) -> list[tuple[str, ...]]:
@@ -306,7 +306,7 @@ def _quick_names(case: MaskingSetting) -> tuple[str, ...]:
     return tuple(name for name in case.judge.held if not isinstance(case.intruders[name], BayesIntruder))
 
 
-def _attacked(case: MaskingSetting, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
+def _attack_and_swap(case: MaskingSetting, masking: Masking, quick: Risks | None) -> tuple[Masking, Risks]:
     """Let all others attack, and swap as the plan says."""
     known = {} if quick is None else {**quick.refused, **quick}
     names = tuple(name for name in case.intruders if name not in known)
@@ -316,7 +316,7 @@ def _attacked(case: MaskingSetting, masking: Masking, quick: Risks | None) -> tu
     if case.plan.swap is None or not case.may_swap or case.judge.met(risks):
         return masking, risks
     attempts = [attempt(case, risks, 1.0, "given")]
-    found = exchanged(case, Met(masking, risks, risks, (), case.mask), attempts)
+    found = swap_until_met(case, ToleranceResult(masking, risks, risks, (), case.mask), attempts)
     return found.masking, found.after
 
 
@@ -352,13 +352,13 @@ def situation_of(case: MaskingSetting, plan: ReleasePlan, table: Table) -> Maski
     """
     mask = plan.mask(table.schema)
     card = mask.card(table)
-    coded = Coded.of(table, mask)
+    coded = CodedTable.of(table, mask)
     intruders = intruders_of(plan, table, card)
     for own in coded.attacks(intruders).values():
         own.eligible_records(coded.table)
     judge = Judge.of(plan, intruders, coded.table)
     few = replace(plan, budget=replace(plan.budget, minutes=plan.budget.minutes * ONE_DRAW))
-    intruders, budget = budgeted(few, rehearsing(intruders, judge.held), coded, card, judge.held)
+    intruders, budget = allot_budget(few, rehearsal_intruders(intruders, judge.held), coded, card, judge.held)
     slow = {part.name: part.why for part in budget.parts if part.why and part.name in intruders}
     untried = {**slow, **case.untried}
     return replace(
@@ -387,10 +387,10 @@ def on_part(case: MaskingSetting) -> MaskingSetting:
     if part is None:
         return case
     mask = plan.mask(part.schema)
-    card, coded = mask.card(part), Coded.of(part, mask)
+    card, coded = mask.card(part), CodedTable.of(part, mask)
     intruders = intruders_of(plan, part, card)
     judge = Judge.of(plan, intruders, coded.table)
-    intruders, budget = budgeted(plan, intruders, coded, card, judge.held)
+    intruders, budget = allot_budget(plan, intruders, coded, card, judge.held)
     slow = {one.name: one.why for one in budget.parts if one.why}
     return replace(
         case,

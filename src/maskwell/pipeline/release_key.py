@@ -30,7 +30,7 @@ JUDGED_BY = ("audit", "utility", "budget")  # sections of which no public file t
 def key_of(plan: ReleasePlan, table: Table) -> tuple[Key, list[str]]:
     """Return the key of a run without one of its own, and what there is to say of it."""
     private = plan.output.private
-    for half in _released(private, table):
+    for half in _halves_of_records(private, table):
         if _is_same(half, plan, table):
             said = f"this plan released these records before ({half.name}): drawn by the same key, it is the same file"
             return read_key(half / KEY), [said]
@@ -61,14 +61,18 @@ def check_given_key(plan: ReleasePlan, table: Table, key: Key) -> None:
             continue
         before = json.loads(record.read_text(encoding="utf-8")).get("plan") or {}
         now = json.loads(json.dumps(plan.to_dict()))
-        if before != now and _seen(before) == _seen(now) and _has_same_data(half, table):
+        if (
+            before != now
+            and _public_sections(before) == _public_sections(now)
+            and _has_same_data(half, table)
+        ):
             raise BadPlan(
                 f"the private folder holds this release by this key, judged by another plan ({half.name}): choose "
                 "another private folder, or move that half"
             )
 
 
-def _seen(plan: dict[str, Any]) -> dict[str, Any]:
+def _public_sections(plan: dict[str, Any]) -> dict[str, Any]:
     """Return the sections of a plan by which the public files come out as they do."""
     inside = set(JUDGED_BY)
     if "calibrate" not in plan and "swap" not in plan:  # else the noise and the swaps follow from these
@@ -156,14 +160,14 @@ def read_key(file: Path) -> Key:
     return Key(secret)
 
 
-def _released(private: Path, table: Table) -> list[Path]:
+def _halves_of_records(private: Path, table: Table) -> list[Path]:
     """Return the private halves that hold some of these records, by id, the newest first; studies do not count."""
     if table.schema.id_column is None:
         return []
     halves = [private_half(private, name) for name in private_bundles(private)]
     halves = [half for half in halves if not _state(half).get("seeded", True)]
     halves.sort(key=lambda half: -int(_state(half).get("number", 0)))
-    return [half for half in halves if _shared(half, table)]
+    return [half for half in halves if _has_common_ids(half, table)]
 
 
 def _state(half: Path) -> dict[str, Any]:
@@ -171,7 +175,7 @@ def _state(half: Path) -> dict[str, Any]:
     return found
 
 
-def _shared(half: Path, table: Table) -> bool:
+def _has_common_ids(half: Path, table: Table) -> bool:
     import pyarrow.compute as pc
 
     name, stored = table.schema.id_column, _truth(half)

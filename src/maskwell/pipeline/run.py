@@ -16,8 +16,8 @@ from ..io.spreadsheets import formula_warning
 from ..keys import Key
 from ..plan import ReleasePlan
 from .attack_counts import costs_alike
-from .budget import budgeted
-from .coded_columns import Coded
+from .budget import allot_budget
+from .coded_columns import CodedTable
 from .group_search import searched_for_groups
 from .intruders import card_risk, intruders_of, named_intruders
 from .known_columns import sensitive_words
@@ -40,7 +40,7 @@ from .release_key import (
 from .search_part import search_part
 from .study import check_study, study_plan
 from .tolerance_checks import Judge
-from .verdict import compared, judged
+from .verdict import compare_with_truth, judge_masking
 
 if TYPE_CHECKING:
     from ..attacks import Risk
@@ -88,12 +88,12 @@ def release(
     wanted = plan if isinstance(plan, ReleasePlan) else ReleasePlan.read(plan)
     wanted = study_plan(wanted) if study else wanted
     stages = Stages(progress, refusal, tried)
-    sealing = _checked(wanted, despite, key, seed, passphrase)
+    sealing = _checked_sealing(wanted, despite, key, seed, passphrase)
     own = Key.from_seed(seed) if seed is not None else key
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MaskwellWarning)  # they are among the notes of the masking
         case, mind = _situation(wanted, own, stages)
-        outcome = _found(case, despite, advise)
+        outcome = _release_outcome(case, despite, advise)
     if seed is None and (key is not None or case.table.schema.id_column is None):
         mind = [*mind, *unrelated_releases(wanted)]
     if not outcome.leaves:
@@ -107,14 +107,16 @@ def release(
         mind = [*mind, said]
     outcome = replace(outcome, mind=tuple(mind))
     with stages.stage("write"):
-        _written(outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else [])
+        _write_release_halves(
+            outcome, reports, sealing, refused_before(wanted.output.private) if case.keeps_key else []
+        )
         if case.keeps_key:
             forget_refused(wanted.output.private)
     target = wanted.output
     return replace(outcome, release=target.release, private=target.private, seconds=dict(stages.seconds))
 
 
-def _checked(
+def _checked_sealing(
     plan: ReleasePlan, despite: str | None, key: Key | None, seed: int | None, passphrase: str | None
 ) -> Callable[[bytes], bytes] | None:
     """Refuse, before any work, what can be refused; return how the card is sealed."""
@@ -145,7 +147,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Mask
         check_models(plan, table)
         mask = plan.mask(table.schema)
         card = mask.card(table)
-        coded = Coded.of(table, mask)
+        coded = CodedTable.of(table, mask)
         intruders = intruders_of(plan, table, card)
         for own in coded.attacks(intruders).values():
             own.eligible_records(coded.table)
@@ -155,7 +157,7 @@ def _situation(plan: ReleasePlan, key: Key | None, stages: Stages) -> tuple[Mask
         check_swap(plan, named_intruders(plan), table, card)
         part = None if plan.calibrate is None else search_part(coded.table, coded.attacks(intruders), card)
         on_all = intruders
-        intruders, budget = budgeted(plan, on_all, coded, card, judge.held, part)
+        intruders, budget = allot_budget(plan, on_all, coded, card, judge.held, part)
         untried = {part.name: part.why for part in budget.parts if part.why}
         if not is_refused_anyway(plan, judge, intruders, coded, card):
             untried |= not_possible(intruders, table, card)
@@ -190,14 +192,14 @@ def _with_found_noise(case: MaskingSetting, mask: Any) -> MaskingSetting:
     planned, found = (one.card(case.table) for one in (case.mask, mask))
     if case.budget is None or costs_alike(case.table, planned, found):
         return case
-    intruders, budget = budgeted(case.plan, case.on_all, case.coded, found, case.judge.held, case.part)
+    intruders, budget = allot_budget(case.plan, case.on_all, case.coded, found, case.judge.held, case.part)
     budget = budget.after_search(case.budget)
     slow = {part.name: part.why for part in budget.parts if part.why}
     impossible = {name: why for name, why in case.untried.items() if not case.budget.part(name).why}
     return replace(case, intruders=intruders, budget=budget, untried={**slow, **impossible})
 
 
-def _found(case: MaskingSetting, despite: str | None, advise: bool) -> Outcome:
+def _release_outcome(case: MaskingSetting, despite: str | None, advise: bool) -> Outcome:
     """Run the stages between reading and writing."""
     with case.stages.stage("fingerprint floor"):
         floor = floor_of(
@@ -209,14 +211,14 @@ def _found(case: MaskingSetting, despite: str | None, advise: bool) -> Outcome:
             return refused
         _tell_refusal(case, refused)
         return replace(refused, advice=_advice_at_once(case, refused))
-    case, calibration, notes = _calibrated(case, floor)
+    case, calibration, notes = _calibrated_setting(case, floor)
     mask = case.mask if calibration is None or not calibration.met else case.coded.whole(calibration.mask)
     case = _with_found_noise(case, mask)
     found = meet(replace(case, judge=case.aimed), mask)
     masking = found.masking
     with case.stages.stage("compare"):
-        utility = compared(case.plan, masking)
-    verdict = judged(case, masking, found.after, utility)
+        utility = compare_with_truth(case.plan, masking)
+    verdict = judge_masking(case, masking, found.after, utility)
     unmet = [] if calibration is None or calibration.met else [_unmet(calibration)]
     hopeless = (found.hopeless,) if found.hopeless else ()
     reasons = verdict.reasons if verdict.passed else (*unmet, *verdict.reasons, *hopeless)
@@ -244,10 +246,10 @@ def _found(case: MaskingSetting, despite: str | None, advise: bool) -> Outcome:
         keep_refused(outcome, case.key)  # before a word of it: who stops the advice gets no other noise
     if verdict.passed or not advise or despite is not None:
         return outcome
-    from .advice import advised
+    from .advice import plan_advice
 
     _tell_refusal(case, outcome)
-    return replace(outcome, advice=advised(case, found, verdict, floor))
+    return replace(outcome, advice=plan_advice(case, found, verdict, floor))
 
 
 def _keeps_refused(case: MaskingSetting, outcome: Outcome) -> bool:
@@ -287,7 +289,9 @@ def _unmet(calibration: Calibration) -> str:
     return "; ".join(["no noise was found that meets the tolerance and the bounds", *calibration.notes[:1]])
 
 
-def _calibrated(case: MaskingSetting, floor: Risk) -> tuple[MaskingSetting, Calibration | None, list[str]]:
+def _calibrated_setting(
+    case: MaskingSetting, floor: Risk
+) -> tuple[MaskingSetting, Calibration | None, list[str]]:
     """Search the weakest noise where the plan asks for it and the floor leaves any hope."""
     if case.plan.calibrate is None:
         return case, None, []
@@ -296,7 +300,7 @@ def _calibrated(case: MaskingSetting, floor: Risk) -> tuple[MaskingSetting, Cali
     return searched_for_groups(case)
 
 
-def _written(
+def _write_release_halves(
     outcome: Outcome,
     reports: Reports | None,
     sealing: Callable[[bytes], bytes] | None,

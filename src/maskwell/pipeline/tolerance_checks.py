@@ -16,7 +16,7 @@ from ..attacks import Fingerprint, Risk, Risks
 from ..attacks.risk import wilson
 from ..attacks.targets import Quantiles
 from ..calibration.estimates import figure_of
-from ..calibration.measures import ALL, WORST_DECILE, MeasureCounts, check_has_h, counted, measure_of
+from ..calibration.measures import ALL, WORST_DECILE, MeasureCounts, check_has_h, count_links, measure_of
 from ..tolerances import ExpectedH, MaxRate
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Judge:
     def _one(self, name: str, risk: Risk) -> ToleranceStanding:
         measure = measure_of(self.tolerance)
         check_has_h(name, risk, measure)
-        counts = counted(risk, self.truth, self.over)
+        counts = count_links(risk, self.truth, self.over)
         top, bottom = measure.parts(counts)
         figure, end = figure_of(top, bottom), None
         whom = f"{measure.judged(counts):,} targets" + ("" if self.over == ALL else ", the most outlying")

@@ -53,7 +53,7 @@ class ReleaseVerdict:
         return not self.reasons and not self.not_judged
 
 
-def judged(
+def judge_masking(
     case: MaskingSetting,
     masking: Masking,
     risks: Risks,
@@ -62,10 +62,10 @@ def judged(
 ) -> ReleaseVerdict:
     """Judge a masking by everything that the plan asks; where intervals cannot be forecast, by those compared."""
     with case.stages.stage("audit") as step:
-        found = audited(case, masking, risks, left_out, step)
+        found = audit_masking(case, masking, risks, left_out, step)
     measured = () if utility is None else utility.models
     wider = [said for model in case.plan.models if (said := too_wide(model, masking, measured))]
-    unfit = [said for model in case.plan.models if (said := unfitted(model, masking, measured))]
+    unfit = [said for model in case.plan.models if (said := unfit_reason(model, masking, measured))]
     failed = [f"the audit fails by {one.check}: {one.said}" for one in found.failures]
     groups, most = _companions(case, masking, risks), tolerated_rate(case)
     not_judged = (
@@ -241,7 +241,7 @@ def _is_judged_already(one: Finding, risks: Risks) -> bool:
     return any(risk.rate == one.figure and risk.targets == one.sampled for risk in risks.values())
 
 
-def audited(
+def audit_masking(
     case: MaskingSetting,
     masking: Masking,
     risks: Risks,
@@ -266,7 +266,7 @@ def audited(
         )
 
 
-def unfitted(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:
+def unfit_reason(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility] = ()) -> str:
     """Say why a model of the plan cannot be fitted to the release by whoever has the card; nothing where it can.
 
     Refused before any draw, or drawn for the comparison by chains that did not agree.
@@ -288,7 +288,9 @@ def too_wide(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility
     """Say where the intervals of a model widen by more than the plan allows: by forecast, else as measured."""
     if model.at_most_wider is None:
         return ""
-    wider = widening(model, masking) or next((_widest(one) for one in measured if _is_of(one, model)), None)
+    wider = largest_widening(model, masking) or next(
+        (_widest(one) for one in measured if _is_of(one, model)), None
+    )
     if wider is None:
         return f"{model.formula}: by how much its intervals widen cannot be forecast, so the bound is not known to hold"
     name, share = wider
@@ -301,18 +303,18 @@ def too_wide(model: ModelPlan, masking: Masking, measured: Sequence[ModelUtility
     )
 
 
-def widening(model: ModelPlan, masking: Masking) -> tuple[str, float] | None:
+def largest_widening(model: ModelPlan, masking: Masking) -> tuple[str, float] | None:
     """Return the coefficient whose interval widens most, and by which share; nothing where it cannot be forecast."""
     from ..analysis import forecast
 
     try:
-        found = forecast(model.formula, masking.truth, _unswapped(masking.card), family=model.family)
+        found = forecast(model.formula, masking.truth, _card_without_swaps(masking.card), family=model.family)
     except MaskwellError:
         return None
     return _largest(found.widening)
 
 
-def _unswapped(card: NoiseCard) -> NoiseCard:
+def _card_without_swaps(card: NoiseCard) -> NoiseCard:
     """Return a card as if nothing had been exchanged, where that is so little that intervals do not show it."""
     swapped = card.swapped
     return card if swapped is None or swapped.share > SLIGHT else replace(card, swapped=None)
@@ -333,7 +335,7 @@ def _largest(shares: Mapping[str, float]) -> tuple[str, float] | None:
     return max(slopes.items(), key=lambda one: one[1]) if slopes else None
 
 
-def compared(plan: ReleasePlan, masking: Masking) -> Any:
+def compare_with_truth(plan: ReleasePlan, masking: Masking) -> Any:
     """Compare a masking with its truth as the plan says."""
     from ..utility import Model, compare
 

@@ -1,7 +1,7 @@
 """Plan files: what to read, how to mask it, what is tolerated, where to write; every error is listed at once."""
 
 from .mask_plan import KEYS, InputPlan, MaskPlan, NoisePlan, OutputPlan
-from .parser import wanted
+from .parser import type_words
 from .release_plan import ReleasePlan
 from .sections import (
     DEFAULT_INTRUDERS,
@@ -33,5 +33,5 @@ __all__ = [
     "TargetsPlan",
     "TolerancePlan",
     "UtilityPlan",
-    "wanted",
+    "type_words",
 ]

@@ -103,7 +103,7 @@ def _best_form(x: Floats, y: Floats) -> str:
             given = form(x)
         if not np.isfinite(given).all() or not np.ptp(given) > 0:
             continue
-        fit = _fitted(x, given, y, form)
+        fit = _trimmed_fit(x, given, y, form)
         scaled = said if fit.is_same or said == LINEAR else f"{said}, on another scale"
         if fit.is_exact:
             return scaled
@@ -121,7 +121,7 @@ class _Fit:
     off: float
 
 
-def _fitted(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Floats]) -> _Fit:
+def _trimmed_fit(x: Floats, given: Floats, y: Floats, form: Callable[[Floats], Floats]) -> _Fit:
     """Fit y = a + b g(x) to almost all records; those farthest off are left out of the fit."""
     kept, most = np.ones(len(y), bool), int((1 - MOST_STRAYS) * (len(y) - 1))
     half = 0.5 * (decimal_unit(x) or 0.0)
@@ -169,13 +169,13 @@ def _greedy_columns(values: Floats, place: int, others: list[int], allowed: floa
         gains = np.abs(left @ centred[:, others]) / np.where(sizes > 0, sizes, np.inf)
         chosen.append(others[int(np.argmax(gains))])
         others = [j for j in others if j != chosen[-1]]
-        left = _unexplained(centred, place, chosen)
+        left = _least_squares_residuals(centred, place, chosen)
         if float(left @ left) < allowed * whole:
             return _needed(centred, place, chosen, allowed * whole)
     return []
 
 
-def _unexplained(centred: Floats, place: int, chosen: list[int]) -> Floats:
+def _least_squares_residuals(centred: Floats, place: int, chosen: list[int]) -> Floats:
     """Return what least squares on some columns leaves of another."""
     design = centred[:, chosen]
     return np.asarray(centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0])
@@ -186,7 +186,7 @@ def _needed(centred: Floats, place: int, chosen: list[int], allowed: float) -> l
     needed = list(chosen)
     for j in chosen:
         fewer = [one for one in needed if one != j]
-        if fewer and float(np.sum(_unexplained(centred, place, fewer) ** 2)) < allowed:
+        if fewer and float(np.sum(_least_squares_residuals(centred, place, fewer) ** 2)) < allowed:
             needed = fewer
     return needed
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .draft_decisions import Decided
+from .draft_decisions import DecidedSchema
 from .draft_masks import (
     clear_words,
     drafted_rate,
@@ -16,7 +16,7 @@ from .draft_masks import (
     pram_offer,
     to_drop,
 )
-from .draft_words import comment, is_word, listed, names_of, plain, quoted
+from .draft_words import comment, is_word, names_of, plain, toml_list, toml_string
 from .hidden_columns import Clear
 from .questions import Question
 from .sections import FIFTEEN_PERCENT
@@ -45,9 +45,9 @@ class Places:
     private: str
 
 
-def draft_plan(decided: Decided, places: Places, read_as: Mapping[str, str]) -> str:
+def draft_plan(decided: DecidedSchema, places: Places, read_as: Mapping[str, str]) -> str:
     """Write a plan with comments; `read_as` are keys of [input] beside file and schema."""
-    parts: list[Callable[[Decided], list[str]]] = [
+    parts: list[Callable[[DecidedSchema], list[str]]] = [
         masks_section,
         _tolerance,
         _calibrate,
@@ -64,7 +64,7 @@ def draft_plan(decided: Decided, places: Places, read_as: Mapping[str, str]) -> 
     return "\n\n".join("\n".join(lines) for lines in text if lines) + "\n"
 
 
-def draft_schema(decided: Decided) -> str:
+def draft_schema(decided: DecidedSchema) -> str:
     """Write the decided schema with a remark above every column of which there is one."""
     text = decided.proposal.to_toml()
     head, rest = text.split("\n", 1)
@@ -75,7 +75,7 @@ def draft_schema(decided: Decided) -> str:
     return "\n".join([*first, rest]) if head.startswith("#") else text
 
 
-def floor_question(decided: Decided) -> Question | None:
+def floor_question(decided: DecidedSchema) -> Question | None:
     """Ask what to do about records that no noise protects, where the audit or the tolerance would refuse them."""
     floor = decided.floor
     guessing = 0.0 if floor is None else decided.clear.guessing()
@@ -105,7 +105,7 @@ def floor_question(decided: Decided) -> Question | None:
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")
 
 
-def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
+def _same_gaps(decided: DecidedSchema, columns: Sequence[str]) -> str:
     """Say of amounts to drop that it is for their gaps, and that all with the same gaps must go."""
     gaps = decided.clear.with_gaps()
     named = [name for name in columns if name in gaps]
@@ -115,7 +115,7 @@ def _same_gaps(decided: Decided, columns: Sequence[str]) -> str:
     return f" ({names_of(named)} for what is missing or coded in {it}: filling that in the file would do as well)"
 
 
-def gap_questions(decided: Decided) -> list[Question]:
+def gap_questions(decided: DecidedSchema) -> list[Question]:
     """Say of columns with gaps or codes that these leave as they are, and which have them in the same records."""
     if decided.floor is None:
         return []
@@ -151,7 +151,7 @@ def _with_count(shown: str, count: int) -> str:
     return f"{shown[:-1]}, {count:,})" if shown.endswith("(in clear)") else f"{shown} ({count:,})"
 
 
-def questions_of(decided: Decided) -> list[str]:
+def questions_of(decided: DecidedSchema) -> list[str]:
     """Return what a person should decide, in words; columns of which the same is asked stand together."""
     floor = floor_question(decided)
     alike: dict[tuple[str, str], list[Question]] = {}
@@ -163,7 +163,7 @@ def questions_of(decided: Decided) -> list[str]:
     ]
 
 
-def _head(decided: Decided, places: Places) -> list[str]:
+def _head(decided: DecidedSchema, places: Places) -> list[str]:
     ready = (
         "It can be run as it is; whether it passes, the attacks and the audit will say:"
         if floor_question(decided) is None
@@ -182,16 +182,16 @@ def _head(decided: Decided, places: Places) -> list[str]:
     return lines
 
 
-def _input(decided: Decided, places: Places, read_as: Mapping[str, str]) -> list[str]:
-    lines = ["[input]", f"file = {quoted(places.file)}"]
-    lines.append(f"schema = {quoted(places.schema)}  # what each column is, and what is dropped")
-    return lines + [f"{key} = {quoted(value)}" for key, value in read_as.items()]
+def _input(decided: DecidedSchema, places: Places, read_as: Mapping[str, str]) -> list[str]:
+    lines = ["[input]", f"file = {toml_string(places.file)}"]
+    lines.append(f"schema = {toml_string(places.schema)}  # what each column is, and what is dropped")
+    return lines + [f"{key} = {toml_string(value)}" for key, value in read_as.items()]
 
 
 # What is tolerated, and how it is met.
 
 
-def _tolerance(decided: Decided) -> list[str]:
+def _tolerance(decided: DecidedSchema) -> list[str]:
     lines = comment(
         "At most this share of the targets may be found, by any intruder but the ceiling, who knows everybody else. "
         f"The audit fails where the strongest finds {FIFTEEN_PERCENT.max_rate:.0%}, or half of those farthest out."
@@ -204,7 +204,7 @@ def _tolerance(decided: Decided) -> list[str]:
     return lines
 
 
-def _calibrate(decided: Decided) -> list[str]:
+def _calibrate(decided: DecidedSchema) -> list[str]:
     if not decided.amounts:
         return comment("The chances above are taken as they are: change stay until the tolerance holds.")
     draws = 20 if len(decided.table) < MANY else 5  # many targets make the rate of one draw exact enough
@@ -217,7 +217,7 @@ def _calibrate(decided: Decided) -> list[str]:
     ]
 
 
-def _swap(decided: Decided) -> list[str]:
+def _swap(decided: DecidedSchema) -> list[str]:
     """Offer to exchange amounts where something stays in the row, and else say why that would be no help."""
     if not decided.amounts:
         return []
@@ -242,15 +242,17 @@ def _swap(decided: Decided) -> list[str]:
     return [*lines, "#[swap]", '#exempt_values = "..."']
 
 
-def _targets(decided: Decided) -> list[str]:
+def _targets(decided: DecidedSchema) -> list[str]:
     blocks = decided.blocks
     lines = ["# Whom the intruders are after, and what they rely on.", "[targets]"]
     if set(decided.amounts) != set(decided.keys) and decided.amounts:
         lines.append(
-            f"fields = {listed(decided.amounts)}  # compared; what is recomputed from them adds nothing"
+            f"fields = {toml_list(decided.amounts)}  # compared; what is recomputed from them adds nothing"
         )
     if decided.changed:
-        lines.append(f"fields = {listed(decided.changed)}  # compared, by the chances that they were changed")
+        lines.append(
+            f"fields = {toml_list(decided.changed)}  # compared, by the chances that they were changed"
+        )
         lines.append("match_blocks = []  # nobody can rely on what is changed at random")
     if blocks:
         lines.append(
@@ -259,17 +261,17 @@ def _targets(decided: Decided) -> list[str]:
         lines += comment(
             "Intruders rely on all that leaves in clear. Nobody outside knows one of them? Say why (on record):"
         )
-        lines.append(f'#not_known = {{ {quoted(blocks[-1])} = "..." }}')
+        lines.append(f'#not_known = {{ {toml_string(blocks[-1])} = "..." }}')
     if len(decided.table) >= MANY:
         lines.append("#sample = 5000  # so many targets drawn at random: faster; rates then have an interval")
     return lines if len(lines) > 2 else []
 
 
-def _intruders(decided: Decided) -> list[str]:
+def _intruders(decided: DecidedSchema) -> list[str]:
     if decided.changed:
         lines = ["# Who attacks the release: those who compare categories."]
         for name, attack in COMPARE_CATEGORIES.items():
-            lines += ["", "[[intruders]]", f"name = {quoted(name)}", *attack]
+            lines += ["", "[[intruders]]", f"name = {toml_string(name)}", *attack]
         return lines
     return [
         "# Eight intruders attack the release, from Winkler's matcher to one who knows everybody else. To name your",
@@ -284,7 +286,7 @@ def _intruders(decided: Decided) -> list[str]:
 # What is compared, checked and told.
 
 
-def _models(decided: Decided) -> list[str]:
+def _models(decided: DecidedSchema) -> list[str]:
     formula = _formula(decided)
     if not formula:
         return []
@@ -292,12 +294,12 @@ def _models(decided: Decided) -> list[str]:
         "# Models that analysts will fit: compared before and after, corrected by the card. With at_most_wider no",
         "# interval may widen by more than that share, or the release is refused.",
         "#[[models]]",
-        f"#formula = {quoted(formula)}",
+        f"#formula = {toml_string(formula)}",
         "#at_most_wider = 0.30",
     ]
 
 
-def _formula(decided: Decided) -> str:
+def _formula(decided: DecidedSchema) -> str:
     """Return a model of the file's own columns: an amount on others and on a category of few levels."""
     from ..io.column_names import says_id
 
@@ -317,15 +319,15 @@ def _formula(decided: Decided) -> str:
     return f"{amounts[0]} ~ {' + '.join(terms)}"
 
 
-def _utility(decided: Decided) -> list[str]:
+def _utility(decided: DecidedSchema) -> list[str]:
     few = [name for name in decided.schema.with_role("block") if name not in decided.changed][:2]
     if not few:
         return []
     lines = ["# Means are compared within the groups of every column with the role block, or of these only:"]
-    return [*lines, "#[utility]", f"#groups = {listed(few)}"]
+    return [*lines, "#[utility]", f"#groups = {toml_list(few)}"]
 
 
-def _audit(decided: Decided) -> list[str]:
+def _audit(decided: DecidedSchema) -> list[str]:
     return [
         "# The audit looks for every known leak; a check's limits are changed so:",
         '#[audit.limits."informed links"]',
@@ -334,7 +336,7 @@ def _audit(decided: Decided) -> list[str]:
     ]
 
 
-def _card(decided: Decided) -> list[str]:
+def _card(decided: DecidedSchema) -> list[str]:
     return [
         "# How the card leaves, which says what noise was added: with it analysts get unbiased estimates, and an",
         "# intruder links better. The report has the risk of each choice.",
@@ -347,7 +349,7 @@ def _card(decided: Decided) -> list[str]:
 def _report() -> list[str]:
     return [
         "[report]",
-        f"title = {quoted(TITLE)}  # recipients read it too: it need not name the file",
+        f"title = {toml_string(TITLE)}  # recipients read it too: it need not name the file",
         '#organisation = "..."',
         '#contact = "..."',
     ]
@@ -356,8 +358,8 @@ def _report() -> list[str]:
 def _output(places: Places) -> list[str]:
     return [
         "[output]",
-        f"release = {quoted(places.release)}  # may leave: data, card, codebook, report",
-        f"private = {quoted(places.private)}  # stays inside: key, links, truth, internal report",
+        f"release = {toml_string(places.release)}  # may leave: data, card, codebook, report",
+        f"private = {toml_string(places.private)}  # stays inside: key, links, truth, internal report",
         '#format = "parquet"  # else that of the input',
         '#earlier = "..."  # the folder of an earlier release of the same records, to nest the noise in',
     ]

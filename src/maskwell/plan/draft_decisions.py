@@ -56,7 +56,7 @@ KEPT_ROLES = frozenset({"id", "group", "weight"})
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedSchema:
     """A schema in which everything is decided, and what a plan for it must know.
 
     `proposal` has the schema with the remarks on its columns, `sums` are the columns that are recomputed, `floor` is
@@ -148,13 +148,13 @@ class Decided:
         return tuple(name for name in others if self.block_count((*blocks, name)) > count)
 
 
-def decide(raw: Raw, proposal: SchemaProposal) -> Decided:
+def decide(raw: Raw, proposal: SchemaProposal) -> DecidedSchema:
     """Answer what a proposal leaves open."""
     steps = (
         _as_categories,
         _with_codes,
         _without_ids,
-        _weighed,
+        _weight_answers,
         _without_many,
         _without_shared,
         _without_copies,
@@ -165,37 +165,39 @@ def decide(raw: Raw, proposal: SchemaProposal) -> Decided:
     for step in steps:
         answers = step(raw, proposal)
         copies |= {answer.column.name: answer.copy_of for answer in answers if answer.copy_of}
-        proposal = _changed(proposal, answers)
+        proposal = _amended_proposal(proposal, answers)
         questions += [answer.question for answer in answers if answer.is_asked]
     table = _table(raw, proposal.schema)
     answers = [*without_functions(table), *without_lags(table, copies)]
-    proposal = _changed(proposal, answers)
+    proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
     sums = exact_sums(_table(raw, proposal.schema))
     proposal = _with_sums(proposal, sums)
     answers = _dependents_and_averages(raw, proposal, sums, copies)
-    proposal = _changed(proposal, answers)
+    proposal = _amended_proposal(proposal, answers)
     questions = _of_dropped(questions, copies, {answer.column.name for answer in answers})
     questions += [answer.question for answer in answers]
     answers = without_given(_table(raw, proposal.schema))
-    proposal = _changed(proposal, answers)
+    proposal = _amended_proposal(proposal, answers)
     questions += [answer.question for answer in answers]
     table = _table(raw, proposal.schema)
     questions += [*on_top_codes(proposal), *on_zeros(proposal), *_on_groups(table)]
     questions += on_narrow(table, [name for one in sums for name in members(one)])
-    return _completed(raw, proposal, sums, still_open(questions, proposal.schema))
+    return _complete_decisions(raw, proposal, sums, still_open(questions, proposal.schema))
 
 
-def decided_by(raw: Raw, schema: Schema) -> Decided:
+def decided_by(raw: Raw, schema: Schema) -> DecidedSchema:
     """Take a schema as its author has decided it; only sums and the floor are looked for."""
     from ..io.inspect import SchemaProposal
 
-    return _completed(raw, SchemaProposal(schema, (), raw.data.num_rows), exact_sums(_table(raw, schema)), [])
+    return _complete_decisions(
+        raw, SchemaProposal(schema, (), raw.data.num_rows), exact_sums(_table(raw, schema)), []
+    )
 
 
-def _completed(
+def _complete_decisions(
     raw: Raw, proposal: SchemaProposal, sums: tuple[Sum, ...], questions: Iterable[Question]
-) -> Decided:
+) -> DecidedSchema:
     from ..attacks import Fingerprint, attack
 
     table = _table(raw, proposal.schema)
@@ -206,7 +208,7 @@ def _completed(
         if one.kind != "small-blocks"  # the floor is told in its place
         and not dropped & {*one.others, one.column if one.others else None}
     )
-    decided = Decided(replace(proposal, findings=told), table, sums, tuple(questions))
+    decided = DecidedSchema(replace(proposal, findings=told), table, sums, tuple(questions))
     if not decided.amounts and not decided.changed:
         raise BadInput("no column of the file can be masked: there is neither an amount nor a category")
     masked = (*decided.amounts, *(total for total, _ in sums), *decided.changed)
@@ -219,7 +221,7 @@ def _table(raw: Raw, schema: Schema) -> Table:
     return conform_raw(raw, schema)
 
 
-def _changed(proposal: SchemaProposal, answers: Iterable[DraftAnswer]) -> SchemaProposal:
+def _amended_proposal(proposal: SchemaProposal, answers: Iterable[DraftAnswer]) -> SchemaProposal:
     """Return a proposal in which columns are described anew; the remark that led there tells what was taken."""
     from ..io.column_drafts import ColumnFinding
 
@@ -312,7 +314,7 @@ def _without_ids(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     return answers
 
 
-def _weighed(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
+def _weight_answers(raw: Raw, proposal: SchemaProposal) -> list[DraftAnswer]:
     """Drop a weight by which any record is alone: weights are never masked by noise, and this one is only supposed."""
     from ..attacks import Fingerprint, attack
 
@@ -443,14 +445,14 @@ def _dependents_and_averages(
 ) -> list[DraftAnswer]:
     """Drop what others determine, what averages out and what classes tell; then ties are told anew."""
     tied = _without_dependents(_table(raw, proposal.schema), proposal, sums, copies)
-    rest = _table(raw, _changed(proposal, tied).schema)
+    rest = _table(raw, _amended_proposal(proposal, tied).schema)
     fixed = [name for one in sums for name in members(one)]
     answers = without_averages(rest, fixed)
     rest = _table(raw, rest.schema.changed({answer.column.name: answer.column for answer in answers}))
     answers += without_narrow(rest, fixed)
     if not answers:
         return tied
-    fewer = _changed(proposal, answers)
+    fewer = _amended_proposal(proposal, answers)
     return [*answers, *_without_dependents(_table(raw, fewer.schema), fewer, sums, copies)]
 
 
@@ -506,4 +508,4 @@ def _with_sums(proposal: SchemaProposal, sums: Iterable[Sum]) -> SchemaProposal:
         formula = linear_words([part for part, _ in parts], np.array([*(c for _, c in parts), 0.0]))
         question = Question(total, f"exactly {formula}: recomputed from the masked ones", "")
         answers.append(DraftAnswer(replace(column, roles=column.roles - {"key"}), "identity", question))
-    return _changed(proposal, answers)
+    return _amended_proposal(proposal, answers)

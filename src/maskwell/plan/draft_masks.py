@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from .draft_decisions import Decided
-from .draft_words import comment, counted, listed, names_of, plain, quoted
+from .draft_decisions import DecidedSchema
+from .draft_words import comment, count_phrase, names_of, plain, toml_list, toml_string
 from .hidden_columns import ROOM, RandomChange, coarsest_first, columns_to_drop, is_enough, random_change
 from .narrow_classes import START
 from .sections import FIFTEEN_PERCENT
@@ -23,11 +23,11 @@ FULL, OF_FULL = 0.9, 1e-4  # of the records have all values, and that eigenvalue
 SKEWED = 2.0  # skewness from which on noise on the log scale is named as the alternative
 
 
-def masks_section(decided: Decided) -> list[str]:
+def masks_section(decided: DecidedSchema) -> list[str]:
     """Write the masks: noise on amounts, sums anew, and what to do about what leaves as it is."""
     lines = _noise(decided) if decided.amounts else []
     for total, parts in decided.sums:
-        shown = "{ " + ", ".join(f"{quoted(part)} = {c:.15g}" for part, c in parts) + " }"
+        shown = "{ " + ", ".join(f"{toml_string(part)} = {c:.15g}" for part, c in parts) + " }"
         lines += [
             "",
             f"# {plain(total)} is exactly this sum of the others, so it is computed again from the masked",
@@ -37,18 +37,18 @@ def masks_section(decided: Decided) -> list[str]:
             "[[masks]]",
             'mask = "Recompute"',
         ]
-        lines += [f"column = {quoted(total)}", f"parts = {shown}"]
+        lines += [f"column = {toml_string(total)}", f"parts = {shown}"]
     clear = _clear(decided)
     return [*lines, *(["", *clear] if clear and lines else clear)]
 
 
-def _noise(decided: Decided) -> list[str]:
+def _noise(decided: DecidedSchema) -> list[str]:
     """Write correlated noise on all amounts, or on several sets of them where one covariance cannot be had."""
     sets = _sets(decided)
     by_role = len(sets) == 1 and set(decided.amounts) == set(decided.keys)
     within = "" if len(sets) == 1 else " within a mask"
     lines = comment(
-        f"Noise with the covariance of the data on {counted(decided.amounts, 'amount')}: "
+        f"Noise with the covariance of the data on {count_phrase(decided.amounts, 'amount')}: "
         f"{names_of(decided.amounts)}. Correlations stay as they are{within}, and of columns that nearly repeat one "
         "another the mean has as much noise as each of them has."
     )
@@ -58,7 +58,9 @@ def _noise(decided: Decided) -> list[str]:
             "drawn from. Between two masks noise is independent, so that correlations between their amounts shrink."
         )
     for i, columns in enumerate(sets):
-        shown = '"role: key"  # every number with the role key in the schema' if by_role else listed(columns)
+        shown = (
+            '"role: key"  # every number with the role key in the schema' if by_role else toml_list(columns)
+        )
         lines += [*([""] if i else []), "[[masks]]", 'mask = "CorrelatedNoise"', f"columns = {shown}"]
         lines.append(f"sd_ratio = {START}  # the noise's sd in sds of each column; [calibrate] starts here")
     lines += [
@@ -67,7 +69,7 @@ def _noise(decided: Decided) -> list[str]:
     return [*lines, *_on_logs(decided)]
 
 
-def _sets(decided: Decided) -> list[tuple[str, ...]]:
+def _sets(decided: DecidedSchema) -> list[tuple[str, ...]]:
     """Part the amounts into sets that have a covariance: those with most values first, each in the first that fits."""
     has_gaps = bool(decided.table.closed.keys() & set(decided.amounts))
     is_long = (
@@ -93,22 +95,22 @@ def _sets(decided: Decided) -> list[tuple[str, ...]]:
         else:
             place.append(i)
     named = [tuple(decided.amounts[i] for i in sorted(one)) for one in sets]
-    return [part for one in named for part in _parted(decided, one)]
+    return [part for one in named for part in _covariance_blocks(decided, one)]
 
 
 def _least_eigenvalue(correlations: Floats, chosen: list[int]) -> float:
     return float(np.linalg.eigvalsh(correlations[np.ix_(chosen, chosen)])[0])
 
 
-def _parted(decided: Decided, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _covariance_blocks(decided: DecidedSchema, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
     """Halve a set until each part has a covariance."""
     if len(columns) == 1 or _has_covariance(decided, columns):
         return [columns]
     half = len(columns) // 2
-    return [*_parted(decided, columns[:half]), *_parted(decided, columns[half:])]
+    return [*_covariance_blocks(decided, columns[:half]), *_covariance_blocks(decided, columns[half:])]
 
 
-def _has_covariance(decided: Decided, columns: tuple[str, ...]) -> bool:
+def _has_covariance(decided: DecidedSchema, columns: tuple[str, ...]) -> bool:
     from ..errors import BadPlan
     from ..masks import CorrelatedNoise
 
@@ -119,9 +121,9 @@ def _has_covariance(decided: Decided, columns: tuple[str, ...]) -> bool:
     return True
 
 
-def _on_logs(decided: Decided) -> list[str]:
+def _on_logs(decided: DecidedSchema) -> list[str]:
     """Name the amounts that noise on the log scale suits, with the shift that zeros need."""
-    skewed = _skewed(decided)
+    skewed = _skewed_amounts(decided)
     plain = [name for name, values in skewed.items() if values.min() > 0]
     shifted = [name for name in skewed if name not in plain]
     lines = []
@@ -139,7 +141,7 @@ def _on_logs(decided: Decided) -> list[str]:
     return lines
 
 
-def _skewed(decided: Decided) -> dict[str, Floats]:
+def _skewed_amounts(decided: DecidedSchema) -> dict[str, Floats]:
     """Return amounts that are never negative and have a long upper tail, with their values."""
     found = {}
     for name in decided.amounts:
@@ -156,7 +158,7 @@ def _shift(values: Floats) -> float:
     return float(10.0 ** np.floor(np.log10(np.median(values[values > 0]) / 10)))
 
 
-def _clear(decided: Decided) -> list[str]:
+def _clear(decided: DecidedSchema) -> list[str]:
     """Say what leaves as it is, how many that tells apart, and what would change it."""
     names = decided.categories
     if decided.changed:
@@ -167,7 +169,7 @@ def _clear(decided: Decided) -> list[str]:
     if not names or decided.floor is None:
         return []
     floor = decided.floor
-    same = [name for name in _unmasked(decided) if not decided.codes(name).any()]
+    same = [name for name in _unmasked_columns(decided) if not decided.codes(name).any()]
     beside = f" (and {names_of(same)}, the same for all records)" if same else ""
     lines = comment(
         f"These leave as they are: {clear_words(decided)}{beside}. An intruder who knows them relies on them: together "
@@ -191,7 +193,7 @@ def _clear(decided: Decided) -> list[str]:
     return lines
 
 
-def _unmasked(decided: Decided) -> list[str]:
+def _unmasked_columns(decided: DecidedSchema) -> list[str]:
     """Return the columns that leave as they are, constant ones too."""
     masked = {*decided.amounts, *decided.changed, *(total for total, _ in decided.sums)}
     return [
@@ -201,7 +203,7 @@ def _unmasked(decided: Decided) -> list[str]:
     ]
 
 
-def clear_words(decided: Decided) -> str:
+def clear_words(decided: DecidedSchema) -> str:
     """Name everything that noise does not change and that tells records apart: categories, weights, gaps and codes."""
     floor = getattr(decided.floor, "floor", None)
     if floor is None:
@@ -213,19 +215,19 @@ def clear_words(decided: Decided) -> str:
 
 
 def _pram(columns: Sequence[str], stay: float, *, active: bool) -> list[str]:
-    lines = ["[[masks]]", 'mask = "Pram"', f"columns = {listed(columns)}"]
+    lines = ["[[masks]]", 'mask = "Pram"', f"columns = {toml_list(columns)}"]
     lines += [f"stay = {stay:g}  # the chance that a category stays; else any other is equally likely"]
     return lines if active else [f"#{line}" for line in lines]
 
 
-def pram_offer(decided: Decided) -> RandomChange | None:
+def pram_offer(decided: DecidedSchema) -> RandomChange | None:
     """Return the random change that is offered: of what tells too much, or of a category; none where it is no help."""
-    columns = to_drop(decided) or ([] if telling(decided) else list(decided.categories[:1]))
+    columns = to_drop(decided) or ([] if categories_to_hide(decided) else list(decided.categories[:1]))
     made = decided.once("random change", lambda: random_change(decided.clear, columns, guessing_limit()))
     return cast("RandomChange | None", made)
 
 
-def to_drop(decided: Decided) -> list[str]:
+def to_drop(decided: DecidedSchema) -> list[str]:
     """Return the columns to drop so that neither the audit's floor nor guessing objects; none if nothing is enough."""
     clear = decided.clear
     if is_enough(clear, (), floor_limit(), drafted_rate()):
@@ -234,12 +236,12 @@ def to_drop(decided: Decided) -> list[str]:
     return list(decided.once("to drop", lambda: columns_to_drop(clear, *limits)))
 
 
-def telling(decided: Decided) -> list[str]:
+def categories_to_hide(decided: DecidedSchema) -> list[str]:
     """Return the categories to hide, those that tell most first, until neither the audit nor guessing objects."""
-    return list(decided.once("telling", lambda: _telling(decided)))
+    return list(decided.once("telling", lambda: _fewest_hidden_categories(decided)))
 
 
-def _telling(decided: Decided) -> list[str]:
+def _fewest_hidden_categories(decided: DecidedSchema) -> list[str]:
     floor = getattr(decided.floor, "floor", None)
     if floor is None or _is_hidden(decided, []):
         return []
@@ -251,13 +253,13 @@ def _telling(decided: Decided) -> list[str]:
     return order[:enough]
 
 
-def _is_hidden(decided: Decided, chosen: Sequence[str]) -> bool:
+def _is_hidden(decided: DecidedSchema, chosen: Sequence[str]) -> bool:
     """Whether few enough are alone, and found by guessing, once some categories are hidden."""
     limit = drafted_rate() if not chosen else guessing_limit()
     return decided.clear.guessing(chosen) <= limit and alone_share(decided, chosen) <= floor_limit()
 
 
-def alone_share(decided: Decided, hidden: Sequence[str]) -> float:
+def alone_share(decided: DecidedSchema, hidden: Sequence[str]) -> float:
     """Return the share of records that stay alone where categories are hidden; what is missing in them still shows."""
     from ..attacks import Fingerprint, attack
 

@@ -11,14 +11,14 @@ from typing import Any
 WIDTH = 100
 
 
-def quoted(text: str) -> str:
+def toml_string(text: str) -> str:
     """Return a text as TOML writes it."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def listed(names: Iterable[str]) -> str:
+def toml_list(names: Iterable[str]) -> str:
     """Return a TOML list of texts."""
-    return "[" + ", ".join(map(quoted, names)) + "]"
+    return "[" + ", ".join(map(toml_string, names)) + "]"
 
 
 def plain(name: str) -> str:
@@ -31,7 +31,7 @@ def names_of(names: Sequence[str]) -> str:
     return ", ".join(map(plain, names))
 
 
-def counted(names: Sequence[Any], what: str) -> str:
+def count_phrase(names: Sequence[Any], what: str) -> str:
     """Say how many of something there are."""
     return f"{len(names)} {what}{'s' if len(names) != 1 else ''}"
 

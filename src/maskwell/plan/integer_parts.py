@@ -75,23 +75,23 @@ def _part(of: str, x: Floats, y: Floats) -> IntegerPart | None:
     some = both[:: max(1, len(both) // SCREENED)]
     for divisor in DIVISORS:
         for is_remainder in (False, True):
-            if np.mean(_computed(x[some], divisor, is_remainder) == y[some]) < NEARLY_ALL - 1 / np.sqrt(
-                SCREENED
-            ):
+            if np.mean(
+                _quotient_or_remainder(x[some], divisor, is_remainder) == y[some]
+            ) < NEARLY_ALL - 1 / np.sqrt(SCREENED):
                 continue
-            obeying = _obeying(x[both], y[both], divisor, is_remainder)
+            obeying = _conforming_count(x[both], y[both], divisor, is_remainder)
             if obeying is not None:
                 return IntegerPart(of, divisor, is_remainder, obeying, len(both))
     return None
 
 
-def _computed(x: Floats, divisor: int, is_remainder: bool) -> Floats:
+def _quotient_or_remainder(x: Floats, divisor: int, is_remainder: bool) -> Floats:
     return np.asarray(x % divisor if is_remainder else x // divisor)
 
 
-def _obeying(x: Floats, y: Floats, divisor: int, is_remainder: bool) -> int | None:
+def _conforming_count(x: Floats, y: Floats, divisor: int, is_remainder: bool) -> int | None:
     """Return how many records obey, if nearly all do and enough of them say something."""
-    obeys = _computed(x, divisor, is_remainder) == y
+    obeys = _quotient_or_remainder(x, divisor, is_remainder) == y
     values, counts = np.unique(y, return_counts=True)
     tells = (y != values[counts.argmax()]) & (y != x)
     if np.count_nonzero(tells) < FEWEST or min(np.mean(obeys), np.mean(obeys[tells])) < NEARLY_ALL:

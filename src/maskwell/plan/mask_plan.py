@@ -13,7 +13,7 @@ from ..io.dialect import Dialect
 from ..laws.spread import Power, Step
 from ..masks import MASKS, Chain
 from ..toml_files import check_depth, toml_of
-from .parser import built, section_of, unknown
+from .parser import build_dataclass, section_of, unknown
 
 if TYPE_CHECKING:
     from ..masking import Mask
@@ -88,7 +88,7 @@ class NoisePlan:
 
     def mask(self, schema: Schema) -> Mask:
         """Return the masks as one, for a file of this schema."""
-        masks = tuple(_bound(mask, schema) for mask in self.masks)
+        masks = tuple(_mask_on_key_columns(mask, schema) for mask in self.masks)
         return masks[0] if len(masks) == 1 else Chain(masks)
 
     @property
@@ -143,7 +143,7 @@ def _strange(name: str, known: Iterable[str]) -> str:
     return f"unknown section [{name}]{nearest(name, known)}"
 
 
-def _bound(mask: Any, schema: Schema) -> Any:
+def _mask_on_key_columns(mask: Any, schema: Schema) -> Any:
     """Give a mask of all key columns their names."""
     if getattr(mask, "columns", ()) != (KEYS,):
         return mask
@@ -179,27 +179,29 @@ def _mask(item: Any, where: str, problems: list[str]) -> Any:
         problems.append(f"{where}: there is no mask {name!r}{hint}")
         return None
     where = f"{where} ({name})"
-    given = {key: _shaped(key, value, where, problems) for key, value in item.items() if key != "mask"}
-    return built(MASKS[name], given, where, problems)
+    given = {
+        key: _parameter_value(key, value, where, problems) for key, value in item.items() if key != "mask"
+    }
+    return build_dataclass(MASKS[name], given, where, problems)
 
 
-def _shaped(key: str, value: Any, where: str, problems: list[str]) -> Any:
+def _parameter_value(key: str, value: Any, where: str, problems: list[str]) -> Any:
     """Allow the shapes that read well in TOML: one name for columns; tables for parts, groups, limits, spread."""
     if key == "columns" and isinstance(value, str):
         return (value,)
     if key == "parts" and isinstance(value, list):
-        return tuple((part, 1.0) if isinstance(part, str) else _frozen(part) for part in value)
+        return tuple((part, 1.0) if isinstance(part, str) else _frozen_value(part) for part in value)
     if key == "spread" and isinstance(value, Mapping):
         return _spread(value, f"{where}: spread", problems)
     if key == "limits" and isinstance(value, Mapping):
         return tuple(_limit(name, ends, f"{where}: limits", problems) for name, ends in value.items())
-    return _frozen(value)
+    return _frozen_value(value)
 
 
-def _frozen(value: Any) -> Any:
+def _frozen_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return tuple((name, _frozen(item)) for name, item in value.items())
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
+        return tuple((name, _frozen_value(item)) for name, item in value.items())
+    return tuple(map(_frozen_value, value)) if isinstance(value, list | tuple) else value
 
 
 def _spread(given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
@@ -209,8 +211,8 @@ def _spread(given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
             f"{where} needs form = one of {', '.join(map(repr, _SPREADS))}{nearest(str(form), _SPREADS)}"
         )
         return None
-    values = {key: _frozen(value) for key, value in given.items() if key != "form"}
-    return built(_SPREADS[form], values, where, problems)
+    values = {key: _frozen_value(value) for key, value in given.items() if key != "form"}
+    return build_dataclass(_SPREADS[form], values, where, problems)
 
 
 def _limit(name: str, ends: Any, where: str, problems: list[str]) -> tuple[Any, ...]:

@@ -60,10 +60,10 @@ def _next_to_drop(
     noised: Collection[str],
 ) -> list[str]:
     """Return the best column to leave out, a clear one if it is enough, or some of very many that tell."""
-    from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts, promising
+    from ..checks.narrow_classes import MANY, best_to_drop, narrow_amounts, order_by_disclosure
 
     able = [name for name in (*classes.levels, *classes.gaps, *told) if name not in fixed]
-    named = promising(told, able)
+    named = order_by_disclosure(told, able)
     if len(named) > WIDE:
         return named[: len(named) // AT_ONCE]
     clear = [name for name in able if name not in noised]

@@ -112,23 +112,23 @@ class NearIdentity:
 
 def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[str]) -> NearIdentity | None:
     """Return a sum of a few others that gives a column in most records, if there is one."""
-    some, rest = _thinned(values), [j for j in others if j != place]
+    some, rest = _screening_sample(values), [j for j in others if j != place]
     if not rest or not _is_near(some, place, rest):
         return None
     chosen, left = list[int](), some[:, place] - np.median(some[:, place])
     while rest and len(chosen) < MOST_TRIED:
         chosen.append(rest[int(np.argmax(_likeness(left, some[:, rest])))])
         rest.remove(chosen[-1])
-        coefficients = _trimmed(some, place, chosen)
-        left = some[:, place] - _fitted(some, chosen, coefficients)
+        coefficients = _trimmed_least_squares(some, place, chosen)
+        left = some[:, place] - _fitted_values(some, chosen, coefficients)
         if _count(some, place, chosen, coefficients).share < LEAST_SHARE:
             continue
         needed = _needed(some, place, chosen)
-        coefficients = _trimmed(values, place, needed)
+        coefficients = _trimmed_least_squares(values, place, needed)
         count = _count(values, place, needed, coefficients)
         if count.share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
             said = _sum_words([names[j] for j in needed], coefficients)
-            within = _rounding(values, [place, *needed], np.array([1.0, *np.abs(coefficients[:-1])]))
+            within = _rounding_bound(values, [place, *needed], np.array([1.0, *np.abs(coefficients[:-1])]))
             return NearIdentity(place, tuple(needed), count, said, within=within)
     return None
 
@@ -140,7 +140,10 @@ def _is_near(values: Floats, place: int, others: Sequence[int]) -> bool:
     """
     near = HOPELESS * np.std(values[:, place])
     for steps, allowed in ((FIRST_STEPS, IN_SIGHT * near), (STEPS, near)):
-        off = np.abs(values[:, place] - _fitted(values, others, _trimmed(values, place, others, steps)))
+        off = np.abs(
+            values[:, place]
+            - _fitted_values(values, others, _trimmed_least_squares(values, place, others, steps))
+        )
         if not np.median(off) < allowed:
             return False
     return True
@@ -151,7 +154,11 @@ def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
     needed = list(chosen)
     for j in chosen:
         fewer = [one for one in needed if one != j]
-        if fewer and _count(values, place, fewer, _trimmed(values, place, fewer)).share >= LEAST_SHARE:
+        if (
+            fewer
+            and _count(values, place, fewer, _trimmed_least_squares(values, place, fewer)).share
+            >= LEAST_SHARE
+        ):
             needed = fewer
     return needed
 
@@ -184,7 +191,7 @@ def near_ratio(
 ) -> NearIdentity | None:
     """Return two others whose ratio or product, times a constant, gives a positive column in most records."""
     positive = [j for j in others if j != place and np.mean(values[:, j] > 0) > 0]
-    for first, second, sign in _ratio_candidates(_thinned(values)[::2], place, positive):
+    for first, second, sign in _ratio_candidates(_screening_sample(values)[::2], place, positive):
         constant, count = _ratio_count(values, place, first, second, sign)
         if count.share >= LEAST_SHARE:
             said = ratio_words(names[first], names[second], sign, constant)
@@ -203,7 +210,7 @@ def near_product(
 ) -> NearIdentity | None:
     """Return one column and the product of two that give another by a sum or difference in most records."""
     factors = sorted((j for j in others if j != place), key=lambda j: abs(j - place))[:MOST_FACTORS]
-    found = _product_candidate(_thinned(values), place, factors)
+    found = _product_candidate(_screening_sample(values), place, factors)
     if found is None:
         return None
     term, first, second = found
@@ -224,18 +231,18 @@ def _product_count(values: Floats, place: int, parts: Sequence[int]) -> tuple[Fl
     product = values[:, first] * values[:, second]
     design = np.column_stack([values[:, [place, *terms]], product])
     chosen = list(range(1, design.shape[1]))
-    coefficients = _trimmed(design, 0, chosen)
+    coefficients = _trimmed_least_squares(design, 0, chosen)
     sizes = np.abs(coefficients)
-    allowed = _rounding(values, [place, *terms], np.array([1.0, *sizes[: len(terms)]]))
+    allowed = _rounding_bound(values, [place, *terms], np.array([1.0, *sizes[: len(terms)]]))
     off_by = allowed + sizes[len(terms)] * _product_rounding(values[:, first], values[:, second])
-    obeys = np.abs(design[:, 0] - _fitted(design, chosen, coefficients)) <= off_by
-    return coefficients, _counted(values[:, place], obeys, float(np.median(off_by)))
+    obeys = np.abs(design[:, 0] - _fitted_values(design, chosen, coefficients)) <= off_by
+    return coefficients, _obeying_record_count(values[:, place], obeys, float(np.median(off_by)))
 
 
 # Sums.
 
 
-def _thinned(values: Floats) -> Floats:
+def _screening_sample(values: Floats) -> Floats:
     return values[:: max(1, -(-len(values) // SCREENED))]
 
 
@@ -246,11 +253,11 @@ def _likeness(left: Floats, x: Floats) -> Floats:
     return np.abs(_unit_length(left[usual][:, None])[:, 0] @ _unit_length(x[usual]))
 
 
-def _fitted(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floats:
+def _fitted_values(values: Floats, chosen: Sequence[int], coefficients: Floats) -> Floats:
     return np.asarray(values[:, list(chosen)] @ coefficients[:-1] + coefficients[-1])
 
 
-def _trimmed(values: Floats, place: int, chosen: Sequence[int], steps: int = STEPS) -> Floats:
+def _trimmed_least_squares(values: Floats, place: int, chosen: Sequence[int], steps: int = STEPS) -> Floats:
     """Return coefficients (the constant last) by least trimmed squares, from all records on."""
     x, y = values[:, list(chosen)], values[:, place]
     kept = np.ones(len(values), bool)
@@ -262,7 +269,7 @@ def _trimmed(values: Floats, place: int, chosen: Sequence[int], steps: int = STE
         if np.array_equal(again, kept):
             break
         kept = again
-    return _rounded(coefficients)
+    return _rounded_coefficients(coefficients)
 
 
 def _least_squares(x: Floats, y: Floats) -> Floats:
@@ -279,7 +286,7 @@ def _least_squares(x: Floats, y: Floats) -> Floats:
     return np.append(slopes, middle - float(centre @ slopes))
 
 
-def _rounded(coefficients: Floats) -> Floats:
+def _rounded_coefficients(coefficients: Floats) -> Floats:
     """Put coefficients on three digits where they are that to a millionth: they were meant so."""
     meant = np.array([float(f"{c:.3g}") for c in coefficients])
     near = np.abs(coefficients - meant) <= 1e-6 * np.maximum(np.abs(coefficients), 1.0)
@@ -290,12 +297,12 @@ def _count(values: Floats, place: int, chosen: Sequence[int], coefficients: Floa
     """Count the records that obey a sum; none where few tell or y hardly varies."""
     y = values[:, place]
     members = [place, *chosen]
-    allowed = _rounding(values, members, np.array([1.0, *np.abs(coefficients[:-1])]))
-    obeys = np.abs(y - _fitted(values, chosen, coefficients)) <= allowed
-    return _counted(y, obeys, allowed)
+    allowed = _rounding_bound(values, members, np.array([1.0, *np.abs(coefficients[:-1])]))
+    obeys = np.abs(y - _fitted_values(values, chosen, coefficients)) <= allowed
+    return _obeying_record_count(y, obeys, allowed)
 
 
-def _counted(y: Floats, obeys: Bools, allowed: float) -> Count:
+def _obeying_record_count(y: Floats, obeys: Bools, allowed: float) -> Count:
     """Count the records that obey; none where few tell or y hardly varies beyond what is allowed."""
     tells = y != mode(y)
     if np.count_nonzero(tells) < FEWEST or np.std(y[tells]) < LEAST_SPREAD * allowed:
@@ -309,7 +316,7 @@ def mode(x: Floats) -> float:
     return float(support[np.argmax(counts)])
 
 
-def _rounding(values: Floats, members: Sequence[int], sizes: Floats) -> float:
+def _rounding_bound(values: Floats, members: Sequence[int], sizes: Floats) -> float:
     """Return by how much a sum may be off for rounding: half a unit of each member, times its coefficient."""
     largest = np.abs(values[:, members]).max(axis=0, initial=0.0)
     units = np.array([decimal_unit(values[:, j]) or 0.0 for j in members])
@@ -375,7 +382,9 @@ def _ratio_count(values: Floats, place: int, first: int, second: int, sign: int)
     constant = meant if abs(constant - meant) < 0.005 * meant else constant
     unit = decimal_unit(y) or 0.0
     allowed = unit / 2 * (1 + 1e-9) + 1e-6 * np.abs(constant * given)  # single precision has six digits
-    return constant, _counted(y, np.abs(y - constant * given) <= allowed, float(np.median(allowed)))
+    return constant, _obeying_record_count(
+        y, np.abs(y - constant * given) <= allowed, float(np.median(allowed))
+    )
 
 
 # A product and a term.

@@ -24,24 +24,24 @@ def section_of(kind: Any, given: Any, where: str, folder: Path, problems: list[s
         problems.append(f"{where} must be a section: write {where} on a line of its own, its keys below")
         return None
     hints = get_type_hints(kind)
-    placed = {key: _placed(value, hints.get(key), folder) for key, value in given.items()}
-    return built(kind, placed, where, problems)
+    placed = {key: _resolve_value(value, hints.get(key), folder) for key, value in given.items()}
+    return build_dataclass(kind, placed, where, problems)
 
 
-def _placed(value: Any, hint: Any, folder: Path) -> Any:
+def _resolve_value(value: Any, hint: Any, folder: Path) -> Any:
     """Allow one name where a list of them is wanted, and put paths where the plan lies."""
     if isinstance(value, str | Path) and value and Path in (get_args(hint) or (hint,)):
         return folder / value
     if isinstance(value, str) and hint in (tuple[str, ...], tuple[str, ...] | None):
         return (value,)
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+    return tuple(map(_lists_as_tuples, value)) if isinstance(value, list) else value
 
 
-def _tupled(value: Any) -> Any:
-    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+def _lists_as_tuples(value: Any) -> Any:
+    return tuple(map(_lists_as_tuples, value)) if isinstance(value, list) else value
 
 
-def listed(given: Any, name: str, problems: list[str]) -> list[tuple[int, Any]]:
+def numbered_items(given: Any, name: str, problems: list[str]) -> list[tuple[int, Any]]:
     """Return the numbered items of a section that may stand in a plan several times, or not at all."""
     if given is None:
         return []
@@ -71,7 +71,7 @@ def unknown(given: Mapping[str, Any], known: Any, where: str) -> list[str]:
     return [f"{where}: unknown key {key!r}{nearest(key, known)}" for key in given if key not in known]
 
 
-def built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
+def build_dataclass(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) -> Any:
     """Build a frozen dataclass of plain data after checking its names and types; nothing when one is wrong."""
     types = get_type_hints(kind, include_extras=True)
     hints = {item.name: types[item.name] for item in fields(kind)}
@@ -80,9 +80,11 @@ def built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) 
     ]
     found = [f"{where}: {name} is needed" for name in needed if name not in given]
     found += unknown(given, list(hints), where)
-    values = {key: checked(hints[key], value) for key, value in given.items() if key in hints}
+    values = {key: typed_value(hints[key], value) for key, value in given.items() if key in hints}
     found += [
-        f"{where}: {key} must be {wanted(hints[key])}" for key, value in values.items() if value is MISSING
+        f"{where}: {key} must be {type_words(hints[key])}"
+        for key, value in values.items()
+        if value is MISSING
     ]
     problems += found
     if len(values) < len(set(needed) | set(values)) or any(value is MISSING for value in values.values()):
@@ -95,7 +97,7 @@ def built(kind: Any, given: Mapping[str, Any], where: str, problems: list[str]) 
     return None
 
 
-def checked(hint: Any, value: Any) -> Any:
+def typed_value(hint: Any, value: Any) -> Any:
     """Return a value of a type, a whole number as a float where one is wanted; `MISSING` when it does not fit."""
     from pydantic import ValidationError
 
@@ -134,7 +136,7 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def wanted(hint: Any) -> str:
+def type_words(hint: Any) -> str:
     """Say in a steward's words what a parameter of this type must be."""
     if get_origin(hint) is Annotated:
         return str(get_args(hint)[1])

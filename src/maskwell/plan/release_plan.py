@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 from ..errors import MaskwellError, nearest
 from .mask_plan import OF_RELEASES, MaskPlan
-from .parser import built, checked, listed, section_data, section_of, unknown, wanted
+from .parser import (
+    build_dataclass,
+    numbered_items,
+    section_data,
+    section_of,
+    type_words,
+    typed_value,
+    unknown,
+)
 from .sections import (
     DEFAULT_INTRUDERS,
     TOLERATED,
@@ -99,7 +107,7 @@ class ReleasePlan(MaskPlan):
         parts["intruders"] = _intruders(data.get("intruders"), parts.get("targets"), problems)
         parts["models"] = tuple(
             _model(item, f"model {number}", problems)
-            for number, item in listed(data.get("models"), "models", problems)
+            for number, item in numbered_items(data.get("models"), "models", problems)
         )
         problems += _contradictions(parts)
         return parts
@@ -117,7 +125,7 @@ def _tolerance(given: Any, problems: list[str]) -> Any:
         found.append(f"{where}: give one of {', '.join(kinds)}, not several")
     about: dict[str, Any] = {}
     if kinds:
-        about["tolerance"] = _tolerated(kinds[0], given[kinds[0]], where, found)
+        about["tolerance"] = _parse_tolerance(kinds[0], given[kinds[0]], where, found)
     if "intruders" in given:
         about["intruders"] = _of_type(tuple[str, ...], _tuple(given["intruders"]))
         if about["intruders"] is None:
@@ -125,7 +133,7 @@ def _tolerance(given: Any, problems: list[str]) -> Any:
     if "over" in given:
         about["over"] = _of_type(str, given["over"])
         if about["over"] is None:
-            found.append(f"{where}: over must be {wanted(str)}")
+            found.append(f"{where}: over must be {type_words(str)}")
     if "not_held" in given:
         about["not_held"] = _of_type(dict[str, str], given["not_held"])
         if about["not_held"] is None:
@@ -133,11 +141,11 @@ def _tolerance(given: Any, problems: list[str]) -> Any:
                 f'{where}: not_held must be a table of reasons, such as {{ "knows the law" = "why" }}'
             )
     problems += found
-    return built(TolerancePlan, {k: v for k, v in about.items() if v is not None}, where, problems)
+    return build_dataclass(TolerancePlan, {k: v for k, v in about.items() if v is not None}, where, problems)
 
 
 def _of_type(hint: Any, value: Any) -> Any:
-    fitting = checked(hint, value)
+    fitting = typed_value(hint, value)
     return None if fitting is MISSING else fitting
 
 
@@ -145,13 +153,13 @@ def _tuple(value: Any) -> Any:
     return (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
 
 
-def _tolerated(name: str, value: Any, where: str, problems: list[str]) -> Any:
+def _parse_tolerance(name: str, value: Any, where: str, problems: list[str]) -> Any:
     from ..tolerances import TOLERANCES
 
     kind = TOLERANCES[name]
     if name == "prob_h":
         if isinstance(value, Mapping):
-            return built(kind, value, f"{where}: prob_h", problems)
+            return build_dataclass(kind, value, f"{where}: prob_h", problems)
         problems.append(f"{where}: prob_h must be a table such as {{ below = 3, at_most = 0.1 }}")
         return None
     number = _of_type(float, value)
@@ -159,7 +167,7 @@ def _tolerated(name: str, value: Any, where: str, problems: list[str]) -> Any:
         problems.append(f"{where}: {name} must be a number")
         return None
     found: list[str] = []
-    tolerated = built(kind, {fields(kind)[0].name: number}, where, found)
+    tolerated = build_dataclass(kind, {fields(kind)[0].name: number}, where, found)
     problems += [said.replace(kind.__name__, name) for said in found]
     return tolerated
 
@@ -167,7 +175,7 @@ def _tolerated(name: str, value: Any, where: str, problems: list[str]) -> Any:
 def _intruders(given: Any, targets: Any, problems: list[str]) -> tuple[tuple[str, Any], ...]:
     found = [
         _intruder(item, f"intruder {number}", targets, problems)
-        for number, item in listed(given, "intruders", problems)
+        for number, item in numbered_items(given, "intruders", problems)
     ]
     names = [name for name, _ in found if name]
     problems += [f"two intruders are named {name!r}: give each a name of its own" for name in _twice(names)]
@@ -212,7 +220,7 @@ def _model(item: Any, where: str, problems: list[str]) -> Any:
     if not isinstance(given, Mapping):
         problems.append(f"{where} must be a section: write [[models]] on a line of its own, its keys below")
         return None
-    return built(ModelPlan, given, where, problems)
+    return build_dataclass(ModelPlan, given, where, problems)
 
 
 def _contradictions(parts: Mapping[str, Any]) -> list[str]:

@@ -41,7 +41,7 @@ def without_averages(table: Table, fixed: Collection[str]) -> list[DraftAnswer]:
     }
     gaps = table.gap_patterns([*amounts])  # they leave in clear
     clear |= {GAPS + name: status for name, status in gaps.items() if np.ptp(status)}
-    found = _averaged(amounts, clear)
+    found = _revealing_means(amounts, clear)
     if not found:
         return []
     by = _culprits({name: amounts[name] for name in found}, clear, found)
@@ -62,7 +62,7 @@ def _told_by(
     Where it does so by itself, no other column is named.
     """
     gone = {other for other in by if other != name}
-    left = _averaged(amounts, {other: codes for other, codes in clear.items() if other not in gone})
+    left = _revealing_means(amounts, {other: codes for other, codes in clear.items() if other not in gone})
     alone = {one: _constant_share({one: amounts[one]}, clear[name]) for one in left}
     return {
         one: replace(found, columns=(name,)) if alone[one] >= BY_ITSELF * found.share else found
@@ -93,12 +93,12 @@ def _still_averaged(
     What is left of the grouping that did so before is looked at first: where it still does, no other is searched.
     """
     ways = {name: tuple(c for c in one.columns if c in clear) for name, one in before.items()}
-    found = _averaged({name: amounts[name] for name in before}, clear, ways)
+    found = _revealing_means({name: amounts[name] for name in before}, clear, ways)
     others = {name: amounts[name] for name in before if name not in found}
-    return found | _averaged(others, clear)
+    return found | _revealing_means(others, clear)
 
 
-def _averaged(
+def _revealing_means(
     amounts: Mapping[str, Floats],
     clear: Mapping[str, Integers],
     by: Mapping[str, tuple[str, ...]] | None = None,
@@ -147,7 +147,7 @@ def _constant_share(amounts: Mapping[str, Floats], codes: Integers) -> float:
 def _each_by_itself(name: str, amounts: Mapping[str, Floats], clear: Mapping[str, Integers]) -> list[str]:
     """Return the clear columns and gaps each of which puts records together by itself that share an amount."""
     own = {name: amounts[name]}
-    return [other for other, codes in clear.items() if _averaged(own, {other: codes})]
+    return [other for other, codes in clear.items() if _revealing_means(own, {other: codes})]
 
 
 def _amount_answer(table: Table, name: str, one: GroupMean, alone: Sequence[str]) -> DraftAnswer:

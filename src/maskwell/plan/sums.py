@@ -25,14 +25,14 @@ def exact_sums(table: Table) -> tuple[Sum, ...]:
         return ()
     used: set[str] = set()
     for identity in exact_identities(table, names):
-        solved = _solved(identity, {total for total, _ in found}, used)
+        solved = _solve_identity(identity, {total for total, _ in found}, used)
         if solved is not None:
             found.append(solved)
             used |= {part for part, _ in solved[1]}
     return tuple(found)
 
 
-def _solved(identity: Any, totals: set[str], used: set[str]) -> Sum | None:
+def _solve_identity(identity: Any, totals: set[str], used: set[str]) -> Sum | None:
     """Solve an identity for a column that no other sum gives or needs: its total if that can be."""
     terms = dict(identity.parts)
     for name in (identity.total, *reversed(terms)):

@@ -19,13 +19,13 @@ import numpy as np
 from ..attacks.attack_run import attack_by
 from ..attacks.donors import EXCHANGED, REST, found_by_part
 from ..attacks.risk import Risk
-from ..card import Swapped
+from ..card import SwapParameters
 from ..errors import BadPlan, HopelessSwap, MaskwellWarning, raise_all
 from ..keys import Key
 from ..laws.unknowns import of_columns
 from ..masking import Masking, Release, Swapping
 from ..masking.results import Integers
-from ..masking.swap_record import BOTH_TELL, Exchange, SwapStanding, Tried, exchange
+from ..masking.swap_record import BOTH_TELL, Exchange, SwapAttempt, SwapStanding, exchange
 from ..tolerances import SWAPPED_TO, SwapShare
 from .reach import Reach, reach_of
 from .swap_effects import Domain, asked_domains, covariances, domain_means
@@ -82,8 +82,8 @@ def swap(
     walk = walk_along(masking, guess, marks, reach.blocks, order_key, rest=reach.rest, at_random=some)
     job = _Job(masking, attack, tolerance, risk, reach, walk, order_key, exempt_values)
     _check_hope(job)
-    trial, trace = _found(job, progress)
-    swapping = _recorded(job, trial, trace, wanted)
+    trial, trace = _final_trial(job, progress)
+    swapping = _swapping_record(job, trial, trace, wanted)
     if not swapping.met:
         warnings.warn(_unmet(swapping), MaskwellWarning, stacklevel=2)
     notes = (*masking.notes, *_notes(swapping), *(_on_undecided(reach) if swapping.swaps else ()))
@@ -229,16 +229,16 @@ class _Job:
                 self.tolerance.met(one.expected_correct, one.expected_incorrect, one.targets)
                 for one in risk.counted
             )
-        sides = (_standing(one or risk) for one in (risk.his_record, risk.his_values))
-        return _Trial(swaps, masking, _standing(risk), met, *sides)
+        sides = (_swap_standing(one or risk) for one in (risk.his_record, risk.his_values))
+        return _Trial(swaps, masking, _swap_standing(risk), met, *sides)
 
     def _exchanged(self, pairs: Integers) -> Masking:
         """Return the masking as it leaves with these pairs exchanged."""
         held, columns = self.masking, self.reach.columns
         share = float(f"{2 * len(pairs) / len(held.order):.2g}")
         seeded = held.card.seeded or self.key.seeded
-        swapped = Swapped(share, columns, self.reach.blocks)
-        laws = tuple(part for law in held.card.laws for part in _parted(law, columns))
+        swapped = SwapParameters(share, columns, self.reach.blocks)
+        laws = tuple(part for law in held.card.laws for part in _split_law(law, columns))
         card = replace(held.card, laws=laws, swapped=swapped, seeded=seeded, data_sha256="")
         masked = exchange(held.masked, columns, pairs)
         moved = self.walk.moved(len(pairs)) / max(self.walk.at_risk, 1)
@@ -254,7 +254,7 @@ class _Job:
         return replace(held, masked=masked, card=card, given=(Release(table, card), order))
 
 
-def _parted(law: Any, columns: tuple[str, ...]) -> list[Any]:
+def _split_law(law: Any, columns: tuple[str, ...]) -> list[Any]:
     """Return a law as one of the columns that move and one of those that stay, where it speaks of both."""
     sides = [
         [j for j, name in enumerate(law.columns) if (name in columns) == moved] for moved in (True, False)
@@ -262,13 +262,15 @@ def _parted(law: Any, columns: tuple[str, ...]) -> list[Any]:
     return [of_columns(law, side) for side in sides] if all(sides) else [law]
 
 
-def _standing(risk: Risk) -> SwapStanding:
+def _swap_standing(risk: Risk) -> SwapStanding:
     return SwapStanding(risk.targets, risk.claims, risk.correct, risk.expected_correct)
 
 
-def _found(job: _Job, progress: Callable[[int, int], None] | None = None) -> tuple[_Trial, tuple[Tried, ...]]:
+def _final_trial(
+    job: _Job, progress: Callable[[int, int], None] | None = None
+) -> tuple[_Trial, tuple[SwapAttempt, ...]]:
     """Return the trial to end with, and the trace of all that were made."""
-    most, trace = len(job.walk.pairs), list[Tried]()
+    most, trace = len(job.walk.pairs), list[SwapAttempt]()
 
     def told(left: int) -> None:
         if progress is not None:
@@ -276,7 +278,7 @@ def _found(job: _Job, progress: Callable[[int, int], None] | None = None) -> tup
 
     def noted(trial: _Trial) -> _Trial:
         now = trial.standing
-        trace.append(Tried(trial.swaps, now.expected_correct, now.expected_incorrect, trial.met))
+        trace.append(SwapAttempt(trial.swaps, now.expected_correct, now.expected_incorrect, trial.met))
         return trial
 
     trial = noted(job.judged(0, job.masking, job.risk))
@@ -320,8 +322,8 @@ def _steps(width: int) -> int:
     return 1 + 2 * width.bit_length()
 
 
-def _recorded(
-    job: _Job, trial: _Trial, trace: tuple[Tried, ...], domains: Sequence[tuple[str, ...]]
+def _swapping_record(
+    job: _Job, trial: _Trial, trace: tuple[SwapAttempt, ...], domains: Sequence[tuple[str, ...]]
 ) -> Swapping:
     """Write down what was done, who was passed over on the way, and what it cost."""
     masking, reach, walk = job.masking, job.reach, job.walk
@@ -337,7 +339,7 @@ def _recorded(
         at_risk=walk.at_risk,
         needed=job.needed,
         met=trial.met,
-        before=_standing(job.risk),
+        before=_swap_standing(job.risk),
         after=trial.standing,
         his_record=trial.his_record,
         his_values=trial.his_values,

@@ -210,8 +210,8 @@ class _Records:
                 yield from (a + b, a - b, a * b, a / b, b / a, np.maximum(a, b), np.minimum(a, b))
             if numbers and self.table.schema[other].is_number:
                 y, x = self.table.floats(other), np.column_stack(numbers)
-                yield _fitted(y, x)
-                yield _fitted(np.log(np.abs(y)), np.log(np.abs(x)))
+                yield _best_combination(y, x)
+                yield _best_combination(np.log(np.abs(y)), np.log(np.abs(x)))
             codes = self.measure(other).codes
             if len(numbers) > 1 and codes.max(initial=0) == 1:
                 yield _border(codes, np.column_stack(numbers))
@@ -240,9 +240,9 @@ def _ranks(values: Floats) -> Floats:
     return out
 
 
-def _fitted(y: Floats, x: Floats) -> Floats:
+def _best_combination(y: Floats, x: Floats) -> Floats:
     """Return the best linear combination of some columns for another, NaN where one is not open."""
-    return _combined(_weights(y, x), x)
+    return _weighted_sum(_weights(y, x), x)
 
 
 def _weights(y: Floats, x: Floats) -> Floats | None:
@@ -256,7 +256,7 @@ def _weights(y: Floats, x: Floats) -> Floats | None:
     return np.asarray(np.linalg.lstsq(design, y[there], rcond=None)[0][1:] / spread)
 
 
-def _combined(weights: Floats | None, x: Floats) -> Floats:
+def _weighted_sum(weights: Floats | None, x: Floats) -> Floats:
     return np.full(len(x), np.nan) if weights is None else np.asarray(x @ weights)
 
 
@@ -266,13 +266,13 @@ def _border(codes: Ints, x: Floats) -> Floats:
     Least squares give its direction where columns are elliptical (Brillinger, 1983, A Festschrift for Erich L. Lehmann,
     97-114); fits to ever fewer records about the border give it where they are not.
     """
-    index = _fitted(codes.astype(np.float64), x)
+    index = _best_combination(codes.astype(np.float64), x)
     for share in BORDERS:
         if np.isfinite(index).sum() < PER_COLUMN:
             break
         away = np.abs(index - _cut(codes, index))
         near = away <= np.nanquantile(away, share)
-        index = _combined(_weights(np.where(near, codes, np.nan), x), x)
+        index = _weighted_sum(_weights(np.where(near, codes, np.nan), x), x)
     return index
 
 

@@ -57,14 +57,14 @@ def reach_of(
     schema = table.schema
     if not fields:
         raise BadPlan(f"{type(attack).__name__} names no fields that it compares, so nothing can be swapped")
-    asked = _asked(fields, columns)
+    asked = _columns_to_swap(fields, columns)
     raise_all(schema.missing_columns(asked), BadPlan)
     bound = [name for name in asked if schema[name].roles & {"id", "group"}]
     raise_all((f"column {name!r} says whose record it is and cannot be swapped" for name in bound), BadPlan)
     blocks = tuple(attack.match_columns(schema)) if hasattr(attack, "match_columns") else ()
     groups = _together(masking)
     about = _About(blocks, frozenset(table.names))
-    moving, found = _with_computed(_widened(set(asked), groups), groups, masking.truth, about)
+    moving, found = _with_computed(_group_closure(set(asked), groups), groups, masking.truth, about)
     moved = tuple(name for name in masking.masked.schema.names if name in moving)
     rest = rest_columns(table, moved, blocks)
     if not rest:
@@ -88,7 +88,7 @@ def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: S
         ]
         fields = getattr(attack, "fields", None) or tuple(numbers)
         blocks = attack.match_columns(table.schema)
-        moved = _widened(set(columns or fields), groups)
+        moved = _group_closure(set(columns or fields), groups)
         if fields and leaving - moved - set(blocks):
             moved, _ = _with_computed(moved, groups, table, _About(tuple(blocks), frozenset(leaving)))
         if not fields or leaving - moved - set(blocks):
@@ -97,7 +97,7 @@ def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: S
     raise_all([f"[swap]: {said}" for said in refusals[:1]], BadPlan)
 
 
-def _asked(fields: tuple[str, ...], columns: Sequence[str] | str | None) -> tuple[str, ...]:
+def _columns_to_swap(fields: tuple[str, ...], columns: Sequence[str] | str | None) -> tuple[str, ...]:
     """Return the compared columns that are to be exchanged."""
     if columns is None:
         return fields
@@ -115,7 +115,7 @@ def _asked(fields: tuple[str, ...], columns: Sequence[str] | str | None) -> tupl
 def _renames(moved: tuple[str, ...], blocks: tuple[str, ...], groups: list[set[str]]) -> str:
     """Say that a swap would only rename rows, and what to do instead."""
     within = f" inside {', '.join(blocks)}" if blocks else ""
-    parts = {frozenset(_widened({name}, groups)) for name in moved}
+    parts = {frozenset(_group_closure({name}, groups)) for name in moved}
     said = (
         f"nothing else leaves in a row than what would be exchanged ({', '.join(moved)}{within}) and what the whole "
         "block shares, so that a swap only renames rows: "
@@ -142,7 +142,7 @@ def is_product(law: Any) -> bool:
     return isinstance(law, Additive) and is_independent(law.noise)
 
 
-def _widened(names: set[str], groups: Iterable[set[str]]) -> set[str]:
+def _group_closure(names: set[str], groups: Iterable[set[str]]) -> set[str]:
     """Add whole groups until none is parted."""
     waiting = list(groups)
     while touched := [group for group in waiting if group & names]:
@@ -165,7 +165,7 @@ def _with_computed(
             for other in found.undecided
             if any(_are_classes(table, other, name) for name in names if _is_amount(table, name))
         }
-        more = _widened(names | {*found.computed, *classes}, groups)
+        more = _group_closure(names | {*found.computed, *classes}, groups)
         if more == names:
             return names, found
         names = more

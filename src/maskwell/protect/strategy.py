@@ -42,7 +42,7 @@ def kim_winkler(
     Winkler count who finds the record, which is what was not exchanged: say so in `exempt_values` (see `swap`), or the
     swaps cannot help.
     """
-    names = _columns(table, attack) if columns is None else _named(columns)
+    names = _columns(table, attack) if columns is None else _column_names(columns)
     size, said = _noise(table, attack, names, r0, epsilon)
     masking = apply(CorrelatedNoise(names, sd_ratio=size), table, key=key, seed=seed)
     masking = replace(masking, notes=(*masking.notes, said))
@@ -73,7 +73,7 @@ def _noise(
     return useful, f"noise of c = {useful:g}: more would save at most {epsilon:.1%} of the targets"
 
 
-def _named(columns: Any) -> tuple[str, ...]:
+def _column_names(columns: Any) -> tuple[str, ...]:
     """Return the columns asked for; one may be named alone."""
     names = (
         (columns,) if isinstance(columns, str) else tuple(columns) if isinstance(columns, Iterable) else ()

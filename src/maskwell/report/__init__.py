@@ -10,13 +10,13 @@ from .screen import masking_summary, short, text_table
 if TYPE_CHECKING:
     from .external import external_report
     from .internal import internal_report
-    from .summary import pasted, refusal_summary, release_summary, typed_sections
+    from .summary import passing_sections, refusal_summary, release_summary, typed_sections
 
 __all__ = [
     "external_report",
     "internal_report",
     "masking_summary",
-    "pasted",
+    "passing_sections",
     "refusal_summary",
     "release_summary",
     "short",
@@ -27,7 +27,7 @@ __all__ = [
 _WHERE = {
     "external_report": "external",
     "internal_report": "internal",
-    "pasted": "summary",
+    "passing_sections": "summary",
     "refusal_summary": "summary",
     "release_summary": "summary",
     "typed_sections": "summary",

@@ -41,7 +41,7 @@ class Share:
 def by_block(risk: Risk) -> list[Share]:
     """Return the shares by how many records the intruder had to choose among."""
     sizes = _column(risk, "candidates").astype(np.int64)
-    found = _found(risk)
+    found = _correct_link_chances(risk)
     shares = []
     for start, after in zip(EDGES, (*EDGES[1:], None), strict=True):
         here = (sizes >= start) & (sizes < after if after is not None else True)
@@ -55,7 +55,7 @@ def by_outlyingness(risk: Risk, masking: Masking) -> list[Share]:
     from ..calibration.outlier_share import outlyingness_of
 
     try:
-        return _deciles(outlyingness_of(risk, masking.truth), _found(risk))
+        return _deciles(outlyingness_of(risk, masking.truth), _correct_link_chances(risk))
     except BadPlan:
         return []
 
@@ -69,7 +69,7 @@ def by_amount(risk: Risk, masking: Masking) -> dict[str, list[Share]]:
     from ..arrow_buffers import to_numpy
     from ..masking.results import labels_of
 
-    truth, found = masking.truth, _found(risk)
+    truth, found = masking.truth, _correct_link_chances(risk)
     ids = risk.table["target_id"].combine_chunks()
     places: Any = pc.index_in(ids, value_set=labels_of(truth).cast(ids.type))
     at = np.asarray(to_numpy(places.fill_null(-1)))
@@ -99,7 +99,7 @@ def _deciles(values: Floats, found: Floats) -> list[Share]:
     return [*shares, Share(UNKNOWN, left, float(found[~known].sum()))] if left else shares
 
 
-def _found(risk: Risk) -> Floats:
+def _correct_link_chances(risk: Risk) -> Floats:
     """Return for each link the chance that it is claimed and right."""
     return _column(risk, "expected_correct") * _column(risk, "claimed")
 

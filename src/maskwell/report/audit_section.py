@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import isfinite
 from typing import Any
 
-from .elements import Html, badge, data_table, folded, joined, paragraph, section, tag
-from .words import counted, sentence, trimmed
+from .elements import Html, badge, data_table, folded_details, join_children, paragraph, section, tag
+from .words import count_of, figure_text, sentence
 
 WORDS = {"fail": ("fails", "bad"), "warn": ("warns", "fair"), "pass": ("passes", "good")}
 NOT_CHECKED = ("not checked", "none")
@@ -29,9 +29,15 @@ def audit_section(outcome: Any) -> Html:
         f"Every known way in which a noise-masked file leaks, each a figure with limits: {', '.join(counts)}.",
         kind="lead",
     )
-    bad = [_finding(finding) for finding in (*audit.failures, *audit.warnings)]
+    bad = [_finding_block(finding) for finding in (*audit.failures, *audit.warnings)]
     rest = [
-        (finding.check, _verdict(finding), trimmed(finding.figure), _limits(finding.limits), _said(finding))
+        (
+            finding.check,
+            _verdict(finding),
+            figure_text(finding.figure),
+            _limits(finding.limits),
+            _finding_text(finding),
+        )
         for verdict in ("pass", "not checked")
         for finding in audit.having(verdict)
     ]
@@ -51,22 +57,22 @@ def _limits(limits: Any) -> str:
     return ", ".join(f"{word} {side} {limit:.4g}" for word, limit in given if limit is not None) or "none"
 
 
-def _said(finding: Any) -> Html:
-    sampled = f"Looked at {counted(finding.sampled, 'record')}." if finding.sampled else None
-    return joined(sentence(finding.said), " " if sampled else None, sampled)
+def _finding_text(finding: Any) -> Html:
+    sampled = f"Looked at {count_of(finding.sampled, 'record')}." if finding.sampled else None
+    return join_children(sentence(finding.said), " " if sampled else None, sampled)
 
 
-def _finding(finding: Any) -> Html:
+def _finding_block(finding: Any) -> Html:
     """Return a check that fails or warns, with its remedy."""
     _, kind = WORDS.get(finding.verdict, NOT_CHECKED)
     head = tag("h3", _verdict(finding), " ", finding.check)
     where = f" Worst at {finding.where}." if finding.where else ""
     why = f" Why there: {sentence(finding.limits.reason)}" if finding.limits.reason else ""
     figures = paragraph(
-        f"Figure {trimmed(finding.figure)}; {finding.limits}.{where}{why}",
+        f"Figure {figure_text(finding.figure)}; {finding.limits}.{where}{why}",
         kind="note",
     )
-    said = paragraph(_said(finding))
+    said = paragraph(_finding_text(finding))
     helps = paragraph(tag("strong", "What helps: "), sentence(finding.remedy)) if finding.remedy else None
     return tag("div", head, said, helps, figures, _figures(finding), class_=f"finding {kind}")
 
@@ -77,9 +83,9 @@ def _figures(finding: Any) -> Html | None:
     if len(known) < 2:
         return None
     known.sort(key=lambda item: item[1] if finding.limits.below else -item[1])
-    rows = [(name, trimmed(value)) for name, value in known[:MOST_FIGURES]]
+    rows = [(name, figure_text(value)) for name, value in known[:MOST_FIGURES]]
     left = len(known) - len(rows)
     more = paragraph(f"and {left} more that are less bad", kind="note") if left > 0 else None
-    return folded(
+    return folded_details(
         "The figure of each", data_table(f"{finding.check}: each figure", ("what", "figure"), rows), more
     )

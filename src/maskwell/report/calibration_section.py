@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from .charts import picture
-from .elements import Html, data_table, listed, paragraph, part, section
+from .elements import Html, data_table, html_list, paragraph, part, section
 from .pictures import (
     COLUMNS,
     FRESH,
@@ -17,7 +17,7 @@ from .pictures import (
     calibration_trace,
     risk_and_loss,
 )
-from .words import counted, limit_rate, percent, sentence, worst_name
+from .words import count_of, limit_rate, percent, sentence, worst_name
 
 
 def calibration_section(outcome: Any) -> Html:
@@ -31,7 +31,7 @@ def calibration_section(outcome: Any) -> Html:
         "How much noise",
         _lead(found),
         _trace(found),
-        _widening(found),
+        _interval_bounds_part(found),
         _risk_and_loss(outcome),
         _attempts(outcome),
     )
@@ -49,7 +49,7 @@ def _lead(found: Any) -> Html:
     last = found.confirmation
     said = f"The weakest noise that meets the tolerance: {type(found.given).__name__} with {scale_words(found.mask)}."
     said += f" Confirmed by {last.said} over {last.replicates} draws that had no part in finding it"
-    return paragraph(f"{said} ({counted(found.attempts, 'attempt')}).", kind="lead")
+    return paragraph(f"{said} ({count_of(found.attempts, 'attempt')}).", kind="lead")
 
 
 def _trace(found: Any) -> Html:
@@ -91,14 +91,14 @@ def _trace(found: Any) -> Html:
         lambda w: calibration_trace(drawn, limit, names, w),
         table,
     )
-    return Html(chart + listed(sentence(note) for note in found.notes))
+    return Html(chart + html_list(sentence(note) for note in found.notes))
 
 
 def _round(name: str) -> str:
     return SEARCH if name == "search" else COLUMNS if name == "columns" else FRESH
 
 
-def _widening(found: Any) -> Html:
+def _interval_bounds_part(found: Any) -> Html:
     """Return the bounds on models beside what the calibrated noise does to them."""
     bounds = getattr(found, "widening", ())
     if not bounds:
@@ -122,7 +122,7 @@ def _widening(found: Any) -> Html:
 def _risk_and_loss(outcome: Any) -> Html:
     """Return what the worst intruder finds against the size of the noise, for all that was tried and the release."""
     name, limit = worst_name(outcome), limit_rate(outcome)
-    rows = _tried(outcome, name)
+    rows = _trial_points(outcome, name)
     final = noise_size(outcome.masking.mask, outcome.masking.truth, outcome.masking.card)
     if final is not None:
         swapped = outcome.swapping is not None and outcome.swapping.swaps
@@ -149,7 +149,7 @@ def _risk_and_loss(outcome: Any) -> Html:
     )
 
 
-def _tried(outcome: Any, name: str) -> list[dict[str, Any]]:
+def _trial_points(outcome: Any, name: str) -> list[dict[str, Any]]:
     found, rows = outcome.calibration, []
     for trial in () if found is None or limit_rate(outcome) is None else found.trace:
         size = noise_size(trial.mask, outcome.masking.truth)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 from typing import Any
 
-from .elements import Html, escaped, folded, paragraph, tag
+from .elements import Html, escape_text, folded_details, paragraph, tag
 
 WIDE, NARROW = 900, 350
 PER_LETTER = 7.3  # pixels that a letter takes at most on average, in the widest of the common fonts
@@ -54,10 +54,10 @@ def picture(slug: str, title: str, said: str, draw: Draw, table: Html) -> Html:
         return tag("figure", caption, missing, table, id=slug)
     label = f"Chart: {title}. {said}"
     both = [
-        _drawn(draw(width), f"{slug}-{kind}", kind, label)
+        _render_chart(draw(width), f"{slug}-{kind}", kind, label)
         for kind, width in (("wide", WIDE), ("narrow", NARROW))
     ]
-    return tag("figure", caption, *both, folded("The figures behind this chart", table), id=slug)
+    return tag("figure", caption, *both, folded_details("The figures behind this chart", table), id=slug)
 
 
 def can_draw() -> bool:
@@ -65,16 +65,16 @@ def can_draw() -> bool:
     return find_spec("altair") is not None and find_spec("vl_convert") is not None
 
 
-def _drawn(chart: Any, name: str, kind: str, label: str) -> Html:
+def _render_chart(chart: Any, name: str, kind: str, label: str) -> Html:
     import vl_convert
 
     # The charts are ours: checking each against the whole of Vega-Lite's schema would take longer than drawing it.
     spec = chart.to_dict(validate=False)
     svg: str = vl_convert.vegalite_to_svg(spec, config=_LOOK, allowed_base_urls=[])
-    return _placed(svg, name, kind, label)
+    return _inline_svg(svg, name, kind, label)
 
 
-def _placed(svg: str, name: str, kind: str, label: str) -> Html:
+def _inline_svg(svg: str, name: str, kind: str, label: str) -> Html:
     """Give a drawing its own ids, the page's colours, and a name for those who cannot see it."""
     size = _SIZE.match(svg)
     assert size is not None
@@ -82,7 +82,7 @@ def _placed(svg: str, name: str, kind: str, label: str) -> Html:
     inner = _ELEMENT.sub(lambda found: _own(found[0], name, ids), svg[size.end() :])
     width, height = size[1], size[2]
     opening = (
-        f'<svg class="{kind}" role="img" aria-label="{escaped(label)}" width="{width}" height="{height}" '
+        f'<svg class="{kind}" role="img" aria-label="{escape_text(label)}" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">'
     )
     return Html(opening + inner)
@@ -101,10 +101,10 @@ def _own(element: str, name: str, ids: dict[str, str]) -> str:
     element = _LEFT_OUT.sub("", element)
     element = _ID.sub(renamed, element)
     element = _DIGITS.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), element)
-    return _coloured(element)
+    return _themed_element(element)
 
 
-def _coloured(element: str) -> str:
+def _themed_element(element: str) -> str:
     """Replace an element's colours by the page's variables, as style: attributes cannot hold them everywhere."""
     styles = [
         f"{which}:var(--{_VARIABLES[colour.lower()]})"
@@ -160,7 +160,7 @@ def values(rows: Any) -> Any:
     return alt.InlineData(values=list(rows))
 
 
-def sized(chart: Any, width: int, height: int | None = None) -> Any:
+def fit_chart(chart: Any, width: int, height: int | None = None) -> Any:
     """Return a chart that fits a page, labels and all."""
     import altair as alt
 

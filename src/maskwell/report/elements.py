@@ -21,24 +21,24 @@ class Html(str):
 Child = str | Html | None
 
 
-def escaped(text: str) -> Html:
+def escape_text(text: str) -> Html:
     """Return text as it may stand in a page: no markup, no control or direction signs."""
     return Html(escape(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", text), quote=True))
 
 
-def joined(*children: Child) -> Html:
+def join_children(*children: Child) -> Html:
     """Put children after each other."""
-    done = [one if isinstance(one, Html) else escaped(one) for one in children if one]
+    done = [one if isinstance(one, Html) else escape_text(one) for one in children if one]
     return Html("".join(done))
 
 
 def tag(name: str, *children: Child, **attributes: str | None) -> Html:
     """Return an element; `class_` and `aria_label` stand for class and aria-label, nothing for no attribute."""
     given = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items()}
-    said = "".join(f' {key}="{escaped(value)}"' for key, value in given.items() if value is not None)
+    said = "".join(f' {key}="{escape_text(value)}"' for key, value in given.items() if value is not None)
     if name in _EMPTY:
         return Html(f"<{name}{said}>")
-    return Html(f"<{name}{said}>{joined(*children)}</{name}>")
+    return Html(f"<{name}{said}>{join_children(*children)}</{name}>")
 
 
 def paragraph(*children: Child, kind: str | None = None) -> Html:
@@ -46,7 +46,7 @@ def paragraph(*children: Child, kind: str | None = None) -> Html:
     return tag("p", *children, class_=kind)
 
 
-def listed(items: Iterable[Child], *, ordered: bool = False) -> Html:
+def html_list(items: Iterable[Child], *, ordered: bool = False) -> Html:
     """Return a list, nothing where there are no items."""
     rows = [tag("li", item) for item in items]
     return tag("ol" if ordered else "ul", *rows) if rows else Html("")
@@ -84,12 +84,12 @@ def data_table(
         )
         for row in body
     ]
-    inner = joined(tag("caption", caption), tag("thead", tag("tr", *top)), tag("tbody", *lines))
+    inner = join_children(tag("caption", caption), tag("thead", tag("tr", *top)), tag("tbody", *lines))
     wide = tag("table", inner, class_=kind)
     return tag("div", wide, class_="scroll", role="region", tabindex="0", aria_label=caption)
 
 
-def folded(summary: str, *children: Child, is_open: bool = False) -> Html:
+def folded_details(summary: str, *children: Child, is_open: bool = False) -> Html:
     """Return what is shown when it is asked for, or folded away; what is open is printed."""
     return tag("details", tag("summary", summary), *children, open="" if is_open else None)
 

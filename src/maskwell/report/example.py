@@ -25,7 +25,7 @@ def example_of(release: Release, plan: ReleasePlan) -> str:
 
     Without any that runs they read the release and print it.
     """
-    found = next((one for one in _proposed(release, plan) if _runs(*one, release)), None)
+    found = next((one for one in _example_models(release, plan) if _runs(*one, release)), None)
     asks = by_passphrase_of(plan)
     opening = ', passphrase=getpass("Passphrase of the card: ")' if asks else ', identity="my-identity.txt"'
     opening = opening if plan.card.leaves == "sealed" else ""
@@ -43,14 +43,14 @@ def example_of(release: Release, plan: ReleasePlan) -> str:
     return "\n".join(lines)
 
 
-def _proposed(release: Release, plan: ReleasePlan) -> Iterator[tuple[str, str]]:
+def _example_models(release: Release, plan: ReleasePlan) -> Iterator[tuple[str, str]]:
     """Yield the models of the plan, their logarithms on the scale of the noise too, then some of the masked numbers."""
     from ..analysis.log_scale import on_noise_scale
 
     for model in plan.models:
         formulas = dict.fromkeys((model.formula, on_noise_scale(model.formula, release.card)))
         yield from ((formula, model.family) for formula in formulas)
-    named = [_quoted(name) for name in _numbers(release)]
+    named = [_quote_name(name) for name in _numbers(release)]
     if len(named) > 1:
         yield f"{named[0]} ~ {' + '.join(named[1:3])}", "gaussian"
         yield f"{named[0]} ~ {named[1]}", "gaussian"
@@ -68,7 +68,7 @@ def _numbers(release: Release) -> list[str]:
     return [one.name for one in sorted(columns, key=lambda column: column.name not in masked)]
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return name if _PLAIN_NAME.match(name) else f"`{name}`"
 
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .charts import picture
-from .elements import Child, Html, data_table, document, listed, paragraph, section, tag
+from .elements import Child, Html, data_table, document, html_list, paragraph, section, tag
 from .example import DROP, example_of
 from .pictures import signal_and_noise
-from .words import by_passphrase_of, counted, figure, sentence
+from .words import by_passphrase_of, count_of, figure, sentence
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -65,7 +65,7 @@ def external_report(outcome: Any, folder: Path | None = None) -> str:
     page = _Page(_as_read(outcome, folder), outcome.plan)
     release, report = page.release, page.plan.report
     whose = f"{report.organisation} · " if report.organisation else ""
-    about = f"{whose}{counted(len(release), 'record')}, {counted(len(release.table.names), 'column')}"
+    about = f"{whose}{count_of(len(release), 'record')}, {count_of(len(release.table.names), 'column')}"
     head = tag("header", tag("h1", page.title), paragraph(about, kind="subtitle"))
     whole = document(
         f"{page.title}: about this release",
@@ -146,7 +146,7 @@ def _done(page: _Page) -> Html:
         rows.append((name, schema[name].description or KINDS[schema[name].kind], said))
     heads = ("column", "what it is", "what was done")
     table = data_table("What was done to each column", heads, rows) if rows else None
-    return section("done", "What was done to the data", table, listed(_whole_file(page)))
+    return section("done", "What was done to the data", table, html_list(_whole_file(page)))
 
 
 def _whole_file(page: _Page) -> list[Child]:
@@ -160,10 +160,10 @@ def _whole_file(page: _Page) -> list[Child]:
         within = f" that have the same {', '.join(card.swapped.blocks)}" if card.swapped.blocks else ""
         some = f"{100 * card.swapped.share:.3g}% of the" if is_open else "Some"
         said.append(f"{some} records exchanged {', '.join(card.swapped.columns)} with others{within}.")
-    return [*said, *_untouched(page.release, page.touched)]
+    return [*said, *_unmasked_column_notes(page.release, page.touched)]
 
 
-def _untouched(release: Release, touched: tuple[str, ...]) -> list[Child]:
+def _unmasked_column_notes(release: Release, touched: tuple[str, ...]) -> list[Child]:
     """Say which columns have other values without being masked, and that the rest, if any, is as it was collected."""
     from ..laws.chain import only_rounds
 
@@ -305,7 +305,7 @@ def _warnings(page: _Page) -> Html:
         )
     if card.subsampled is not None:
         said.append("No totals from counts of records: not all records were released.")
-    return section("warnings", "What not to conclude", listed(said))
+    return section("warnings", "What not to conclude", html_list(said))
 
 
 def _at_limits(card: NoiseCard) -> list[str]:
@@ -400,7 +400,7 @@ def _source(page: _Page) -> Html:
     whose = f"{report.organisation}. " if report.organisation else ""
     says_so = "masked microdata" in page.title.casefold()
     named = page.title if says_so else f"{page.title}. Masked microdata"
-    cited = f"{whose}{named}, {counted(len(page.release), 'record')}."
+    cited = f"{whose}{named}, {count_of(len(page.release), 'record')}."
     said: list[Child] = [
         f"Cite the data as: {cited} Name the checksum in manifest.json, and say that the values are masked.",
         f"Questions, and access to what is not here: {report.contact}." if report.contact else None,

@@ -7,10 +7,11 @@ from math import isfinite
 from typing import Any
 
 from .at_risk import UNKNOWN, Share, by_block, by_outlyingness
-from .elements import Child, Html, joined, listed, paragraph, tag
+from .elements import Child, Html, html_list, join_children, paragraph, tag
 from .words import (
-    counted,
+    count_of,
     every_reason,
+    figure_text,
     held_names,
     is_not_judged,
     is_seeded,
@@ -25,7 +26,6 @@ from .words import (
     sentence,
     title_of,
     tolerance_words,
-    trimmed,
     worst_name,
 )
 
@@ -43,34 +43,34 @@ def first_screen(outcome: Any) -> Html:
     report, masking = outcome.plan.report, outcome.masking
     touched = {*masking.card.masked, *(total for total, _ in masking.card.recomputed)}
     about = (
-        f"{counted(len(masking.release), 'record')}, {counted(len(masking.release.table.names), 'column')}, "
+        f"{count_of(len(masking.release), 'record')}, {count_of(len(masking.release.table.names), 'column')}, "
         f"{len(touched)} of them masked"
     )
     whose = f"{report.organisation} · " if report.organisation else ""
     head = tag("header", tag("h1", title_of(outcome)), paragraph(f"{whose}{about}", kind="subtitle"))
     cards = (_release_card(outcome), _risk_card(outcome), _utility_card(outcome))
-    return joined(head, _verdict(outcome), tag("div", *cards, class_="questions"))
+    return join_children(head, _verdict(outcome), tag("div", *cards, class_="questions"))
 
 
 def _verdict(outcome: Any) -> Html:
     """Say the answer in one line, with the reasons against it, and the steward's own where it left all the same."""
     seeded = paragraph(tag("strong", RUN_AGAIN)) if is_seeded(outcome) else None
-    laxer = listed(sentence(one) for one in laxer_words(outcome)) if laxer_words(outcome) else None
+    laxer = html_list(sentence(one) for one in laxer_words(outcome)) if laxer_words(outcome) else None
     if outcome.passed:
         held = "The tolerance holds and no check of the audit fails."
         written = "" if outcome.release is not None else " Nothing has been written yet."
         if seeded:
             answer = "This would pass, but is for studies only."
-            return _box("fair", "!", answer, joined(seeded, paragraph(held + written), laxer))
+            return _box("fair", "!", answer, join_children(seeded, paragraph(held + written), laxer))
         if laxer is not None:
             answer = "This may be released, by what the plan makes laxer."
-            return _box("fair", "!", answer, joined(paragraph(held + written), laxer))
+            return _box("fair", "!", answer, join_children(paragraph(held + written), laxer))
         return _box("good", "✓", "This may be released.", paragraph(held + written))
-    reasons = listed(sentence(reason) for reason in every_reason(outcome))
+    reasons = html_list(sentence(reason) for reason in every_reason(outcome))
     if outcome.despite:
         why = paragraph(tag("strong", "The reason given: "), outcome.despite)
         answer = "For studies only, and written" if seeded else "Released"
-        more = joined(seeded, why, reasons, laxer)
+        more = join_children(seeded, why, reasons, laxer)
         return _box("bad", "!", f"{answer} despite the findings below.", more)
     if is_not_judged(outcome):
         return _box("bad", "?", "Not judged: the tolerance is not known to hold.", reasons)
@@ -84,7 +84,7 @@ def _box(kind: str, sign: str, answer: str, more: Child) -> Html:
 
 def _question(title: str, value: str, unit: str, *said: Child) -> Html:
     big = [paragraph(value, kind="figure"), paragraph(unit, kind="unit")]
-    return tag("div", tag("h2", title), *big, listed(said), class_="question")
+    return tag("div", tag("h2", title), *big, html_list(said), class_="question")
 
 
 def _release_card(outcome: Any) -> Html:
@@ -92,11 +92,11 @@ def _release_card(outcome: Any) -> Html:
     made = len(audit.findings) - len(audit.having("not checked"))
     said: list[Child] = [f"Tolerated: {tolerance_words(outcome)}, by {_each(len(held_names(outcome)))}."]
     said.append(
-        f"Audit: {len(audit.failures)} fail, {len(audit.warnings)} warn{_named(audit.failures or audit.warnings)}."
+        f"Audit: {len(audit.failures)} fail, {len(audit.warnings)} warn{_check_names(audit.failures or audit.warnings)}."
     )
     if swapping is not None and swapping.swaps:
         said.append(
-            f"{counted(swapping.records, 'record')} ({percent(swapping.share)}) exchanged to get there."
+            f"{count_of(swapping.records, 'record')} ({percent(swapping.share)}) exchanged to get there."
         )
     elif outcome.calibration is not None:
         said.append("The noise is the weakest that was confirmed to meet the tolerance.")
@@ -120,7 +120,7 @@ def _each(count: int) -> str:
     return "the intruder of the plan" if count == 1 else f"each of {count} intruders"
 
 
-def _named(findings: Any) -> str:
+def _check_names(findings: Any) -> str:
     if not findings:
         return ""
     names = [finding.check for finding in findings[:3]]
@@ -132,7 +132,7 @@ def _risk_card(outcome: Any) -> Html:
     after, name = outcome.after, worst_name(outcome)
     risk = after[name]
     limit = limit_rate(outcome)
-    unit = f"of {counted(risk.targets, 'target')}, by the intruder “{name}”"
+    unit = f"of {count_of(risk.targets, 'target')}, by the intruder “{name}”"
     unit += f"; tolerated {100 * limit:.4g}%" if limit is not None else ""
     unit += f" ({sampled})" if (sampled := sampled_words(risk)) else ""
     said: list[Child] = [f"{knows(name, risk)} Guessing would find {percent(risk.guessing)}."]
@@ -140,7 +140,7 @@ def _risk_card(outcome: Any) -> Html:
     if limit is None and outcome.attempts:
         last = outcome.attempts[-1]
         said.append(
-            f"Tolerated: {tolerance_words(outcome)}. The figure of “{last.worst}” is {trimmed(last.figure)}."
+            f"Tolerated: {tolerance_words(outcome)}. The figure of “{last.worst}” is {figure_text(last.figure)}."
         )
     tenths = by_outlyingness(risk, outcome.masking)
     far = [share.rate for share in tenths if share.label == "10"]
@@ -157,7 +157,7 @@ def _risk_card(outcome: Any) -> Html:
     ]
     whom = "the one intruder" if len(after) == 1 else f"any of the {len(after)} intruders"
     found = after.found_by_any
-    said.append(f"Found by {whom}: {found:,} of {counted(max(found, _sought(after)), 'target')}.")
+    said.append(f"Found by {whom}: {found:,} of {count_of(max(found, _target_count(after)), 'target')}.")
     said.append(_floor(outcome.floor.rate))
     if after.refused:
         said.append(f"Not tried: {'; '.join(after.refused)}. Their rates are not known.")
@@ -183,7 +183,7 @@ def _records(label: str) -> str:
     return "1 record" if label == "1" else f"{label} records"
 
 
-def _sought(after: Any) -> int:
+def _target_count(after: Any) -> int:
     """Count the targets of all intruders together: samples may differ."""
     ids: set[Any] = set()
     for risk in after.values():
@@ -206,15 +206,17 @@ def _utility_card(outcome: Any) -> Html:
         else []
     )
     loud = [sentence(outcome.too_loud)] if outcome.too_loud else []
-    return _question("What can still be learned?", value, unit, *kept, *loud, *learned(outcome.utility))
+    return _question(
+        "What can still be learned?", value, unit, *kept, *loud, *utility_sentences(outcome.utility)
+    )
 
 
-def learned(utility: Any) -> list[str]:
+def utility_sentences(utility: Any) -> list[str]:
     """Say in a few sentences what the release still tells: how many figures are good, and what counts most of them."""
     judged = [one for one in utility.judgements if one.verdict in ("good", "fair", "poor")]
     counts = [(sum(one.verdict == word for one in judged), word) for word in ("good", "fair", "poor")]
     told = ", ".join(f"{count} {word}" for count, word in counts if count)
-    said = [f"Of {counted(len(judged), 'figure')} compared with the original: {told}."] if judged else []
+    said = [f"Of {count_of(len(judged), 'figure')} compared with the original: {told}."] if judged else []
     adjusted = [one for one in judged if one.figure.endswith(", adjusted")]
     bad = [one for one in judged if one.verdict != "good" and one not in adjusted]
     chosen = [*adjusted[:1], *sorted(bad, key=lambda one: one.verdict != "poor")]

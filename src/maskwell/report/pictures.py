@@ -15,9 +15,9 @@ from .charts import (
     MUTED,
     PAPER,
     VERMILLION,
+    fit_chart,
     legend_of,
     room_for,
-    sized,
     values,
 )
 
@@ -55,7 +55,7 @@ def risk_by_intruder(rows: Rows, limit: float | None, width: int) -> Any:
     if any(row["before"] != row["after"] for row in rows):
         ticks = base.mark_tick(color=INK, thickness=2, height=20).encode(x="before:Q", y=y)
         layers.insert(1, ticks)
-    return sized(alt.layer(*layers, *_limit_x(limit)), width, 34 * len(rows))
+    return fit_chart(alt.layer(*layers, *_limit_x(limit)), width, 34 * len(rows))
 
 
 def share_bars(rows: Rows, limit: float | None, title: str, width: int) -> Any:
@@ -76,7 +76,7 @@ def share_bars(rows: Rows, limit: float | None, title: str, width: int) -> Any:
     if limit is not None:
         at = alt.Chart(values([{"rate": limit}]))
         rule = [at.mark_rule(color=INK, strokeDash=[5, 4]).encode(y="rate:Q")]
-    return sized(alt.layer(bars, *rule), width, 170)
+    return fit_chart(alt.layer(bars, *rule), width, 170)
 
 
 def decile_heat(rows: Rows, width: int) -> Any:
@@ -93,7 +93,7 @@ def decile_heat(rows: Rows, width: int) -> Any:
     shade = alt.Opacity("rate:Q", scale=alt.Scale(domain=[0, top], range=[0.04, 0.5]), legend=None)
     squares = base.mark_rect(color=BLUE, stroke=PAPER, strokeWidth=2).encode(opacity=shade)
     said = base.mark_text(fontSize=9 if width < NARROWEST else 11).encode(text=alt.Text("said:N"))
-    return sized(alt.layer(squares, said), width, 30 * len(names))
+    return fit_chart(alt.layer(squares, said), width, 30 * len(names))
 
 
 def calibration_trace(rows: Rows, limit: float | None, names: tuple[str, str], width: int) -> Any:
@@ -122,7 +122,7 @@ def calibration_trace(rows: Rows, limit: float | None, names: tuple[str, str], w
         layers.append(
             alt.Chart(values([{"mean": limit}])).mark_rule(color=INK, strokeDash=[5, 4]).encode(y="mean:Q")
         )
-    return sized(alt.layer(*layers), width, 260)
+    return fit_chart(alt.layer(*layers), width, 260)
 
 
 def risk_and_loss(rows: Rows, limit: float | None, across: str, width: int) -> Any:
@@ -147,7 +147,7 @@ def risk_and_loss(rows: Rows, limit: float | None, across: str, width: int) -> A
         layers.append(
             alt.Chart(values([{"rate": limit}])).mark_rule(color=INK, strokeDash=[5, 4]).encode(y="rate:Q")
         )
-    return sized(alt.layer(*layers), width, 260)
+    return fit_chart(alt.layer(*layers), width, 260)
 
 
 TRIED, NOISE_ALONE, RELEASED = "tried in calibration", "noise alone", "the release"
@@ -200,7 +200,7 @@ def dots(rows: Rows, kinds: Sequence[tuple[str, str]], across: str, width: int) 
     base = alt.Chart(values(rows))
     line = base.mark_line(color=LINE, strokeWidth=2).encode(x=x, y=y, detail="name:N")
     points = base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=colour, shape=shape)
-    return sized(alt.layer(line, points), width, 26 * len(names))
+    return fit_chart(alt.layer(line, points), width, 26 * len(names))
 
 
 def signal_and_noise(rows: Rows, width: int) -> Any:
@@ -220,7 +220,7 @@ def signal_and_noise(rows: Rows, width: int) -> Any:
             order=alt.Order("order:Q"),
         )
     )
-    return sized(bars, width, 30 * len(names))
+    return fit_chart(bars, width, 30 * len(names))
 
 
 def _limit_x(limit: float | None) -> list[Any]:

@@ -7,8 +7,19 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from .elements import Child, Html, data_table, folded, joined, listed, paragraph, part, section, tag
-from .words import advice_of, counted, laxer_words, not_held_words, sentence, trimmed
+from .elements import (
+    Child,
+    Html,
+    data_table,
+    folded_details,
+    html_list,
+    join_children,
+    paragraph,
+    part,
+    section,
+    tag,
+)
+from .words import advice_of, count_of, figure_text, laxer_words, not_held_words, sentence
 
 PATHS = ("file", "schema", "release", "private", "earlier", "earlier_private")
 LIMITS = (
@@ -29,12 +40,12 @@ def plan_section(outcome: Any) -> Html:
     """Return the plan as it was run, section by section."""
     text = tag("pre", tag("code", plan_text(outcome.plan.to_dict())), tabindex="0")
     said = [sentence(note) for note in outcome.notes]
-    notes = part("What was noted on the way", listed(said)) if said else None
+    notes = part("What was noted on the way", html_list(said)) if said else None
     return section(
         "plan",
         "The plan as run",
         _done(outcome),
-        folded("The plan", text, is_open=True),
+        folded_details("The plan", text, is_open=True),
         notes,
     )
 
@@ -101,7 +112,7 @@ def advice_section(outcome: Any) -> Html:
 
 
 def _figure(value: Any) -> str:
-    return trimmed(value) if isinstance(value, float) else "–" if value is None else str(value)
+    return figure_text(value) if isinstance(value, float) else "–" if value is None else str(value)
 
 
 def limits_section(outcome: Any) -> Html:
@@ -114,7 +125,7 @@ def limits_section(outcome: Any) -> Html:
     if sampled:
         names = ", ".join(finding.check for finding in sampled)
         most = max(finding.sampled for finding in sampled)
-        unchecked.append(f"Checked on a sample of {counted(most, 'record')} at most: {names}.")
+        unchecked.append(f"Checked on a sample of {count_of(most, 'record')} at most: {names}.")
     for name, risk in outcome.after.items():
         if risk.interval is not None:
             low, high = risk.interval
@@ -131,12 +142,14 @@ def limits_section(outcome: Any) -> Html:
         unchecked.insert(
             0, "The noise comes from a small seed, which can be guessed: for studies, not for release."
         )
-    first = listed(unchecked) if unchecked else paragraph("Every check was made and every intruder attacked.")
+    first = (
+        html_list(unchecked) if unchecked else paragraph("Every check was made and every intruder attacked.")
+    )
     return section(
         "limits",
         "What was not checked, and limits",
-        joined(
+        join_children(
             part("Not checked, or not on all records", first),
-            part("What no figure here says", listed(LIMITS)),
+            part("What no figure here says", html_list(LIMITS)),
         ),
     )

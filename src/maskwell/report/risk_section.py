@@ -8,11 +8,12 @@ from typing import Any
 
 from .at_risk import Share, by_amount, by_block, by_outlyingness
 from .charts import picture
-from .elements import Html, data_table, joined, listed, paragraph, part, section
+from .elements import Html, data_table, html_list, join_children, paragraph, part, section
 from .pictures import ASIDE, EXCEEDS, HELD, WITHIN, decile_heat, risk_by_intruder, share_bars
 from .words import (
     NOT_TRIED,
-    counted,
+    count_of,
+    figure_text,
     held_names,
     knows,
     leaves_words,
@@ -21,7 +22,6 @@ from .words import (
     sampled_words,
     sentence,
     tolerance_words,
-    trimmed,
     worst_name,
 )
 
@@ -111,7 +111,7 @@ def _swaps(outcome: Any) -> Html:
     before, after = swapping.before, swapping.after
     said = [
         sentence(swapping.said()),
-        f"Of {counted(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell from "
+        f"Of {count_of(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell from "
         f"{before.expected_correct:,.1f} to {after.expected_correct:,.1f}.",
         sentence(
             f"{percent(swapping.his_record.rate)} have their record found and "
@@ -123,11 +123,11 @@ def _swaps(outcome: Any) -> Html:
         said.append(f"Could not be exchanged: {why}.")
     shift, where = swapping.largest_domain_shift
     if where:
-        said.append(f"The largest change of a sub-domain's mean is {trimmed(shift)} sds ({where}).")
+        said.append(f"The largest change of a sub-domain's mean is {figure_text(shift)} sds ({where}).")
     said.append(
         "The release as it was before the swaps must not leave as well: the two together show who moved."
     )
-    return part("Records exchanged", listed(said))
+    return part("Records exchanged", html_list(said))
 
 
 def _notes(outcome: Any) -> Html:
@@ -138,7 +138,7 @@ def _notes(outcome: Any) -> Html:
         *after.on_clear(),
         *(f"{name}: {reason}" for name, reason in after.refused.items()),
     ]
-    return listed(sentence(" ".join(line.split())) for line in said)
+    return html_list(sentence(" ".join(line.split())) for line in said)
 
 
 def people_section(outcome: Any) -> Html:
@@ -231,8 +231,11 @@ def card_section(outcome: Any) -> Html:
     )
     recipients = len(outcome.plan.card.recipients)
     said = (
-        f"It is sealed for {counted(recipients, 'recipient')}." if leaves == "sealed" and recipients else ""
+        f"It is sealed for {count_of(recipients, 'recipient')}." if leaves == "sealed" and recipients else ""
     )
     return section(
-        "card", "The noise card", joined(lead, paragraph(said) if said else None), table if rows else None
+        "card",
+        "The noise card",
+        join_children(lead, paragraph(said) if said else None),
+        table if rows else None,
     )

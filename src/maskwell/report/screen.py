@@ -35,17 +35,17 @@ def _masks(masking: Masking) -> list[str]:
     for law in masking.card.laws:
         said = {name: describe(law, name) for name in law.columns}
         if len(said) > 1 and all(" noise of sd " in text for text in said.values()):
-            lines += _wrapped(", ".join(said), _common(next(iter(said.values()))))
+            lines += _wrap_entry(", ".join(said), _common(next(iter(said.values()))))
         else:
-            lines += [line for name, text in said.items() for line in _wrapped(name, text)]
+            lines += [line for name, text in said.items() for line in _wrap_entry(name, text)]
     for total, parts in masking.card.recomputed:
-        lines += _wrapped(total, f"recomputed from {', '.join(name for name, _ in parts)}")
+        lines += _wrap_entry(total, f"recomputed from {', '.join(name for name, _ in parts)}")
     if masking.card.subsampled is not None:
         lines.append(f"  each record released with probability {masking.card.subsampled:g}")
     return lines
 
 
-def _wrapped(names: str, text: str) -> list[str]:
+def _wrap_entry(names: str, text: str) -> list[str]:
     return wrap(f"{names}: {text}", 100, initial_indent="  ", subsequent_indent="      ")
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from .first_screen import NARROWER, TOO_NARROW, learned, widest_interval
+from .first_screen import NARROWER, TOO_NARROW, utility_sentences, widest_interval
 from .words import (
     advice_of,
-    counted,
+    count_of,
     every_reason,
     held_names,
     is_not_judged,
@@ -38,24 +38,26 @@ DESPITE_SEEDED = "FOR STUDIES ONLY (--seed), WRITTEN DESPITE what follows"
 
 def release_summary(outcome: Any) -> str:
     """Return the three answers on one screen: may it be released, who could be found, what can be learned."""
-    lines = [*_wrapped(title_of(outcome), ""), *_answer(outcome), ""]
-    lines += [*_risk(outcome), *_learned(outcome), *_audit(outcome)]
-    lines += [*_advice(outcome), *_written(outcome)]
-    shown = lines if outcome.release is None else _fitting(lines)  # of what is refused no report has the rest
+    lines = [*_wrap_text(title_of(outcome), ""), *_answer(outcome), ""]
+    lines += [*_risk(outcome), *_utility_lines(outcome), *_audit(outcome)]
+    lines += [*_advice(outcome), *_location_lines(outcome)]
+    shown = (
+        lines if outcome.release is None else _cut_to_screen(lines)
+    )  # of what is refused no report has the rest
     return "\n".join(line.rstrip() for line in shown)
 
 
 def refusal_summary(outcome: Any) -> str:
     """Return in short why a plan is refused, and what would change that."""
-    lines = [*_answer(outcome), f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
-    return "\n".join(line.rstrip() for line in [*lines, *_advice(outcome), *_written(outcome)])
+    lines = [*_answer(outcome), f"  {count_of(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
+    return "\n".join(line.rstrip() for line in [*lines, *_advice(outcome), *_location_lines(outcome)])
 
 
 def _floor_words(outcome: Any) -> str:
     return f"{percent(outcome.floor.rate)} have a fingerprint that no noise hides"
 
 
-def _fitting(lines: list[str]) -> list[str]:
+def _cut_to_screen(lines: list[str]) -> list[str]:
     """Cut what does not fit on the screen from before its last three lines, which say where everything lies."""
     if len(lines) <= HEIGHT:
         return lines
@@ -63,22 +65,22 @@ def _fitting(lines: list[str]) -> list[str]:
 
 
 def _answer(outcome: Any) -> list[str]:
-    but = [line for said in laxer_words(outcome) for line in _wrapped(f"but {said}", most=MOST_BUT_LINES)]
+    but = [line for said in laxer_words(outcome) for line in _wrap_text(f"but {said}", most=MOST_BUT_LINES)]
     if outcome.passed:
-        loud = _wrapped(f"but {outcome.too_loud}", most=3) if outcome.too_loud else []
+        loud = _wrap_text(f"but {outcome.too_loud}", most=3) if outcome.too_loud else []
         return [FOR_STUDIES if is_seeded(outcome) else PASSED, *but, *loud]
     head = NOT_JUDGED if is_not_judged(outcome) else "MAY NOT BE RELEASED"
     if outcome.despite:
         head = DESPITE_SEEDED if is_seeded(outcome) else "RELEASED DESPITE what follows"
-    lines = [head, *(_wrapped(f"the reason given: {outcome.despite}") if outcome.despite else [])]
+    lines = [head, *(_wrap_text(f"the reason given: {outcome.despite}") if outcome.despite else [])]
     lines += but if outcome.despite else []
     every = outcome.not_judged if is_not_judged(outcome) else every_reason(outcome)
     if outcome.release is None:  # no report was written that has the rest
-        return [*lines, *(line for reason in every for line in _wrapped(f"- {reason}", most=None))]
+        return [*lines, *(line for reason in every for line in _wrap_text(f"- {reason}", most=None))]
     shown = every[:MOST_REASONS]
     left = len(every) - len(shown)
-    lines += [line for reason in shown for line in _wrapped(f"- {reason}")]
-    return [*lines, *([f"  and {counted(left, 'more reason')}"] if left else [])]
+    lines += [line for reason in shown for line in _wrap_text(f"- {reason}")]
+    return [*lines, *([f"  and {count_of(left, 'more reason')}"] if left else [])]
 
 
 def _risk(outcome: Any) -> list[str]:
@@ -87,7 +89,7 @@ def _risk(outcome: Any) -> list[str]:
     swapped = outcome.swapping is not None and outcome.swapping.swaps > 0
     shown = list(after)[:MOST_INTRUDERS]
     width = min(max(len(name) for name in shown), 40)
-    lines = _wrapped(f"who could be found (tolerated: {tolerance_words(outcome)})", "")
+    lines = _wrap_text(f"who could be found (tolerated: {tolerance_words(outcome)})", "")
     heads = f"{'before swaps':>14}{'his record':>12}{'his values':>12}" if swapped else f"{'found':>9}"
     sampled = any(risk.released_share is not None for risk in after.values())
     heads += f"{'of all':>9}" if sampled else ""
@@ -105,12 +107,12 @@ def _risk(outcome: Any) -> list[str]:
         rates += f"{percent(risk.rate_of_all):>9}" if sampled else ""
         rates += f"{percent(risk.guessing):>10}"
         lines.append(f"  {_cut(name, width):<{width}}{rates}{mark}")
-    lines += _wrapped(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
-    lines += _wrapped(said) if (said := _on_sample(outcome)) else []
-    lines += [line for text in after.on_ceiling() for line in _wrapped(text)]
-    untried = _wrapped(f"not tried: {'; '.join(after.refused)}") if after.refused else []
-    untried += [line for said in not_held_words(outcome) for line in _wrapped(said)]
-    return [*lines, *untried, f"  {counted(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
+    lines += _wrap_text(f"after the swaps {outcome.swapping.two_rates()}") if swapped else []
+    lines += _wrap_text(said) if (said := _on_sample(outcome)) else []
+    lines += [line for text in after.on_ceiling() for line in _wrap_text(text)]
+    untried = _wrap_text(f"not tried: {'; '.join(after.refused)}") if after.refused else []
+    untried += [line for said in not_held_words(outcome) for line in _wrap_text(said)]
+    return [*lines, *untried, f"  {count_of(outcome.floor.targets, 'target')}; {_floor_words(outcome)}"]
 
 
 def _on_sample(outcome: Any) -> str:
@@ -127,19 +129,19 @@ def _on_sample(outcome: Any) -> str:
     )
 
 
-def _learned(outcome: Any) -> list[str]:
+def _utility_lines(outcome: Any) -> list[str]:
     if outcome.utility is None:
         return []
     lines = ["", "what can be learned"]
     if widest := widest_interval(outcome.utility):
         wider, name, formula = widest
         if wider < TOO_NARROW:
-            lines += _wrapped(f"the interval of {name} in {formula} is {NARROWER}")
+            lines += _wrap_text(f"the interval of {name} in {formula} is {NARROWER}")
         else:
             most = f"wider by more than {wider:.0%}" if wider > 0 else "wider than the original's"
-            lines += _wrapped(f"with the card no interval is {most} ({name} in {formula})")
-    for said in learned(outcome.utility)[:MOST_VERDICTS]:
-        lines += _wrapped(said)
+            lines += _wrap_text(f"with the card no interval is {most} ({name} in {formula})")
+    for said in utility_sentences(outcome.utility)[:MOST_VERDICTS]:
+        lines += _wrap_text(said)
     return lines
 
 
@@ -151,7 +153,7 @@ def _audit(outcome: Any) -> list[str]:
     lines = ["", "audit: " + ", ".join(f"{count} {word}" for count, word in counts)]
     bad = [*audit.failures, *audit.warnings]
     for finding in bad[:MOST_FINDINGS]:
-        lines += _wrapped(f"{finding.verdict.upper()} {finding.check}: {finding.said}")
+        lines += _wrap_text(f"{finding.verdict.upper()} {finding.check}: {finding.said}")
     left = len(bad) - MOST_FINDINGS
     return [*lines, *([f"  and {left} more"] if left > 0 else [])]
 
@@ -164,7 +166,7 @@ def _advice(outcome: Any) -> list[str]:
         return []
     lines = ["", _advice_head(every)]
     for one in shown[:MOST_ADVICE]:
-        lines += _wrapped(f"- {one.change}{_drawn(one)}", most=MOST_ADVICE_LINES)
+        lines += _wrap_text(f"- {one.change}{_advice_result(one)}", most=MOST_ADVICE_LINES)
     return lines
 
 
@@ -175,10 +177,10 @@ def _advice_head(advice: Any) -> str:
     tried = sum(one.draws > 0 for one in advice)
     if not tried:
         return "what would change it"
-    return f"no change was found that would pass ({counted(tried, 'change')} tried); what came of them"
+    return f"no change was found that would pass ({count_of(tried, 'change')} tried); what came of them"
 
 
-def _drawn(advice: Any) -> str:
+def _advice_result(advice: Any) -> str:
     """Say what a change came to where it was tried; what says so itself is left out."""
     if advice.passes:
         return f" (passed in {advice.passed} of {advice.draws} draws)"
@@ -186,7 +188,7 @@ def _drawn(advice: Any) -> str:
     return "" if says_itself else f": {advice.comes_to}"
 
 
-def pasted(outcome: Any) -> str:
+def passing_sections(outcome: Any) -> str:
     """Return the first change that would pass as it is typed, nothing where none does."""
     best = next((one for one in advice_of(outcome) if one.passes), None)
     return "" if best is None else typed_sections(best)
@@ -206,7 +208,7 @@ def _taken_out(advice: Any) -> str:
     return f" (and without {gone})" if gone else ""
 
 
-def _written(outcome: Any) -> list[str]:
+def _location_lines(outcome: Any) -> list[str]:
     if outcome.release is None:
         return ["", "nothing was released"]
     card = {"open": "card in the open", "sealed": "card sealed", "kept": "without the card"}
@@ -222,7 +224,7 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _wrapped(text: str, indent: str = "  ", most: int | None = 2) -> list[str]:
+def _wrap_text(text: str, indent: str = "  ", most: int | None = 2) -> list[str]:
     """Return text on so many lines at most (nothing: on as many as it takes); the report has all of it."""
     return wrap(
         text, WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", max_lines=most, placeholder=" …"

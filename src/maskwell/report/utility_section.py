@@ -7,9 +7,9 @@ from math import isfinite
 from typing import Any
 
 from .charts import BLUE, INK, VERMILLION, picture
-from .elements import Html, badge, data_table, joined, listed, paragraph, part, section
+from .elements import Html, badge, data_table, html_list, join_children, paragraph, part, section
 from .pictures import ADJUSTED, NAIVE, ORIGINAL, dots, forest
-from .words import figure, percent, sentence, trimmed
+from .words import figure, figure_text, percent, sentence
 
 NOT_SLOPES = ("Intercept", "sigma")
 MOST_PAIRS, MOST_GROUPS, MOST_COEFFICIENTS = 12, 15, 12
@@ -86,7 +86,7 @@ def _model(model: Any, number: int) -> Html:
     rows = coefficients(model)
     title = f"{model.formula} ({model.family})"
     by = f"adjusted by: {model.adjusted_by}" if model.adjusted_by else ""
-    notes = listed(dict.fromkeys(sentence(note) for note in (by, model.refused, *model.notes) if note))
+    notes = html_list(dict.fromkeys(sentence(note) for note in (by, model.refused, *model.notes) if note))
     if not rows:
         return part(title, notes)
     table = data_table(
@@ -102,12 +102,12 @@ def _model(model: Any, number: int) -> Html:
         "its word gets the second interval, one who fits it with the card the third."
     )
     chart = picture(f"model-{number}-chart", title, said, lambda width: forest(rows, width), table)
-    return joined(chart, notes)
+    return join_children(chart, notes)
 
 
 def _forecasts(forecasts: Sequence[Any]) -> Html:
     said = [sentence(text) for one in forecasts for text in one.sentences]
-    return part("What the noise does to the intervals", listed(said)) if said else Html("")
+    return part("What the noise does to the intervals", html_list(said)) if said else Html("")
 
 
 def _columns(columns: Sequence[Any]) -> Html:
@@ -187,9 +187,9 @@ def _correlations(correlations: Any) -> Html:
         [(row["pair"], *(figure(row[kind]) for kind, _ in KINDS)) for row in rows],
     )
     said = (
-        f"The pairs that changed most. On average a correlation moved by {trimmed(correlations.mean)}, at most by "
-        f"{trimmed(correlations.largest)}; corrected by the card by {trimmed(correlations.mean_corrected)} and "
-        f"{trimmed(correlations.largest_corrected)}."
+        f"The pairs that changed most. On average a correlation moved by {figure_text(correlations.mean)}, at most by "
+        f"{figure_text(correlations.largest)}; corrected by the card by {figure_text(correlations.mean_corrected)} and "
+        f"{figure_text(correlations.largest_corrected)}."
     )
     return picture(
         "correlations-chart",
@@ -224,10 +224,10 @@ def _groups(groups: Sequence[Any]) -> Html:
 def _whole(utility: Any) -> Html:
     propensity = utility.propensity
     figures: Mapping[str, str] = {
-        "IL1s: mean change of a masked value, in sds times √2": trimmed(utility.il1s),
-        "pMSE: how well a model tells released records from original ones": trimmed(propensity.pmse),
-        "pMSE expected of records drawn from a law fitted to the true ones": trimmed(propensity.expected),
-        "pMSE over that": trimmed(propensity.ratio),
+        "IL1s: mean change of a masked value, in sds times √2": figure_text(utility.il1s),
+        "pMSE: how well a model tells released records from original ones": figure_text(propensity.pmse),
+        "pMSE expected of records drawn from a law fitted to the true ones": figure_text(propensity.expected),
+        "pMSE over that": figure_text(propensity.ratio),
     }
     return part(
         "The file as a whole", data_table("Figures of the whole file", ("figure", "value"), figures.items())

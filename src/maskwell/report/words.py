@@ -69,7 +69,7 @@ def figure(value: float | None) -> str:
     return short(float(value)).replace("-", "−", 1) if value < 0 else short(float(value))
 
 
-def trimmed(value: float | None) -> str:
+def figure_text(value: float | None) -> str:
     """Write a figure that stands alone: at most three digits, no zeros at its end."""
     if value is None or not isfinite(value):
         return "–"
@@ -77,7 +77,7 @@ def trimmed(value: float | None) -> str:
     return text.replace("-", "−", 1) if value < 0 else text
 
 
-def counted(count: int, one: str, many: str | None = None) -> str:
+def count_of(count: int, one: str, many: str | None = None) -> str:
     """Write a count with its noun."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
@@ -182,7 +182,7 @@ def laxer_words(outcome: Any) -> list[str]:
     given = outcome.laxer_limits
     said = []
     if given:
-        head = f"the plan judges {counted(len(given), 'check')} by laxer limits than the audit does"
+        head = f"the plan judges {count_of(len(given), 'check')} by laxer limits than the audit does"
         said.append(f"{head}: {'; '.join(given)}")
     return [*said, *([outcome.beyond_tolerance] if outcome.beyond_tolerance else [])]
 

@@ -34,9 +34,9 @@ STUDIES = {
 
 def table_names(name: str) -> tuple[str, ...]:
     """Return the tables of a study."""
-    from .results import expected
+    from .results import read_expected
 
-    return tuple(expected(_known(name)).tables)
+    return tuple(read_expected(_known(name)).tables)
 
 
 def chosen_tables(name: str, table: str | None) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ def study(
     - `maskwell study hawala --json --pictures drawn`
     """
     if name is None:
-        typer.echo(_listed())
+        typer.echo(_study_list())
         return
     chosen_tables(name, table)
     if pictures is not None:
@@ -67,7 +67,7 @@ def _prepare(folder: Path) -> None:
     make_folder(folder)
 
 
-def _listed() -> str:
+def _study_list() -> str:
     width = max(map(len, STUDIES))
     lines = ["the studies; run one with maskwell study NAME", ""]
     for name, title in STUDIES.items():

@@ -69,7 +69,7 @@ def apart(one: Floats, other: Floats) -> StudyEstimate:
     return StudyEstimate(first.mean - second.mean, error, min(first.files, second.files))
 
 
-def judged(estimates: Iterable[StudyEstimate], low: float = -inf, high: float = inf) -> str:
+def judge_margin(estimates: Iterable[StudyEstimate], low: float = -inf, high: float = inf) -> str:
     """Judge whether all figures lie within a margin.
 
     Each must be seen to lie within it. One that is outside suffices against it; since any of them may be that one by
@@ -93,6 +93,6 @@ def verdict(statement: str, outcome: str, found: str, who: str = "the paper") ->
     return f"{who}: {statement}. {outcome}: {found}."
 
 
-def listed(estimates: Iterable[StudyEstimate], digits: int = 2, sign: str = "") -> str:
+def listing(estimates: Iterable[StudyEstimate], digits: int = 2, sign: str = "") -> str:
     """Return several figures with their intervals."""
     return ", ".join(one.text(digits, sign) for one in estimates)

@@ -46,7 +46,7 @@ class StudySteps:
         self.progress(self.done, self.total)
 
 
-def named(row: str, column: str) -> str:
+def cell_name(row: str, column: str) -> str:
     """Name a cell."""
     return f"{row}{BETWEEN}{column}"
 
@@ -65,7 +65,9 @@ Measure = Callable[
 ]  # a place, its jobs and a replicate: their answers
 
 
-def simulated(files: Mapping[Any, int], measure: Measure, tick: Callable[[], None]) -> dict[Any, list[Any]]:
+def simulate_files(
+    files: Mapping[Any, int], measure: Measure, tick: Callable[[], None]
+) -> dict[Any, list[Any]]:
     """Return what every job finds in so many files as it asks for; a job's figures do not depend on the others.
 
     Jobs of one `place` share a masked file. Files are taken on all cores at once.
@@ -92,12 +94,12 @@ def _parts(files: Mapping[Any, int]) -> list[tuple[Any, list[Any], int]]:
     return parts
 
 
-def counted(files: int, records: int, more: str = "") -> str:
+def file_count_note(files: int, records: int, more: str = "") -> str:
     """Say how many files there were, of how many records, and what else there is to say of them."""
     return f"[{files:,} file{'s' if files > 1 else ''} of {records} records{more}]"
 
 
-def written(published: ExpectedTable, draws: Draws, said: str) -> StudyTable:
+def comparison_table(published: ExpectedTable, draws: Draws, said: str) -> StudyTable:
     """Put ours beside what was published; a cell of which no file has a figure is left out."""
     there = {cell: values for cell, values in draws.items() if len(values)}
     cells = {cell: figure for cell, figure in published.cells.items() if cell in there or cell not in draws}

@@ -103,8 +103,8 @@ class StudyTable:
         """Return the table as text: published beside ours, laid out by rows and columns."""
         said = [self.title, *([self.unit] if self.unit else []), *([self.source] if self.source else [])]
         blocks = _side_by_side(_labels(self), [_block(self, column) for column in self.columns])
-        note = _wrapped(self.note, "  ")
-        return [*_wrapped(f"table {self.name}: {'; '.join(said)}", ""), *blocks, *note]
+        note = _wrap_lines(self.note, "  ")
+        return [*_wrap_lines(f"table {self.name}: {'; '.join(said)}", ""), *blocks, *note]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data; what the tables say of themselves stands among the notes."""
-        said = [f"table {one.name}: {text}" for one in self.tables for text in _told(one)]
+        said = [f"table {one.name}: {text}" for one in self.tables for text in _table_notes(one)]
         return {
             "study": self.study,
             "tables": [one.to_dict() for one in self.tables],
@@ -134,14 +134,14 @@ class Study:
     def text(self) -> str:
         """Return the study as a page of text."""
         parts = [[self.title or self.study], *(one.lines() for one in self.tables)]
-        notes = [line for note in self.notes for line in _wrapped(note, "- ")]
+        notes = [line for note in self.notes for line in _wrap_lines(note, "- ")]
         return "\n\n".join("\n".join(part) for part in [*parts, notes] if part)
 
     def __repr__(self) -> str:
         return self.text()
 
 
-def _told(table: StudyTable) -> list[str]:
+def _table_notes(table: StudyTable) -> list[str]:
     unit = f"in {table.unit}" if table.unit else ""
     title = "; ".join(part for part in (table.title, unit) if part)
     ends = (
@@ -159,7 +159,7 @@ def band_name(cells: Iterable[TableCell | None]) -> str:
 # Text.
 
 
-def _wrapped(text: str, first: str) -> list[str]:
+def _wrap_lines(text: str, first: str) -> list[str]:
     return wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
 
 
@@ -282,7 +282,7 @@ class ExpectedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedStudy:
     """Everything that a study's expected.toml says."""
 
     paper: str
@@ -293,12 +293,12 @@ class Expected:
 
 
 @cache
-def expected(study: str) -> Expected:
+def read_expected(study: str) -> ExpectedStudy:
     """Read what was published, from the study's own folder."""
     text = files(__package__).joinpath(study, "expected.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     tables = {name: ExpectedTable(name, **given) for name, given in data["tables"].items()}
-    return Expected(data["paper"], tables)
+    return ExpectedStudy(data["paper"], tables)
 
 
 def agree(

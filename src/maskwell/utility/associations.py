@@ -67,10 +67,10 @@ def _levels(values: Floats, weights: Floats | None, places: Codes, count: int) -
     centre = float(values[is_open].mean()) if is_open.any() else 0.0
     x = np.where(is_open, values - centre, 0.0)
     w = is_open.astype(np.float64) if weights is None else np.where(is_open, weights, 0.0)
-    records = _summed(places, is_open.astype(np.float64), count)
-    weight = records if weights is None else _summed(places, w, count)
+    records = _sum_by_place(places, is_open.astype(np.float64), count)
+    weight = records if weights is None else _sum_by_place(places, w, count)
     with np.errstate(divide="ignore", invalid="ignore"):
-        means = _summed(places, w * x, count) / weight
+        means = _sum_by_place(places, w * x, count) / weight
         share = weight / weight.sum()
         inside = w * (places < count)
         middle = float(np.nansum(share * means))
@@ -80,7 +80,7 @@ def _levels(values: Floats, weights: Floats | None, places: Codes, count: int) -
     return _Levels(records, means + centre, float(np.sqrt(max(variance, 0.0))), explained)
 
 
-def _summed(places: Codes, values: Floats, count: int) -> Floats:
+def _sum_by_place(places: Codes, values: Floats, count: int) -> Floats:
     return np.asarray(np.bincount(places, values, count + 1)[:count])
 
 

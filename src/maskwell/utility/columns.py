@@ -13,8 +13,15 @@ from ..laws.chain import combined_of
 from ..masking import Masking, Release
 from ..schema import Column
 from ..table import Floats
-from .correction import NO_CARD, NOTHING, Undoing, undoings
-from .figures import ColumnSpread, Ordered, between_shares, hellinger, kolmogorov_smirnov, overlap
+from .correction import NO_CARD, NOTHING, ColumnCorrection, undoings
+from .figures import (
+    ColumnSpread,
+    EmpiricalDistribution,
+    between_shares,
+    hellinger,
+    kolmogorov_smirnov,
+    overlap,
+)
 from .pairs import TruthAndRelease
 from .results import ColumnUtility
 
@@ -23,7 +30,7 @@ SINGULAR = 1e-3
 MANY = 0.05  # share of values at a limit beyond which a correction is told with a reservation
 
 
-def column_utilities(sides: TruthAndRelease, known: dict[str, Undoing]) -> tuple[ColumnUtility, ...]:
+def column_utilities(sides: TruthAndRelease, known: dict[str, ColumnCorrection]) -> tuple[ColumnUtility, ...]:
     """Return the figures of every column that leaves and is a number or a category."""
     return tuple(
         _number(column, sides, known[column.name]) if column.is_number else _category(column, sides)
@@ -40,13 +47,13 @@ def release_columns(release: Release) -> tuple[tuple[ColumnUtility, ...], bool]:
     return column_utilities(sides, undoings(sides)), sides.weights is not None
 
 
-def _number(column: Column, sides: TruthAndRelease, undoing: Undoing) -> ColumnUtility:
+def _number(column: Column, sides: TruthAndRelease, undoing: ColumnCorrection) -> ColumnUtility:
     name = column.name
     before, after = sides.before(name), sides.after(name)
-    spread, ordered = ColumnSpread.of(before, sides.weights), Ordered.of(before, sides.weights)
+    spread, ordered = ColumnSpread.of(before, sides.weights), EmpiricalDistribution.of(before, sides.weights)
     same = after is before and sides.weights_after is sides.weights
     spread_after = spread if same else ColumnSpread.of(after, sides.weights_after)
-    ordered_after = ordered if same else Ordered.of(after, sides.weights_after)
+    ordered_after = ordered if same else EmpiricalDistribution.of(after, sides.weights_after)
     mean, variance = undoing.moments(spread_after.mean, spread_after.sd**2)
     why = undoing.why_not
     if variance <= 0 and undoing.by != NOTHING:
@@ -68,11 +75,11 @@ def _number(column: Column, sides: TruthAndRelease, undoing: Undoing) -> ColumnU
         hellinger=0.0 if same else hellinger(ordered, ordered_after),
         corrected_by=undoing.by,
         why_not=why,
-        notes=_leaning(name, undoing),
+        notes=_limit_warning(name, undoing),
     )
 
 
-def _leaning(name: str, undoing: Undoing) -> tuple[str, ...]:
+def _limit_warning(name: str, undoing: ColumnCorrection) -> tuple[str, ...]:
     """Say so where a correction leans on many values that limits cut off."""
     if undoing.why_not or undoing.at_limit <= MANY:
         return ()
@@ -94,7 +101,7 @@ def _common(column: Column, sides: TruthAndRelease) -> dict[str, Any]:
         "open_share": _open(truth.closed.get(name), len(truth)),
         "records": len(released) - int(np.count_nonzero(released.closed.get(name, ()))),
         "open_share_after": _open(released.closed.get(name), len(released)),
-        "changed": _changed(column, sides),
+        "changed": _changed_share(column, sides),
     }
 
 
@@ -102,7 +109,7 @@ def _open(status: npt.NDArray[np.uint8] | None, count: int) -> float:
     return 1.0 if status is None else 1 - float(np.count_nonzero(status)) / max(count, 1)
 
 
-def _changed(column: Column, sides: TruthAndRelease) -> float:
+def _changed_share(column: Column, sides: TruthAndRelease) -> float:
     """Return the share of the records, open on both sides, that have another value."""
     if column.name not in sides.touched:
         return 0.0
@@ -145,8 +152,8 @@ def _category(column: Column, sides: TruthAndRelease) -> ColumnUtility:
         **_common(column, sides),
         hellinger=between_shares(shares, after),
         total_variation=float(np.abs(shares - after).sum()) / 2,
-        shares=_named(column, shares),
-        shares_after=_named(column, after),
+        shares=_shares_by_category(column, shares),
+        shares_after=_shares_by_category(column, after),
         shares_corrected=corrected,
         corrected_by=by,
         why_not=why,
@@ -162,7 +169,7 @@ def _shares(codes: Floats, weights: Floats | None, count: int) -> Floats:
     return counted / max(float(counted.sum()), 1e-300)
 
 
-def _named(column: Column, shares: Floats) -> dict[str, float]:
+def _shares_by_category(column: Column, shares: Floats) -> dict[str, float]:
     return dict(zip(column.categories, map(float, shares), strict=True))
 
 
@@ -170,11 +177,11 @@ def _undone(column: Column, sides: TruthAndRelease, after: Floats) -> tuple[dict
     """Return the shares of the true categories that the card's table of changes implies (Gouweleeuw et al. 1998)."""
     law = combined_of(sides.masking.card.law_of(column.name))
     if column.name not in sides.touched:
-        return _named(column, after), "nothing to correct", ""
+        return _shares_by_category(column, after), "nothing to correct", ""
     if law is None:
         swapped = sides.masking.card.swapped
         if swapped is not None and column.name in swapped.columns:
-            return _named(column, after), "nothing to correct", ""
+            return _shares_by_category(column, after), "nothing to correct", ""
         return {}, "", NO_CARD
     if not isinstance(law, Transition):
         return {}, "", "" if isinstance(law, Classes) else "its law has no table of changes to undo"

@@ -14,7 +14,7 @@ from ..masking import Masking
 from ..schema import OPEN
 from .associations import associations
 from .columns import column_utilities
-from .correction import Undoing, corrected_correlations, undoings
+from .correction import ColumnCorrection, corrected_correlations, undoings
 from .domains import domain_means
 from .models import Model
 from .moments import pairwise_moments
@@ -22,7 +22,7 @@ from .pairs import TruthAndRelease
 from .propensity import propensity
 from .regressions import check_models, forecasts, model_utilities
 from .results import ColumnUtility, CorrelationUtility, Utility
-from .verdicts import judged
+from .verdicts import judge_comparison
 
 
 def compare(
@@ -47,7 +47,7 @@ def compare(
     )  # models of the original have the classes that analysts get
     known = undoings(sides)
     domains = domain_means(sides, groups)
-    lost, why = _lost(masking)
+    lost, why = _il1s_or_reason(masking)
     columns = column_utilities(sides, known)
     found = Utility(
         records=len(sides.truth),
@@ -67,7 +67,7 @@ def compare(
         notes=(*domains.notes, *why, *_notes(sides), *_reservations(columns)),
         associations=associations(sides),
     )
-    return judged(found)
+    return judge_comparison(found)
 
 
 def _reservations(columns: Sequence[ColumnUtility]) -> list[str]:
@@ -75,7 +75,7 @@ def _reservations(columns: Sequence[ColumnUtility]) -> list[str]:
     return [note for column in columns if column.is_number for note in column.notes]
 
 
-def _lost(masking: Masking) -> tuple[float, tuple[str, ...]]:
+def _il1s_or_reason(masking: Masking) -> tuple[float, tuple[str, ...]]:
     """Return Yancey's IL1s, or why there is none."""
     try:
         return il1s(masking), ()
@@ -83,7 +83,7 @@ def _lost(masking: Masking) -> tuple[float, tuple[str, ...]]:
         return float("nan"), ("IL1s is not defined: no masked column has values before and after to compare",)
 
 
-def _correlations(sides: TruthAndRelease, known: dict[str, Undoing]) -> CorrelationUtility:
+def _correlations(sides: TruthAndRelease, known: dict[str, ColumnCorrection]) -> CorrelationUtility:
     """Return the correlations of the numbers, as they were, as released and as corrected."""
     names = sides.numbers
     centres = np.array([_centre(sides, name) for name in names])

@@ -24,7 +24,7 @@ from ..laws import Additive
 from ..laws.chain import combined_of
 from ..schema import OPEN
 from ..table import Floats, Table
-from .deconvolution import Unmixed, unmix
+from .deconvolution import DeconvolvedMoments, unmix
 from .moments import PairwiseMoments, correlations
 from .noise_covariance import SharedNoise, mean_factor, shared_noise, totals_turn
 from .pairs import TruthAndRelease
@@ -35,7 +35,7 @@ NO_CARD = "the card does not say how it was changed"
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
+class ColumnCorrection:
     """How one column is corrected: true = (released - offset) / slope, less noise; `keeps` is the attenuation.
 
     `keeps` is cov(released, true) / variance of the true values where the distribution is estimated: a known factor
@@ -50,7 +50,7 @@ class Undoing:
     bias_sd: float = 0.0
     keeps: float = 1.0
     at_limit: float = 0.0
-    estimated: Unmixed | None = None
+    estimated: DeconvolvedMoments | None = None
     why_not: str = ""
 
     def moments(self, mean: float, variance: float) -> tuple[float, float]:
@@ -69,15 +69,15 @@ class Undoing:
         return (self.variance + self.bias_sd**2 * square) / (1 + self.bias_sd**2)
 
 
-def undoings(sides: TruthAndRelease) -> dict[str, Undoing]:
+def undoings(sides: TruthAndRelease) -> dict[str, ColumnCorrection]:
     """Return how each number of a release is corrected by its card, or why it is not."""
     card, table = sides.masking.card, sides.released
     unswapped = replace(card, swapped=None)  # an exchange leaves every column's own distribution alone
     totals = dict(card.recomputed)
-    found: dict[str, Undoing] = {}
+    found: dict[str, ColumnCorrection] = {}
     for name in sides.numbers:
         if name not in totals:
-            found[name] = _undoing(name, unswapped, table, sides)
+            found[name] = _column_correction(name, unswapped, table, sides)
     for name in totals:
         if name in sides.numbers:
             found[name] = _total(totals[name], found)
@@ -88,24 +88,28 @@ def undoings(sides: TruthAndRelease) -> dict[str, Undoing]:
     return {name: found[name] for name in sides.numbers}
 
 
-def _undoing(name: str, card: NoiseCard, table: Table, sides: TruthAndRelease) -> Undoing:
+def _column_correction(name: str, card: NoiseCard, table: Table, sides: TruthAndRelease) -> ColumnCorrection:
     law = combined_of(card.law_of(name))
     if law is None:
-        return Undoing("", why_not=NO_CARD) if _unexplained(name, sides) else Undoing(NOTHING)
+        return (
+            ColumnCorrection("", why_not=NO_CARD)
+            if _differs_without_law(name, sides)
+            else ColumnCorrection(NOTHING)
+        )
     try:
         noised = noised_columns(card, table, [name], None)
     except NoLaw as refusal:
-        return Undoing("", why_not=_reason(refusal))
+        return ColumnCorrection("", why_not=_reason(refusal))
     except BadPlan as refusal:
-        return _estimated(name, law, sides, _reason(refusal))
+        return _estimated_correction(name, law, sides, _reason(refusal))
     if not noised.parts:
-        return Undoing(NOTHING)
+        return ColumnCorrection(NOTHING)
     part: MomentPart = noised.parts[0]
     bias = float(part.biases[0])
-    return Undoing(EXACT, part.slope, float(part.offsets[0]), float(part.covariance[0, 0]), bias)
+    return ColumnCorrection(EXACT, part.slope, float(part.offsets[0]), float(part.covariance[0, 0]), bias)
 
 
-def _unexplained(name: str, sides: TruthAndRelease) -> bool:
+def _differs_without_law(name: str, sides: TruthAndRelease) -> bool:
     """Whether a column without a law differs by more than an exchange of its values."""
     swapped = sides.masking.card.swapped
     exchanged = swapped is not None and name in swapped.columns
@@ -117,14 +121,14 @@ def _reason(refusal: BadPlan | NoLaw) -> str:
     return refusal.problems[0].split(", which moments")[0].split(": ")[0]
 
 
-def _estimated(name: str, law: Any, sides: TruthAndRelease, why: str) -> Undoing:
+def _estimated_correction(name: str, law: Any, sides: TruthAndRelease, why: str) -> ColumnCorrection:
     """Correct by the estimated distribution of the true values, where the law has a density and opens no code."""
     if not law.has_density or not hasattr(law, "outlets") or getattr(law, "categories", None):
-        return Undoing("", why_not=why)
+        return ColumnCorrection("", why_not=why)
     j = law.columns.index(name)
     outlet = law.outlets[j]
     if outlet.low_coded or outlet.high_coded:
-        return Undoing("", why_not=f"{why}; values that the noise carried over a code are closed")
+        return ColumnCorrection("", why_not=f"{why}; values that the noise carried over a code are closed")
     values, weights = sides.after(name), sides.weights_after
     is_open = sides.released.status(name) == OPEN
     found = unmix(law, j, values[is_open], None if weights is None else weights[is_open])
@@ -133,7 +137,7 @@ def _estimated(name: str, law: Any, sides: TruthAndRelease, why: str) -> Undoing
     at_limit = _at_limit(outlet, values[is_open])
     factor = mean_factor(law, j) if isinstance(law, Additive) and not at_limit else float("nan")
     keeps = factor if isfinite(factor) else found.keeps
-    return Undoing(ESTIMATED, keeps=keeps, at_limit=at_limit, estimated=found)
+    return ColumnCorrection(ESTIMATED, keeps=keeps, at_limit=at_limit, estimated=found)
 
 
 def _at_limit(outlet: Any, values: Floats) -> float:
@@ -142,31 +146,33 @@ def _at_limit(outlet: Any, values: Floats) -> float:
     return float(np.isin(values, limits).mean()) if limits and len(values) else 0.0
 
 
-def _slight(law: Any, j: int, values: Floats, why: str) -> Undoing:
+def _slight(law: Any, j: int, values: Floats, why: str) -> ColumnCorrection:
     """Correct noise that is too small for a grid as if no limit had cut it off: it hardly moves anything."""
     if not isinstance(law, Additive) or law.outlets[j].log_shift is not None or any(law.spreads):
-        return Undoing("", why_not=why)
+        return ColumnCorrection("", why_not=why)
     noise, variance = float(law.noise.covariance[j, j]) / law.slope**2, float(np.nanvar(values))
     if not noise < SLIGHT * variance:
-        return Undoing("", why_not=why)
+        return ColumnCorrection("", why_not=why)
     offset = (law.offsets[j] if law.offsets else 0.0) + float(noise_mean(law.noise)[j])
-    return Undoing(f"{EXACT}, limits ignored", law.slope, offset, noise)
+    return ColumnCorrection(f"{EXACT}, limits ignored", law.slope, offset, noise)
 
 
-def _total(parts: Sequence[tuple[str, float]], known: Mapping[str, Undoing]) -> Undoing:
+def _total(parts: Sequence[tuple[str, float]], known: Mapping[str, ColumnCorrection]) -> ColumnCorrection:
     """Correct a total by the noise of its parts; their slopes must be the same for that."""
-    used = [(known.get(name, Undoing(NOTHING)), coefficient) for name, coefficient in parts]
+    used = [(known.get(name, ColumnCorrection(NOTHING)), coefficient) for name, coefficient in parts]
     if any(undoing.by not in (EXACT, NOTHING) for undoing, _ in used):
-        return Undoing("", why_not="a part of the total cannot be corrected by moments")
+        return ColumnCorrection("", why_not="a part of the total cannot be corrected by moments")
     if len({undoing.slope for undoing, _ in used}) > 1 or any(undoing.bias_sd for undoing, _ in used):
-        return Undoing("", why_not="the parts of the total have noise of different kinds")
+        return ColumnCorrection("", why_not="the parts of the total have noise of different kinds")
     if all(undoing.by == NOTHING for undoing, _ in used):
-        return Undoing(NOTHING)
+        return ColumnCorrection(NOTHING)
     offset = sum(coefficient * undoing.offset for undoing, coefficient in used)
-    return Undoing(EXACT, used[0][0].slope, offset)  # its variance follows from the covariances of the parts
+    return ColumnCorrection(
+        EXACT, used[0][0].slope, offset
+    )  # its variance follows from the covariances of the parts
 
 
-def _plain_covariances(sides: TruthAndRelease, known: Mapping[str, Undoing]) -> Floats:
+def _plain_covariances(sides: TruthAndRelease, known: Mapping[str, ColumnCorrection]) -> Floats:
     """Return the covariances of noise that moments correct, on the scale of the true values, of totals too."""
     names = sides.numbers
     place = {name: i for i, name in enumerate(names) if known[name].by == EXACT}
@@ -189,10 +195,13 @@ class CorrectedFigures:
 
 
 def corrected_correlations(
-    sides: TruthAndRelease, known: Mapping[str, Undoing], moments: PairwiseMoments, names: Sequence[str]
+    sides: TruthAndRelease,
+    known: Mapping[str, ColumnCorrection],
+    moments: PairwiseMoments,
+    names: Sequence[str],
 ) -> CorrectedFigures:
     """Return correlations with the noise taken out: that of each column, and what two columns share of it."""
-    shared = _shared(sides, known, moments, names)
+    shared = _shared_noise_covariance(sides, known, moments, names)
     keeps = np.array([known[name].slope * known[name].keeps for name in names])
     covariances = (moments.covariances - shared.covariances) / np.outer(keeps, keeps)
     variances = np.array(
@@ -212,12 +221,15 @@ def corrected_correlations(
     return CorrectedFigures(found, (*notes, *(f"{a} and {b}: {why}" for (a, b), why in pairs.items())))
 
 
-def _shared(
-    sides: TruthAndRelease, known: Mapping[str, Undoing], moments: PairwiseMoments, names: Sequence[str]
+def _shared_noise_covariance(
+    sides: TruthAndRelease,
+    known: Mapping[str, ColumnCorrection],
+    moments: PairwiseMoments,
+    names: Sequence[str],
 ) -> SharedNoise:
     """Return what the noise adds to the released covariances; totals have their own variance from their parts."""
     at_limit = {name: known[name].at_limit for name in names}
-    plain = [known[name] if known[name].by == EXACT else Undoing(NOTHING) for name in names]
+    plain = [known[name] if known[name].by == EXACT else ColumnCorrection(NOTHING) for name in names]
     totals = dict(sides.masking.card.recomputed)
     own = [
         0.0 if name in totals else one.variance * one.slope**2 for name, one in zip(names, plain, strict=True)
@@ -225,7 +237,7 @@ def _shared(
     return shared_noise(sides, at_limit, np.array(own), moments, names)
 
 
-def _true_variance(undoing: Undoing, moments: PairwiseMoments, i: int, j: int) -> float:
+def _true_variance(undoing: ColumnCorrection, moments: PairwiseMoments, i: int, j: int) -> float:
     """Return the variance of the true values of column i over the records where column j is open too."""
     if undoing.why_not:
         return float("nan")

@@ -21,7 +21,7 @@ MOST_CELLS = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Unmixed:
+class DeconvolvedMoments:
     """Mean and variance of the true values, and cov(released, true) over the variance of the true ones."""
 
     mean: float
@@ -29,7 +29,7 @@ class Unmixed:
     keeps: float
 
 
-def unmix(law: Any, j: int, values: Floats, weights: Floats | None) -> Unmixed | None:
+def unmix(law: Any, j: int, values: Floats, weights: Floats | None) -> DeconvolvedMoments | None:
     """Estimate the moments of the true values of a column; nothing where the grid cannot be fine enough."""
     if len(values) < 2 or not np.ptp(values) > 0:
         return None
@@ -37,13 +37,13 @@ def unmix(law: Any, j: int, values: Floats, weights: Floats | None) -> Unmixed |
     edges = _edges(alone, values, outlet)
     if edges is None:
         return None
-    points, counts, centres = _counted(values, weights, edges, outlet)
+    points, counts, centres = _count_cells(values, weights, edges, outlet)
     pairs = np.repeat(points, len(centres))[:, None], np.tile(centres, len(points))[:, None]
     density = alone.logpdf(*pairs).reshape(len(points), len(centres))
     highest = density.max(axis=1, keepdims=True)
     reached = np.isfinite(highest[:, 0])
     density = np.exp(density[reached] - highest[reached])
-    return _settled(density, counts[reached], points[reached], centres)
+    return _em_moments(density, counts[reached], points[reached], centres)
 
 
 def _edges(law: Any, values: Floats, outlet: Any) -> Floats | None:
@@ -72,7 +72,7 @@ def _noise_sd(law: Any, values: Floats) -> float:
     return float(sd if spread is None else sd * np.quantile(spread.factor(values), 0.25))
 
 
-def _counted(
+def _count_cells(
     values: Floats, weights: Floats | None, edges: Floats, outlet: Any
 ) -> tuple[Floats, Floats, Floats]:
     """Count released values by cell, those at a limit apart, and return the points that stand for the cells."""
@@ -112,7 +112,9 @@ def _on_unit(centres: Floats, outlet: Any) -> Floats:
     return np.asarray(np.where(np.isin(points, outlet.avoid), points + unit, points))
 
 
-def _settled(density: Floats, counts: Floats, points: Floats, centres: Floats) -> Unmixed | None:
+def _em_moments(
+    density: Floats, counts: Floats, points: Floats, centres: Floats
+) -> DeconvolvedMoments | None:
     """Run EM until mean and sd stand still, and return them with the attenuation that they imply."""
     counts = counts / counts.sum()
     shares = np.full(len(centres), 1.0 / len(centres))
@@ -135,4 +137,4 @@ def _settled(density: Floats, counts: Floats, points: Floats, centres: Floats) -
     expected = (density @ (shares * centres)) / np.where(mixed > 0, mixed, 1.0)
     middle = float(counts @ points)
     shared = float(counts @ ((points - middle) * (expected - mean)))
-    return Unmixed(mean, sd**2, shared / sd**2)
+    return DeconvolvedMoments(mean, sd**2, shared / sd**2)

@@ -32,7 +32,7 @@ class Domains:
 
 def domain_means(sides: TruthAndRelease, given: Sequence[str] | None) -> Domains:
     """Compare the means of the touched numbers in every level of the grouping columns."""
-    chosen = _chosen(sides, given)
+    chosen = _grouping_columns(sides, given)
     numbers = [name for name in sides.numbers if name in sides.touched or sides.subsampled]
     found, notes, small = list[GroupUtility](), list[str](), dict[str, int]()
     for candidates in chosen:
@@ -55,20 +55,20 @@ def domain_means(sides: TruthAndRelease, given: Sequence[str] | None) -> Domains
     return Domains(tuple(found), len(apart), float(np.nanmean(apart)), poor, tuple(dict.fromkeys(notes)))
 
 
-def _chosen(sides: TruthAndRelease, given: Sequence[str] | None) -> list[tuple[str, ...]]:
+def _grouping_columns(sides: TruthAndRelease, given: Sequence[str] | None) -> list[tuple[str, ...]]:
     """Return the grouping columns: those given, else those of role group, and where these are too fine the blocks."""
     schema = sides.masked.schema
     if given is not None:
         if isinstance(given, str):
             raise BadPlan(f"groups are a list of columns: write [{given!r}]")
         raise_all(schema.missing_columns(given), BadPlan)
-        raise_all([p for name in given for p in _refused(sides, name)], BadPlan)
+        raise_all([p for name in given for p in _grouping_problems(sides, name)], BadPlan)
         return [tuple(given)]
     roles = [schema.with_role("group"), schema.with_role("block")]
-    return [tuple(n for n in names if not _refused(sides, n)) for names in roles if names]
+    return [tuple(n for n in names if not _grouping_problems(sides, n)) for names in roles if names]
 
 
-def _refused(sides: TruthAndRelease, name: str) -> list[str]:
+def _grouping_problems(sides: TruthAndRelease, name: str) -> list[str]:
     """Return why a column cannot group records."""
     before, after = sides.truth.schema[name], sides.masked.schema[name]
     if after.drop or "id" in after.roles:

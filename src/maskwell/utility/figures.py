@@ -16,14 +16,14 @@ MOST_CLASSES, PER_CLASS = 50, 100  # of the Hellinger distance: chance alone the
 
 
 @dataclass(frozen=True)
-class Ordered:
+class EmpiricalDistribution:
     """The open values of a column in ascending order, and the share of the weight up to each."""
 
     values: Floats
     shares: Floats  # one more than values: 0 first
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats | None) -> Ordered:
+    def of(cls, values: Floats, weights: Floats | None) -> EmpiricalDistribution:
         """Sort the open values."""
         is_open = ~np.isnan(values)
         values = values[is_open]
@@ -55,7 +55,7 @@ class Ordered:
         return np.asarray(self.values[np.append(True, np.diff(self.values) > 0)])
 
 
-def kolmogorov_smirnov(first: Ordered, second: Ordered) -> float:
+def kolmogorov_smirnov(first: EmpiricalDistribution, second: EmpiricalDistribution) -> float:
     """Return the largest difference of two distribution functions."""
     if not len(first) or not len(second):
         return float("nan")
@@ -65,7 +65,7 @@ def kolmogorov_smirnov(first: Ordered, second: Ordered) -> float:
     )
 
 
-def hellinger(first: Ordered, second: Ordered) -> float:
+def hellinger(first: EmpiricalDistribution, second: EmpiricalDistribution) -> float:
     """Return the Hellinger distance over classes that have equal shares of the first.
 
     A value that many records share has a class of its own; the classes at both ends are open.
@@ -80,7 +80,7 @@ def hellinger(first: Ordered, second: Ordered) -> float:
     return between_shares(_masses(first, edges), _masses(second, edges))
 
 
-def _masses(ordered: Ordered, edges: Floats) -> Floats:
+def _masses(ordered: EmpiricalDistribution, edges: Floats) -> Floats:
     return np.diff(np.concatenate([[0.0], ordered.up_to(edges), [1.0]]))
 
 

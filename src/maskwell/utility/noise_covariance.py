@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from ..keys import Key, Stream, numbered
+from ..keys import Key, Stream, ids_from_numbers
 from ..laws import Additive, Mixture, Normal
 from ..laws.chain import combined_of
 from ..laws.mixture import JointMixture, RotatedMixture
@@ -67,7 +67,7 @@ def shared_noise(
     found = SharedNoise(np.diag(own).astype(np.float64))
     for law in map(combined_of, sides.masking.card.laws):
         if isinstance(law, Additive) and not law.categories and not are_apart(law.noise):
-            _add(found, _Shared(law, sides, at_limit), moments, place)
+            _add(found, _SharedNoiseLaw(law, sides, at_limit), moments, place)
     return _with_totals(found, sides, names)
 
 
@@ -77,7 +77,7 @@ def are_apart(noise: Any) -> bool:
 
 
 @dataclass
-class _Shared:
+class _SharedNoiseLaw:
     """One law whose columns share their noise."""
 
     law: Additive
@@ -100,7 +100,9 @@ class _Shared:
         return float(self.drawn[0][i, j]), float(self.drawn[1][i, j])
 
 
-def _add(found: SharedNoise, shared: _Shared, moments: PairwiseMoments, place: Mapping[str, int]) -> None:
+def _add(
+    found: SharedNoise, shared: _SharedNoiseLaw, moments: PairwiseMoments, place: Mapping[str, int]
+) -> None:
     columns = shared.law.columns
     for i, first in enumerate(columns):
         for j, second in enumerate(columns[:i]):
@@ -113,7 +115,7 @@ def _add(found: SharedNoise, shared: _Shared, moments: PairwiseMoments, place: M
 
 
 def _of_pair(
-    shared: _Shared, i: int, j: int, moments: PairwiseMoments, at: tuple[int, int]
+    shared: _SharedNoiseLaw, i: int, j: int, moments: PairwiseMoments, at: tuple[int, int]
 ) -> tuple[float, str]:
     """Return the covariance of the noise of two columns of a law, or why there is none."""
     if shared.is_closed(i) and shared.is_closed(j):
@@ -239,7 +241,7 @@ def _some(law: Additive, sides: TruthAndRelease) -> tuple[Floats, Floats]:
 
 
 def _stream(count: int, label: str) -> Stream:
-    return Stream(Key.from_seed(0), "utility", label, numbered(count))
+    return Stream(Key.from_seed(0), "utility", label, ids_from_numbers(count))
 
 
 def _drawn_covariance(law: Additive, x: Floats, weights: Floats, repeat: int) -> Floats:

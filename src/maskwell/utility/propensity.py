@@ -33,7 +33,7 @@ FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parame
 
 def propensity(sides: TruthAndRelease, seed: int = 0) -> Propensity:
     """Fit the model and return its pMSE beside that of records drawn from a law fitted to the true ones."""
-    first, second = _sampled(sides, seed)
+    first, second = _sampled_records(sides, seed)
     design = _design(sides, first, second)
     released = np.append(np.zeros(len(first)), np.ones(len(second)))
     whole = len(sides.truth)
@@ -56,7 +56,7 @@ def propensity(sides: TruthAndRelease, seed: int = 0) -> Propensity:
     )
 
 
-def _sampled(sides: TruthAndRelease, seed: int) -> tuple[Integers, Integers]:
+def _sampled_records(sides: TruthAndRelease, seed: int) -> tuple[Integers, Integers]:
     """Return which true and which released records the model sees: the same people where all are released."""
     whole, leaving = len(sides.truth), len(sides.after(sides.columns[0].name)) if sides.columns else 0
     rng = np.random.default_rng([seed, 20180331])

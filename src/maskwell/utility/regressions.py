@@ -20,7 +20,7 @@ from ..analysis.complete_records import without_ends
 from ..analysis.corrections import Forecast, forecast, moment_correction, regression_calibration
 from ..analysis.corrections.design_arrays import CorrectionRequest, arrays, read_formula
 from ..analysis.corrections.glm import OrdinaryFit, family_of, fit_ordinary
-from ..analysis.corrections.result import corrected
+from ..analysis.corrections.result import reported_estimates
 from ..card import NoiseCard
 from ..errors import BadInput, BadPlan, MaskwellError, NoLaw, raise_all
 from ..laws import Additive
@@ -49,7 +49,7 @@ LONGER = 5  # times as many draws where chains did not agree: what then does not
 
 
 @dataclass(frozen=True, slots=True)
-class Estimated:
+class ModelEstimates:
     """Estimates with their standard errors, and what was decided on the way."""
 
     names: tuple[str, ...]
@@ -102,17 +102,17 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     tables = sides.truth, sides.released
     empty = ModelUtility(model.formula, model.family, at_most_wider=model.at_most_wider)
     try:
-        original = _fitted(model, tables[0], seed)
+        original = _fit_table(model, tables[0], seed)
     except REFUSALS as refusal:
         why = f"the truth itself cannot be fitted: {'; '.join(refusal.problems)}"
         return replace(empty, refused=why, notes=(why,))
     refused, found = "", None
     try:
-        found = _adjusted(sides, model, seed)
+        found = _fit_release(sides, model, seed)
         if found.sample is not None:
             tables = _both(sides, found.sample)
-            original = _fitted(model, tables[0], seed)
-        found = _matched(found, original)
+            original = _fit_table(model, tables[0], seed)
+        found = _match_names(found, original)
         original = _comparable(original, found)
     except REFUSALS as refusal:
         refused = f"no adjusted fit: {'; '.join(refusal.problems)}"
@@ -138,7 +138,7 @@ def _utility(sides: TruthAndRelease, model: Model, seed: int) -> ModelUtility:
     )
 
 
-def _comparable(original: Estimated, found: Estimated) -> Estimated:
+def _comparable(original: ModelEstimates, found: ModelEstimates) -> ModelEstimates:
     """Return the original with errors of the kind that the adjusted fit has, and say where the two kinds differ."""
     if not found.trusts_model or not original.plain_errors:
         return original
@@ -164,15 +164,17 @@ def _both(sides: TruthAndRelease, sample: Integers) -> tuple[Table, Table]:
     return sides.truth.take(rows), sides.released.take(sample)
 
 
-def _naive(model: Model, table: Table, original: Estimated, seed: int) -> tuple[Estimated | None, list[str]]:
+def _naive(
+    model: Model, table: Table, original: ModelEstimates, seed: int
+) -> tuple[ModelEstimates | None, list[str]]:
     """Fit the released values as they are, or say why not."""
     try:
-        return _matched(_fitted(model, table, seed), original), []
+        return _match_names(_fit_table(model, table, seed), original), []
     except REFUSALS as refusal:
         return None, [f"the released values as they are cannot be fitted: {'; '.join(refusal.problems)}"]
 
 
-def _matched(found: Estimated, original: Estimated) -> Estimated:
+def _match_names(found: ModelEstimates, original: ModelEstimates) -> ModelEstimates:
     """Put estimates in the order of the original's names; what the release has no coefficient of is not a number."""
     at = {name: i for i, name in enumerate(found.names)}
     if not set(at) & set(original.names):
@@ -189,27 +191,29 @@ def _matched(found: Estimated, original: Estimated) -> Estimated:
     )
 
 
-def _fitted(model: Model, table: Table, seed: int) -> Estimated:
+def _fit_table(model: Model, table: Table, seed: int) -> ModelEstimates:
     """Fit a model to a table taken at its word; by draws where the family or its groups have no ordinary fit."""
     try:
         family = family_of(model.family)
         named = read_formula(model.formula, table)
     except BadPlan:
         records = _few(np.arange(len(table)), seed)
-        return _drawn(model, Release(table.take(records), NoiseCard()), seed)
+        return _fit_by_draws(model, Release(table.take(records), NoiseCard()), seed)
     asked = CorrectionRequest(model.formula, family)
     problem = arrays(named, asked, np.ones(len(table)), ())
     found = fit_ordinary(problem.data, family)
-    names, estimates, covariance = corrected(problem.names, found.estimates, found.joint, family)
-    trusted = corrected(problem.names, found.estimates, _trusting(found, len(problem)), family)[2]
+    names, estimates, covariance = reported_estimates(problem.names, found.estimates, found.joint, family)
+    trusted = reported_estimates(
+        problem.names, found.estimates, _model_based_covariance(found, len(problem)), family
+    )[2]
     with np.errstate(invalid="ignore"):
         errors, plain = (floats(np.sqrt(np.diag(one))) for one in (covariance, trusted))
-    return Estimated(
+    return ModelEstimates(
         names, floats(estimates), errors, len(problem), "an ordinary fit", problem.notes, plain_errors=plain
     )
 
 
-def _trusting(found: OrdinaryFit, records: int) -> Floats:
+def _model_based_covariance(found: OrdinaryFit, records: int) -> Floats:
     """Return the covariance of coefficients and residual variance where records are normal and scatter alike."""
     joint = np.zeros_like(found.joint)
     p = len(found.coefficients)
@@ -218,7 +222,7 @@ def _trusting(found: OrdinaryFit, records: int) -> Floats:
     return joint
 
 
-def _adjusted(sides: TruthAndRelease, model: Model, seed: int) -> Estimated:
+def _fit_release(sides: TruthAndRelease, model: Model, seed: int) -> ModelEstimates:
     """Fit a model to the release with its noise taken into account, the best way that does not take minutes."""
     columns, card = _columns(model, sides.released), sides.masking.card.public()
     records = _complete(sides, columns)
@@ -234,16 +238,16 @@ def _adjusted(sides: TruthAndRelease, model: Model, seed: int) -> Estimated:
         return found
     few = _few(np.arange(len(whole)), seed)
     try:
-        found = _drawn(model, Release(whole.table.take(few), card), seed)
+        found = _fit_by_draws(model, Release(whole.table.take(few), card), seed)
     except MaskwellError as refusal:
-        return _calibrated(model, whole, refusal)
+        return _calibrated_estimates(model, whole, refusal)
     if len(few) == len(whole):
         return found
     note = f"fitted to {len(few):,} of {len(whole):,} complete records, all three fits: more would take long here"
     return replace(found, notes=(*found.notes, note), sample=records[few])
 
 
-def _calibrated(model: Model, whole: Release, refusal: MaskwellError) -> Estimated:
+def _calibrated_estimates(model: Model, whole: Release, refusal: MaskwellError) -> ModelEstimates:
     """Fall back on regression calibration; where that is refused too, the first reason counts."""
     try:
         found = regression_calibration(model.formula, whole, family=model.family)
@@ -252,7 +256,7 @@ def _calibrated(model: Model, whole: Release, refusal: MaskwellError) -> Estimat
     return _of(found, f"fit(...) was refused: {refusal.problems[0]}")
 
 
-def _by_moments(model: Model, whole: Release) -> Estimated:
+def _by_moments(model: Model, whole: Release) -> ModelEstimates:
     if not _is_gaussian(model):
         raise BadPlan("moments correct linear models only")
     columns = _columns(model, whole.table)
@@ -263,11 +267,13 @@ def _is_gaussian(model: Model) -> bool:
     return family_of(model.family).has_scale
 
 
-def _of(found: Any, *notes: str) -> Estimated:
-    return Estimated(found.names, found.estimates, found.standard_errors, found.records, found.method, notes)
+def _of(found: Any, *notes: str) -> ModelEstimates:
+    return ModelEstimates(
+        found.names, found.estimates, found.standard_errors, found.records, found.method, notes
+    )
 
 
-def _drawn(model: Model, release: Release, seed: int) -> Estimated:
+def _fit_by_draws(model: Model, release: Release, seed: int) -> ModelEstimates:
     """Fit by draws, few of them (the estimate's own error is then a twentieth of its sd), more where chains differ."""
     found = _fit(model, release, seed, 1)
     if _is_lost(found):
@@ -281,7 +287,7 @@ def _drawn(model: Model, release: Release, seed: int) -> Estimated:
     notes = (
         [] if found.converged else ["the draws of the adjusted fit are few: its last digits are uncertain"]
     )
-    return Estimated(
+    return ModelEstimates(
         tuple(row.name for row in rows),
         tuple(float(row.estimate) for row in rows),
         tuple(float(row.sd) for row in rows),
@@ -350,7 +356,7 @@ def _few(records: Integers, seed: int) -> Integers:
     return records[np.sort(chosen)]
 
 
-def _limits_ignored(model: Model, whole: Release, columns: Sequence[str]) -> Estimated | None:
+def _limits_ignored(model: Model, whole: Release, columns: Sequence[str]) -> ModelEstimates | None:
     """Correct by moments as if no limit had cut the noise off, where that changes next to nothing."""
     laws, most, worst = [], 0.0, 0.0
     for law in map(combined_of, whole.card.laws):

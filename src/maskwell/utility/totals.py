@@ -10,7 +10,7 @@ import numpy as np
 from ..card import NoiseCard
 from ..laws import Additive, Normal, Outlet
 from ..laws.chain import combined_of
-from ..laws.noise import standardised
+from ..laws.noise import sds_and_correlations
 
 
 def with_totals(card: NoiseCard, wanted: Sequence[str]) -> NoiseCard:
@@ -21,20 +21,20 @@ def with_totals(card: NoiseCard, wanted: Sequence[str]) -> NoiseCard:
             continue
         noised = {name for law in laws for name in law.columns} & dict(parts).keys()
         at = [i for i, law in enumerate(laws) if noised and noised <= set(law.columns)]
-        if at and (summed := _summed(laws[at[0]], total, dict(parts))) is not None:
+        if at and (summed := _law_with_total(laws[at[0]], total, dict(parts))) is not None:
             laws[at[0]] = summed
             kept.remove((total, parts))
     return replace(card, laws=tuple(laws), recomputed=tuple(kept))
 
 
-def _summed(law: object, total: str, parts: Mapping[str, float]) -> Additive | None:
+def _law_with_total(law: object, total: str, parts: Mapping[str, float]) -> Additive | None:
     """Return a law with one column more; nothing where limits, logs or a slope would make the sum another."""
     if not isinstance(law, Additive) or not isinstance(law.noise, Normal) or any(law.spreads):
         return None
     if law.slope != 1.0 or law.categories or any(outlet.log_shift is not None for outlet in law.outlets):
         return None
     turn = np.vstack([np.eye(len(law.columns)), [parts.get(name, 0.0) for name in law.columns]])
-    sds, correlations = standardised(turn @ law.noise.covariance @ turn.T)
+    sds, correlations = sds_and_correlations(turn @ law.noise.covariance @ turn.T)
     offsets = turn @ np.array(law.offsets or (0.0,) * len(law.columns))
     return replace(
         law,

@@ -156,7 +156,7 @@ class Judgement:
         return asdict(self) | {"value": value, "sentence": self.sentence}
 
 
-def judged(found: Utility) -> Utility:
+def judge_comparison(found: Utility) -> Utility:
     """Return a comparison with what its figures come to."""
     numbers = [column for column in found.columns if column.is_number and column.masked]
     categories = [column for column in found.columns if not column.is_number and column.masked]
@@ -217,7 +217,7 @@ def _of_sds(columns: Sequence[ColumnUtility]) -> list[Judgement]:
         found.append(_judgement("sds", "sds as released", ratio, where, said))
     ratio, where = _worst(columns, lambda c: abs(c.sd_ratio_corrected - 1))
     left = [column.name for column in columns if isnan(column.sd_corrected)]
-    but = f"; {_listed(left)} cannot be corrected" if left else ""
+    but = f"; {_name_list(left)} cannot be corrected" if left else ""
     if where:
         said = f"That of {where} is {at[where].sd_ratio_corrected:.3f} times the true one{but}"
         chance = (2 * max(at[where].records, 1)) ** -0.5
@@ -265,7 +265,7 @@ def _of_correlations(found: Utility) -> list[Judgement]:
     if free:
         figures = correlations.largest_corrected, correlations.mean_corrected
         left = sorted((touched & set(correlations.names)) - free)
-        but = f"; those of {_listed(left)} cannot be corrected" if left else ""
+        but = f"; those of {_name_list(left)} cannot be corrected" if left else ""
         said = f"The largest difference is {figures[0]:.3f}, the mean {figures[1]:.3f}{but}"
         rule, name, chance = (
             "correlations corrected",
@@ -366,5 +366,5 @@ def _of_widening(model: ModelUtility, ahead: Forecast) -> list[Judgement]:
     return [Judgement(figure, wider, verdict, where, said, f"at most {model.at_most_wider:.0%}", reason)]
 
 
-def _listed(names: Sequence[str]) -> str:
+def _name_list(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -13,7 +13,7 @@ from maskwell.analysis.formulas.expression_trees import (
     evaluate,
     on_state,
     refs,
-    simplified,
+    simplify_node,
     split,
     substitute,
 )
@@ -77,9 +77,9 @@ def test_values_are_those_of_numpy():
 def test_a_simplified_expression_has_the_same_values(node: Node):
     where = steady(node)
     assert np.allclose(
-        evaluate(simplified(node), VALUES)[where], evaluate(node, VALUES)[where], rtol=1e-5, atol=1e-9
+        evaluate(simplify_node(node), VALUES)[where], evaluate(node, VALUES)[where], rtol=1e-5, atol=1e-9
     )
-    assert refs(simplified(node)) <= refs(node)
+    assert refs(simplify_node(node)) <= refs(node)
 
 
 @settings(deadline=None)
@@ -100,7 +100,7 @@ def test_an_expression_of_degree_one_is_affine(node: Node):
     found = degree(node, {"x", "z"})
     ends = [VALUES, {**VALUES, "x": VALUES["x"] + 0.7, "z": VALUES["z"] - 0.3}]
     middle = {**VALUES, "x": VALUES["x"] + 0.35, "z": VALUES["z"] - 0.15}
-    first, last, between = (evaluate(simplified(node), values) for values in (*ends, middle))
+    first, last, between = (evaluate(simplify_node(node), values) for values in (*ends, middle))
     whole = np.isfinite(first) & np.isfinite(last) & np.isfinite(between)
     if found < 2:
         assert np.allclose(between[whole], ((first + last) / 2)[whole], rtol=1e-9, atol=1e-9)

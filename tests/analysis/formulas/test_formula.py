@@ -8,7 +8,7 @@ import pytest
 from maskwell.analysis.expressions import ONE, Binary, Level, Node, Number, Ref, Unary
 from maskwell.analysis.formulas import formula as parsing
 from maskwell.analysis.formulas.expression_trees import degree, evaluate
-from maskwell.analysis.formulas.formula import GroupTerm, Parsed
+from maskwell.analysis.formulas.formula import GroupTerm, ParsedFormula
 from maskwell.errors import BadPlan
 
 LEVELS: dict[str, tuple[str, ...]] = {
@@ -38,7 +38,7 @@ DATA = people()
 VARIABLES = {name: LEVELS.get(name, ()) for name in DATA if name != "note"}
 
 
-def parse(formula: str, **options: object) -> Parsed:
+def parse(formula: str, **options: object) -> ParsedFormula:
     return parsing.parse(formula, DATA, VARIABLES, **options)  # type: ignore[arg-type]
 
 

@@ -14,15 +14,15 @@ from numba import typeof
 from maskwell.analysis.noise import (
     bounds,
     levels_of,
-    lowered,
-    recomputed,
+    noise_arrays,
+    recomputed_totals,
     state_scale,
     tables,
     unknown_cells,
 )
 from maskwell.analysis.noise.arrays import smallest
 from maskwell.analysis.system import Variable
-from maskwell.card import NoiseCard, Swapped
+from maskwell.card import NoiseCard, SwapParameters
 from maskwell.errors import BadPlan, NoLaw
 from maskwell.kernels.gibbs_noise import noise_log, reference
 from maskwell.keys import Key
@@ -102,7 +102,7 @@ def test_differences_of_the_density_are_those_of_the_law(name: str, table: Table
     mask, names = DIRECT[name]
     release = released(mask, table)
     variables = variables_of(release.card, release.table, names)
-    low = lowered(release.card, release.table, variables, range(len(names)))
+    low = noise_arrays(release.card, release.table, variables, range(len(names)))
     arrays = low.start(np.random.default_rng(1))
     assert not arrays.interval.any()
     rng = np.random.default_rng(2)
@@ -144,7 +144,7 @@ def _law_log(law: Any, table: Table, variables: tuple[Variable, ...], states: np
 def test_plain_noise_needs_no_redraw(table: Table) -> None:
     release = released(CorrelatedNoise(("a", "b"), sd_ratio=0.5), table)
     variables = variables_of(release.card, release.table, ("a", "b"))
-    low = lowered(release.card, release.table, variables, (0, 1))
+    low = noise_arrays(release.card, release.table, variables, (0, 1))
     assert low.plain
     assert low.gaussian.all()
     assert low.start(np.random.default_rng(1)) is low.arrays
@@ -160,7 +160,7 @@ def test_plain_noise_needs_no_redraw(table: Table) -> None:
 def test_clamped_values_are_intervals(table: Table) -> None:
     release = released(IndependentNoise(("c",), variance=9.0), table)
     variables = variables_of(release.card, release.table, ("c",))
-    low = lowered(release.card, release.table, variables, (0,))
+    low = noise_arrays(release.card, release.table, variables, (0,))
     z, outlet = release.table.values(("c",))[:, 0], release.card.laws[0].outlets[0]
     inside = (z > outlet.low) & (z < outlet.high)
     arrays = low.arrays
@@ -185,7 +185,7 @@ def test_clamped_values_are_intervals(table: Table) -> None:
 def test_values_that_the_mask_codes_are_tails(table: Table) -> None:
     release = released(Chain((IndependentNoise(("a",), variance=1.0), Coding(("a",), top=12.0))), table)
     variables = variables_of(release.card, release.table, ("a",))
-    low = lowered(release.card, release.table, variables, (0,))
+    low = noise_arrays(release.card, release.table, variables, (0,))
     coded = release.table.status("a") == 2
     assert coded.any()
     assert low.arrays.interval[coded].all()
@@ -203,7 +203,7 @@ def test_codes_and_classes_without_noise_are_limits(table: Table) -> None:
     assert np.all(limits[0][coded, 0] == 12.0)
     assert np.all(np.isinf(limits[0][~coded]))
     np.testing.assert_array_equal(unknown_cells(release.card, release.table, variables)[:, 0], coded)
-    low = lowered(release.card, release.table, variables, (0,))
+    low = noise_arrays(release.card, release.table, variables, (0,))
     assert not low.arrays.is_open.any()
     assert not low.arrays.turn.any()
 
@@ -284,7 +284,7 @@ def test_groups_of_categories_are_the_categories_of_the_model(table: Table) -> N
 
 def test_swaps_mix_the_tables_and_the_noise(table: Table) -> None:
     release = released(Chain((IndependentNoise(("a",), variance=1.0), Pram(("k",), stay=0.9))), table)
-    card = replace(release.card, swapped=Swapped(0.1, ("a", "k", "m")))
+    card = replace(release.card, swapped=SwapParameters(0.1, ("a", "k", "m")))
     variables = variables_of(card, release.table, ("a", "k", "m", "c"))
     clean, mixed = (tables(c, release.table, variables) for c in (release.card, card))
     assert list(clean) == [1]
@@ -295,18 +295,20 @@ def test_swaps_mix_the_tables_and_the_noise(table: Table) -> None:
     expected = np.log(0.9 * np.exp(clean[1][here]) + 0.1 * share)
     np.testing.assert_allclose(mixed[1][here], expected)
     assert not mixed[1][np.isnan(z)].any()
-    low = lowered(card, release.table, variables, (0,))
+    low = noise_arrays(card, release.table, variables, (0,))
     assert low.arrays.far.moved.all()
     assert not low.plain
     assert "normal" in low.notes[0]
-    assert lowered(replace(card, swapped=Swapped(0.1, ("m",))), release.table, variables, (0,)).plain
+    assert noise_arrays(
+        replace(card, swapped=SwapParameters(0.1, ("m",))), release.table, variables, (0,)
+    ).plain
 
 
 def test_measurement_error_adds_its_variance(table: Table) -> None:
     release = released(CorrelatedNoise(("a", "b"), r0=0.8, keep="moments"), table)
     variables = variables_of(release.card, release.table, ("a", "b", "c"))
     error = {"a": 2.0, "c": 1.5}
-    low = lowered(release.card, release.table, variables, (0, 1, 2), measurement_error=error)
+    low = noise_arrays(release.card, release.table, variables, (0, 1, 2), measurement_error=error)
     law = release.card.laws[0]
     whole = low.arrays.turn[low.arrays.is_open.all(axis=1)][0]
     expected = np.diag([law.slope**2 * 2.0, 0.0, 1.5])
@@ -325,7 +327,7 @@ def test_measurement_error_widens_the_components(table: Table) -> None:
         release = released(mask, table)
         variables = variables_of(release.card, release.table, ("a", "b"))
         plain, erring = (
-            lowered(release.card, release.table, variables, (0, 1), measurement_error=error)
+            noise_arrays(release.card, release.table, variables, (0, 1), measurement_error=error)
             for error in (None, {"a": 2.0})
         )
         here = plain.arrays.is_open.all(axis=1)
@@ -356,26 +358,26 @@ def test_measurement_error_is_refused_where_nothing_can_be_added(name: str, tabl
     release = released(REFUSED[name], table)
     variables = variables_of(release.card, release.table, ("a",))
     with pytest.raises(BadPlan, match="column 'a': a measurement error cannot be added because"):
-        lowered(release.card, release.table, variables, (0,), measurement_error={"a": 1.0})
+        noise_arrays(release.card, release.table, variables, (0,), measurement_error={"a": 1.0})
     with pytest.raises(BadPlan, match="positive variance"):
-        lowered(NoiseCard(), table, (Variable("a"),), (0,), measurement_error={"a": -1.0})
+        noise_arrays(NoiseCard(), table, (Variable("a"),), (0,), measurement_error={"a": -1.0})
 
 
 def test_what_has_no_law_is_refused(table: Table) -> None:
     release = released(RankSwap(("a",), 0.1), table)
     with pytest.raises(NoLaw, match="column 'a' was rank swapped"):
-        lowered(release.card, release.table, (Variable("a"), Variable("b")), (0,))
-    assert lowered(release.card, release.table, (Variable("a"), Variable("b")), (1,)).plain
+        noise_arrays(release.card, release.table, (Variable("a"), Variable("b")), (0,))
+    assert noise_arrays(release.card, release.table, (Variable("a"), Variable("b")), (1,)).plain
     silent = Additive(("a",), Normal((1.0,)), (Outlet(),), spreads=(Step((9.0,), (0.0, 1.0)),))
     with pytest.raises(NoLaw, match="no noise at all in a range"):
-        lowered(NoiseCard((silent,)), table, (Variable("a"),), (0,))
+        noise_arrays(NoiseCard((silent,)), table, (Variable("a"),), (0,))
     same = Additive(("a", "b"), Normal((1.0, 2.0), ((1.0, 1.0), (1.0, 1.0))), (Outlet(), Outlet()))
     with pytest.raises(NoLaw, match="exactly dependent"):
-        lowered(NoiseCard((same,)), table, (Variable("a"), Variable("b")), (0, 1))
+        noise_arrays(NoiseCard((same,)), table, (Variable("a"), Variable("b")), (0, 1))
     turned = RotatedMixture((0.5, 0.5), (-0.8, 0.8), (0.5, 0.7), (1.0, 1.0), ((1.0, 0.5), (0.5, 1.0)))
     law = Additive(("a", "b"), turned, (Outlet(), Outlet()))
     with pytest.raises(NoLaw, match="take 'b' into the model too"):
-        lowered(NoiseCard((law,)), table, (Variable("a"),), (0,))
+        noise_arrays(NoiseCard((law,)), table, (Variable("a"),), (0,))
 
 
 MISFITS: dict[str, Any] = {
@@ -393,7 +395,7 @@ def test_a_card_that_does_not_fit_is_refused(why: str, table: Table) -> None:
     with pytest.raises(
         BadPlan, match=f"column '{law.columns[0]}' of the card does not fit the table: .*{why}"
     ):
-        lowered(NoiseCard((law,)), table, (Variable(law.columns[0]),), (0,))
+        noise_arrays(NoiseCard((law,)), table, (Variable(law.columns[0]),), (0,))
 
 
 def test_categories_that_do_not_fit_are_refused(table: Table) -> None:
@@ -407,16 +409,16 @@ def test_categories_that_do_not_fit_are_refused(table: Table) -> None:
 
 def test_totals_of_totals_are_written_out(table: Table) -> None:
     card = NoiseCard(recomputed=(("t", (("a", 1.0), ("b", -2.0))), ("s", (("t", 3.0), ("a", 1.0)))))
-    assert recomputed(card) == {"t": (("a", 1.0), ("b", -2.0)), "s": (("a", 4.0), ("b", -6.0))}
+    assert recomputed_totals(card) == {"t": (("a", 1.0), ("b", -2.0)), "s": (("a", 4.0), ("b", -6.0))}
     release = released(Chain((IndependentNoise(("a", "b"), variance=1.0), Recompute("c", ("a", "b")))), table)
-    assert recomputed(release.card) == {"c": (("a", 1.0), ("b", 1.0))}
+    assert recomputed_totals(release.card) == {"c": (("a", 1.0), ("b", 1.0))}
 
 
 def test_zeros_that_noise_in_proportion_leaves_are_known() -> None:
     values = np.array([0.0, 0.0, 3.0, 5.0, -2.0])
     data = Table.from_frame(pa.table({"a": values}), Schema((Column("a", "continuous", unit=0.01),)))
     law = SkewedBias(("a",), 0.2, (0.0,), (Outlet(Fraction(1, 100)),))
-    low = lowered(NoiseCard((law,)), data, (Variable("a"),), (0,))
+    low = noise_arrays(NoiseCard((law,)), data, (Variable("a"),), (0,))
     np.testing.assert_array_equal(low.arrays.is_open[low.arrays.pattern, 0], values != 0)
     limits = bounds(NoiseCard((law,)), data, (Variable("a"),))
     assert limits is not None
@@ -426,7 +428,7 @@ def test_zeros_that_noise_in_proportion_leaves_are_known() -> None:
 
 def test_laplace_noise_needs_a_weight_for_each_record(table: Table) -> None:
     release = released(IndependentNoise(("a",), variance=1.0, shape="laplace"), table)
-    low = lowered(release.card, release.table, (Variable("a"),), (0,))
+    low = noise_arrays(release.card, release.table, (Variable("a"),), (0,))
     assert isinstance(release.card.laws[0].noise, Laplace)
     assert low.gaussian.all()
     assert not low.plain
@@ -446,7 +448,7 @@ LOOPS = {
 @pytest.mark.parametrize("name", LOOPS)
 def test_loops_are_compiled_once_for_all_laws(name: str, table: Table) -> None:
     release = released(LOOPS[name], table)
-    card = replace(release.card, swapped=Swapped(0.1, ("a",)))
+    card = replace(release.card, swapped=SwapParameters(0.1, ("a",)))
     names = LOOPS[name].columns
-    low = lowered(card, release.table, variables_of(card, release.table, names), range(len(names)))
+    low = noise_arrays(card, release.table, variables_of(card, release.table, names), range(len(names)))
     assert typeof(low.start(np.random.default_rng(1))) == typeof(smallest())

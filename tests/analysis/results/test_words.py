@@ -10,11 +10,11 @@ import pytest
 
 from maskwell.analysis.results.words import (
     _above,
-    counted,
+    count_phrase,
     decimals_for,
     draws_needed,
     figure,
-    listed,
+    name_list,
     percent,
 )
 
@@ -43,13 +43,13 @@ def test_figures(value: float, decimals: int, text: str) -> None:
 
 def test_shares_names_and_counts() -> None:
     assert [percent(share) for share in (0.384, -0.2, -0.001, nan)] == ["+38%", "-20%", "+0%", "-"]
-    assert [listed(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == [
+    assert [name_list(names) for names in ((), ("a",), ("a", "b"), ("a", "b", "c"))] == [
         "",
         "a",
         "a and b",
         "a, b and c",
     ]
-    assert (counted(1, "draw"), counted(2000, "draw")) == ("1 draw", "2,000 draws")
+    assert (count_phrase(1, "draw"), count_phrase(2000, "draw")) == ("1 draw", "2,000 draws")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from scipy import special, stats
 
 from maskwell.analysis.formulas.expression_trees import evaluate
 from maskwell.analysis.model import FAMILY, ModelRequest, build, read_formula
-from maskwell.analysis.noise import bounds, lowered, tables
+from maskwell.analysis.noise import bounds, noise_arrays, tables
 from maskwell.analysis.priors import ResolvedPriors
 from maskwell.analysis.samplers.gibbs import ordered_probit
 from maskwell.analysis.samplers.gibbs import sweeps as gibbs
@@ -30,7 +30,7 @@ from maskwell.card import NoiseCard
 from maskwell.keys import Key, normals, uniforms
 from maskwell.laws import Additive, SkewedBias
 from maskwell.masking import Release, apply
-from maskwell.masking.totals import coded
+from maskwell.masking.totals import coded_statuses
 from maskwell.schema import OPEN, TOP_CODED, Column, Schema
 from maskwell.table import Table
 
@@ -308,7 +308,7 @@ class World:
                 self.z[name] = z[:, law.columns.index(name)]
                 if isinstance(law, Additive | SkewedBias):
                     codes = law.outlets[law.columns.index(name)].codes
-                    statuses[name] = coded(self.z[name], statuses[name], *codes)
+                    statuses[name] = coded_statuses(self.z[name], statuses[name], *codes)
         self._enter(Seen(self.schema, self.z, statuses))
 
     def _enter(self, seen: Any) -> None:
@@ -321,7 +321,7 @@ class World:
         elif limits.lower.size:
             limits.lower[:], limits.upper[:] = -np.inf, np.inf
         if len(laid_out.numbers):
-            low = lowered(self.assumed, seen, self.variables, laid_out.numbers)
+            low = noise_arrays(self.assumed, seen, self.variables, laid_out.numbers)
             chain.noise = low.start(self.rng)
             chain.plain = gibbs.plain_part(replace(self.system, noise=low), chain.noise)
             self._settle(low)

@@ -9,8 +9,8 @@ from scipy import stats
 from maskwell.analysis.expressions import ONE, Binary, Number, Ref
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.samplers import conjugate, marginal
-from maskwell.analysis.samplers.chains import Running
-from maskwell.analysis.samplers.conjugate.affine import released
+from maskwell.analysis.samplers.chains import ChainSettings
+from maskwell.analysis.samplers.conjugate.affine import released_numbers
 from maskwell.analysis.samplers.conjugate.equation_order import form_of
 from maskwell.analysis.samplers.conjugate.importance_weights import log_weights
 from maskwell.analysis.samplers.conjugate.reduced_form import (
@@ -261,7 +261,9 @@ def test_a_noised_response_alone_is_closed_too_and_its_true_values_are_drawn():
     released = y + 0.7 * rng.normal(size=800)
     system = system_of(w, np.empty((800, 0)), released, np.array([[0.49]]))
     assert conjugate.applies(system) is None
-    draws = conjugate.draw(system, Priors(), Running(2, 300, keep_truths=True), np.random.SeedSequence(1))
+    draws = conjugate.draw(
+        system, Priors(), ChainSettings(2, 300, keep_truths=True), np.random.SeedSequence(1)
+    )
     assert draws.names == ("Intercept", "w1", "sigma")
     assert np.all(np.abs(draws.values.mean(axis=(0, 1)) - [1, 1, 1]) < 4.5 * draws.values.std(axis=(0, 1)))
     assert draws.truths.shape == (2, 200, 800, 1)
@@ -300,7 +302,7 @@ def _reduced(system):
     whole = triangle(sampler._blocks(system, form))
     r, order = len(form.bases), sampler._order(system, form)
     reduced = reduce(whole[:, :r], whole[:, r:], len(system), Conjugate())
-    return form, reduced, order @ released(system)[1][0].covariance @ order.T
+    return form, reduced, order @ released_numbers(system)[1][0].covariance @ order.T
 
 
 def test_the_label_says_whether_there_are_chains():

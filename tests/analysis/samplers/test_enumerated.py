@@ -18,7 +18,7 @@ from maskwell.analysis.formulas.expression_trees import evaluate, on_state
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers import enumerated
-from maskwell.analysis.samplers.chains import Running, run_gibbs
+from maskwell.analysis.samplers.chains import ChainSettings, run_gibbs
 from maskwell.analysis.samplers.enumerated.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.enumerated.mode import modes_of
 from maskwell.analysis.samplers.enumerated.posterior import EnumeratedPosterior
@@ -193,14 +193,14 @@ def agree(one, other, *, limit: float) -> None:
 def test_it_agrees_with_gibbs(family):
     system = with_b_known(make(family, 300, 80 + family, kept=0.95))
     one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    other = run_gibbs(system, Priors(), Running(2, 250, 80), np.random.SeedSequence(6))
+    other = run_gibbs(system, Priors(), ChainSettings(2, 250, 80), np.random.SeedSequence(6))
     agree(one, other, limit=4.5)
 
 
 def test_two_categories_agree_with_gibbs():
     system = make(GAUSSIAN, 300, 60, kept=0.9)
     one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    other = run_gibbs(system, Priors(), Running(2, 300, 80), np.random.SeedSequence(6))
+    other = run_gibbs(system, Priors(), ChainSettings(2, 300, 80), np.random.SeedSequence(6))
     assert len(one.nuisance_names) == 8
     agree(one, other, limit=4.5)
 
@@ -208,7 +208,7 @@ def test_two_categories_agree_with_gibbs():
 def test_a_misclassified_response_agrees_with_gibbs():
     system = with_b_known(misclassified(PROBIT, 600, 62))
     one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    other = run_gibbs(system, Priors(), Running(2, 250, 80), np.random.SeedSequence(6))
+    other = run_gibbs(system, Priors(), ChainSettings(2, 250, 80), np.random.SeedSequence(6))
     agree(one, other, limit=4.5)
 
 
@@ -251,7 +251,7 @@ def test_true_categories_are_drawn_given_the_parameters():
 
 def test_truths_are_kept_on_request():
     system = make(GAUSSIAN, 300, 71, kept=0.95)
-    running = Running(2, 100, keep_truths=True)
+    running = ChainSettings(2, 100, keep_truths=True)
     draws = enumerated.draw(system, Priors(), running, np.random.SeedSequence(4))
     assert draws.truth_names == ("a", "b")
     assert draws.truths.shape == (2, 100, 300, 2)
@@ -343,7 +343,7 @@ def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
     for _ in range(files):
         system, priors, truth = drawn_from_the_prior(100, rng)
         posterior = EnumeratedPosterior(problem_of(system), priors)
-        found = chains_of(posterior, Running(1, 31 * every, cores=1), rng)
+        found = chains_of(posterior, ChainSettings(1, 31 * every, cores=1), rng)
         if found is not None and found.way == way:  # which depends on the file, not on the truth behind it
             ranks.append((found.thetas[0, every - 1 :: every] < truth).sum(axis=0))
     assert len(ranks) > 0.6 * files

@@ -12,9 +12,9 @@ import maskwell as mw
 from maskwell.analysis.model import FAMILY, ModelRequest, build, read_formula
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
-from maskwell.analysis.samplers.chains import Running, run_gibbs
+from maskwell.analysis.samplers.chains import ChainSettings, run_gibbs
 from maskwell.analysis.samplers.gibbs import linear_gaussian
-from maskwell.analysis.samplers.gibbs.linear_gaussian import applies, swept
+from maskwell.analysis.samplers.gibbs.linear_gaussian import applies, linear_gaussian_chain
 from maskwell.analysis.samplers.gibbs.sweeps import plan_of
 from maskwell.analysis.system import System
 from maskwell.schema import Column, Schema
@@ -57,7 +57,7 @@ def system_of(formula: str, family: str = "gaussian") -> System:
 
 
 def run(system: System, quickly: bool) -> Draws:
-    running = Running(chains=2, draws=1500, warmup=200, quickly=quickly)
+    running = ChainSettings(chains=2, draws=1500, warmup=200, quickly=quickly)
     return run_gibbs(system, Priors(coefficient_sd=2.0), running, np.random.SeedSequence(3))
 
 
@@ -120,7 +120,7 @@ class Quick(World):
     """Moves by the one loop: values are told, and the chain is carried into it anew."""
 
     def step(self) -> None:
-        quick = swept(self.chain)
+        quick = linear_gaussian_chain(self.chain)
         assert quick is not None
         quick.step()
         quick.tell_state()

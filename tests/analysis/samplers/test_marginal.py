@@ -11,7 +11,7 @@ from maskwell.analysis.expressions import ONE, Binary, Number, Ref, Unary
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.samplers import conjugate, marginal
-from maskwell.analysis.samplers.chains import Running
+from maskwell.analysis.samplers.chains import ChainSettings
 from maskwell.analysis.samplers.marginal.batches import log_densities
 from maskwell.analysis.samplers.marginal.design import problem_of, resolved_priors
 from maskwell.analysis.samplers.marginal.mode import first_guess, fit, refine
@@ -228,7 +228,7 @@ def test_true_values_have_their_own_law_given_the_parameters(family):
 def test_a_noised_response_is_drawn_with_the_rest():
     """Its true values have the residual sd about the linear predictor, its noise the covariance of the card."""
     system = make(GAUSSIAN, 4000, 60, noised_response=True)
-    draws = marginal.draw(system, Priors(), Running(2, 60, keep_truths=True), np.random.SeedSequence(4))
+    draws = marginal.draw(system, Priors(), ChainSettings(2, 60, keep_truths=True), np.random.SeedSequence(4))
     assert draws.truth_names == ("x1", "x2", "y")
     assert draws.truths.shape == (2, 60, 4000, 3)
     turn = system.noise.arrays.turn[0]

@@ -9,11 +9,11 @@ import pytest
 
 from maskwell.attacks.bayes.matching_posterior.belief_propagation import (
     an_exchange_away,
-    believed,
     choices_of,
     message_chances,
+    shrinkage_estimate,
 )
-from maskwell.attacks.bayes.matching_posterior.bethe import approximated
+from maskwell.attacks.bayes.matching_posterior.bethe import bethe_marginals
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
 from maskwell.attacks.bayes.matching_posterior.mcmc import log_factors
 
@@ -63,7 +63,7 @@ def chains_of(truth, draws, seed, chains=4):
 
 def test_draws_that_are_no_farther_than_their_error_leave_the_approximation_as_it_is():
     truth = np.append(np.full(50, 0.02), 0.0)[None].repeat(200, axis=0)
-    found = believed(chains_of(truth, 500, 1), truth)
+    found = shrinkage_estimate(chains_of(truth, 500, 1), truth)
     assert (found.chances == truth).all(axis=1).mean() > 0.95
     assert not found.decided.any()
 
@@ -71,7 +71,7 @@ def test_draws_that_are_no_farther_than_their_error_leave_the_approximation_as_i
 def test_draws_overrule_an_approximation_that_is_off():
     truth = np.tile([0.7, 0.2, 0.1, 0.0], (100, 1))
     wrong = np.tile([0.4, 0.5, 0.1, 0.0], (100, 1))
-    found = believed(chains_of(truth, 2000, 2), wrong)
+    found = shrinkage_estimate(chains_of(truth, 2000, 2), wrong)
     error = np.sqrt(0.7 * 0.3 / 8000)
     assert np.abs(found.chances - truth).max() < 5 * error
     assert found.decided.all()
@@ -81,7 +81,7 @@ def test_what_is_decided_is_seldom_wrong():
     """Of links that are called decided at most some in a hundred have another first record."""
     rng = np.random.default_rng(3)
     truth = np.column_stack([rng.dirichlet(np.full(8, 2.0), 500), np.zeros(500)])
-    found = believed(chains_of(truth, 400, 4), np.full(truth.shape, 1 / 9))
+    found = shrinkage_estimate(chains_of(truth, 400, 4), np.full(truth.shape, 1 / 9))
     same = found.chances[:, :-1].argmax(axis=1) == truth[:, :-1].argmax(axis=1)
     assert 0.2 < found.decided.mean() < 0.98
     assert (~same & found.decided).sum() / found.decided.sum() < 0.025 + 4 * np.sqrt(0.025 / 500)
@@ -158,6 +158,6 @@ def test_parameters_are_averaged_over():
         model=SimpleNamespace(pair_logs=lambda at: np.exp(at[0]) * logs.ravel()),
         free=lambda at: np.zeros(5),
     )
-    (found,) = approximated(problem, SimpleNamespace(traces=traces))
+    (found,) = bethe_marginals(problem, SimpleNamespace(traces=traces))
     every = [messages(np.exp(t) * logs, 6) for t in traces[:, ::4, 0].ravel()]
     assert found == pytest.approx(np.mean(every, axis=0), abs=0.01)

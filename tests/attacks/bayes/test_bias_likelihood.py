@@ -23,8 +23,8 @@ from maskwell.attacks.bayes.bias_likelihood.absent_records import (
     log_unreleased_with_error,
     student_plus_normal,
 )
-from maskwell.attacks.bayes.bias_likelihood.kernels import KINDS, biased_terms, told
-from maskwell.attacks.bayes.bias_likelihood.quadrature import WholeLine, integrated
+from maskwell.attacks.bayes.bias_likelihood.kernels import KINDS, biased_terms, card_node
+from maskwell.attacks.bayes.bias_likelihood.quadrature import WholeLine, log_integrals
 from maskwell.attacks.bayes.unknown_noise.integral import over_shared, shared_nodes
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
 from maskwell.attacks.pair_density import law_terms, laws_on, summed_logs
@@ -189,10 +189,10 @@ def test_a_shared_unknown_is_averaged_over_all_its_columns(sides):
 
 def test_the_card_is_one_node():
     law = with_values(biased(("A", "B"), 0.1, (5.0, 2.0)), [0.1, 5.0, 0.2, 3.0])
-    assert [float(part[0]) for part in told(law, 1)] == [0.2, 3.0, 0.0]
+    assert [float(part[0]) for part in card_node(law, 1)] == [0.2, 3.0, 0.0]
     doubled = replace(law, noise=Normal((2.0, 2.0)))
-    assert [float(part[0]) for part in told(doubled, 0)] == [0.2, 10.0, 0.0]
-    assert [float(part[0]) for part in told(plain(("A",), 4.0), 0)] == [0.0, 4.0, 0.0]
+    assert [float(part[0]) for part in card_node(doubled, 0)] == [0.2, 10.0, 0.0]
+    assert [float(part[0]) for part in card_node(plain(("A",), 4.0), 0)] == [0.0, 4.0, 0.0]
 
 
 # --- what the kernels cannot do ----------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_other_misuses_are_refused():
         biased_terms([plain(("A",), 1.0)], one, one, "coherent")
     law = plain(("A", "B"), 1.0, 1.0, correlations=((1.0, 0.5), (0.5, 1.0)))
     with pytest.raises(BadPlan, match="share the scale"):
-        biased_terms([law], one, one, "paper", told)
+        biased_terms([law], one, one, "paper", card_node)
     grows = replace(law, spreads=(Multiplicative(0.1, 1.0),) * 2)
     with pytest.raises(NoLaw, match="correlated noise that grows"):
         biased_terms([grows], one, one, "paper")
@@ -442,10 +442,10 @@ def test_quadrature_finds_heavy_tails_far_peaks_and_nothing():
     def log_of(z, owner):
         return np.select([owner == i for i in range(3)], [law.logpdf(z) for law in laws])
 
-    logs, error = integrated(log_of, line)
+    logs, error = log_integrals(log_of, line)
     np.testing.assert_allclose(logs, 0.0, atol=1e-9)
     assert error <= 1e-8
-    nothing, error = integrated(lambda z, owner: np.full(len(z), -np.inf), line)
+    nothing, error = log_integrals(lambda z, owner: np.full(len(z), -np.inf), line)
     assert np.isneginf(nothing).all()
     assert error == 0.0
 

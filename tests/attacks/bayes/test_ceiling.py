@@ -13,8 +13,8 @@ from maskwell.attacks.bayes.matching_posterior import components, mcmc
 from maskwell.attacks.bayes.matching_posterior.ceiling_bound import _luck
 from maskwell.attacks.bayes.matching_posterior.matchings import (
     Sampling,
-    diagnosed,
     marginals,
+    rhat_and_ess,
     sampling_from_dict,
 )
 from maskwell.attacks.targets import Sample
@@ -262,14 +262,14 @@ def test_a_unit_that_no_chain_ever_moved_is_not_trusted():
     piece = components.Piece(*2 * (np.arange(2),), np.zeros((2, 2)), 2, np.array([-inf, -inf, 0.0]))
     counts, kept = np.array([[800, 0, 0], [0, 800, 0]]), np.tile(np.arange(2, dtype=np.int32), (4, 200, 1))
     there, elsewhere = np.tile(np.arange(2), (4, 1)), np.array([[0, 1], [1, 0], [0, 1], [1, 0]])
-    assert mcmc.Judged.of(piece, counts, kept, there).unmoved == 2
-    assert not mcmc.Judged.of(piece, counts, kept, there).meets(1.01, 400)
-    assert mcmc.Judged.of(piece, counts, kept, elsewhere).meets(1.01, 400)
+    assert mcmc.ChainDiagnostics.of(piece, counts, kept, there).unmoved == 2
+    assert not mcmc.ChainDiagnostics.of(piece, counts, kept, there).meets(1.01, 400)
+    assert mcmc.ChainDiagnostics.of(piece, counts, kept, elsewhere).meets(1.01, 400)
 
 
 def test_starts_are_possible_and_far_apart():
     logs = line(30, 0.01)
-    starts = mcmc.dispersed(logs, 30, np.random.default_rng(1), 4)
+    starts = mcmc.dispersed_starts(logs, 30, np.random.default_rng(1), 4)
     assert all(sorted(start) == list(range(30)) for start in starts)
     assert all((starts[a] != starts[b]).all() for a in range(4) for b in range(a))
 
@@ -277,7 +277,7 @@ def test_starts_are_possible_and_far_apart():
 def test_chains_that_stay_apart_have_a_vast_r_hat():
     rng = np.random.default_rng(1)
     still = np.repeat(np.arange(4.0)[:, None], 100, axis=1)
-    rhat, ess = diagnosed(np.stack([still, rng.normal(size=(4, 100))], axis=2))
+    rhat, ess = rhat_and_ess(np.stack([still, rng.normal(size=(4, 100))], axis=2))
     assert rhat[0] > 1e6
     assert ess[0] < 10
     assert rhat[1] < 1.1

@@ -9,9 +9,9 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, multivariate_normal, norm
 
 import maskwell as mw
-from maskwell.attacks.bayes.marginal.true_value_law import Fitted
+from maskwell.attacks.bayes.marginal.true_value_law import TrueValueLaw
 from maskwell.attacks.bayes.own_error.closed_form import shrunk
-from maskwell.attacks.bayes.own_error.density_prior import Supposed
+from maskwell.attacks.bayes.own_error.density_prior import LatticeLikelihood
 from maskwell.attacks.bayes.own_error.error_law import OwnError
 from maskwell.attacks.bayes.own_error.nodes import Lattices
 from maskwell.attacks.pair_density import laws_on
@@ -43,7 +43,7 @@ def by_population(law, z, y, sd):
 def behind(law, z, x, error, density):
     """Known x released: log p(z | y) by nodes."""
     lattices = Lattices(x, error, error.columns, density, [law])
-    found = Supposed(lattices, Release(z, NoiseCard((law,))), law.columns, None, ())
+    found = LatticeLikelihood(lattices, Release(z, NoiseCard((law,))), law.columns, None, ())
     known, released = np.divmod(np.arange(len(z) * len(x)), len(z))
     return found.logs(released, known, np.zeros(len(z))).reshape(len(x), len(z)), found
 
@@ -126,13 +126,13 @@ def test_the_closed_form_is_the_integral():
     schema = Schema((Column("A", "continuous"), Column("B", "continuous", missing=(-99,))))
     x = Table.from_frame(pa.table({"A": [0.5, 2.0, -1.0], "B": [1.0, 6.0, -99.0]}), schema)
     card = NoiseCard((CORRELATED,))
-    fitted = Fitted.of(z, ("A", "B"), card, ())
+    fitted = TrueValueLaw.of(z, ("A", "B"), card, ())
     some = z.take(np.arange(12))
     for sds in ({"A": 0.7, "B": 0.4}, {"A": 0.7}, {"B": 1.5}):
         error = OwnError(sds)
         closed = shrunk(laws_on(card, ("A", "B")), some, x, error, fitted)
         lattices = Lattices(x, error, error.columns, fitted, laws_on(card, ("A", "B")))
-        nodes = Supposed(lattices, Release(some, card), ("A", "B"), None, ())
+        nodes = LatticeLikelihood(lattices, Release(some, card), ("A", "B"), None, ())
         known, released = np.divmod(np.arange(24), 12)
         one, two = (way.logs(released, known, np.zeros(12)) for way in (closed, nodes))
         likely = one > -10
@@ -147,7 +147,7 @@ def test_the_noise_is_taken_out_of_the_release():
     true = rng.multivariate_normal([1.0, 2.0], [[1.0, 0.6], [0.6, 2.0]], count)
     noise = rng.multivariate_normal([0, 0], CORRELATED.noise.covariance, count)
     released = amounts(A=np.maximum(0.9 * true[:, 0] + noise[:, 0], -1.0), B=0.9 * true[:, 1] + noise[:, 1])
-    fitted = Fitted.of(released, ("A", "B"), NoiseCard((CORRELATED,)), ())
+    fitted = TrueValueLaw.of(released, ("A", "B"), NoiseCard((CORRELATED,)), ())
     # the variance of an estimated variance is 2 v^2 / n, of z and with the slope undone
     close = 4 * np.sqrt(2 / count) * 2.5 / 0.81
     np.testing.assert_allclose(fitted.covariance, [[1.0, 0.6], [0.6, 2.0]], atol=close)
@@ -160,7 +160,7 @@ def test_shares_of_categories_have_the_noise_taken_out():
     table = letters(["a"] * 50 + ["b"] * 30 + ["c"] * 20)
     masking = mw.apply(mw.Pram(("A",), stay=0.7), table, seed=4)
     (law,) = masking.card.laws
-    fitted = Fitted.of(masking.release.table, ("A",), masking.card, ("A",))
+    fitted = TrueValueLaw.of(masking.release.table, ("A",), masking.card, ("A",))
     seen = np.bincount(masking.release.table.floats("A").astype(int), minlength=3) / 100
     shares = np.exp(fitted.log_shares["A"])
     solved = np.linalg.solve(np.array(law.matrix).T, seen)

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from maskwell.attacks.bayes.matching_posterior import enumeration as counting
-from maskwell.attacks.bayes.matching_posterior.enumeration import AGREED, counted
+from maskwell.attacks.bayes.matching_posterior.enumeration import AGREED, enumerated_posteriors
 from maskwell.attacks.bayes.matching_posterior.lattice import LatticeShape
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling
-from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, helped
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, group_posterior
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
 from maskwell.laws import Additive, Laplace, Outlet
 
@@ -27,7 +27,7 @@ def whatever_it_takes(monkeypatch):
 
 def answers(one, kernel="coherent", prior=UNSURE, labels=None, group=None):
     labels = np.zeros(len(one.known), np.int64) if labels is None else labels
-    return counted([one.law], group or one.group, labels, Kernel(kernel), prior)
+    return enumerated_posteriors([one.law], group or one.group, labels, Kernel(kernel), prior)
 
 
 @pytest.mark.parametrize(("law_of", "width", "counts", "kernel"), CASES)
@@ -61,7 +61,7 @@ def test_weights_of_units_that_were_not_released():
     one = world(normal, 1, (6, 4, 4), seed=6)
     own = np.array([-3.0, -1.0, -2.0, 1.0])
     kernel = Kernel("forward", None, own)
-    (found,) = counted([one.law], one.group, np.zeros(4, np.int64), kernel, UNSURE)
+    (found,) = enumerated_posteriors([one.law], one.group, np.zeros(4, np.int64), kernel, UNSURE)
     assert off(found, enumerated(one, UNSURE, "forward", own)) < AGREED
 
 
@@ -107,7 +107,9 @@ def test_true_values_are_left_out_of_f_whatever_he_believes_them_to_be():
     moved = table_of(one.x.values(["V0"]) + 0.3)
     other = World(one.law, one.truth, one.z, moved, one.released, one.known, one.blocks)
     (found,) = answers(other)
-    chains = helped([one.law], other.group, Kernel(), UNSURE, Sampling(draws=8000, most=8000), seed=1)
+    chains = group_posterior(
+        [one.law], other.group, Kernel(), UNSURE, Sampling(draws=8000, most=8000), seed=1
+    )
     assert off(chains, [joined(found.blocks[0])]) < allowed(chains)
 
 
@@ -116,7 +118,7 @@ def test_chains_agree_with_it_on_more_records(known):
     one = world(normal, 2, (40, 36, known), seed=9, sd=0.4)
     wide = Prior(given={name: stats.lognorm(0.8, scale=0.5) for name in ("sd:V0", "sd:V1")})
     (found,) = answers(one, prior=wide)
-    chains = helped([one.law], one.group, Kernel(), wide, Sampling(draws=2000, most=4000), seed=1)
+    chains = group_posterior([one.law], one.group, Kernel(), wide, Sampling(draws=2000, most=4000), seed=1)
     assert chains.converged
     assert off(chains, [joined(found.blocks[0])]) < allowed(chains)
     for mine, theirs in zip(found.psi, chains.psi, strict=True):

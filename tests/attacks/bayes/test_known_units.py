@@ -26,7 +26,12 @@ from maskwell.attacks.bayes.matching_posterior.noise_kernels import (
     model_of,
 )
 from maskwell.attacks.bayes.matching_posterior.proposals import surface_of
-from maskwell.attacks.bayes.matching_posterior.unknown_noise import Group, Kernel, grouped, helped
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import (
+    Group,
+    Kernel,
+    group_posterior,
+    joint_step_groups,
+)
 from maskwell.attacks.bayes.unknown_noise.integral import over_shared
 from maskwell.attacks.bayes.unknown_noise.priors import Doubt, Prior
 from maskwell.attacks.pair_density import law_terms, summed_logs
@@ -206,7 +211,7 @@ CASES = [
 @pytest.mark.parametrize(("law_of", "width", "counts", "kernel"), CASES)
 def test_chains_agree_with_enumeration(law_of, width, counts, kernel):
     one = world(law_of, width, counts, seed=5)
-    found = helped([one.law], one.group, Kernel(kernel), UNSURE, MANY, seed=1)
+    found = group_posterior([one.law], one.group, Kernel(kernel), UNSURE, MANY, seed=1)
     assert found.rhat < 1.01
     assert off(found, enumerated(one, UNSURE, kernel)) < allowed(found) < 0.06
 
@@ -215,7 +220,7 @@ def test_chains_agree_with_enumeration(law_of, width, counts, kernel):
 def test_half_a_percent_at_a_hundred_thousand_effective_draws(counts, draws):
     one = world(normal, 1, counts, seed=8)
     many = Sampling(draws=draws, most=draws, ess=100_000.0)
-    found = helped([one.law], one.group, Kernel(), UNSURE, many, seed=2)
+    found = group_posterior([one.law], one.group, Kernel(), UNSURE, many, seed=2)
     assert found.converged
     assert found.ess > 100_000
     assert off(found, enumerated(one, UNSURE, "coherent")) < 0.005
@@ -223,7 +228,7 @@ def test_half_a_percent_at_a_hundred_thousand_effective_draws(counts, draws):
 
 def test_blocks_share_the_parameters():
     one = world(normal, 1, (7, 7, 5), seed=3, blocks=[4, 4, 4, 9, 9, 9, 9])
-    found = helped([one.law], one.group, Kernel(), UNSURE, MANY, seed=3)
+    found = group_posterior([one.law], one.group, Kernel(), UNSURE, MANY, seed=3)
     assert [block.block for block in found.blocks] == [4, 9]
     assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found)
     for block in found.blocks:
@@ -234,7 +239,7 @@ def test_blocks_share_the_parameters():
 def test_weights_of_units_that_were_not_released():
     one = world(biased, 1, (6, 4, 4), seed=6)
     own = np.array([-3.0, -1.0, -2.0, -4.0])
-    found = helped([one.law], one.group, Kernel("paper", None, own), UNSURE, MANY, seed=4)
+    found = group_posterior([one.law], one.group, Kernel("paper", None, own), UNSURE, MANY, seed=4)
     assert off(found, enumerated(one, UNSURE, "paper", own)) < allowed(found)
 
 
@@ -244,7 +249,7 @@ def test_laws_without_a_compiled_loop():
     values = np.maximum(one.z.values(["V0"]), 0.5)
     one = World(law, one.truth, table_of(values), one.x, one.released, one.known, one.blocks)
     few = Sampling(chains=2, draws=600, most=600, ess=10.0, rhat=2.0)
-    found = helped([law], one.group, Kernel(), UNSURE, few, seed=5)
+    found = group_posterior([law], one.group, Kernel(), UNSURE, few, seed=5)
     assert off(found, enumerated(one, UNSURE, "coherent")) < allowed(found) < 0.2
 
 
@@ -331,7 +336,7 @@ def test_categories_are_told_beside_unknown_noise():
     logs = np.array([doubts[1].beliefs[0].centre])
     slow = ListedKernel(known, others, _factors(doubts, "coherent", one.z))
     np.testing.assert_allclose(quick.pair_logs(logs), slow.pair_logs(logs), rtol=1e-10)
-    found = helped([told, one.law], one.group, Kernel(), UNSURE, SHORT, seed=1)
+    found = group_posterior([told, one.law], one.group, Kernel(), UNSURE, SHORT, seed=1)
     assert "EDU" in found.notes[0]
 
 
@@ -355,7 +360,7 @@ def test_the_grid_of_densities_is_as_good_as_the_densities(law_of):
 
 def test_nobody_known_is_the_quadrature_of_the_paper():
     one = world(biased, 1, (20, 20, 1), seed=11)
-    found = helped([one.law], one.group, Kernel("paper"), Prior(), MANY, seed=6)
+    found = group_posterior([one.law], one.group, Kernel("paper"), Prior(), MANY, seed=6)
 
     def terms_of(law, nodes_of):
         return biased_terms([law], one.z, one.x, "paper", nodes_of)
@@ -367,8 +372,8 @@ def test_nobody_known_is_the_quadrature_of_the_paper():
 def test_everybody_known_comes_near_the_ceiling():
     one = world(normal, 2, (80, 80, 80), seed=12, sd=0.15)
     prior = Prior(given={name: stats.lognorm(1.0, scale=0.5) for name in ("sd:V0", "sd:V1")})
-    found = helped([one.law], one.group, Kernel(), prior, Sampling(most=8000), seed=7)
-    told = helped([one.law], one.group, Kernel(), None, Sampling(), seed=7)
+    found = group_posterior([one.law], one.group, Kernel(), prior, Sampling(most=8000), seed=7)
+    told = group_posterior([one.law], one.group, Kernel(), None, Sampling(), seed=7)
     assert found.converged
     assert told.converged
     for one_sd in found.psi:
@@ -377,7 +382,7 @@ def test_everybody_known_comes_near_the_ceiling():
     assert abs(own[0] - own[1]) < 0.02
     alone = world(normal, 2, (80, 80, 80), seed=12, sd=0.15)
     nobody = Group(alone.z, alone.x.take(np.arange(1)), *one_known(alone))
-    first = helped([one.law], nobody, Kernel("forward"), prior, Sampling(most=8000), seed=7)
+    first = group_posterior([one.law], nobody, Kernel("forward"), prior, Sampling(most=8000), seed=7)
     near, far = (joined(answer.blocks[0])[0] - joined(told.blocks[0])[0] for answer in (found, first))
     assert np.abs(near).max() < np.abs(far).max()
 
@@ -395,14 +400,15 @@ def own_chance(one, found):
 def test_where_everybody_is_known_coherent_is_forward():
     one = world(normal, 1, (6, 6, 6), seed=13)
     answers = [
-        helped([one.law], one.group, Kernel(name), UNSURE, SHORT, seed=8) for name in ("coherent", "forward")
+        group_posterior([one.law], one.group, Kernel(name), UNSURE, SHORT, seed=8)
+        for name in ("coherent", "forward")
     ]
     np.testing.assert_array_equal(*(joined(found.blocks[0]) for found in answers))
 
 
 def test_told_parameters_are_matchings_alone():
     one = world(normal, 1, (8, 6, 4), seed=14)
-    found = helped([one.law], one.group, Kernel(), None, Sampling(), seed=9)
+    found = group_posterior([one.law], one.group, Kernel(), None, Sampling(), seed=9)
     logs, free = block_logs(one.law, one, "coherent", 0)
     wanted = marginals(logs - free, 8, np.random.default_rng(0), Sampling())
     assert wanted.exact
@@ -413,7 +419,7 @@ def test_told_parameters_are_matchings_alone():
 def test_a_given_density_of_records_is_used():
     one = world(normal, 1, (6, 6, 2), seed=15)
     likely = np.where(np.arange(6) == 3, 50.0, 0.0)
-    found = helped([one.law], one.group, Kernel("coherent", likely), UNSURE, SHORT, seed=10)
+    found = group_posterior([one.law], one.group, Kernel("coherent", likely), UNSURE, SHORT, seed=10)
     assert joined(found.blocks[0])[:, 3].max() < 0.01
 
 
@@ -423,7 +429,7 @@ def test_a_given_density_of_records_is_used():
 def test_chains_that_do_not_agree_say_so():
     one = world(normal, 1, (150, 150, 150), seed=16, sd=0.2)
     wide = Prior(given={"sd": stats.lognorm(1.0, scale=0.5)})
-    found = helped([one.law], one.group, Kernel(), wide, Sampling(draws=100, most=100), seed=11)
+    found = group_posterior([one.law], one.group, Kernel(), wide, Sampling(draws=100, most=100), seed=11)
     assert not found.converged
     assert not found.blocks[0].marginals.converged
     assert found.rhat > 1.01 or found.ess < 400
@@ -433,28 +439,30 @@ def test_a_unit_without_a_possible_record_has_none():
     one = world(normal, 1, (6, 6, 3), seed=17)
     group = one.group
     lost = Group(group.z, with_gaps(group.x, [1]), *[getattr(group, n) for n in Group.__slots__[2:]])
-    found = helped([one.law], lost, Kernel(), UNSURE, SHORT, seed=12)
+    found = group_posterior([one.law], lost, Kernel(), UNSURE, SHORT, seed=12)
     assert joined(found.blocks[0])[1, -1] == 1.0
     assert any("record of its own" in note for note in found.notes)
 
 
 def test_the_same_seed_gives_the_same_answer():
     one = world(normal, 1, (8, 8, 4), seed=18)
-    first, again, other = (helped([one.law], one.group, Kernel(), UNSURE, SHORT, seed) for seed in (1, 1, 2))
+    first, again, other = (
+        group_posterior([one.law], one.group, Kernel(), UNSURE, SHORT, seed) for seed in (1, 1, 2)
+    )
     np.testing.assert_array_equal(joined(first.blocks[0]), joined(again.blocks[0]))
     assert (joined(first.blocks[0]) != joined(other.blocks[0])).any()
 
 
 def test_parameters_of_the_same_columns_step_together():
     unknowns = [Unknown("bias_sd", ("A", "B"), 1.0), Unknown("sd", ("A",), 1.0), Unknown("sd", ("C",), 1.0)]
-    assert grouped(unknowns).tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert joint_step_groups(unknowns).tolist() == [[1, 1, 0], [0, 0, 1]]
 
 
 def test_near_ties_are_told_apart_better_than_by_counting_even_independent_draws():
     one = world(normal, 1, (40, 40, 2), seed=19)
     flat = Prior(given={"sd": stats.lognorm(0.05, scale=30.0)})
     few = Sampling(draws=400, most=400, ess=10.0, rhat=2.0)
-    found = helped([one.law], one.group, Kernel("forward"), flat, few, seed=13)
+    found = group_posterior([one.law], one.group, Kernel("forward"), flat, few, seed=13)
     counted = np.sqrt(1 / 40 * (1 - 1 / 40) / (4 * 400))
     of_80_counted_25_would_be_farther = off(found, enumerated(one, flat, "forward"))
     assert of_80_counted_25_would_be_farther < counted

@@ -10,7 +10,7 @@ from maskwell.attacks.attack_run import attack_by
 from maskwell.attacks.bayes.matching_posterior import posterior
 from maskwell.attacks.bayes.matching_posterior.posterior import CEILING
 from maskwell.attacks.bayes.posterior import UPPER_BOUND
-from maskwell.attacks.protocol import Known
+from maskwell.attacks.protocol import IntruderKnowledge
 from maskwell.errors import BadPlan
 
 from .test_plan import NAMES, masked, table_of
@@ -45,11 +45,12 @@ def test_all_others_are_the_ceiling_however_it_is_said(masking):
 def test_more_helpers_than_the_blocks_of_his_targets_have_is_said(masking):
     """With the card only units of the targets' blocks can help: these may be fewer than he was given."""
     plan = mw.BayesIntruder(helpers=30)
-    here, all_here = Known(masking.truth.take(np.arange(12)), masking.truth), [np.arange(12)]
+    here, all_here = IntruderKnowledge(masking.truth.take(np.arange(12)), masking.truth), [np.arange(12)]
     said = "he knows 11 other units, all that can help: more helpers than these he cannot have"
     assert said in posterior._notes(plan, here, True, all_here)
     assert not any(
-        "more helpers" in note for note in posterior._notes(plan, Known(*2 * (masking.truth,)), False, [])
+        "more helpers" in note
+        for note in posterior._notes(plan, IntruderKnowledge(*2 * (masking.truth,)), False, [])
     )
 
 

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from maskwell.attacks.bayes.own_error.error_law import (
     OwnError,
-    erred,
+    draw_with_errors,
     erring_terms,
     error_from_dict,
     error_problems,
@@ -118,7 +118,7 @@ def test_an_error_must_fit_the_fields(people):
 
 def test_only_open_values_of_the_named_columns_are_off(people):
     error = OwnError(sds={"INCOME": 500.0, "AGE": 2.0}, wrong={"EDU": 0.5})
-    known = erred(people, error, keyed(people))
+    known = draw_with_errors(people, error, keyed(people))
     for name in people.names:
         np.testing.assert_array_equal(known.status(name), people.status(name))
         same = known.array(name).equals(people.array(name))
@@ -129,9 +129,9 @@ def test_only_open_values_of_the_named_columns_are_off(people):
 
 def test_what_he_knows_depends_on_the_key_and_the_record_alone(people):
     error = OwnError(sds={"INCOME": 500.0}, wrong={"EDU": 0.5})
-    known, some = erred(people, error, keyed(people)), np.array([7, 3, 100])
-    assert erred(people.take(some), error, keyed(people).at(some)) == known.take(some)
-    assert erred(people, error, keyed(people, 2)) != known
+    known, some = draw_with_errors(people, error, keyed(people)), np.array([7, 3, 100])
+    assert draw_with_errors(people.take(some), error, keyed(people).at(some)) == known.take(some)
+    assert draw_with_errors(people, error, keyed(people, 2)) != known
     assert not np.array_equal(keyed(people).words("INCOME", "error"), keyed(people).words("INCOME")), (
         "the masks draw from the same words"
     )
@@ -139,7 +139,7 @@ def test_what_he_knows_depends_on_the_key_and_the_record_alone(people):
 
 def test_errors_have_the_size_that_was_said(make_amounts):
     table = make_amounts(20_000)
-    off = erred(table, OwnError({"A": 3.0}), keyed(table)).floats("A") - table.floats("A")
+    off = draw_with_errors(table, OwnError({"A": 3.0}), keyed(table)).floats("A") - table.floats("A")
     assert abs(off.mean()) < 4 * 3 / np.sqrt(20_000)
     assert abs(off.var() / 9 - 1) < 4 * np.sqrt(2 / 20_000)
     assert abs(np.mean(np.abs(off) < 3) - 0.6826895) < 4 * np.sqrt(0.6827 * 0.3173 / 20_000)
@@ -148,12 +148,15 @@ def test_errors_have_the_size_that_was_said(make_amounts):
 def test_wrong_categories_are_as_often_one_as_another():
     count = 30_000
     table = letters(["a", "b", "c"] * (count // 3))
-    before, after = table.floats("A"), erred(table, OwnError(wrong={"A": 0.2}), keyed(table)).floats("A")
+    before, after = (
+        table.floats("A"),
+        draw_with_errors(table, OwnError(wrong={"A": 0.2}), keyed(table)).floats("A"),
+    )
     step = (after - before) % 3
     for code, share in ((0, 0.8), (1, 0.1), (2, 0.1)):
         assert abs(np.mean(step == code) - share) < 4 * np.sqrt(share * (1 - share) / count)
     alone = letters(["a"] * 5, categories=("a",))
-    assert erred(alone, OwnError(wrong={"A": 0.9}), keyed(alone)) == alone
+    assert draw_with_errors(alone, OwnError(wrong={"A": 0.9}), keyed(alone)) == alone
 
 
 # --- p(z | x0) against quadrature --------------------------------------------------------------------------
@@ -374,7 +377,7 @@ def test_clear_columns_with_errors_give_probabilities_that_come_true():
         ages = rng.binomial(60, 0.5, 60) + rng.integers(0, 2, 60) * 20
         schema = Schema((Column("A", "integer"),))
         truth = Table.from_frame(pa.table({"A": ages}), schema)
-        known, error = erred(truth, OwnError({"A": 1.0}), keyed(truth, seed)), OwnError({"A": 1.0})
+        known, error = draw_with_errors(truth, OwnError({"A": 1.0}), keyed(truth, seed)), OwnError({"A": 1.0})
         weights = np.exp(all_pairs(erring_terms([], truth, known, error, clear=["A"]), truth, known))
         posterior = weights / weights.sum(axis=1, keepdims=True)
         said.append(posterior.max(axis=1).sum())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from maskwell.attacks.bayes.own_error.convolved_noise import LaplaceAndNormal, blurred
+from maskwell.attacks.bayes.own_error.convolved_noise import LaplaceAndNormal, noise_plus_error
 from maskwell.laws import JointMixture, Laplace, Normal, RotatedMixture
 
 from ...laws.conftest import PAIR, UNIT_MEANS
@@ -36,7 +36,7 @@ def test_laplace_and_normal_noise_keeps_its_digits_far_out():
 
 def test_a_blurred_mixture_has_the_covariances_of_both():
     for noise in JOINT.values():
-        both = blurred(noise, np.array([1.5, 0.5]))
+        both = noise_plus_error(noise, np.array([1.5, 0.5]))
         np.testing.assert_allclose(both.covariance, noise.covariance + np.diag([2.25, 0.25]), rtol=1e-12)
         np.testing.assert_allclose(both.only([1]).covariance, both.covariance[1:, 1:], rtol=1e-12)
         assert (both.resolution > noise.resolution).all()

@@ -14,7 +14,7 @@ from scipy.stats import gamma, multivariate_normal, norm
 
 import maskwell as mw
 from maskwell.attacks.bayes.own_error.error_law import OwnError, own_terms
-from maskwell.card import Swapped
+from maskwell.card import SwapParameters
 from maskwell.errors import BadPlan
 from maskwell.masking import Masking, Release, Setting
 from maskwell.schema import Column, Schema
@@ -323,7 +323,7 @@ def test_exchanged_records_are_somebody_elses_in_part():
     """A share of records carries A of another of its block: p(z | y) mixes with f(z), all by hand."""
     x, z, share = np.array([0.3, -1.0, 0.8, 2.0]), np.array([0.1, -0.4, 1.5, 0.9]), 0.3
     masking = by_hand(x, z, NOISE)
-    card = replace(masking.release.card, swapped=Swapped(share, ("A",), ()))
+    card = replace(masking.release.card, swapped=SwapParameters(share, ("A",), ()))
     swapped = replace(masking, given=(Release(masking.release.table, card), masking.order))
     status = np.zeros(4, np.uint8)
     known = masking.truth.with_columns({"A": (masking.truth.schema["A"], x + 0.2, status)})

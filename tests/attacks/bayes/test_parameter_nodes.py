@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from maskwell.attacks.bayes.matching_posterior import parameter_nodes, unknown_noise
 from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
-from maskwell.attacks.bayes.matching_posterior.unknown_noise import Kernel, helped
+from maskwell.attacks.bayes.matching_posterior.unknown_noise import Kernel, group_posterior
 from maskwell.attacks.bayes.unknown_noise.priors import Doubt
 
 from .test_known_units import (
@@ -41,7 +41,7 @@ def problem_of(one, kernel, monkeypatch):
 
     monkeypatch.setattr(unknown_noise, "spanned", catch)
     with pytest.raises(Seen):
-        helped([one.law], one.group, Kernel(kernel), UNSURE, Sampling(), seed=1)
+        group_posterior([one.law], one.group, Kernel(kernel), UNSURE, Sampling(), seed=1)
     return seen[0]
 
 
@@ -79,7 +79,7 @@ def test_with_one_parameter_few_units_are_not_far_off_either(seed, monkeypatch):
     """Seven units, where the posterior of the noise is far from normal: five nodes give what all matchings give."""
     monkeypatch.setattr(parameter_nodes, "LEAST_UNITS", 0)
     one = world(normal, 1, (7, 7, 7), seed=seed)
-    found = helped([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
+    found = group_posterior([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
     assert any("values of the parameters" in note for note in found.notes)
     assert off(found, enumerated(one, UNSURE, "coherent")) < 0.005
 
@@ -87,9 +87,9 @@ def test_with_one_parameter_few_units_are_not_far_off_either(seed, monkeypatch):
 @pytest.mark.parametrize(("law_of", "width"), [(normal, 1), (normal, 2), (biased, 1)])
 def test_chains_find_the_same(law_of, width, monkeypatch):
     one = world(law_of, width, (40, 40, 40), seed=2)
-    chains = helped([one.law], one.group, Kernel(), UNSURE, BY_CHAINS, seed=1)
+    chains = group_posterior([one.law], one.group, Kernel(), UNSURE, BY_CHAINS, seed=1)
     monkeypatch.setattr(parameter_nodes, "LEAST_UNITS", 0)
-    nodes = helped([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
+    nodes = group_posterior([one.law], one.group, Kernel(), UNSURE, Sampling(), seed=1)
     assert chains.converged
     assert nodes.converged
     for a, b in zip(chains.psi, nodes.psi, strict=True):
@@ -102,4 +102,4 @@ def test_chains_find_the_same(law_of, width, monkeypatch):
 
 def test_few_units_and_weights_of_their_own_are_left_to_chains(monkeypatch):
     one = world(biased, 1, (6, 4, 4), seed=6)
-    assert parameter_nodes.spanned(problem_of(one, "coherent", monkeypatch), Sampling(), 1) is None
+    assert parameter_nodes.node_posterior(problem_of(one, "coherent", monkeypatch), Sampling(), 1) is None

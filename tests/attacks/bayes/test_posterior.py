@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 import maskwell as mw
 from maskwell.attacks.attack_run import attack_by
-from maskwell.card import Swapped
+from maskwell.card import SwapParameters
 from maskwell.errors import BadInput, BadPlan, NoLaw
 from maskwell.masking import Masking, Release
 from maskwell.schema import Column, Schema
@@ -157,7 +157,7 @@ def test_units_that_were_not_released_take_their_share(make_people):
 
 def test_swapped_records_may_carry_the_values_of_anybody_in_their_block(masking):
     share, moved = 0.3, (*AMOUNTS, "SEX")
-    card = replace(masking.release.card, swapped=Swapped(share, moved, ("REGION",)))
+    card = replace(masking.release.card, swapped=SwapParameters(share, moved, ("REGION",)))
     swapped = replace(masking, given=(Release(masking.release.table, card), masking.order))
     block, sex = same_in(masking, ["REGION"]), same_in(masking, ["SEX"])
     amounts, edu = (

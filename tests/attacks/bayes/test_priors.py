@@ -21,7 +21,7 @@ from maskwell.attacks.bayes.unknown_noise.priors import (
     Prior,
     prior_from_dict,
     prior_problems,
-    resolved,
+    resolve_priors,
 )
 from maskwell.attacks.pair_density import law_terms, laws_on, summed_logs
 from maskwell.errors import BadInput, BadPlan
@@ -85,7 +85,7 @@ LOG_VALUES = np.linspace(-0.5, 1.5, 7)
 
 
 def test_trottini_s_prior_is_inverse_gamma_on_the_sd():
-    sd_a, sd_b = resolved(Prior(), unknowns_of(TWO), TWO, RELEASED)
+    sd_a, sd_b = resolve_priors(Prior(), unknowns_of(TWO), TWO, RELEASED)
     expected = stats.invgamma(402, scale=401 * 12 / 6)
     np.testing.assert_allclose(
         sd_a.log_density(LOG_VALUES), expected.logpdf(np.exp(LOG_VALUES)) + LOG_VALUES, rtol=1e-10
@@ -97,7 +97,7 @@ def test_trottini_s_prior_is_inverse_gamma_on_the_sd():
 
 def test_the_bias_is_elicited_from_its_range():
     law = Additive(("A",), Normal((1.0,)), (FREE,), spreads=(Multiplicative(0.3, 2.0),))
-    bias, sd = resolved(Prior(), unknowns_of(law), law, RELEASED)
+    bias, sd = resolve_priors(Prior(), unknowns_of(law), law, RELEASED)
     expected = stats.invgamma(402, scale=401 / 12)
     logs = np.log([0.07, 0.08, 0.1])
     np.testing.assert_allclose(bias.log_density(logs), expected.logpdf(np.exp(logs)) + logs, rtol=1e-10)
@@ -105,7 +105,7 @@ def test_the_bias_is_elicited_from_its_range():
 
 
 def test_fienberg_s_prior_is_gamma_on_the_variance():
-    belief = resolved(Prior("gamma", mean_over_sd=3), unknowns_of(TWO), TWO, RELEASED)[0]
+    belief = resolve_priors(Prior("gamma", mean_over_sd=3), unknowns_of(TWO), TWO, RELEASED)[0]
     expected = stats.gamma(9, scale=4 / 9)
     jacobian = 2 * LOG_VALUES + np.log(2)
     np.testing.assert_allclose(
@@ -117,7 +117,7 @@ def test_fienberg_s_prior_is_gamma_on_the_variance():
 
 
 def test_the_lognormal_prior_has_its_median_there():
-    belief = resolved(Prior("lognormal", mean_over_sd=4), unknowns_of(TWO), TWO, RELEASED)[0]
+    belief = resolve_priors(Prior("lognormal", mean_over_sd=4), unknowns_of(TWO), TWO, RELEASED)[0]
     expected = stats.lognorm(0.25, scale=2)
     np.testing.assert_allclose(
         belief.log_density(LOG_VALUES), expected.logpdf(np.exp(LOG_VALUES)) + LOG_VALUES, rtol=1e-10
@@ -164,20 +164,20 @@ def test_a_tight_gamma_is_normal_on_the_log():
 
 def test_the_scale_is_centred_where_the_columns_agree_on_average():
     law = Additive(("A", "B"), Normal((1.0, 30.0), PAIR), (FREE, FREE))
-    (belief,) = resolved(Prior("lognormal"), unknowns_of(law), law, RELEASED)
+    (belief,) = resolve_priors(Prior("lognormal"), unknowns_of(law), law, RELEASED)
     assert np.exp(belief.centre) == pytest.approx(np.sqrt((2.0 / 1.0) * (50.0 / 30.0)), rel=1e-12)
 
 
 def test_on_the_log_scale_the_range_is_that_of_logs():
     law = Additive(("B",), Normal((0.3,)), (Outlet(log_shift=50.0),))
-    (belief,) = resolved(Prior("lognormal"), unknowns_of(law), law, RELEASED)
+    (belief,) = resolve_priors(Prior("lognormal"), unknowns_of(law), law, RELEASED)
     assert np.exp(belief.centre) == pytest.approx(np.log(450 / 150) / 6, rel=1e-12)
 
 
 @pytest.mark.parametrize("spread", [Power(1.0), Power(0.5, 1.0), Step((3.0,), (0.5, 2.0))])
 def test_under_a_spread_the_prior_is_of_the_noise_s_own_sd(spread):
     law = Additive(("A",), Normal((0.2,)), (FREE,), spreads=(spread,))
-    (belief,) = resolved(Prior("lognormal"), unknowns_of(law), law, RELEASED)
+    (belief,) = resolve_priors(Prior("lognormal"), unknowns_of(law), law, RELEASED)
     usual = np.sqrt(np.mean(spread.factor(np.array([0.0, 2.0, 12.0, 7.0])) ** 2))
     assert np.exp(belief.centre) == pytest.approx(2.0 / usual, rel=1e-12)
 
@@ -185,7 +185,7 @@ def test_under_a_spread_the_prior_is_of_the_noise_s_own_sd(spread):
 def test_one_s_own_priors_come_first_that_of_a_column_before_that_of_all():
     own, other = stats.gamma(4), stats.gamma(9)
     prior = Prior(given={"sd": own, "sd:B": other})
-    assert resolved(prior, unknowns_of(TWO), TWO, RELEASED) == (Own(own), Own(other))
+    assert resolve_priors(prior, unknowns_of(TWO), TWO, RELEASED) == (Own(own), Own(other))
 
 
 def test_shared_unknowns_become_one():
@@ -207,12 +207,12 @@ def test_shared_unknowns_become_one():
 def test_a_constant_column_needs_a_prior_of_its_own():
     same = table_of(A=[5.0, 5.0, None], B=[1.0, 2.0, 3.0])
     with pytest.raises(BadInput, match="'A' has no two different released values"):
-        resolved(Prior(), unknowns_of(TWO), TWO, same)
-    beliefs = resolved(Prior(given={"sd:A": stats.gamma(4)}), unknowns_of(TWO), TWO, same)
+        resolve_priors(Prior(), unknowns_of(TWO), TWO, same)
+    beliefs = resolve_priors(Prior(given={"sd:A": stats.gamma(4)}), unknowns_of(TWO), TWO, same)
     assert isinstance(beliefs[0], Own)
     closed = table_of(A=[None, None, None], B=[1.0, 2.0, 3.0])
     with pytest.raises(BadInput, match="no two different"):
-        resolved(Prior(), unknowns_of(TWO), TWO, closed)
+        resolve_priors(Prior(), unknowns_of(TWO), TWO, closed)
 
 
 BAD = {
@@ -325,7 +325,7 @@ def _elicited(law, released):
 @pytest.mark.parametrize("family", ["inverse gamma", "gamma"])
 def test_an_unsure_prior_converges(family):
     law, errors = ONE_COLUMN["normal"], []
-    (belief,) = resolved(Prior(family, mean_over_sd=1), unknowns_of(law), law, OUT)
+    (belief,) = resolve_priors(Prior(family, mean_over_sd=1), unknowns_of(law), law, OUT)
     z, x = OUT.floats("A"), TRUE.floats("A")
     i, k = pairs_of(OUT, TRUE)
     grid = np.linspace(belief.centre - 30 * belief.spread, belief.centre + 40 * belief.spread, 200_001)
@@ -405,7 +405,7 @@ def test_lognormal_bias_shares_its_bias_over_columns():
     z, x = table_of(A=[1.5, 6.0], B=[90.0, 300.0]), table_of(A=[1.0, 4.0], B=[100.0, 250.0])
     prior = Prior(mean_over_sd=2)
     ours = integrated(law, z, x, prior, 17)
-    beliefs = resolved(prior, unknowns_of(law), law, z)
+    beliefs = resolve_priors(prior, unknowns_of(law), law, z)
     (bias, u), (a, v), (b, w) = (belief.nodes(17) for belief in beliefs)
     i, k = pairs_of(z, x)
     total = np.full(len(i), -np.inf)
@@ -484,7 +484,7 @@ def test_every_law_equals_the_sum_over_the_whole_grid(name, people):
     z, x = some_pairs(masking)
     for law in laws_on(masking.release.card, masking.release.card.columns):
         terms = integrated_terms([law], released, people, Prior(), released, 3)
-        nodes = [belief.nodes(3) for belief in resolved(Prior(), unknowns_of(law), law, released)]
+        nodes = [belief.nodes(3) for belief in resolve_priors(Prior(), unknowns_of(law), law, released)]
         total = np.full(len(z), -np.inf)
         for chosen in product(range(3), repeat=len(nodes)):
             at = with_values(law, [values[i] for (values, _), i in zip(nodes, chosen, strict=True)])
@@ -549,7 +549,7 @@ def column_nodes(law):
 
 def test_nodes_of_a_column_are_the_product_of_its_unknowns():
     bias_sds, sds, logs = column_nodes(BIAS)
-    beliefs = resolved(Prior(), unknowns_of(BIAS), BIAS, OUT)
+    beliefs = resolve_priors(Prior(), unknowns_of(BIAS), BIAS, OUT)
     expected = list(product(*(zip(*belief.nodes(5), strict=True) for belief in beliefs)))
     np.testing.assert_allclose(bias_sds, [a for (a, _), _ in expected])
     np.testing.assert_allclose(sds, [b for _, (b, _) in expected])
@@ -562,7 +562,7 @@ def test_nodes_of_a_column_are_the_product_of_its_unknowns():
 def test_an_unknown_that_columns_share_has_its_nodes_outside():
     law = Additive(("A", "B"), Normal((1.0, 30.0), PAIR), (FREE, FREE))
     nodes = shared_nodes(law, Prior(), RELEASED, 5)
-    (belief,) = resolved(Prior(), unknowns_of(law), law, RELEASED)
+    (belief,) = resolve_priors(Prior(), unknowns_of(law), law, RELEASED)
     values, logs = belief.nodes(5)
     assert [at for _, at, _ in nodes] == [with_values(law, [value]) for value in values]
     assert [log for log, _, _ in nodes] == logs.tolist()

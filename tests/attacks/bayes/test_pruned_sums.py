@@ -9,7 +9,7 @@ import pytest
 
 from maskwell.attacks.bayes.posterior_odds import SURE, against_others
 from maskwell.attacks.bayes.pruned_sums import trees
-from maskwell.attacks.bayes.pruned_sums.posterior_sums import Pruning
+from maskwell.attacks.bayes.pruned_sums.posterior_sums import PrunedSearch
 from maskwell.attacks.bayes.pruned_sums.trees import Points, Trees
 from maskwell.attacks.candidate_scores import SAME_SCORE, BestCandidates, log_sum
 from maskwell.errors import BadInput, BadPlan
@@ -124,7 +124,7 @@ def test_links_are_those_of_all_pairs(kind, seed):
         units, eps = np.bincount(true.blocks, minlength=7)[released.blocks], float(rng.choice(EPS))
         some = np.sort(rng.permutation(len(true.values))[: int(rng.integers(1, len(true.values) + 1))])
         known = true if rng.random() < 0.5 else true.take(some)
-        pruning = Pruning.coherent(known, true, released, units, eps)
+        pruning = PrunedSearch.coherent(known, true, released, units, eps)
         whole = by_truth(known, true, released, units)
         check_same(pruning.best(), whole, eps)
         check_standing(pruning, whole, rng, int(rng.choice([1, 3, 10])))
@@ -137,7 +137,7 @@ def test_records_that_are_only_nearly_known_weigh_by_their_scores(kind):
         true, released = file_of(kind, rng)
         known = Points(true.values + 0.3 * rng.normal(size=true.values.shape), true.blocks)
         units, eps = np.bincount(true.blocks, minlength=7)[released.blocks], float(rng.choice(EPS))
-        pruning = Pruning.coherent(known, true, released, units, eps, averaged=False)
+        pruning = PrunedSearch.coherent(known, true, released, units, eps, averaged=False)
         whole = by_truth(known, true, released, units, averaged=False)
         check_same(pruning.best(), whole, eps)
         check_standing(pruning, whole, rng, 3)
@@ -150,10 +150,10 @@ def test_given_offsets_serve_other_marginals_and_the_other_direction(kind):
         true, released = file_of(kind, rng)
         offset, eps = np.round(3 * rng.normal(size=len(released.values)), 1), float(rng.choice(EPS))
         offset[rng.random(len(offset)) < 0.1] = -np.inf
-        pruning, whole = Pruning.given(true, released, offset, eps), compared(true, released, -offset)
+        pruning, whole = PrunedSearch.given(true, released, offset, eps), compared(true, released, -offset)
         check_same(pruning.best(), whole, eps)
         check_standing(pruning, whole, rng, 10)
-        back = Pruning.given(released, true, np.zeros(len(true.values)), eps)
+        back = PrunedSearch.given(released, true, np.zeros(len(true.values)), eps)
         check_same(back.best(), compared(released, true, np.zeros(len(true.values))), eps)
 
 
@@ -169,7 +169,7 @@ def large(count=3000, fields=3, ratio=0.1, seed=5):
 @pytest.mark.parametrize("eps", [1e-1, 1e-3, 1e-6])
 def test_every_posterior_is_right_within_what_is_said_to_be_neglected(ratio, eps):
     true, released, units = large(1200, ratio=ratio)
-    found = Pruning.coherent(true, true, released, units, eps).best()
+    found = PrunedSearch.coherent(true, true, released, units, eps).best()
     whole = by_truth(true, true, released, units)
     check_same(found, whole, eps)
     own = np.exp(found.log_weight - found.log_total)
@@ -181,7 +181,7 @@ def test_every_posterior_is_right_within_what_is_said_to_be_neglected(ratio, eps
 
 def test_close_calls_are_made_whole_and_only_these():
     true, released, units = large()
-    pruning = Pruning.coherent(true, true, released, units, 0.1)
+    pruning = PrunedSearch.coherent(true, true, released, units, 0.1)
     before = pruning.offset.copy()
     pruning.best()
     exact = -by_truth(true, true, released, units).log_f
@@ -195,7 +195,7 @@ def test_close_calls_are_made_whole_and_only_these():
 
 def test_pairs_have_the_scores_of_the_links():
     true, released, units = large(500)
-    pruning = Pruning.coherent(true, true, released, units, 1e-3)
+    pruning = PrunedSearch.coherent(true, true, released, units, 1e-3)
     found, rows = pruning.best(), np.arange(500)
     np.testing.assert_array_equal(pruning.pairs(rows, found.place), found.score)
     np.testing.assert_array_equal(pruning.pairs(rows, found.second), found.second_score)
@@ -207,12 +207,12 @@ def test_turns_order_and_names_of_blocks_change_no_link(monkeypatch):
     blocks = rng.integers(0, 3, 900)
     true, released = Points(true.values, blocks), Points(released.values, rng.integers(0, 3, 900))
     units = np.bincount(blocks)[released.blocks]
-    one = Pruning.coherent(true, true, released, units, 1e-3).best()
+    one = PrunedSearch.coherent(true, true, released, units, 1e-3).best()
     monkeypatch.setattr(trees, "AT_ONCE", 7)
     order = rng.permutation(900)
     renamed = Points(true.values[order], 9 - 4 * true.blocks[order])
     there = Points(released.values, 9 - 4 * released.blocks)
-    two = Pruning.coherent(renamed, renamed, there, units, 1e-3).best()
+    two = PrunedSearch.coherent(renamed, renamed, there, units, 1e-3).best()
     for name in ("place", "second", "ties"):
         np.testing.assert_array_equal(getattr(one, name)[order], getattr(two, name))
     np.testing.assert_allclose(one.log_total[order], two.log_total, atol=2e-3)
@@ -232,17 +232,17 @@ def test_memory_grows_as_the_records_do():
 def test_nobody_to_find_and_nobody_who_searches():
     true, released, units = large(20)
     elsewhere = Points(released.values, released.blocks + 1)
-    found = Pruning.coherent(true, true, elsewhere, units, 1e-3).best()
+    found = PrunedSearch.coherent(true, true, elsewhere, units, 1e-3).best()
     assert (found.place == -1).all()
     assert (found.second == -1).all()
     assert (found.ties == 0).all()
     assert np.isneginf(found.score).all()
     assert np.isneginf(found.log_total).all()
     nobody = np.empty(0, np.int64)
-    assert Pruning.given(true.take(nobody), released, np.zeros(20), 1e-3).best().place.shape == (0,)
-    empty = Pruning.given(true, released.take(nobody), np.zeros(0), 1e-3).best()
+    assert PrunedSearch.given(true.take(nobody), released, np.zeros(20), 1e-3).best().place.shape == (0,)
+    empty = PrunedSearch.given(true, released.take(nobody), np.zeros(0), 1e-3).best()
     assert (empty.place == -1).all()
-    alone = Pruning.coherent(true.take(nobody + 0), true, released, units, 1e-3)
+    alone = PrunedSearch.coherent(true.take(nobody + 0), true, released, units, 1e-3)
     assert alone.best().place.shape == (0,)
 
 
@@ -250,9 +250,9 @@ def test_nobody_to_find_and_nobody_who_searches():
 def test_bad_shares_are_refused(eps):
     true, released, units = large(5)
     with pytest.raises(BadPlan, match="eps"):
-        Pruning.coherent(true, true, released, units, eps)
+        PrunedSearch.coherent(true, true, released, units, eps)
     with pytest.raises(BadPlan, match="eps"):
-        Pruning.given(true, released, np.zeros(5), eps)
+        PrunedSearch.given(true, released, np.zeros(5), eps)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])

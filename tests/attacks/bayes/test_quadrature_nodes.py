@@ -11,13 +11,13 @@ from scipy import stats
 from scipy.integrate import quad_vec
 
 import maskwell as mw
-from maskwell.attacks.bayes.unknown_noise.density_tables import WORTH, DensitySurface, Tabled
+from maskwell.attacks.bayes.unknown_noise.density_tables import WORTH, DensitySurface, EvenFunctionTable
 from maskwell.attacks.bayes.unknown_noise.integral import integrated_terms
 from maskwell.attacks.bayes.unknown_noise.normal_bias_factor import told_terms
 from maskwell.attacks.bayes.unknown_noise.prior_average import AveragedNoise
 from maskwell.attacks.bayes.unknown_noise.prior_families import GammaPower, LogNormal, Own
 from maskwell.attacks.bayes.unknown_noise.priors import Prior
-from maskwell.attacks.bayes.unknown_noise.quadrature_nodes import Placing
+from maskwell.attacks.bayes.unknown_noise.quadrature_nodes import AdaptiveNodeRule
 from maskwell.attacks.pair_density import law_terms, summed_logs
 from maskwell.kernels.bias_density import FORWARD, bias_log_mean
 from maskwell.laws import Additive, Laplace, Multiplicative, Normal, Outlet
@@ -56,7 +56,7 @@ PRIORS = {
 
 
 def placed(law, z, x, prior, tolerance=1e-7):
-    rule = Placing(tolerance, z, x, {})
+    rule = AdaptiveNodeRule(tolerance, z, x, {})
     terms = integrated_terms([law], z, x, prior, z, rule)
     i, k = np.divmod(np.arange(len(z) * len(x)), len(x))
     return summed_logs(terms, i, k).reshape(len(z), len(x)), rule
@@ -126,11 +126,11 @@ def test_a_finer_tolerance_has_more_nodes_and_says_so():
     law, found = Additive(("A",), Normal((2.0,)), (FREE,)), {}
     counts = []
     for tolerance in (1e-3, 1e-6, 1e-9):
-        rule = Placing(tolerance, Z, X, found)
+        rule = AdaptiveNodeRule(tolerance, Z, X, found)
         integrated_terms([law], Z, X, Prior(mean_over_sd=2), Z, rule)
         counts.append(rule.most())
     assert counts[0] < counts[1] < counts[2]
-    nothing = Placing(1e-3, Z, X, {})
+    nothing = AdaptiveNodeRule(1e-3, Z, X, {})
     integrated_terms([Additive(("A",), Normal((0.0,)), (FREE,))], Z, Z, Prior(), Z, nothing)
     assert nothing.most() == 0
 
@@ -166,7 +166,7 @@ def test_a_table_gives_the_sum_over_nodes(reach):
     def log_of(d):
         return bias_log_mean(d, np.zeros(len(d)), none, scales, weights, FORWARD)
 
-    table = Tabled.of(log_of, scales.min(), scales.max())
+    table = EvenFunctionTable.of(log_of, scales.min(), scales.max())
     assert np.isfinite(table.coefficients).all()
     d = np.append(np.exp(rng.uniform(-reach - 9, reach + 11, 20_000)), 0.0)
     np.testing.assert_allclose(table.logs(d), log_of(d), rtol=1e-12, atol=1e-12)

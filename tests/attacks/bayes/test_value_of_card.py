@@ -13,7 +13,7 @@ from scipy import stats
 import maskwell as mw
 from maskwell.attacks.bayes.posterior import IF_RELEASED
 from maskwell.attacks.bayes.value_of_card import Telling, found_by
-from maskwell.attacks.bayes.value_of_card_notes import CardVerdict, once_each, unsettled
+from maskwell.attacks.bayes.value_of_card_notes import CardVerdict, doubtful_notes, once_each
 from maskwell.errors import BadPlan, NoLaw
 
 AMOUNTS = ("INCOME", "TAX")
@@ -277,7 +277,7 @@ def test_what_did_not_settle_is_said_once_each(told):
 def test_the_notes_of_real_draws_are_found(told, masking):
     """The words by which notes are found are those that attacks write."""
     few = mw.BayesIntruder(fields=AMOUNTS, helpers="all", sampling=mw.Sampling(draws=100, most=100, ess=1e5))
-    notes = unsettled([("he", mw.attack(few, masking).notes)])
+    notes = doubtful_notes([("he", mw.attack(few, masking).notes)])
     assert [any(word in note for note in notes) for word in ("NOT CONVERGED", "not decided")] == [True, True]
 
 

@@ -616,10 +616,10 @@ def test_scores_are_uniform_under_every_law() -> None:
 
 
 def scores(masking: Masking) -> dict[str, Floats]:
-    from maskwell.checks.quantile_residuals.cells import examined
+    from maskwell.checks.quantile_residuals.cells import score_column
 
     evidence = Evidence(masking)
-    scored = {name: examined(evidence, name).scores for name in evidence.masked_columns}
+    scored = {name: score_column(evidence, name).scores for name in evidence.masked_columns}
     return {name: score for name, score in scored.items() if score is not None}
 
 

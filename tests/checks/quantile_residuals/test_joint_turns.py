@@ -9,7 +9,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from maskwell.checks.quantile_residuals.families import Score
-from maskwell.checks.quantile_residuals.joint_turns import _explained, _signs, joint_turns
+from maskwell.checks.quantile_residuals.joint_turns import _explained_squares, _signs, joint_turns
 from maskwell.checks.quantile_residuals.ledger import Ledger
 from maskwell.checks.quantile_residuals.truths import TrueColumn
 from maskwell.table import Floats
@@ -76,7 +76,7 @@ def test_p_values_of_clean_noise_are_bounds() -> None:
 def test_squares_explained_are_those_of_least_squares() -> None:
     rng = np.random.default_rng(5)
     y, axis = rng.standard_normal((300, 2)), rng.integers(0, 4096, 300) / 4096
-    found = _explained(y, axis)
+    found = _explained_squares(y, axis)
     for k in (1, 7, 512, 1000):
         waves = np.column_stack([np.cos(2 * np.pi * k * axis), np.sin(2 * np.pi * k * axis)])
         fitted = waves @ np.linalg.lstsq(waves, y, rcond=None)[0]
@@ -85,7 +85,7 @@ def test_squares_explained_are_those_of_least_squares() -> None:
 
 def test_a_wave_of_which_only_the_cosine_is_there_is_passed_over() -> None:
     axis = np.tile([0.0, 0.5], 50)
-    assert (_explained(np.random.default_rng(6).standard_normal((100, 2)), axis) == 0).all()
+    assert (_explained_squares(np.random.default_rng(6).standard_normal((100, 2)), axis) == 0).all()
 
 
 def test_every_sum_of_four_and_more_is_made_once() -> None:

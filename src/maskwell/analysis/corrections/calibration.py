@@ -98,7 +98,7 @@ def _clean_columns(problem: CorrectionProblem, moves: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibrated:
+class CalibratedEstimates:
     """Estimates of a calibrated fit, coefficients then residual variance, with their stacked sandwich."""
 
     estimates: Floats
@@ -106,26 +106,26 @@ class Calibrated:
     attenuation: tuple[float, ...] = ()
 
 
-def solve_calibrated(problem: CorrectionProblem, family: Family) -> Calibrated:
+def solve_calibrated(problem: CorrectionProblem, family: Family) -> CalibratedEstimates:
     """Fit the model to the calibrated columns."""
     calibration = calibrate(problem)
-    data = _replaced(problem, calibration)
+    data = _calibrated_data(problem, calibration)
     fitted = fit_ordinary(data, family)
     beta, count = fitted.coefficients, len(problem)
     left = 1.0
     if family.has_scale:
         left = float(data.weights @ _squares(problem, calibration, data, beta)) / float(data.weights.sum())
     theta = np.append(beta, left)
-    joint = _stacked(problem, family, calibration, theta, np.sqrt(np.diag(fitted.joint)))
+    joint = _stacked_sandwich(problem, family, calibration, theta, np.sqrt(np.diag(fitted.joint)))
     free = max(count - len(beta), 1)
     if family.has_scale:
         theta[-1] *= count / free
     noise = np.diag(problem.covariance)[list(calibration.used)]
     kept = tuple(map(float, 1 - noise / np.diag(calibration.spread)))
-    return Calibrated(theta, joint * (count / free), kept)
+    return CalibratedEstimates(theta, joint * (count / free), kept)
 
 
-def _replaced(problem: CorrectionProblem, calibration: RegressionCalibration) -> Data:
+def _calibrated_data(problem: CorrectionProblem, calibration: RegressionCalibration) -> Data:
     """Take the noise to be expected off response and design."""
     data, used = problem.data, list(calibration.used)
     if not used:
@@ -148,7 +148,7 @@ def _squares(
     return np.asarray((data.y - data.predictor(beta)) ** 2 - np.einsum("nq,qr,nr->n", along, rest, along))
 
 
-def _stacked(
+def _stacked_sandwich(
     problem: CorrectionProblem,
     family: Family,
     calibration: RegressionCalibration,
@@ -159,7 +159,7 @@ def _stacked(
 
     def contributions(values: Floats, nuisance: Floats) -> Floats:
         here = calibration.with_flat(nuisance)
-        data = _replaced(problem, here)
+        data = _calibrated_data(problem, here)
         beta = values[:-1]
         scores = data.design * family.score(data.y, data.predictor(beta))[:, None]
         last = np.zeros(len(problem))

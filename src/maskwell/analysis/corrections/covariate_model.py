@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import BadPlan
 from ..system import Floats, Ints
-from .design_arrays import Named, evaluated, loadings
+from .design_arrays import FormulaColumns, expression_values, loadings
 from .glm import Family, OrdinaryFit
 from .information import RECORDS, SimulatedModel, chances
 
@@ -42,7 +42,11 @@ class Kinds:
 
 
 def covariate_model(
-    named: Named, noised: tuple[Sequence[str], Sequence[str]], fitted: OrdinaryFit, family: Family, seed: int
+    named: FormulaColumns,
+    noised: tuple[Sequence[str], Sequence[str]],
+    fitted: OrdinaryFit,
+    family: Family,
+    seed: int,
 ) -> tuple[SimulatedModel, Kinds]:
     """Fit the covariate model to complete true records; `noised` are the numbers and the categories."""
     numbers, categories = noised
@@ -60,12 +64,12 @@ def covariate_model(
     some = {name: column[at] for name, column in values.items()}
     bases, moves = _designs(named.parsed, some, kinds, numbers)
     spread = left.T @ left / count
-    offset = 0.0 if named.parsed.offset is None else evaluated(named.parsed.offset, some, RECORDS)
+    offset = 0.0 if named.parsed.offset is None else expression_values(named.parsed.offset, some, RECORDS)
     held = fitted.coefficients, fitted.variance, np.zeros(RECORDS) + offset
     return SimulatedModel(family, *held, clean[at], bases, moves, logits, coefficients, spread), kinds
 
 
-def _complete(named: Named, seed: int) -> dict[str, Floats]:
+def _complete(named: FormulaColumns, seed: int) -> dict[str, Floats]:
     """Return the columns of the model on complete records, on some of them where they are many."""
     values = {name: named.values[name] for name in named.columns}
     kept = np.flatnonzero(np.isfinite(np.column_stack(list(values.values()))).all(axis=1))
@@ -83,7 +87,7 @@ def _designs(
     for codes in kinds.codes:
         fixed = dict(zip(kinds.names, (np.full(count, code) for code in codes), strict=True))
         silent = {**values, **fixed, **{name: np.zeros(count) for name in numbers}}
-        bases.append(np.column_stack([evaluated(node, silent, count) for node in parsed.columns]))
+        bases.append(np.column_stack([expression_values(node, silent, count) for node in parsed.columns]))
         moves.append(loadings(parsed.columns, silent, numbers))
     return np.array(bases), np.array(moves)
 
@@ -98,10 +102,10 @@ def clean_columns(parsed: Any, values: Mapping[str, Floats], noised: Sequence[st
     nodes = [node if not refs(node) & set(noised) else split(node, noised)[0] for node in parsed.columns]
     columns = [
         np.ones(count),
-        *(evaluated(node, values, count) for node in nodes if not refs(node) & set(noised)),
+        *(expression_values(node, values, count) for node in nodes if not refs(node) & set(noised)),
     ]
     if parsed.offset is not None:
-        columns.append(evaluated(parsed.offset, values, count))
+        columns.append(expression_values(parsed.offset, values, count))
     clean = np.column_stack(columns)
     sizes = np.sqrt((clean**2).mean(axis=0))
     clean = clean[:, sizes > 0] / sizes[sizes > 0]

@@ -10,12 +10,12 @@ from ...errors import BadPlan
 from ...masking import Release
 from ..system import Floats
 from .calibration import solve_calibrated
-from .design_arrays import CorrectionRequest, Read, read_problem
+from .design_arrays import CorrectionRequest, ReleasedProblem, read_problem
 from .extrapolation import EXTRAPOLANTS, SimexRuns, follow_back
 from .fuller_moments import solve_moments
 from .glm import FAMILIES, check_linear, family_of, fit_ordinary
 from .noise_moments import NoiseOfColumns
-from .result import Corrected, corrected, negative_variance
+from .result import Corrected, negative_variance, reported_estimates
 
 LINEAR = FAMILIES["gaussian"]
 
@@ -123,13 +123,17 @@ def _check_constant(noised: NoiseOfColumns) -> None:
 
 
 def _result(
-    asked: CorrectionRequest, read: Read, method: str, found: tuple[Floats, Floats], notes: Sequence[str]
+    asked: CorrectionRequest,
+    read: ReleasedProblem,
+    method: str,
+    found: tuple[Floats, Floats],
+    notes: Sequence[str],
 ) -> Corrected:
     """Put a correction beside the ordinary fit to the released values."""
     family, problem = asked.family, read.problem
-    names, estimates, covariance = corrected(problem.names, *found, family)
+    names, estimates, covariance = reported_estimates(problem.names, *found, family)
     naive = fit_ordinary(read.released, family)
-    _, beside, spread = corrected(problem.names, naive.estimates, naive.joint, family)
+    _, beside, spread = reported_estimates(problem.names, naive.estimates, naive.joint, family)
     return Corrected(
         names=names,
         estimates=estimates,

@@ -30,7 +30,7 @@ class CorrectionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FormulaColumns:
     """A formula with the values of the columns it names, as they stand in a table."""
 
     parsed: Any
@@ -43,7 +43,7 @@ class Named:
         return tuple(name for name in self.values if name in self.parsed.variables)
 
 
-def read_formula(formula: str, table: Table, remedy: str = "use fit(...)") -> Named:
+def read_formula(formula: str, table: Table, remedy: str = "use fit(...)") -> FormulaColumns:
     """Read a formula against a table; groups are refused with a remedy."""
     from ..formulas.column_uses import names_in
     from ..formulas.formula import parse
@@ -59,7 +59,7 @@ def read_formula(formula: str, table: Table, remedy: str = "use fit(...)") -> Na
     levels = {column.name: column.categories for column in table.schema.columns}
     parsed = parse(formula, values, levels)
     raise_all(_group_problems(parsed, remedy) + _text_problems(parsed, texts), BadPlan)
-    return Named(parsed, values, levels)
+    return FormulaColumns(parsed, values, levels)
 
 
 def _group_problems(parsed: Any, remedy: str) -> list[str]:
@@ -73,7 +73,7 @@ def _text_problems(parsed: Any, texts: set[str]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReleasedProblem:
     """A model as arrays, its noise, and the same columns as they were released."""
 
     problem: CorrectionProblem
@@ -81,7 +81,7 @@ class Read:
     released: Data = field(repr=False)
 
 
-def read_problem(asked: CorrectionRequest, release: Release) -> Read:
+def read_problem(asked: CorrectionRequest, release: Release) -> ReleasedProblem:
     """Read a model of a release as arrays."""
     if not isinstance(release, Release):
         raise BadPlan(
@@ -96,7 +96,7 @@ def read_problem(asked: CorrectionRequest, release: Release) -> Read:
     problem = replace(
         problem, covariance=noised.covariance(problem.values), draw=noised.drawer(len(problem), asked.seed)
     )
-    return Read(problem, noised, raw.data)
+    return ReleasedProblem(problem, noised, raw.data)
 
 
 def _weights(name: str | None, table: Table) -> Floats:
@@ -115,7 +115,7 @@ def _weights(name: str | None, table: Table) -> Floats:
 
 
 def arrays(
-    named: Named, asked: CorrectionRequest, weights: Floats, variables: Sequence[str]
+    named: FormulaColumns, asked: CorrectionRequest, weights: Floats, variables: Sequence[str]
 ) -> CorrectionProblem:
     """Evaluate a formula on its columns: response, design, and how they move with each of some variables."""
     parsed = named.parsed
@@ -124,9 +124,9 @@ def arrays(
     values = {name: column[kept] for name, column in named.values.items()}
     weights = weights[kept] / weights[kept].mean()
     nodes = [parsed.response, *parsed.columns]
-    both = np.column_stack([evaluated(node, values, len(weights)) for node in nodes])
+    both = np.column_stack([expression_values(node, values, len(weights)) for node in nodes])
     _check_values(both, parsed, asked.family, named)
-    offset = 0.0 if parsed.offset is None else evaluated(parsed.offset, values, len(weights))
+    offset = 0.0 if parsed.offset is None else expression_values(parsed.offset, values, len(weights))
     return CorrectionProblem(
         names=parsed.names,
         data=Data(both[:, 0].copy(), np.ascontiguousarray(both[:, 1:]), weights, offset),
@@ -139,7 +139,7 @@ def arrays(
     )
 
 
-def evaluated(node: Node, values: Mapping[str, Floats], count: int) -> Floats:
+def expression_values(node: Node, values: Mapping[str, Floats], count: int) -> Floats:
     """Return the value of an expression for every record."""
     from ..formulas.expression_trees import evaluate
 
@@ -157,7 +157,9 @@ def loadings(nodes: Sequence[Node], values: Mapping[str, Floats], variables: Seq
         at_one = {**at_none, name: np.ones(count)}
         for k, node in enumerate(nodes):
             if name in refs(node):
-                out[:, k, j] = evaluated(node, at_one, count) - evaluated(node, at_none, count)
+                out[:, k, j] = expression_values(node, at_one, count) - expression_values(
+                    node, at_none, count
+                )
     return out
 
 
@@ -181,7 +183,7 @@ def _check_linear(parsed: Any, noised: Sequence[str], family: Family) -> None:
     raise_all(problems, BadPlan)
 
 
-def _complete(named: Named, weights: Floats) -> Bools:
+def _complete(named: FormulaColumns, weights: Floats) -> Bools:
     kept = np.isfinite(weights) & (weights > 0)
     for name in named.columns:
         kept &= np.isfinite(named.values[name])
@@ -193,7 +195,7 @@ def _complete(named: Named, weights: Floats) -> Bools:
     return np.asarray(kept)
 
 
-def _check_values(both: Floats, parsed: Any, family: Family, named: Named) -> None:
+def _check_values(both: Floats, parsed: Any, family: Family, named: FormulaColumns) -> None:
     """Refuse a response that its family cannot have, and columns that are no numbers somewhere."""
     bad = [
         name

@@ -15,7 +15,7 @@ from .design_arrays import CorrectionRequest, read_problem
 from .fuller_moments import corrected_moments, solve_moments
 from .glm import check_linear
 from .interval_inflation import widened_by_release
-from .result import aligned, figure
+from .result import aligned_lines, figure
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Efficiency:
             [
                 f"loss of efficiency by noise, {self.records:,} records",
                 f"  efficiency of the estimates {self.relative:.2f}; determinantal index {self.index:.2f}",
-                *aligned(rows),
+                *aligned_lines(rows),
                 *said,
             ]
         )

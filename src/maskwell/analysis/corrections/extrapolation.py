@@ -44,7 +44,7 @@ class SimexRuns:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class ExtrapolatedEstimates:
     """Estimates (coefficients, residual variance) followed back to no noise, and their covariance.
 
     `path` has the mean estimates at no added noise and at each lambda: what the curve was laid through.
@@ -55,7 +55,7 @@ class Followed:
     path: Floats = field(repr=False)
 
 
-def follow_back(problem: CorrectionProblem, family: Family, plan: SimexRuns) -> Followed:
+def follow_back(problem: CorrectionProblem, family: Family, plan: SimexRuns) -> ExtrapolatedEstimates:
     """Simulate at each lambda and extrapolate estimates and covariances to -1: no noise."""
     naive = fit_ordinary(problem.data, family)
     means, spreads = [naive.estimates], [naive.joint]
@@ -71,7 +71,7 @@ def follow_back(problem: CorrectionProblem, family: Family, plan: SimexRuns) -> 
     degree, path = EXTRAPOLANTS[plan.extrapolant], np.array(means)
     joint = back_to_none(amounts, np.array(spreads).reshape(len(amounts), -1), degree)
     width = path.shape[1]
-    return Followed(back_to_none(amounts, path, degree), joint.reshape(width, width), path)
+    return ExtrapolatedEstimates(back_to_none(amounts, path, degree), joint.reshape(width, width), path)
 
 
 def _fit_noisier(

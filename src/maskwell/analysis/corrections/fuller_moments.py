@@ -21,7 +21,7 @@ LARGE = 1e-8
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
+class MomentEstimates:
     """Coefficients and residual variance, the sandwich of both together, and the corrected moments per record."""
 
     coefficients: Floats
@@ -45,7 +45,7 @@ def corrected_moments(problem: CorrectionProblem) -> Floats:
     return np.asarray((raw - problem.noise_moments()) / total)
 
 
-def solve_moments(problem: CorrectionProblem) -> Solved:
+def solve_moments(problem: CorrectionProblem) -> MomentEstimates:
     """Solve the corrected normal equations, with the sandwich of coefficients and residual variance."""
     moments = corrected_moments(problem)
     gram = moments[1:, 1:]
@@ -55,10 +55,10 @@ def solve_moments(problem: CorrectionProblem) -> Solved:
             "predictors are those of no data; use fit(...), whose covariate model holds them, or fewer predictors"
         )
     beta = np.asarray(np.linalg.solve(gram, moments[1:, 0]), np.float64)
-    return _judged(problem, beta, moments)
+    return _moment_estimates(problem, beta, moments)
 
 
-def _judged(problem: CorrectionProblem, beta: Floats, moments: Floats) -> Solved:
+def _moment_estimates(problem: CorrectionProblem, beta: Floats, moments: Floats) -> MomentEstimates:
     data, contrast = problem.data, contrast_of(beta)
     count, total = len(problem), float(data.weights.sum())
     free = max(count - len(beta), 1)
@@ -70,7 +70,7 @@ def _judged(problem: CorrectionProblem, beta: Floats, moments: Floats) -> Solved
     influence = np.column_stack([np.linalg.solve(moments[1:, 1:], scores.T).T, squares - left])
     influence *= (data.weights / total)[:, None]
     joint = influence.T @ influence * (count / free)
-    return Solved(beta, left * count / free, joint, moments)
+    return MomentEstimates(beta, left * count / free, joint, moments)
 
 
 def _and(names: tuple[str, ...]) -> str:

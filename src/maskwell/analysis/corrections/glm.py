@@ -165,7 +165,7 @@ def fit_ordinary(data: Data, family: Family, start: Floats | None = None) -> Ord
         coefficients = solve(gram, data.design.T @ (data.weights * (data.y - data.offset)))
     else:
         coefficients = _newton(data, family, start)
-    return _judged(data, family, coefficients)
+    return _ordinary_fit(data, family, coefficients)
 
 
 def _newton(data: Data, family: Family, start: Floats | None) -> Floats:
@@ -233,7 +233,7 @@ def log_density(family: Family, y: Floats, eta: Floats, variance: float = 1.0) -
     return np.asarray(log_ndtr(np.where(y > 0.5, eta, -eta)))
 
 
-def _judged(data: Data, family: Family, beta: Floats) -> OrdinaryFit:
+def _ordinary_fit(data: Data, family: Family, beta: Floats) -> OrdinaryFit:
     """Add covariances: from the observed information, and the sandwich of the score and the residual variance."""
     eta, count = data.predictor(beta), len(data.y)
     free = max(count - len(beta), 1)

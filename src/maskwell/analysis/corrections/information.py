@@ -119,7 +119,7 @@ def simulated_ratios(model: SimulatedModel, channel: Channel, seed: int) -> tupl
         _responses(model, model.predictor(design)[:, 0], rng), *channel.release(kinds[:, 0], x[:, 0])
     )
     parts = np.array_split(np.arange(len(model)), BATCHES)
-    missing = np.array([_missing(model.at(part), channel, told.at(part), rng) for part in parts])
+    missing = np.array([_missing_information(model.at(part), channel, told.at(part), rng) for part in parts])
     known, total = _information(model, kinds, design), missing.sum(axis=0)
     ratios = _ratios(known, total, model)
     left_out = np.array([_ratios(known, (total - one) * BATCHES / (BATCHES - 1), model) for one in missing])
@@ -180,11 +180,11 @@ def _responses(model: SimulatedModel, eta: Floats, rng: Generator) -> Floats:
     return (rng.random(len(eta)) < mean).astype(np.float64)
 
 
-def _missing(model: SimulatedModel, channel: Channel, told: _Told, rng: Generator) -> Floats:
+def _missing_information(model: SimulatedModel, channel: Channel, told: _Told, rng: Generator) -> Floats:
     """Return the variance of the scores given what is released, summed over records."""
     likely = model.chances() * np.exp(told.tables - told.tables.max(axis=1, keepdims=True))
     kinds = _drawn_kinds(likely / likely.sum(axis=1, keepdims=True), 2 * DRAWS, rng)
-    x, logs = _proposed(model, channel, told, kinds, rng)
+    x, logs = _draw_proposals(model, channel, told, kinds, rng)
     design = model.designs(kinds, x)
     logs = logs + log_density(model.family, told.y[:, None], model.predictor(design), model.variance)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
@@ -198,7 +198,7 @@ def _missing(model: SimulatedModel, channel: Channel, told: _Told, rng: Generato
     return np.asarray(flat.T @ (flat * once.reshape(-1, 1)))
 
 
-def _proposed(
+def _draw_proposals(
     model: SimulatedModel, channel: Channel, told: _Told, kinds: Ints, rng: Generator
 ) -> tuple[Floats, Floats]:
     """Draw numbers from their covariate model and from its normal posterior in turn, with their log weights."""

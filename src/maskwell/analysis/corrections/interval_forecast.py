@@ -14,14 +14,14 @@ from ...errors import BadPlan, NoLaw
 from ...table import Table
 from ..system import Floats
 from .covariate_model import covariate_model
-from .design_arrays import CorrectionRequest, Named, arrays, read_formula
+from .design_arrays import CorrectionRequest, FormulaColumns, arrays, read_formula
 from .glm import FORECASTS, OrdinaryFit, family_of, fit_ordinary
 from .information import simulated_ratios
 from .interval_inflation import widened_by_draws, widened_by_normal
 from .law_passage import channel_of, limits_bind, passing_columns
 from .noise_moments import NoiseOfColumns, noised_columns
 from .problem import CorrectionProblem
-from .result import aligned, figure
+from .result import aligned_lines, figure
 
 SMALL = 0.005  # widening below this is none
 
@@ -75,7 +75,7 @@ class Forecast:
         said = [
             line for note in (self.method, *self.notes) for line in wrap(note, 100, subsequent_indent="  ")
         ]
-        return "\n".join([head, *aligned(rows), *said])
+        return "\n".join([head, *aligned_lines(rows), *said])
 
 
 def _sentence(name: str, wider: float) -> str:
@@ -108,10 +108,10 @@ def forecast(
     except (BadPlan, NoLaw):
         linear = False
     try:
-        found = _linear(named, asked, noised) if linear else _simulated(named, asked, card)
+        found = _linear(named, asked, noised) if linear else _simulated_forecast(named, asked, card)
     except (BadPlan, NoLaw) as refusal:
         return Forecast(formula, asked.family.name, notes=refusal.problems)
-    return _thinned(found, card)
+    return _subsample_forecast(found, card)
 
 
 def _card(planned: Any, table: Table) -> NoiseCard:
@@ -127,7 +127,7 @@ def _card(planned: Any, table: Table) -> NoiseCard:
     return resolved
 
 
-def _linear(named: Named, asked: CorrectionRequest, noised: NoiseOfColumns) -> Forecast:
+def _linear(named: FormulaColumns, asked: CorrectionRequest, noised: NoiseOfColumns) -> Forecast:
     """Forecast by the asymptotic covariance of the moment-corrected estimate."""
     truth, fitted = _truth(named, asked, noised.columns)
     beta, variance = fitted.coefficients, fitted.variance
@@ -141,7 +141,7 @@ def _linear(named: Named, asked: CorrectionRequest, noised: NoiseOfColumns) -> F
         method = "by the covariance of the moment-corrected estimate over drawn noise"
     if not all(part.is_normal for part in noised.parts) or (truth.loadings != truth.loadings[:1]).any():
         method += "; fit(...) uses more than moments here and may do a little better"
-    return _found(asked, truth, fitted, (ratios, np.zeros(len(ratios))), method)
+    return _build_forecast(asked, truth, fitted, (ratios, np.zeros(len(ratios))), method)
 
 
 def _noisy(truth: CorrectionProblem, noised: NoiseOfColumns, seed: int) -> Any:
@@ -155,7 +155,7 @@ def _noisy(truth: CorrectionProblem, noised: NoiseOfColumns, seed: int) -> Any:
     return released
 
 
-def _simulated(named: Named, asked: CorrectionRequest, card: NoiseCard) -> Forecast:
+def _simulated_forecast(named: FormulaColumns, asked: CorrectionRequest, card: NoiseCard) -> Forecast:
     """Forecast by the information of simulated released records."""
     from ..formulas.expression_trees import refs
 
@@ -165,7 +165,7 @@ def _simulated(named: Named, asked: CorrectionRequest, card: NoiseCard) -> Forec
     if refs(named.parsed.response) & {*numbers.columns, *categories.columns}:
         raise BadPlan(f"the response {named.parsed.response_name} is noised in a way that has no forecast")
     if not any(noised):
-        return _found(
+        return _build_forecast(
             asked, truth, fitted, (np.ones(len(truth.names)), np.zeros(len(truth.names))), "no noise"
         )
     model, kinds = covariate_model(named, noised, fitted, asked.family, asked.seed)
@@ -175,18 +175,18 @@ def _simulated(named: Named, asked: CorrectionRequest, card: NoiseCard) -> Forec
         "by the information of simulated released records, noised numbers normal given the rest: "
         f"figures are right to about {max(2 * float(np.nanmax(ratios[1])), 0.01):.0%}"
     )
-    return _found(asked, truth, fitted, ratios, method)
+    return _build_forecast(asked, truth, fitted, ratios, method)
 
 
 def _truth(
-    named: Named, asked: CorrectionRequest, variables: tuple[str, ...]
+    named: FormulaColumns, asked: CorrectionRequest, variables: tuple[str, ...]
 ) -> tuple[CorrectionProblem, OrdinaryFit]:
     count = len(next(iter(named.values.values())))
     truth = arrays(named, asked, np.ones(count), variables)
     return truth, fit_ordinary(truth.data, asked.family)
 
 
-def _found(
+def _build_forecast(
     asked: CorrectionRequest,
     truth: CorrectionProblem,
     fitted: OrdinaryFit,
@@ -205,7 +205,7 @@ def _found(
     )
 
 
-def _thinned(found: Forecast, card: NoiseCard) -> Forecast:
+def _subsample_forecast(found: Forecast, card: NoiseCard) -> Forecast:
     """Add what a subsample does: fewer records widen every interval."""
     share = card.subsampled
     if share is None or share >= 1:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..system import Floats
-from .fuller_moments import Solved
+from .fuller_moments import MomentEstimates
 from .glm import Data, inverse
 from .problem import CorrectionProblem, contrast_of
 
@@ -22,7 +22,7 @@ ENOUGH = 200_000  # drawn scores: their variance is then known to half a percent
 
 
 @dataclass(frozen=True, slots=True)
-class Widened:
+class CovariancePair:
     """Covariances of the coefficients without noise and with it, from the same records."""
 
     ordinary: Floats = field(repr=False)
@@ -35,7 +35,7 @@ class Widened:
             return np.asarray(np.sqrt(np.diag(self.noised) / np.diag(self.ordinary)))
 
 
-def widened_by_normal(truth: CorrectionProblem, beta: Floats, variance: float) -> Widened:
+def widened_by_normal(truth: CorrectionProblem, beta: Floats, variance: float) -> CovariancePair:
     """Return both covariances for normal noise; `truth` has the true values and the noise to come."""
     data, contrast = truth.data, contrast_of(beta)
     noise = truth.noise_along(contrast)
@@ -53,7 +53,7 @@ def widened_by_draws(
     variance: float,
     noisy: Callable[[int], CorrectionProblem],
     seed: int,
-) -> Widened:
+) -> CovariancePair:
     """Return both covariances for any noise; `noisy(number)` gives the records as released, fresh noise each time."""
     data, contrast = truth.data, contrast_of(beta)
     width, rng = data.design.shape[1], np.random.default_rng(seed)
@@ -71,17 +71,17 @@ def widened_by_draws(
     return _sandwiches(data, variance, meat)
 
 
-def widened_by_release(problem: CorrectionProblem, solved: Solved) -> Widened:
+def widened_by_release(problem: CorrectionProblem, solved: MomentEstimates) -> CovariancePair:
     """Return both covariances as a release tells them: the sandwich with noise, and what the truth would have given."""
     data, width = problem.data, problem.data.design.shape[1]
     squares = replace(problem, data=replace(data, weights=data.weights**2))
     bread = inverse(solved.moments[1:, 1:]) / float(data.weights.sum())
     raw = data.design.T @ (data.design * data.weights[:, None] ** 2)
     meat = solved.variance * (raw - squares.noise_moments()[1:, 1:])
-    return Widened(np.asarray(bread @ meat @ bread), solved.joint[:width, :width])
+    return CovariancePair(np.asarray(bread @ meat @ bread), solved.joint[:width, :width])
 
 
-def _sandwiches(data: Data, variance: float, meat: Floats) -> Widened:
+def _sandwiches(data: Data, variance: float, meat: Floats) -> CovariancePair:
     bread = inverse(data.design.T @ (data.design * data.weights[:, None]))
     plain = variance * data.design.T @ (data.design * data.weights[:, None] ** 2)
-    return Widened(np.asarray(bread @ plain @ bread), np.asarray(bread @ meat @ bread))
+    return CovariancePair(np.asarray(bread @ plain @ bread), np.asarray(bread @ meat @ bread))

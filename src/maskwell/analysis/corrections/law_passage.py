@@ -10,7 +10,7 @@ import numpy as np
 
 from ...card import NoiseCard
 from ...errors import BadPlan, raise_all
-from ...keys import Key, Stream, numbered
+from ...keys import Key, Stream, ids_from_numbers
 from ...laws import Additive, SkewedBias, Transition
 from ...laws.chain import combined_of, only_rounds
 from ...laws.unknowns import of_columns
@@ -20,7 +20,7 @@ from .noise_moments import NoiseOfColumns, noise_mean
 
 
 @dataclass(frozen=True, slots=True)
-class Passing:
+class NoisedColumnLaws:
     """The laws of some noised columns of a model, each with which of its columns the model uses."""
 
     laws: tuple[tuple[Any, tuple[int, ...]], ...] = ()
@@ -32,7 +32,11 @@ class Passing:
 
     def release(self, x: Floats, seed: int) -> Floats:
         """Draw released values."""
-        stream, out, at = Stream(Key.from_seed(seed), "forecast", "", numbered(len(x))), np.empty(x.shape), 0
+        stream, out, at = (
+            Stream(Key.from_seed(seed), "forecast", "", ids_from_numbers(len(x))),
+            np.empty(x.shape),
+            0,
+        )
         for law, chosen in self.laws:
             whole = np.ones((len(x), len(law.columns)), order="F")
             whole[:, chosen] = x[:, at : at + len(chosen)]
@@ -67,7 +71,7 @@ class Passing:
         return np.column_stack([self.log_density(z, np.tile(kind, (len(z), 1))) for kind in codes])
 
 
-def passing_columns(card: NoiseCard, names: Sequence[str]) -> tuple[Passing, Passing]:
+def passing_columns(card: NoiseCard, names: Sequence[str]) -> tuple[NoisedColumnLaws, NoisedColumnLaws]:
     """Read which numbers and which categories of a model a card puts noise on; refuse what has no forecast."""
     problems = [
         f"column {total!r} is computed anew from noised parts"
@@ -87,7 +91,7 @@ def passing_columns(card: NoiseCard, names: Sequence[str]) -> tuple[Passing, Pas
             f"column {name!r} is exchanged between records" for name in card.swapped.columns if name in names
         ]
     raise_all(problems, BadPlan)
-    return Passing(tuple(numbers)), Passing(tuple(categories))
+    return NoisedColumnLaws(tuple(numbers)), NoisedColumnLaws(tuple(categories))
 
 
 def is_same(law: Any) -> bool:
@@ -110,7 +114,9 @@ def _problems(law: Any, j: int) -> list[str]:
     return []
 
 
-def channel_of(numbers: Passing, categories: Passing, codes: Floats, values: Floats, seed: int) -> Channel:
+def channel_of(
+    numbers: NoisedColumnLaws, categories: NoisedColumnLaws, codes: Floats, values: Floats, seed: int
+) -> Channel:
     """Return how simulated true values pass; the covariance is that of the noise of the true numbers."""
     noise = numbers.undone(numbers.release(values, seed)) - values
     covariance = (
@@ -134,7 +140,7 @@ def limits_bind(noised: NoiseOfColumns, values: Mapping[str, Floats], seed: int)
     ):
         return False
     for part in noised.parts:
-        passing = Passing(((part.whole, part.chosen),))
+        passing = NoisedColumnLaws(((part.whole, part.chosen),))
         x = np.column_stack([values[name] for name in part.columns])
         z = passing.release(x, seed)
         for outlet, column in zip(part.law.outlets, z.T, strict=True):

@@ -158,10 +158,10 @@ class NoiseOfColumns:
 
     def drawn(self, x: Floats, seed: int, number: int) -> Floats:
         """Draw the noise of true values, on their scale."""
-        from ...keys import Key, numbered
+        from ...keys import Key, ids_from_numbers
 
         rng, out = np.random.default_rng([seed, number]), np.zeros(x.shape)
-        stream = Stream(Key.from_seed(seed), "corrections", str(number), numbered(len(x)))
+        stream = Stream(Key.from_seed(seed), "corrections", str(number), ids_from_numbers(len(x)))
         for part in self.parts:
             at = [self.columns.index(name) for name in part.columns]
             noise = part.drawn(x[:, at], stream)
@@ -237,18 +237,19 @@ def _law_problems(law: Any, chosen: Sequence[int]) -> list[str]:
         return []
     if not isinstance(law, Additive) or law.categories:
         return [
-            _refused(name, "is a category that was changed at random or put in classes") for name in named
+            _refusal_text(name, "is a category that was changed at random or put in classes")
+            for name in named
         ]
     found = []
     for j in chosen:
         spread = spread_of(law, j)
         if law.outlets[j].log_shift is not None:
-            found.append(_refused(law.columns[j], "has noise on the log scale"))
+            found.append(_refusal_text(law.columns[j], "has noise on the log scale"))
         elif spread is not None and not isinstance(spread, Multiplicative):
-            found.append(_refused(law.columns[j], "has noise whose size depends on the true value"))
+            found.append(_refusal_text(law.columns[j], "has noise whose size depends on the true value"))
         elif isinstance(spread, Multiplicative) and _is_correlated(law, j):
             found.append(
-                _refused(law.columns[j], "has noise that is correlated and depends on the true value")
+                _refusal_text(law.columns[j], "has noise that is correlated and depends on the true value")
             )
     return found
 
@@ -259,7 +260,7 @@ def _is_correlated(law: Additive, j: int) -> bool:
     return bool(row.any())
 
 
-def _refused(name: str, why: str) -> str:
+def _refusal_text(name: str, why: str) -> str:
     return f"column {name!r} {why}, which moments cannot undo: use fit(...), which models it"
 
 
@@ -277,7 +278,7 @@ def _cell_problems(table: Table, name: str) -> list[str]:
     coded = np.isin(table.status(name), (TOP_CODED, BOTTOM_CODED))
     if not coded.any():
         return []
-    return [_refused(name, "has top- or bottom-coded cells")]
+    return [_refusal_text(name, "has top- or bottom-coded cells")]
 
 
 def _limit_problems(part: MomentPart, table: Table) -> list[str]:
@@ -288,7 +289,7 @@ def _limit_problems(part: MomentPart, table: Table) -> list[str]:
         low = outlet.low is not None and bool((values <= outlet.low).any())
         high = outlet.high is not None and bool((values >= outlet.high).any())
         if low or high:
-            found.append(_refused(name, "has values that were clamped at a limit"))
+            found.append(_refusal_text(name, "has values that were clamped at a limit"))
     return found
 
 
@@ -301,7 +302,7 @@ def _unit_problems(part: MomentPart, table: Table) -> list[str]:
             values = table.floats(name)
             allowed = COARSE_CLEAN * float(np.nanstd(values))
         if unit > allowed:
-            found.append(_refused(name, "was rounded to a unit that is coarse against its noise"))
+            found.append(_refusal_text(name, "was rounded to a unit that is coarse against its noise"))
     return found
 
 
@@ -330,7 +331,9 @@ def _card_problems(card: NoiseCard, names: Sequence[str]) -> list[str]:
     ]
     if card.swapped is not None and card.swapped.share > 0:
         found += [
-            _refused(name, "was exchanged between records") for name in card.swapped.columns if name in names
+            _refusal_text(name, "was exchanged between records")
+            for name in card.swapped.columns
+            if name in names
         ]
     return found
 

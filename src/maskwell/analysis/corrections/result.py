@@ -87,10 +87,10 @@ class Corrected:
             cells = figure(self.estimates[i]), figure(errors[0]), span, figure(self.unadjusted[i])
             rows.append((name, *cells, figure(errors[1])))
         said = [line for note in self.notes for line in wrap(note, 100, subsequent_indent="  ")]
-        return "\n".join([head, *aligned(rows), *said])
+        return "\n".join([head, *aligned_lines(rows), *said])
 
 
-def corrected(
+def reported_estimates(
     names: tuple[str, ...], estimates: Floats, joint: Floats, family: Family
 ) -> tuple[tuple[str, ...], tuple[float, ...], Floats]:
     """Return names, estimates and covariance as they are reported: the sd of the residuals, not their variance."""
@@ -126,7 +126,7 @@ def figure(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def aligned_lines(rows: Sequence[Sequence[str]]) -> list[str]:
     """Align a table: the first column left, the others right."""
     widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
     lines = []

@@ -43,10 +43,10 @@ def misused_columns(tree: Any, data: Values, variables: Levels, noised: Collecti
     for part in _calls(tree):
         function = name_of(part.callee)
         if function in (*CODINGS, "binary", "B"):
-            yield from _coded(part, data, variables, noised)
+            yield from _coding_problems(part, data, variables, noised)
         else:
             for argument in part.args[:1]:
-                yield from _computed(argument, variables)
+                yield from _arithmetic_problems(argument, variables)
 
 
 def _calls(tree: Any) -> Iterator[Any]:
@@ -58,7 +58,7 @@ def _calls(tree: Any) -> Iterator[Any]:
         yield from _calls(part)
 
 
-def _coded(call: Any, data: Values, variables: Levels, noised: Collection[str]) -> Iterator[str]:
+def _coding_problems(call: Any, data: Values, variables: Levels, noised: Collection[str]) -> Iterator[str]:
     function, name = str(name_of(call.callee)), str(name_of(call.args[0]))
     others = [other.value if type(other).__name__ == "Assign" else other for other in call.args[1:]]
     levels = [other.value for other in others]
@@ -99,7 +99,7 @@ def _level(name: str, level: Any, variables: Levels) -> Iterator[str]:
         yield f"{name} has no level {level!r}{nearest(str(level), variables[name])}."
 
 
-def _computed(tree: Any, variables: Levels) -> Iterator[str]:
+def _arithmetic_problems(tree: Any, variables: Levels) -> Iterator[str]:
     """Find categories in arithmetic; comparisons with one of their levels are well."""
     if name := name_of(tree):
         if variables[name]:
@@ -111,7 +111,7 @@ def _computed(tree: Any, variables: Levels) -> Iterator[str]:
         yield from _level(next(str(name_of(side)) for side in sides if name_of(side)), texts[0], variables)
         return
     for part in parts_of(tree):
-        yield from _computed(part, variables)
+        yield from _arithmetic_problems(part, variables)
 
 
 def columns_at_most(model: Any, variables: Levels) -> int:

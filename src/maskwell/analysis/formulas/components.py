@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import BadPlan
 from ..expressions import ONE, Binary, Level, Node, Number, Ref, Unary
 from .column_uses import Levels
-from .expression_trees import ZERO, simplified
+from .expression_trees import ZERO, simplify_node
 from .whitelist import MATHS
 
 _OPERATORS = {
@@ -44,21 +44,21 @@ def columns_of(term: Any, levels: Levels) -> list[tuple[str, Node]]:
             for label, before in joint
             for name, node in own
         ]
-    return [(label, simplified(node)) for label, node in joint]
+    return [(label, simplify_node(node)) for label, node in joint]
 
 
 def nodes_of(component: Any, levels: Levels) -> list[Node]:
     """Return the expressions of the columns of a variable or call."""
     if component.kind == "categoric":
-        return _coded(component, levels)
+        return _contrast_columns(component, levels)
     if type(component).__name__ == "Variable":
         return [Ref(component.name)]
     if component.call.callee == "poly":
         return _polynomials(component.call, levels)
-    return [simplified(lazy_node(component.call, levels))]
+    return [simplify_node(lazy_node(component.call, levels))]
 
 
-def _coded(component: Any, levels: Levels) -> list[Node]:
+def _contrast_columns(component: Any, levels: Levels) -> list[Node]:
     """Return the columns of a contrast matrix: level k of the category has its row k."""
     name = component.name if type(component).__name__ == "Variable" else component.call.args[0].name
     members: list[Node] = [Level(name, code) for code in range(len(component.levels))]
@@ -69,22 +69,22 @@ def _coded(component: Any, levels: Levels) -> list[Node]:
         column: Node = ZERO
         for weight, member in zip(weights, members, strict=True):
             column = Binary("add", column, Binary("mul", Number(float(weight)), member))
-        columns.append(ONE if (weights == 1.0).all() else simplified(column))
+        columns.append(ONE if (weights == 1.0).all() else simplify_node(column))
     return columns
 
 
 def lazy_node(lazy: Any, levels: Levels) -> Node:
     """Return the expression of a deferred call, operation, name or number."""
     if hasattr(lazy, "callee"):
-        return _called(lazy, levels)
+        return _call_node(lazy, levels)
     if hasattr(lazy, "symbol"):
-        return _operated(lazy, levels)
+        return _operator_node(lazy, levels)
     if hasattr(lazy, "value"):
         return Number(float(lazy.value))
     return Ref(lazy.name)
 
 
-def _operated(lazy: Any, levels: Levels) -> Node:
+def _operator_node(lazy: Any, levels: Levels) -> Node:
     op = lazy.op.__name__
     if op == "pos":
         return lazy_node(lazy.args[0], levels)
@@ -102,7 +102,7 @@ def level_of(name: str, text: str, levels: Levels) -> Node:
     return Level(name, levels[name].index(text))
 
 
-def _called(lazy: Any, levels: Levels) -> Node:
+def _call_node(lazy: Any, levels: Levels) -> Node:
     function = lazy.callee
     if function in MATHS:
         return Unary(function, lazy_node(lazy.args[0], levels))
@@ -143,7 +143,9 @@ def _polynomials(lazy: Any, levels: Levels) -> list[Node]:
     """
     x, learnt = lazy_node(lazy.args[0], levels), lazy.stateful_transform
     if learnt.raw:
-        return [simplified(Binary("pow", x, Number(float(power)))) for power in range(1, learnt.degree + 1)]
+        return [
+            simplify_node(Binary("pow", x, Number(float(power)))) for power in range(1, learnt.degree + 1)
+        ]
     alpha = np.array([learnt.alpha[k] for k in range(learnt.degree)])
     norms = np.array([learnt.norms2[k] for k in range(learnt.degree + 1)])
     # Of as many distinct values as the degree the last polynomial is 0, but for rounding.
@@ -159,7 +161,7 @@ def _polynomials(lazy: Any, levels: Levels) -> list[Node]:
     for k in range(learnt.degree):
         beta = norms[k] / norms[k - 1] if k else 0.0
         before, now = now, np.roll(now, 1) - (alpha[k] - alpha[0]) * now - beta * before
-        found.append(simplified(_horner(now[: k + 2] / math.sqrt(norms[k + 1]), less)))
+        found.append(simplify_node(_horner(now[: k + 2] / math.sqrt(norms[k + 1]), less)))
     return found
 
 

@@ -105,7 +105,7 @@ def on_state(node: Node, variables: Iterable[Variable]) -> Node:
         if variable.log_shift is not None
     }
     by |= {v.name: Binary("add", Ref(v.name), Number(v.base)) for v in variables if v.base is not None}
-    return simplified(substitute(node, by))
+    return simplify_node(substitute(node, by))
 
 
 def degree(node: Node, names: Collection[str]) -> int:
@@ -113,7 +113,7 @@ def degree(node: Node, names: Collection[str]) -> int:
 
     Levels of a category are not affine in its code: 2.
     """
-    return _degree(simplified(node), frozenset(names))
+    return _degree(simplify_node(node), frozenset(names))
 
 
 def _degree(node: Node, names: frozenset[str]) -> int:
@@ -136,8 +136,8 @@ def _degree(node: Node, names: frozenset[str]) -> int:
 
 def split(node: Node, unknown: Collection[str]) -> tuple[Node, Node]:
     """Return factors (clean, rest) whose product is the expression; clean does not depend on the unknown variables."""
-    clean, rest = _split(simplified(node), frozenset(unknown))
-    return simplified(clean), simplified(rest)
+    clean, rest = _split(simplify_node(node), frozenset(unknown))
+    return simplify_node(clean), simplify_node(rest)
 
 
 def _split(node: Node, unknown: frozenset[str]) -> tuple[Node, Node]:
@@ -154,23 +154,23 @@ def _split(node: Node, unknown: frozenset[str]) -> tuple[Node, Node]:
             return ONE, node
 
 
-def simplified(node: Node) -> Node:
+def simplify_node(node: Node) -> Node:
     """Return an equal expression with constants folded, and logs of exponentials undone.
 
     Equal wherever the original is a number: 0 * log(x) becomes 0 also where log(x) is none.
     """
     match node:
         case Unary(op, of):
-            return _unary(op, simplified(of))
+            return _unary(op, simplify_node(of))
         case Binary(op, left, right):
-            return _binary(op, simplified(left), simplified(right))
+            return _binary(op, simplify_node(left), simplify_node(right))
         case _:
             return node
 
 
 def _unary(op: str, of: Node) -> Node:
     if isinstance(of, Number):
-        return _folded(Unary(op, of))
+        return _constant_node(Unary(op, of))
     match op, of:
         case "neg", Unary("neg", inner):
             return inner
@@ -209,14 +209,14 @@ def _log_of(node: Node) -> Node | None:
             return None
 
 
-def _folded(node: Node) -> Node:
+def _constant_node(node: Node) -> Node:
     """Return the number that an expression of numbers is."""
     return Number(float(evaluate(node, {})[0]))
 
 
 def _binary(op: str, left: Node, right: Node) -> Node:
     if isinstance(left, Number) and isinstance(right, Number):
-        return _folded(Binary(op, left, right))
+        return _constant_node(Binary(op, left, right))
     match op:
         case "add":
             return _sum(left, right)

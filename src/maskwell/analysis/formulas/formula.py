@@ -26,7 +26,7 @@ from .column_uses import (
     unknown_columns,
 )
 from .components import columns_of, lazy_node, level_of
-from .expression_trees import evaluate, refs, simplified
+from .expression_trees import evaluate, refs, simplify_node
 from .formula_tree import bare, is_operator, name_of, walk
 from .whitelist import MATHS, check, check_terms, terms_at_most
 
@@ -47,7 +47,7 @@ class GroupTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedFormula:
     """A formula as expressions of the true values. A category as response is its code (a `Ref`).
 
     `coded` has the values of numbers that are taken for categories, as in C(n).
@@ -69,7 +69,7 @@ class Parsed:
         return frozenset().union(*map(refs, nodes + ([self.offset] if self.offset is not None else [])))
 
 
-def parse(formula: str, data: Values, variables: Levels, noised: Collection[str] = ()) -> Parsed:
+def parse(formula: str, data: Values, variables: Levels, noised: Collection[str] = ()) -> ParsedFormula:
     """Return a formula as expressions.
 
     `data` has the released values of columns (numbers in their units, categories as codes, nan where missing);
@@ -81,7 +81,7 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
     raise_all(unknown_columns(tree, data, variables), BadPlan)
     raise_all(dict.fromkeys(misused_columns(tree, data, variables, noised)), BadPlan)
     check_terms(terms_at_most(tree.right, {name: len(levels) - 1 for name, levels in variables.items()}))
-    filled = {name: _filled(data[name], bool(variables[name])) for name in names_in(tree)}
+    filled = {name: _imputed_values(data[name], bool(variables[name])) for name in names_in(tree)}
     model = _model(tree)
     if (count := columns_at_most(model, variables)) > MOST_COLUMNS:
         raise BadPlan(
@@ -92,11 +92,11 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
     response = _response(bare(tree.left), design, variables)
     common = [term for term in design.common.terms.values() if term.kind != "offset"] if design.common else []
     _check_columns(common)
-    names, columns = _labelled(common, variables)
+    names, columns = _labelled_columns(common, variables)
     effects = tuple(_effects(group, variables) for group in groups)
-    parsed = Parsed(
+    parsed = ParsedFormula(
         formula,
-        _written(bare(tree.left), design),
+        _response_label(bare(tree.left), design),
         response,
         names,
         columns,
@@ -109,7 +109,7 @@ def parse(formula: str, data: Values, variables: Levels, noised: Collection[str]
     return parsed
 
 
-def _filled(values: npt.NDArray[Any], is_category: bool) -> npt.NDArray[np.float64]:
+def _imputed_values(values: npt.NDArray[Any], is_category: bool) -> npt.NDArray[np.float64]:
     """Return the values with a typical one where they are missing: formulae would drop the record."""
     found = np.array(values, np.float64)
     missing = ~np.isfinite(found) | (is_category & (found < 0.0))
@@ -133,10 +133,10 @@ def _frame(filled: Mapping[str, npt.NDArray[np.float64]], variables: Levels) -> 
 
 def _model(tree: Any) -> Any:
     """Return formulae's description of the model, with nothing evaluated."""
-    from .lazy_calls import resolved
+    from .lazy_calls import resolve_terms
 
     try:
-        model = resolved(tree)
+        model = resolve_terms(tree)
     except (TypeError, ValueError, AttributeError):
         raise BadPlan(
             "The formula combines terms in a way that has no meaning; write them as a sum."
@@ -158,21 +158,21 @@ def _check_terms(model: Any, tree: Any) -> None:
         seen[parts] = term.name
         if len(parts) > 1 and any(part.startswith("offset(") for part in parts):
             raise BadPlan("offset(...) can only be added to a formula, not multiplied.")
-    for removed in _removed(tree.right):
+    for removed in _removed_terms(tree.right):
         if removed in seen:
             raise BadPlan(
                 f"The formula takes out a term that it writes as {seen[removed]}; write it the same way."
             )
 
 
-def _removed(tree: Any) -> Iterator[frozenset[str]]:
+def _removed_terms(tree: Any) -> Iterator[frozenset[str]]:
     """Yield the components of each term that a minus takes out."""
-    from .lazy_calls import resolved
+    from .lazy_calls import resolve_terms
 
     if is_operator(tree, "PLUS", "MINUS"):
-        yield from _removed(tree.left)
+        yield from _removed_terms(tree.left)
         if tree.operator.kind == "MINUS":
-            out = resolved(tree.right)
+            out = resolve_terms(tree.right)
             for term in getattr(out, "common_terms", [out]):
                 if components := getattr(term, "components", ()):
                     yield frozenset(str(component.name) for component in components)
@@ -180,14 +180,14 @@ def _removed(tree: Any) -> Iterator[frozenset[str]]:
 
 def _groups(tree: Any, model: Any) -> list[list[Any]]:
     """Return formulae's group terms: those with one factor of one parenthesis together, for they are correlated."""
-    from .lazy_calls import resolved
+    from .lazy_calls import resolve_terms
 
     left = list(model.group_terms)
     found: list[list[Any]] = []
     for part in walk(tree.right):
         if not is_operator(part, "PIPE"):
             continue
-        terms = resolved(part)
+        terms = resolve_terms(part)
         here: dict[str, list[Any]] = {}
         for term in getattr(terms, "group_terms", [terms]):
             same = [other for other in left if other == term]
@@ -239,17 +239,17 @@ def _response(tree: Any, design: Any, variables: Levels) -> Node:
     """Return the response: the codes of a category, a number, or a transform of one."""
     name = name_of(tree)
     if name is None:
-        return simplified(lazy_node(design.response.term.term.components[0].call, variables))
+        return simplify_node(lazy_node(design.response.term.term.components[0].call, variables))
     level = getattr(tree, "level", None)
     return Ref(name) if level is None else level_of(name, level.value, variables)
 
 
-def _written(tree: Any, design: Any) -> str:
+def _response_label(tree: Any, design: Any) -> str:
     level = getattr(tree, "level", None)
     return str(design.response.name) if level is None else f"{name_of(tree)}[{level.value}]"
 
 
-def _labelled(terms: Iterable[Any], variables: Levels) -> tuple[tuple[str, ...], tuple[Node, ...]]:
+def _labelled_columns(terms: Iterable[Any], variables: Levels) -> tuple[tuple[str, ...], tuple[Node, ...]]:
     found = [column for term in terms for column in columns_of(term, variables)]
     return tuple(name for name, _ in found), tuple(node for _, node in found)
 
@@ -268,7 +268,7 @@ def _check_columns(terms: Iterable[Any]) -> None:
 
 def _effects(group: list[Any], variables: Levels) -> GroupTerm:
     factor = tuple(str(component.name) for component in group[0].factor.components)
-    return GroupTerm(factor, *_labelled((term.expr for term in group), variables))
+    return GroupTerm(factor, *_labelled_columns((term.expr for term in group), variables))
 
 
 def _offset(design: Any, variables: Levels) -> Node | None:
@@ -277,10 +277,10 @@ def _offset(design: Any, variables: Levels) -> Node | None:
         if term.kind == "offset":
             node = lazy_node(term.components[0].call, variables)
             found = node if found is None else Binary("add", found, node)
-    return None if found is None else simplified(found)
+    return None if found is None else simplify_node(found)
 
 
-def _check_sides(parsed: Parsed, tree: Any) -> None:
+def _check_sides(parsed: ParsedFormula, tree: Any) -> None:
     left, right = names_in(tree.left), names_in(tree.right)
     if len(left) != 1:
         raise BadPlan(
@@ -293,7 +293,10 @@ def _check_sides(parsed: Parsed, tree: Any) -> None:
 
 
 def _check_reading(
-    parsed: Parsed, common: list[Any], groups: list[list[Any]], filled: Mapping[str, npt.NDArray[np.float64]]
+    parsed: ParsedFormula,
+    common: list[Any],
+    groups: list[list[Any]],
+    filled: Mapping[str, npt.NDArray[np.float64]],
 ) -> None:
     """Raise unless the expressions give formulae's design, and every column has values and is there once."""
     records = len(next(iter(filled.values())))

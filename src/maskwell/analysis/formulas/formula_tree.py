@@ -47,7 +47,7 @@ def tree_of(formula: str) -> Any:
         )
     _check_tildes(tokens)
     _check_strings(tokens)
-    return _parsed(formula, tokens)
+    return _parse_tokens(formula, tokens)
 
 
 def _tokens(formula: str) -> list[Any]:
@@ -101,7 +101,7 @@ def _check_strings(tokens: list[Any]) -> None:
             )
 
 
-def _parsed(formula: str, tokens: list[Any]) -> Any:
+def _parse_tokens(formula: str, tokens: list[Any]) -> Any:
     from formulae.parser import ParseError, Parser  # type: ignore[import-untyped]
 
     parser = Parser(tokens)

@@ -26,7 +26,7 @@ _TIGHTNESS = {"+": 2, "-": 2, "*": 3, "/": 3, "**": 5}
 _LOOSEST, _SIGN = 1, 4
 
 
-def resolved(tree: Any) -> Any:
+def resolve_terms(tree: Any) -> Any:
     """Return what formulae makes of an expression tree: a model, a term, group effects."""
     return _Terms(tree).resolve()
 
@@ -46,11 +46,11 @@ class _Operator(LazyOperator):  # type: ignore[misc]
 
     def __str__(self) -> str:
         if len(self.args) == 1:
-            return f"{self.symbol}{_enclosed(self.args[0], _SIGN)}"
+            return f"{self.symbol}{_operand_text(self.args[0], _SIGN)}"
         mine = _TIGHTNESS.get(self.symbol, _LOOSEST)
         # All operators are read from the left, so the right side needs them where it is as loose.
         right = _SIGN if self.symbol == "**" and len(getattr(self.args[1], "args", ())) == 1 else mine + 1
-        return f"{_enclosed(self.args[0], mine)} {self.symbol} {_enclosed(self.args[1], right)}"
+        return f"{_operand_text(self.args[0], mine)} {self.symbol} {_operand_text(self.args[1], right)}"
 
     def __hash__(self) -> int:
         return hash((self.symbol, *self.args))
@@ -59,7 +59,7 @@ class _Operator(LazyOperator):  # type: ignore[misc]
         return isinstance(other, _Operator) and (self.symbol, self.args) == (other.symbol, other.args)
 
 
-def _enclosed(part: Any, tightness: int) -> str:
+def _operand_text(part: Any, tightness: int) -> str:
     if isinstance(part, LazyOperator):
         own = _SIGN if len(part.args) == 1 else _TIGHTNESS.get(part.symbol, _LOOSEST)
         if own < tightness:
@@ -78,7 +78,7 @@ class _Call(LazyCall):  # type: ignore[misc]
         return isinstance(other, LazyCall) and mine == (other.callee, other.args, other.kwargs)
 
 
-class _Coding(_Call):
+class _CategoryCall(_Call):
     """C, T and S: a category coded for a model, whether all its levels occur or not."""
 
     def eval(self, data_mask: Any, env: Any) -> Any:
@@ -130,7 +130,13 @@ class _Calls(CallResolver):  # type: ignore[misc]
         if plain.callee == "poly":
             for value in [*plain.args[1:], *plain.kwargs.values()]:
                 value.value = value.value if isinstance(value.value, bool) else int(value.value)
-        kind = _Coding if plain.callee in CODINGS else _Binary if plain.callee in ("binary", "B") else _Call
+        kind = (
+            _CategoryCall
+            if plain.callee in CODINGS
+            else _Binary
+            if plain.callee in ("binary", "B")
+            else _Call
+        )
         return kind(plain.callee, plain.args, plain.kwargs)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import BadPlan
 from ..expressions import ONE, Binary, Level, Node, Number, Ref, Unary
-from .expression_trees import simplified
+from .expression_trees import simplify_node
 
 if TYPE_CHECKING:
     from ...kernels.programs import Programs
@@ -37,7 +37,7 @@ def programs_of(nodes: Sequence[Node], numbers: Mapping[str, int]) -> Programs:
     rows: list[tuple[int, int, int]] = []
     begin, code = [0], list[int]()
     argument: list[float] = []
-    for node in map(simplified, nodes):
+    for node in map(simplify_node, nodes):
         here = (kernels.GENERAL, 0, 0)
         match node:
             case Level(name, level):

@@ -179,10 +179,10 @@ def _is_sum(tree: Any) -> bool:
     """Return whether formulae takes an expression for several terms; 1 alone is one."""
     from formulae.terms import Model  # type: ignore[import-untyped]
 
-    from .lazy_calls import resolved
+    from .lazy_calls import resolve_terms
 
     try:
-        return isinstance(resolved(tree), Model)
+        return isinstance(resolve_terms(tree), Model)
     except (TypeError, ValueError, AttributeError):
         return False
 
@@ -224,7 +224,7 @@ def _call(tree: Any) -> Iterator[str]:
     elif function == "poly":
         yield from _poly(tree)
     elif function in (*CODINGS, "binary", "B"):
-        yield from _coding(tree, function)
+        yield from _category_call_problems(tree, function)
     else:
         yield from _simple(tree, function)
         if function != "offset" and not any(name_of(part) for part in _inside(tree)):
@@ -278,7 +278,7 @@ def _arithmetic(tree: Any) -> Iterator[str]:
             if not is_number(tree):
                 yield f"{tree.value!r} cannot be computed with; a category is compared as in I(sex == 'f')."
         case "Binary":
-            yield from _computed(tree)
+            yield from _operator_problems(tree)
         case "Call":
             function = name_of(tree.callee)
             if function in FUNCTIONS and function not in _SIMPLE:
@@ -289,7 +289,7 @@ def _arithmetic(tree: Any) -> Iterator[str]:
             yield "'=' is not an operator of formulas; write == to compare."
 
 
-def _computed(tree: Any) -> Iterator[str]:
+def _operator_problems(tree: Any) -> Iterator[str]:
     """Find operators that mean something else inside I(), or that formulae reads in another order than Python."""
     kind = tree.operator.kind
     both = (tree.left, tree.right)
@@ -352,7 +352,7 @@ def _poly(tree: Any) -> Iterator[str]:
             yield "poly(...) has no column in it."
 
 
-def _coding(tree: Any, function: str) -> Iterator[str]:
+def _category_call_problems(tree: Any, function: str) -> Iterator[str]:
     """Find what is wrong with C(x), T(x, 'reference'), S(x, 'omitted') or binary(y, 'yes')."""
     names = {"T": "ref", "S": "omit", "binary": "success", "B": "success"}
     column, *others = tree.args

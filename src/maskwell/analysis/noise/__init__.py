@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .arrays import Arrays, NoiseArrays
-from .card_arrays import lowered
-from .card_columns import check_fit, levels_of, recomputed, state_scale
+from .card_arrays import noise_arrays
+from .card_columns import check_fit, levels_of, recomputed_totals, state_scale
 from .category_tables import tables
 from .cells import bounds
 from .counts import CountChances, count_chances, is_shared
@@ -19,8 +19,8 @@ __all__ = [
     "count_chances",
     "is_shared",
     "levels_of",
-    "lowered",
-    "recomputed",
+    "noise_arrays",
+    "recomputed_totals",
     "state_scale",
     "tables",
     "unknown_cells",

@@ -48,7 +48,7 @@ from .swaps import background, swap_notes
 FLOOR = 3.0
 
 
-def lowered(
+def noise_arrays(
     card: NoiseCard,
     table: Table,
     variables: Sequence[Variable],
@@ -222,7 +222,7 @@ class _Builder:
             busy=np.asarray(self.interval.any(axis=1)),
             spread_reference=self.reference,
             sizes=self._sizes(),
-            units=_stacked(self.units, far.moved),
+            units=_array_units(self.units, far.moved),
             far=far,
         )
 
@@ -235,7 +235,7 @@ class _Builder:
             spread_kind=np.array([kind for kind, _ in self.spreads], np.int64),
             spread_params=params,
             log_shift=self.log_shift,
-            correction=_padded(self.corrections, len(self.names)),
+            correction=_padded_corrections(self.corrections, len(self.names)),
             laplace_correction=self.laplace,
             scale_kind=self.scale_kind.astype(np.int64),
             scale=self.scale,
@@ -270,7 +270,7 @@ def _triples(weights: Any, means: Floats, sds: Floats) -> Floats:
         return np.column_stack([np.log(np.array(weights)), means, sds**2])
 
 
-def _padded(corrections: Mapping[int, list[Any]], q: int) -> Floats:
+def _padded_corrections(corrections: Mapping[int, list[Any]], q: int) -> Floats:
     """Return columns x units x components x 3; a column without a correction has no unit (log weights of nan)."""
     units = max([len(listed) for listed in corrections.values()] + [0])
     components = max([len(unit) for listed in corrections.values() for unit in listed] + [1])
@@ -283,7 +283,7 @@ def _padded(corrections: Mapping[int, list[Any]], q: int) -> Floats:
     return out
 
 
-def _stacked(units: Sequence[Mapping[str, Any]], moved: Bools) -> ArrayUnits:
+def _array_units(units: Sequence[Mapping[str, Any]], moved: Bools) -> ArrayUnits:
     """Return the units as arrays, padded with components that never come."""
     most = max([len(unit["logs"]) for unit in units] + [1])
     logs, shift = np.full((len(units), most), -np.inf), np.zeros((len(units), most, len(moved)))

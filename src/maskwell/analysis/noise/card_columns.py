@@ -46,7 +46,7 @@ def levels_of(card: NoiseCard, schema: Schema, name: str) -> tuple[str, ...]:
     return () if isinstance(law, Classes) else schema[name].categories
 
 
-def recomputed(card: NoiseCard) -> dict[str, tuple[tuple[str, float], ...]]:
+def recomputed_totals(card: NoiseCard) -> dict[str, tuple[tuple[str, float], ...]]:
     """Return, for each total released as a sum of masked parts, the parts that carry laws and their coefficients.
 
     In a model such a total is that sum of true values; a total of totals is written out.

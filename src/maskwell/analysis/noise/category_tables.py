@@ -34,7 +34,7 @@ def tables(card: NoiseCard, table: Table, variables: Sequence[Variable]) -> dict
         if law is not None or share > 0:
             found[v] = _table(law, table, variables[v])
         if share > 0:
-            found[v] = _mixed(card, table, variables[v].name, found[v], share)
+            found[v] = _swap_mixture(card, table, variables[v].name, found[v], share)
     return found
 
 
@@ -66,7 +66,7 @@ def _share(card: NoiseCard, name: str) -> float:
     return 0.0 if set(columns).isdisjoint(swapped.columns) else float(swapped.share)
 
 
-def _mixed(card: NoiseCard, table: Table, name: str, logs: Floats, share: float) -> Floats:
+def _swap_mixture(card: NoiseCard, table: Table, name: str, logs: Floats, share: float) -> Floats:
     """Mix the law of a record's own category with how often the released value occurs in its block."""
     assert card.swapped is not None
     here, out = table.status(name) == OPEN, logs.copy()

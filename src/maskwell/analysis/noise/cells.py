@@ -40,7 +40,7 @@ def cells_of(law: Any, table: Table, name: str) -> NoiseCells:
     """
     j = law.columns.index(name)
     outlet: Outlet = law.outlets[j]
-    z, is_open = released(outlet, table, name)
+    z, is_open = released_values(outlet, table, name)
     with np.errstate(invalid="ignore"):
         scale, sds = local_scale(law, j, z)
         with np.errstate(divide="ignore"):
@@ -53,7 +53,7 @@ def cells_of(law: Any, table: Table, name: str) -> NoiseCells:
     return NoiseCells(point, lower, upper, interval, np.where(is_open, scale, 1.0), is_open)
 
 
-def released(outlet: Outlet, table: Table, name: str) -> tuple[Floats, Bools]:
+def released_values(outlet: Outlet, table: Table, name: str) -> tuple[Floats, Bools]:
     """Return the released values with those that the mask coded at their limits, and which have a law."""
     z, status = np.array(table.floats(name)), table.status(name)
     is_open = status == OPEN
@@ -161,7 +161,7 @@ def _in_classes(law: Classes, codes: Floats) -> tuple[Floats, Floats]:
 
 def _in_cells(outlet: Outlet, table: Table, name: str) -> tuple[Floats, Floats]:
     """Return the cells of a column without noise: only limits where its unit is fine or was there before."""
-    z, is_open = released(outlet, table, name)
+    z, is_open = released_values(outlet, table, name)
     with np.errstate(invalid="ignore"):
         cell = outlet.cell(z, z, np.zeros(len(z)))
         tail = is_open & (np.isinf(cell.lower) | np.isinf(cell.upper))

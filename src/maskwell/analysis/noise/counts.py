@@ -15,7 +15,7 @@ from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
 from ...table import Table
 from ..system import Bools, Floats, Ints
 from .card_columns import is_noisy, law_of, levels_of
-from .cells import released
+from .cells import released_values
 from .law_parts import error_law, with_errors
 
 LEAST_LOG = -37.0  # below the likeliest count of a row: what is left out
@@ -84,7 +84,7 @@ def count_chances(
         _below_codes(law, table, name, counts, logs)
     which = np.full(len(table), -1, np.int64)
     which[is_open] = at.ravel()
-    return _with_codes(_trimmed(name, rows, widths, logs, which), table, name, is_open)
+    return _with_codes(_trimmed_chances(name, rows, widths, logs, which), table, name, is_open)
 
 
 def _own_law(card: NoiseCard, table: Table, name: str, measurement_error: float | None) -> Any:
@@ -106,7 +106,7 @@ def _own_law(card: NoiseCard, table: Table, name: str, measurement_error: float 
 def _values(law: Any, table: Table, name: str) -> tuple[Floats, Bools]:
     """Return what was released, and which records have a law."""
     if isinstance(law, Additive | SkewedBias):
-        return released(law.outlets[0], table, name)
+        return released_values(law.outlets[0], table, name)
     return table.floats(name), (table.status(name) == OPEN) & (law is not None)
 
 
@@ -209,7 +209,7 @@ def _below_codes(law: Any, table: Table, name: str, counts: Floats, logs: Floats
         logs[counts <= column.bottom] = -np.inf
 
 
-def _trimmed(name: str, rows: _Rows, widths: Ints, logs: Floats, which: Ints) -> CountChances:
+def _trimmed_chances(name: str, rows: _Rows, widths: Ints, logs: Floats, which: Ints) -> CountChances:
     """Bring the likeliest count of each row to 1, and leave out the ends of rows that hardly are possible."""
     begin = np.cumsum(widths) - widths
     if not len(widths):

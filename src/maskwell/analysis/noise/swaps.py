@@ -45,7 +45,7 @@ def background(card: NoiseCard, table: Table, parts: Sequence[LawPart], filled: 
         )
     blocks = _large(block_numbers(table, swapped.blocks)) if swapped.blocks else np.full(len(u), -1)
     both, group = np.unique(np.column_stack([blocks, pattern]), axis=0, return_inverse=True)
-    laws = [_fitted(u, has, (blocks == b) | (b < 0), moved & is_open[p]) for b, p in both]
+    laws = [_fit_normal(u, has, (blocks == b) | (b < 0), moved & is_open[p]) for b, p in both]
     direct = np.array([isinstance(part.law, SkewedBias) for part in parts for _ in part.positions])
     places = np.array([place for part in parts for place in part.positions])
     integrated = np.zeros(q, bool)
@@ -77,7 +77,7 @@ def _large(blocks: Ints) -> Ints:
     return np.where(np.bincount(blocks)[blocks] >= LEAST, blocks, -1)
 
 
-def _fitted(u: Floats, has: Bools, here: Bools, wanted: Bools) -> tuple[Floats, Floats, float]:
+def _fit_normal(u: Floats, has: Bools, here: Bools, wanted: Bools) -> tuple[Floats, Floats, float]:
     """Return mean, precision and half its log determinant of some columns in some records (all, if those are few)."""
     q, columns = u.shape[1], np.flatnonzero(wanted)
     mean, precision = np.zeros(q), np.zeros((q, q))

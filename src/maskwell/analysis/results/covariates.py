@@ -55,12 +55,12 @@ def read_covariates(new: Any, levels: Mapping[str, tuple[str, ...]], groups: Seq
     `levels` has the categories of each column, none of a number. A single value of a mapping stands for all records.
     """
     wanted = list(dict.fromkeys([*levels, *groups]))
-    held = _held(new)
+    held = _covariate_columns(new)
     raise_all([_absent(name, held) for name in wanted if name not in held], BadPlan)
     columns = _spread({name: held[name] for name in wanted})
     problems: list[str] = []
     values = {name: _numbers(name, columns[name], levels[name], problems) for name in levels}
-    labels = {name: _labelled(columns[name]) for name in groups}
+    labels = {name: _group_labels(columns[name]) for name in groups}
     raise_all(problems, BadPlan)
     return Covariates(values, labels)
 
@@ -74,7 +74,7 @@ def label_of(value: Any) -> str:
     return str(value)
 
 
-def _held(new: Any) -> Mapping[str, Any]:
+def _covariate_columns(new: Any) -> Mapping[str, Any]:
     """Return the columns of a Table, a mapping or a dataframe."""
     if isinstance(new, Table):
         return {name: new.array(name).to_pylist() for name in new.names}
@@ -139,7 +139,7 @@ def _numbers(name: str, column: list[Any], levels: tuple[str, ...], problems: li
         return np.zeros(len(column))
 
 
-def _labelled(column: list[Any]) -> Labels:
+def _group_labels(column: list[Any]) -> Labels:
     """Return the labels of groups; records without one are a group of their own, as in the fit."""
     out = np.empty(len(column), dtype=object)
     out[:] = [UNGROUPED if _is_missing(value) else label_of(value) for value in column]

@@ -49,7 +49,7 @@ def draw_fit(posterior: Posterior, path: str | Path) -> Path:
 
 def trace(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
     """Return, for each parameter, the density of each chain and the chains from draw to draw."""
-    chosen = _chosen(posterior, names)
+    chosen = _chosen_parameters(posterior, names)
     figure, grid = _grid(len(chosen), 2, (9.0, 1.5))
     for (left, right), name in zip(grid, chosen, strict=True):
         series = posterior.draws_of(name)
@@ -58,7 +58,7 @@ def trace(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
             kept = np.arange(0, len(chain), max(ceil(len(chain) / POINTS), 1))
             right.plot(kept + 1, chain[kept], color=color, lw=0.5, alpha=0.7)
         _as_density(left)
-        title(left, _shown(name))
+        title(left, _escaped_name(name))
         if name in posterior.names:
             k = posterior.names.index(name)
             judged, ess = posterior.diagnostics, "effective draws"
@@ -70,7 +70,7 @@ def trace(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
 
 def density(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
     """Return the density of each parameter, of all chains together, and that of the naive fit."""
-    chosen = _chosen(posterior, names)
+    chosen = _chosen_parameters(posterior, names)
     across = min(len(chosen), ACROSS)
     rows = ceil(len(chosen) / across)
     figure, grid = _grid(rows, across, (3.2 * across, 2.1))
@@ -80,7 +80,7 @@ def density(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
             _draw_density(axes, naive, ORANGE)
         _draw_density(axes, posterior.draws_of(name), BLUE)
         _as_density(axes)
-        title(axes, _shown(name))
+        title(axes, _escaped_name(name))
     for axes in places[len(chosen) :]:
         axes.set_visible(False)
     _headline(figure, posterior)
@@ -90,7 +90,7 @@ def density(posterior: Posterior, names: Sequence[str] | None = None) -> Figure:
 def forest(posterior: Posterior, names: Sequence[str] | None = None, level: float = LEVEL) -> Figure:
     """Return the interval of each parameter on a scale of its own, adjusted above and naive below."""
     check_level(level)
-    chosen, summary = _chosen(posterior, names, nuisance=False), posterior.summary(level)
+    chosen, summary = _chosen_parameters(posterior, names, nuisance=False), posterior.summary(level)
     figure, grid = _grid(len(chosen), 1, (6.4, 0.62), above=0.7)
     for (axes,), name in zip(grid, chosen, strict=True):
         row = summary[name]
@@ -98,14 +98,14 @@ def forest(posterior: Posterior, names: Sequence[str] | None = None, level: floa
         if not np.isnan(row.naive):
             _bar(axes, 0.0, (row.naive_low, row.naive, row.naive_high), ORANGE)
         _zero(axes)
-        axes.set(yticks=[0.5], yticklabels=[_shown(name)], ylim=(-0.6, 1.6))
+        axes.set(yticks=[0.5], yticklabels=[_escaped_name(name)], ylim=(-0.6, 1.6))
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
     _headline(figure, posterior, f", {100 * level:g}% intervals")
     return figure
 
 
-def _chosen(posterior: Posterior, names: Sequence[str] | None, nuisance: bool = True) -> list[str]:
+def _chosen_parameters(posterior: Posterior, names: Sequence[str] | None, nuisance: bool = True) -> list[str]:
     """Return the parameters to draw: those named, or the first of the model of interest."""
     if names is None:
         return list(posterior.names[:MOST])
@@ -131,7 +131,7 @@ def _grid(
     return figure, grid
 
 
-def _shown(name: str) -> str:
+def _escaped_name(name: str) -> str:
     """Return a name as it is: without this two dollars would make a formula."""
     return name.replace("$", r"\$")
 

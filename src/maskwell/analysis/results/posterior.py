@@ -11,10 +11,10 @@ import numpy as np
 
 from ...errors import BadPlan, nearest
 from .draws import Draws, Floats
-from .prediction import Prediction, Predictor, predicted
+from .prediction import Prediction, Predictor, predict_records
 from .summary import LEVEL, SHOWN, Diagnostics, Summary, check_level, ends, index_of
 from .true_values import Truths
-from .words import UNCONVERGED, counted, listed, noted, trouble
+from .words import UNCONVERGED, count_phrase, name_list, trouble, wrapped_note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,7 +120,9 @@ class Posterior:
             return f"column {column!r} carries no noise and misses no value: the release has its true ones"
         hint = nearest(column, self.noised)
         unknown = (
-            f"; those of {listed(self.noised)} were" if self.noised else ": no value in the model is unknown"
+            f"; those of {name_list(self.noised)} were"
+            if self.noised
+            else ": no value in the model is unknown"
         )
         return f"column {column!r} is not one whose true values were drawn{hint}{unknown}"
 
@@ -145,7 +147,7 @@ class Posterior:
         effects; those of another are drawn from their law, so that the interval says how much groups differ.
         """
         check_level(level)
-        return predicted(self.draws, self.predictor, new, kind=kind, level=level, seed=seed)
+        return predict_records(self.draws, self.predictor, new, kind=kind, level=level, seed=seed)
 
     def to_arviz(self) -> Any:
         """Return the draws as an arviz DataTree: groups `posterior`, and `sample_stats` where the sampler has any."""
@@ -190,25 +192,29 @@ class Posterior:
     def lines(self, level: float = LEVEL, most: int | None = SHOWN) -> list[str]:
         """Return what fits on one screen: no more than so many parameters."""
         model = f"{self.formula} ({self.family})" if self.family else self.formula
-        lines = [f"Posterior of {model}: {counted(self.records, 'record')}", *self._how()]
+        lines = [f"Posterior of {model}: {count_phrase(self.records, 'record')}", *self._how()]
         if self.warning is not None:
-            lines += ["", *noted(self.warning.removeprefix(UNCONVERGED), "NOT CONVERGED: ")]
+            lines += ["", *wrapped_note(self.warning.removeprefix(UNCONVERGED), "NOT CONVERGED: ")]
         summary = self.summary(level)
         lines += ["", *summary.lines(most)]
         lines += self._legend()
-        notes = [line for note in self.notes for line in noted(note)]
+        notes = [line for note in self.notes for line in wrapped_note(note)]
         return [*lines, "", *notes] if notes else lines
 
     def _how(self) -> list[str]:
         """Say which columns carry noise and how the draws were made."""
-        unknown = f"true values unknown: {listed(self.noised)}" if self.noised else "no column carries noise"
-        drawn = f"{counted(self.chains, 'chain')} of {counted(int(self.draws.values.shape[1]), 'draw')}"
+        unknown = (
+            f"true values unknown: {name_list(self.noised)}" if self.noised else "no column carries noise"
+        )
+        drawn = (
+            f"{count_phrase(self.chains, 'chain')} of {count_phrase(int(self.draws.values.shape[1]), 'draw')}"
+        )
         if self._resamples:
-            resamples = counted(self._resamples, "resample")
+            resamples = count_phrase(self._resamples, "resample")
             drawn = "resamples are independent: there are no chains to judge"
             drawn = drawn if resamples in self.draws.sampler else f"{resamples}; {drawn}"
         said = "; ".join([unknown, *([self.draws.sampler] if self.draws.sampler else []), drawn])
-        return noted(said, "")
+        return wrapped_note(said, "")
 
     @property
     def _resamples(self) -> int:
@@ -221,4 +227,4 @@ class Posterior:
             return []
         is_count = self.family in ("poisson", "negative binomial") and self._response in self.noised
         beside = BESIDE.format(counts=COUNTS if is_count else "")
-        return noted(beside if self._resamples else ESS + beside, "")
+        return wrapped_note(beside if self._resamples else ESS + beside, "")

@@ -14,7 +14,7 @@ from ...errors import BadPlan
 from .covariates import Covariates, Labels, read_covariates
 from .draws import Draws, Floats
 from .summary import ends
-from .words import listed
+from .words import name_list
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +123,7 @@ class Prediction:
         return f"<Prediction of {len(self):,} {what}: mean, sd and {100 * self.level:g}% interval of each>"
 
 
-def predicted(
+def predict_records(
     draws: Draws, predictor: Predictor | None, new: Any, *, kind: str, level: float, seed: int | None
 ) -> Prediction:
     """Predict new records, or those that were fitted."""
@@ -133,7 +133,7 @@ def predicted(
         raise BadPlan("this fit keeps no columns to predict from: fit the model again with fit(...)")
     if predictor.family == "ordered" and kind == "response":
         raise BadPlan("an ordered response is predicted by its probabilities: take kind='mean'")
-    covariates = _fitted(predictor, draws) if new is None else _new(predictor, new)
+    covariates = _fitted_covariates(predictor, draws) if new is None else _new(predictor, new)
     draws = draws.with_truths_only() if covariates.drawn else draws
     sampler = _Sampler(draws, predictor, kind, np.random.default_rng(seed))
     width = max(len(predictor.categories), 1) if predictor.family == "ordered" else 1
@@ -154,7 +154,7 @@ def _new(predictor: Predictor, new: Any) -> Covariates:
     return read_covariates(new, predictor.levels, predictor.groups)
 
 
-def _fitted(predictor: Predictor, draws: Draws) -> Covariates:
+def _fitted_covariates(predictor: Predictor, draws: Draws) -> Covariates:
     """Return the covariates of the records fitted, unknown ones as drawn."""
     lacking = [name for name in predictor.hidden if name not in draws.truth_names]
     if lacking:
@@ -162,7 +162,7 @@ def _fitted(predictor: Predictor, draws: Draws) -> Covariates:
         if "resamples" not in draws.info:  # a weighted fit keeps none
             remedy = f"fit with keep_truths=True, or {remedy}"
         raise BadPlan(
-            f"the true values of {listed(lacking)} in the fitted records are not known and were not kept: {remedy}"
+            f"the true values of {name_list(lacking)} in the fitted records are not known and were not kept: {remedy}"
         )
     fitted = predictor.fitted()
     if fitted is None:
@@ -192,7 +192,7 @@ class _Sampler:
         """Return the expected or new response for every draw."""
         eta = self._linear(covariates)
         if self.predictor.family == "ordered":
-            return _ordered(eta, self._cuts(), len(self.predictor.categories))
+            return _category_probabilities(eta, self._cuts(), len(self.predictor.categories))
         mean = _mean(self.predictor.family, eta)
         return (mean if self.kind == "mean" else self._response(mean))[:, :, None]
 
@@ -296,7 +296,7 @@ def _mean(family: str, eta: Floats) -> Floats:
         return np.asarray(np.exp(eta))
 
 
-def _ordered(eta: Floats, cuts: Floats, count: int) -> Floats:
+def _category_probabilities(eta: Floats, cuts: Floats, count: int) -> Floats:
     """Return the probabilities of an ordered probit: differences of Phi(cut - eta)."""
     from scipy.special import ndtr
 

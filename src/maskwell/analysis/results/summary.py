@@ -133,7 +133,7 @@ class Summary:
         beside = {} if naive is None else dict(zip(naive.names, _moments(naive, level), strict=True))
         none = (nan, nan, nan, nan)
         rows = [
-            SummaryRow(name, *adjusted[k], *_judged(found, k), *beside.get(name, none))
+            SummaryRow(name, *adjusted[k], *_parameter_diagnostics(found, k), *beside.get(name, none))
             for k, name in enumerate(draws.names)
         ]
         return cls(level, tuple(rows))
@@ -208,7 +208,7 @@ def _moments(draws: Draws, level: float) -> list[tuple[float, float, float, floa
     return [(float(a), float(b), float(c), float(d)) for a, b, c, d in zip(*columns, strict=True)]
 
 
-def _judged(found: Diagnostics, k: int) -> tuple[float, float, float]:
+def _parameter_diagnostics(found: Diagnostics, k: int) -> tuple[float, float, float]:
     return float(found.r_hat[k]), float(found.ess[k]), float(found.ess_tail[k])
 
 

@@ -40,7 +40,7 @@ class Truths:
     def of(cls, draws: Draws, column: str, categories: tuple[str, ...] = (), level: float = LEVEL) -> Truths:
         """Summarise the draws of a column's true values."""
         check_level(level)
-        kept = _kept(draws, column)
+        kept = _kept_draws(draws, column)
         if categories:
             return cls(column, level, categories, probability=_shares(kept, len(categories)))
         mean, sd, low, high = _moments(kept, level)
@@ -83,7 +83,7 @@ class Truths:
         return f"<Truths of {self.column}: {what}, for {len(self):,} records>"
 
 
-def _kept(draws: Draws, column: str) -> npt.NDArray[Any]:
+def _kept_draws(draws: Draws, column: str) -> npt.NDArray[Any]:
     """Return the kept draws of a column: draws x records."""
     if draws.truths is None:
         raise BadPlan("the true values were not kept: fit with keep_truths=True")

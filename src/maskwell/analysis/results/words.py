@@ -50,17 +50,17 @@ def text_table(rows: Sequence[Sequence[str]]) -> list[str]:
     return lines
 
 
-def noted(text: str, mark: str = "- ") -> list[str]:
+def wrapped_note(text: str, mark: str = "- ") -> list[str]:
     """Break a sentence into lines below a mark."""
     return wrap(text, WIDTH, initial_indent=f"  {mark}", subsequent_indent="    ")
 
 
-def listed(names: Sequence[str]) -> str:
+def name_list(names: Sequence[str]) -> str:
     """Write names as one reads them aloud: a, b and c."""
     return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
 
 
-def counted(count: int, what: str) -> str:
+def count_phrase(count: int, what: str) -> str:
     """Write a count with its noun."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
@@ -76,7 +76,7 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
     ess = float(min(found.ess[worst], found.ess_tail[worst]))
     others = _others(len(found.failing) - 1)
     if isinf(r_hat) and _moves(draws, worst):
-        held = counted(int(draws.values.shape[1]), "draw")
+        held = count_phrase(int(draws.values.shape[1]), "draw")
         return f"the chains are too short to be judged, with {held} each: take 1,000"
     if isinf(r_hat):
         return (
@@ -84,7 +84,7 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
             "a column that the others determine or a response that they predict without error"
         )
     now = int(draws.values.shape[1])
-    remedy = f"take {_wanted(now, found):,} draws in place of {now:,} for each chain"
+    remedy = f"take {_sufficient_draws(now, found):,} draws in place of {now:,} for each chain"
     if "remedy" in draws.info:
         remedy = f"{draws.info['remedy']}, or {remedy}"
     if r_hat >= MAX_R_HAT:
@@ -93,10 +93,10 @@ def trouble(draws: Draws, found: Diagnostics) -> str | None:
             harm = "that is little, and the figures can be used; to be sure"
         return (
             f"{UNCONVERGED}R-hat of {name} is {_above(r_hat, MAX_R_HAT)} where {MAX_R_HAT:g} is the most, with "
-            f"{counted(round(ess), 'effective draw')}{others}; {harm} {remedy}"
+            f"{count_phrase(round(ess), 'effective draw')}{others}; {harm} {remedy}"
         )
     return (
-        f"the chains are too short: {name} has {counted(round(ess), 'effective draw')} where {MIN_ESS:,.0f} are "
+        f"the chains are too short: {name} has {count_phrase(round(ess), 'effective draw')} where {MIN_ESS:,.0f} are "
         f"needed{others}; the ends of intervals are rough, so {remedy}"
     )
 
@@ -106,7 +106,7 @@ def _above(value: float, limit: float) -> str:
     return next((text for k in (3, 4, 5) if float(text := f"{value:.{k}f}") > limit), f"just over {limit:g}")
 
 
-def _wanted(now: int, found: Diagnostics) -> int:
+def _sufficient_draws(now: int, found: Diagnostics) -> int:
     """Return how many draws should do for every parameter that fails and moves."""
     each = [(float(found.r_hat[k]), float(min(found.ess[k], found.ess_tail[k]))) for k in found.failing]
     return max(draws_needed(now, r_hat, ess) for r_hat, ess in each if isfinite(r_hat))

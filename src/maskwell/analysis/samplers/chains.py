@@ -14,9 +14,9 @@ import numpy as np
 from ..priors import Priors
 from ..results.draws import Draws
 from ..system import System
-from .gibbs.chain_record import Record, gathered
+from .gibbs.chain_record import Record, combine_chains
 from .gibbs.layout import unknown_variables
-from .gibbs.linear_gaussian import swept
+from .gibbs.linear_gaussian import linear_gaussian_chain
 from .gibbs.sweeps import GibbsChain, SweepPlan, plan_of, start, step
 
 Progress = Callable[[int, int], None]
@@ -24,7 +24,7 @@ MOST_TRUTHS = 200  # draws of the true values kept of each chain
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class ChainSettings:
     """How long chains run: `draws` of each after `warmup`, on so many `cores` (None: all).
 
     `quickly` takes the one loop of `straight` where it holds.
@@ -42,7 +42,7 @@ class Running:
 def run_gibbs(
     system: System,
     priors: Priors,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None = None,
 ) -> Draws:
@@ -59,15 +59,15 @@ def run_gibbs(
             raise
     evaluations = sum(chain.slices for chain, _ in done)
     info = {"slice evaluations": evaluations} if evaluations else {}
-    return gathered(plan, [record for _, record in done], described(plan), info)
+    return combine_chains(plan, [record for _, record in done], describe_kernels(plan), info)
 
 
 def _run(
-    plan: SweepPlan, running: Running, rng: np.random.Generator, counter: _Counter
+    plan: SweepPlan, running: ChainSettings, rng: np.random.Generator, counter: _Counter
 ) -> tuple[GibbsChain, Record]:
     quickly = running.quickly
     chain = start(plan, rng)
-    quick = swept(chain) if quickly else None
+    quick = linear_gaussian_chain(chain) if quickly else None
     move = partial(step, chain) if quick is None else quick.step
     for _ in range(running.warmup):
         move()
@@ -101,7 +101,7 @@ class _Counter:
                 self.progress(self.done, self.total)
 
 
-def described(plan: SweepPlan) -> str:
+def describe_kernels(plan: SweepPlan) -> str:
     """Say in words which kernels a plan uses."""
     laid_out, system = plan.laid_out, plan.system
     if not unknown_variables(system):

@@ -11,10 +11,10 @@ from ...errors import BadPlan
 from ..priors import Priors
 from ..results.draws import Draws
 from ..system import System
-from .chains import Progress, Running, run_gibbs
+from .chains import ChainSettings, Progress, run_gibbs
 
 FASTEST = ("closed", "marginal", "enumerated")
-Run = Callable[[System, Priors, Running, np.random.SeedSequence, Progress | None], Draws]
+Run = Callable[[System, Priors, ChainSettings, np.random.SeedSequence, Progress | None], Draws]
 
 
 def chosen_sampler(system: System, name: str) -> Run:
@@ -40,7 +40,7 @@ def _direct(name: str) -> Run:
     def run(
         system: System,
         priors: Priors,
-        running: Running,
+        running: ChainSettings,
         seed: np.random.SeedSequence,
         progress: Progress | None = None,
     ) -> Draws:
@@ -61,7 +61,7 @@ def _falling_back(names: Sequence[str]) -> Run:
     def run(
         system: System,
         priors: Priors,
-        running: Running,
+        running: ChainSettings,
         seed: np.random.SeedSequence,
         progress: Progress | None = None,
     ) -> Draws:

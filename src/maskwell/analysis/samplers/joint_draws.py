@@ -8,7 +8,7 @@ import numpy as np
 
 from ..results.draws import Draws
 from ..system import System
-from .chains import MOST_TRUTHS, Progress, Running
+from .chains import MOST_TRUTHS, ChainSettings, Progress
 
 Sample = Callable[[np.random.Generator], Draws | None]
 
@@ -16,7 +16,7 @@ Sample = Callable[[np.random.Generator], Draws | None]
 def draw_at_once(
     sample: Sample,
     system: System,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None,
 ) -> Draws | None:
@@ -31,7 +31,7 @@ def draw_at_once(
     return found
 
 
-def tell_end(running: Running, progress: Progress | None) -> None:
+def tell_end(running: ChainSettings, progress: Progress | None) -> None:
     """Tell that all steps are done."""
     if progress is not None:
         total = running.chains * (running.warmup + running.draws)

@@ -123,7 +123,7 @@ def _bootstrap(system: System, weights: Floats, options: FitOptions, seed: np.ra
     found = _all(jobs, options)
     centre, halves = np.mean(found[:share], axis=(0, 1)), np.stack(found[share:])
     names = (*fitted.names, *fitted.nuisance_names)
-    values = recentred(names, centre, halves).reshape(options.chains, draws, -1)
+    values = recentred_estimates(names, centre, halves).reshape(options.chains, draws, -1)
     size, effective = len(fitted.names), effective_records(weights)
     return Draws(
         names=fitted.names,
@@ -147,7 +147,7 @@ def _words(units: ResampledUnits, fitted: Estimator, resamples: int, records: tu
     return said
 
 
-def recentred(names: Sequence[str], centre: Floats, halves: Floats) -> Floats:
+def recentred_estimates(names: Sequence[str], centre: Floats, halves: Floats) -> Floats:
     """Return estimates of resamples centred at that of the sample, without the error of their own draws.
 
     `halves` are resamples x 2 x parameters. Standard deviations and shapes move on the log scale,

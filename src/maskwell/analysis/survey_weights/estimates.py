@@ -14,13 +14,13 @@ import numpy as np
 
 from ..priors import Priors
 from ..results.draws import Draws
-from ..samplers.chains import Running, run_gibbs
+from ..samplers.chains import ChainSettings, run_gibbs
 from ..system import Floats, Ints, System
 from .resamples import ResampledUnits, drawn_system, taken_arrays
 
 ROUNDINGS = 8  # of the weighted sample, where weights are no whole counts
 CLOSED_DRAWS, CLOSED_CENTRE, MARGINAL_CENTRE = 100, 4000, 500
-COLD = Running(chains=1, draws=400, warmup=300, cores=1, keep_effects=False)
+COLD = ChainSettings(chains=1, draws=400, warmup=300, cores=1, keep_effects=False)
 PILOT, CENTRE_DRAWS = 500, 1500
 LEAST_DRAWS, LONGEST_TIME = 40, 40.0  # of a short chain; steps until draws are as good as independent
 
@@ -68,7 +68,7 @@ def estimator_of(system: System, priors: Priors, sampler: str, warmup: int) -> E
     if sampler in ("auto", "closed") and conjugate.applies(system) is None:
         found = conjugate.sample(system, priors, 1, CLOSED_DRAWS, rng)
         if found is not None:
-            return Closed(system, priors, found.names, found.nuisance_names)
+            return ClosedFormMeans(system, priors, found.names, found.nuisance_names)
     if sampler in ("auto", "marginal") and marginal.applies(system) is None:
         found = marginal.sample(system, priors, 1, MARGINAL_CENTRE, rng, cores=1)
         if found is not None:
@@ -77,7 +77,7 @@ def estimator_of(system: System, priors: Priors, sampler: str, warmup: int) -> E
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedFormMeans:
     """Posterior means from independent draws in closed form."""
 
     system: System = field(repr=False)

@@ -45,7 +45,7 @@ ROUNDED = 3.0
 MOST_EXCESS = 0.03  # of the variance, by counts below 1/2 that cannot have so small an sd as they should
 
 
-def resampled(system: System, records: Ints) -> System:
+def resampled_system(system: System, records: Ints) -> System:
     """Return a system of some of its records, in that order; one named twice is two, with true values of their own."""
     factors = tuple(replace(factor, codes=factor.codes[records]) for factor in system.factors)
     return replace(
@@ -92,7 +92,7 @@ class ResampledUnits:
         """Decide what is resampled: groups where the model has any, else records."""
         count = len(weights)
         if not system.factors:
-            return cls(_scaled(weights), np.arange(count), np.ones(count, np.int64), None, ())
+            return cls(_mean_counts(weights), np.arange(count), np.ones(count, np.int64), None, ())
         factor = system.factors[_coarsest(system.factors)]
         _, unit, sizes = np.unique(factor.codes, return_inverse=True, return_counts=True)
         own = np.bincount(unit, weights) / sizes
@@ -100,7 +100,7 @@ class ResampledUnits:
         even = bool(np.allclose(within, 1.0, rtol=1e-9))
         order = np.argsort(unit, kind="stable")
         words = f"the groups of {factor.name}"
-        return cls(_scaled(own), order, sizes, None if even else within, system.factors, words)
+        return cls(_mean_counts(own), order, sizes, None if even else within, system.factors, words)
 
     @property
     def is_certain(self) -> bool:
@@ -128,13 +128,13 @@ class ResampledUnits:
             records, copy = records[order], copy[order]
             again = _systematic(self.within[records], rng)
             records, copy = np.repeat(records, again), np.repeat(copy, again)
-        return records, tuple(_copied(factor.codes[records], copy) for factor in self.factors)
+        return records, tuple(_renumber_groups(factor.codes[records], copy) for factor in self.factors)
 
 
 def drawn_system(system: System, drawn: tuple[Ints, tuple[Ints, ...]]) -> System:
     """Return the system of a resample."""
     records, codes = drawn
-    found = resampled(system, records)
+    found = resampled_system(system, records)
     factors = tuple(
         replace(factor, codes=own, labels=tuple(map(str, range(int(own.max(initial=-1)) + 1))))
         for factor, own in zip(found.factors, codes, strict=True)
@@ -174,7 +174,7 @@ def _systematic(means: Floats, rng: np.random.Generator) -> Ints:
     return np.diff(passed, prepend=0)
 
 
-def _scaled(weights: Floats) -> Floats:
+def _mean_counts(weights: Floats) -> Floats:
     """Return mean counts: weights of the least mean at which the counts' variances are right but for a little."""
     whole = weights / weights.mean()
     for scale in SCALES:
@@ -204,7 +204,7 @@ def _coarsest(factors: tuple[Factor, ...]) -> int:
     return order[0]
 
 
-def _copied(codes: Ints, copy: Ints) -> Ints:
+def _renumber_groups(codes: Ints, copy: Ints) -> Ints:
     """Number groups anew, so that those of two copies differ."""
     both = copy * (int(codes.max(initial=0)) + 1) + codes
     return np.asarray(np.unique(both, return_inverse=True)[1].ravel(), np.int64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..blocks import block_codes
-from ..protocol import Marked
+from ..protocol import MarkedGuess
 
 if TYPE_CHECKING:
     from .plan import BayesIntruder
@@ -18,7 +18,7 @@ GAUSSIAN = "a normal law fitted to the release"
 
 
 @dataclass(frozen=True, slots=True)
-class Assumed:
+class AttackAssumptions:
     """What was compared and how: `by_law` are fields by their noise, `in_clear` those that left as they were.
 
     `alone` counts the targets that blocks and fields in clear single out by themselves, of so many `targets`.
@@ -32,7 +32,7 @@ class Assumed:
     targets: int = 0
 
     @classmethod
-    def of(cls, plan: BayesIntruder, fields: tuple[str, ...], marked: Marked) -> Assumed:
+    def of(cls, plan: BayesIntruder, fields: tuple[str, ...], marked: MarkedGuess) -> AttackAssumptions:
         """Gather what a plan and its release say."""
         released = marked.masking.release
         card, blocks = released.card, plan.match_columns(released.table.schema)
@@ -53,7 +53,7 @@ class Assumed:
 
     def lines(self) -> list[str]:
         """Return what a `Risk` prints of it."""
-        return [*self.compared(), *_wrapped("; ".join(self.knows))]
+        return [*self.compared(), *_indented_lines("; ".join(self.knows))]
 
     def compared(self) -> list[str]:
         """Say which columns were compared, and how."""
@@ -61,12 +61,14 @@ class Assumed:
             f"within blocks of {', '.join(self.blocks)}" if self.blocks else "among all records, no blocks"
         )
         what = f"compares {', '.join(self.by_law) or 'nothing'} by the noise, {where}"
-        return [line for text in (what, *self._on_clear()) for line in _wrapped(text)]
+        return [line for text in (what, *self._on_clear()) for line in _indented_lines(text)]
 
     def _on_clear(self) -> list[str]:
         if not self.in_clear:
             return []
-        count = f"they and the blocks alone single out {self.alone:,} of {counted(self.targets, 'target')}"
+        count = (
+            f"they and the blocks alone single out {self.alone:,} of {count_phrase(self.targets, 'target')}"
+        )
         remedy = "if the intruder does not know them, name fields without them"
         return [f"LEFT IN CLEAR and compared exactly: {', '.join(self.in_clear)}; {count}; {remedy}"]
 
@@ -76,17 +78,17 @@ class Assumed:
         return {name: list(getattr(self, name)) for name in names} | {"singled_out_in_clear": self.alone}
 
 
-def _wrapped(text: str) -> list[str]:
+def _indented_lines(text: str) -> list[str]:
     return wrap(text, 100, initial_indent="  ", subsequent_indent="    ")
 
 
-def _holds_all(plan: BayesIntruder, marked: Marked) -> bool:
+def _holds_all(plan: BayesIntruder, marked: MarkedGuess) -> bool:
     """Whether the intruder's file has every unit that can help to find those in it."""
     held = np.unique(marked.numbers[marked.numbers >= 0])
     return len(plan.company(marked.masking.truth, held)) == len(held)
 
 
-def counted(count: int, what: str) -> str:
+def count_phrase(count: int, what: str) -> str:
     """Write a number of things: one is one."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
@@ -100,7 +102,7 @@ def _knowledge(plan: BayesIntruder, holds_all: bool) -> tuple[str, ...]:
         said.append(f"his own values of {', '.join(plan.error.columns)} are off")
     if plan.helpers:
         everybody = "knows all others" if holds_all else "knows all in his file"
-        said.append(everybody if plan.helpers == "all" else counted(int(plan.helpers), "helper"))
+        said.append(everybody if plan.helpers == "all" else count_phrase(int(plan.helpers), "helper"))
     else:
         said.append("no helpers")
     if plan.assignment != "best":

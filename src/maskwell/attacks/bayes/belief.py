@@ -16,9 +16,9 @@ from ...errors import BadPlan
 from ...masking.results import labels_of
 from ...table import Floats
 from ...tolerances import is_real
-from ..protocol import Bools, Ints, Marked
+from ..protocol import Bools, Ints, MarkedGuess
 from ..risk import tenths
-from .reliability import Reliability, reliability_of, shown
+from .reliability import Reliability, format_probability, reliability_of
 
 THRESHOLDS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 SHOWN = (0.0, 0.5, 0.9, 0.99)  # the thresholds that `lines` shows beside the plan's own
@@ -39,7 +39,7 @@ class BeliefStanding:
     probability: Floats
 
     @classmethod
-    def of(cls, marked: Marked) -> BeliefStanding:
+    def of(cls, marked: MarkedGuess) -> BeliefStanding:
         """Ask an answer how the true counterparts of its rows stand."""
         guess, marks = marked.guess, marked.marks
         rows = np.flatnonzero(marks.counterpart >= 0)
@@ -113,8 +113,8 @@ class LinkChances:
         """Say mean, median and the 5% and 95% quantiles."""
         if not self.count:
             return "none"
-        ends = f"5-95%: {shown(self.low)} to {shown(self.high)}"
-        return f"mean {shown(self.mean)}, median {shown(self.median)}, {ends}"
+        ends = f"5-95%: {format_probability(self.low)} to {format_probability(self.high)}"
+        return f"mean {format_probability(self.mean)}, median {format_probability(self.median)}, {ends}"
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the figures; None where there is none."""
@@ -149,7 +149,7 @@ class Belief:
     ties: Ints | None = None
 
     @classmethod
-    def of_answer(cls, marked: Marked, threshold: float) -> Belief:
+    def of_answer(cls, marked: MarkedGuess, threshold: float) -> Belief:
         """Sum up what a marked answer says of its own links and of the true ones."""
         guess = marked.guess
         near = marked.known if guess.to_masked else marked.masking.release.table
@@ -338,12 +338,12 @@ class Belief:
     def _chance_lines(self) -> list[str]:
         """Say what he gives to the truth, to his best links, and to those of them that are correct."""
         truth, first, correct = self.truth_probability, self.first_probability, self.correct_probability
-        sd = "" if np.isnan(correct.sd) else f", sd {shown(correct.sd)}"
+        sd = "" if np.isnan(correct.sd) else f", sd {format_probability(correct.sd)}"
         return [
             *([f"  probability of the truth: {truth.said()}"] if truth.count else []),
             f"  probability of his best link: {first.said()}",
             *(
-                [f"  probability of his correct links: mean {shown(correct.mean)}{sd}"]
+                [f"  probability of his correct links: mean {format_probability(correct.mean)}{sd}"]
                 if correct.count
                 else []
             ),

@@ -14,7 +14,7 @@ from ...table import Table
 from ..blocks import block_codes
 from ..candidate_scores import Blocks, members
 from ..pair_density import is_lowered, laws_on
-from ..protocol import Ints, Known, OrderOf
+from ..protocol import IntruderKnowledge, Ints, OrderOf
 from .law_kernels import BACKWARD
 from .likelihood import swapped_columns
 
@@ -43,7 +43,7 @@ class CandidateBlocks:
     @classmethod
     def of(
         cls,
-        known: Known,
+        known: IntruderKnowledge,
         release: Release,
         columns: Sequence[str],
         clear: Sequence[str],
@@ -52,13 +52,13 @@ class CandidateBlocks:
     ) -> CandidateBlocks:
         """Number the blocks by `columns`, and the finer ones by what left in clear and by statuses under `laws`."""
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
-        ours, theirs, true = _numbered(known, release.table, columns)
+        ours, theirs, true = _common_block_codes(known, release.table, columns)
         present, units = (
             np.bincount(codes[codes >= 0], minlength=theirs.max() + 1) for codes in (theirs, true)
         )
         within = np.minimum(ours, len(units) - 1)
         absent = np.where(ours < len(units), np.maximum(units - present, 0)[within], 0)
-        ours, fine, true = _numbered(known, release.table, (*columns, *clear))
+        ours, fine, true = _common_block_codes(known, release.table, (*columns, *clear))
         ours, fine, true = _split((ours, fine, true), (known.targets, release.table, known.population), laws)
         return cls(
             Blocks(ours, fine, orders), true, order_of(known.population), units[theirs], absent, theirs
@@ -77,7 +77,9 @@ class CandidateBlocks:
         return members(self.true, self.true_order)
 
 
-def _numbered(known: Known, released: Table, columns: Sequence[str]) -> tuple[Ints, Ints, Ints]:
+def _common_block_codes(
+    known: IntruderKnowledge, released: Table, columns: Sequence[str]
+) -> tuple[Ints, Ints, Ints]:
     """Number blocks alike in the intruder's, the released and the true records (-1: no such released record)."""
     ours, theirs = block_codes(known.targets, released, columns)
     true, again = block_codes(known.population, released, columns)

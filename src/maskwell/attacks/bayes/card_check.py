@@ -17,8 +17,8 @@ from ...masking.results import record_blocks
 from ...schema import OPEN
 from ...table import Floats, Table
 from ..pair_density import law_terms, laws_on, summed_logs
-from ..protocol import Bools, Marked
-from .compared_fields import described
+from ..protocol import Bools, MarkedGuess
+from .compared_fields import recode_as_truth
 from .likelihood import swapped_columns
 
 if TYPE_CHECKING:
@@ -108,25 +108,25 @@ def _is_far(gap: Floats) -> bool:
     return bool(abs(gap.mean()) > max(FAR * np.std(gap, ddof=1) / np.sqrt(len(gap)), WIDE))
 
 
-def far_targets(marked: Marked, fields: Sequence[str]) -> int:
+def far_targets(marked: MarkedGuess, fields: Sequence[str]) -> int:
     """Count the targets whose likeliest record is further off than any released record is from its own true one."""
     guess, masking = marked.guess, marked.masking
     card = masking.release.card
     laws = [law for law in laws_on(card, fields) if swapped_columns(card).isdisjoint(law.columns)]
-    rows = np.flatnonzero(_believed(marked))
+    rows = np.flatnonzero(_mark_likely_links(marked))
     if not laws or not len(rows):
         return 0
     released = masking.release.table
     sides = guess.searcher[rows], guess.found[rows]
     known, found = sides if guess.to_masked else sides[::-1]
     own = summed_logs(law_terms(laws, released, masking.truth), np.arange(len(released)), masking.order)
-    held = described(marked.known, masking.truth, fields)
+    held = recode_as_truth(marked.known, masking.truth, fields)
     best = summed_logs(law_terms(laws, released, held), found, known)
     usual = own[np.isfinite(own)]
     return int((best < usual.min() - BELOW).sum()) if len(usual) else 0
 
 
-def _believed(marked: Marked) -> Bools:
+def _mark_likely_links(marked: MarkedGuess) -> Bools:
     """Mark the targets that have a best record which is likelier than not having been released."""
     guess = marked.guess
     absent = guess.columns.get("not_released", np.zeros(len(guess)))

@@ -15,11 +15,11 @@ from ...table import Table
 from ..agreement import is_comparable
 from ..blocks import check_fields
 from ..candidate_scores import check_fields_named
-from ..protocol import Known
+from ..protocol import IntruderKnowledge
 
 
 def compared_fields(
-    given: tuple[str, ...] | None, blocks: Sequence[str], known: Known, release: Release
+    given: tuple[str, ...] | None, blocks: Sequence[str], known: IntruderKnowledge, release: Release
 ) -> tuple[tuple[str, ...], list[str]]:
     """Return the fields and what to say of them, refusing what has no law or was made anew in the release."""
     card, targets, released = release.card, known.targets, release.table
@@ -33,12 +33,12 @@ def compared_fields(
         fields = (*card.columns, *(name for name in clear if name not in left))
     check_fields_named(fields, "name columns with a law in fields")
     check_fields(fields, targets, released)
-    known = replace(known, targets=described(targets, known.population, fields))
+    known = replace(known, targets=recode_as_truth(targets, known.population, fields))
     raise_all(_problems(fields, known, release), BadInput)
     return fields, notes
 
 
-def described(targets: Table, truth: Table, fields: Sequence[str]) -> Table:
+def recode_as_truth(targets: Table, truth: Table, fields: Sequence[str]) -> Table:
     """Return the intruder's records with amounts that he collected himself coded as those of the truth are."""
     changed = {}
     for name in fields:
@@ -79,7 +79,7 @@ def _comparable(known: Table, released: Table, name: str) -> bool:
     return is_comparable(known.schema[name], released.schema[name])
 
 
-def _problems(fields: Sequence[str], known: Known, release: Release) -> list[str]:
+def _problems(fields: Sequence[str], known: IntruderKnowledge, release: Release) -> list[str]:
     """Say which fields cannot be compared by a law or by equality."""
     sums = {total for total, _ in release.card.recomputed}
     found = [f"column {n!r} is a sum of others in the release: name its parts" for n in fields if n in sums]

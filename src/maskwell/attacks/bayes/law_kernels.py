@@ -22,7 +22,7 @@ BACKWARD = ("paper", "fms")  # kernels f(x|z): the intruder's value given the re
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LawReading:
     """One reading of the laws.
 
     With a `tolerance` unknown parameters have as many nodes as it asks for (`placed` keeps them), else `count` each.
@@ -51,15 +51,15 @@ class Reading:
     @property
     def most_nodes(self) -> int:
         """The largest number of nodes that an unknown has had by this tolerance, 0 where nothing is unknown."""
-        from .unknown_noise.quadrature_nodes import Placing
+        from .unknown_noise.quadrature_nodes import AdaptiveNodeRule
 
-        return Placing(self.tolerance, self.released, self.released, self.placed).most()
+        return AdaptiveNodeRule(self.tolerance, self.released, self.released, self.placed).most()
 
     def _rule(self, z: Table, x: Table) -> Rule:
         """Return how many nodes unknowns have."""
-        from .unknown_noise.quadrature_nodes import Placing
+        from .unknown_noise.quadrature_nodes import AdaptiveNodeRule
 
-        return Placing(self.tolerance, z, x, self.placed) if self.tolerance else self.count
+        return AdaptiveNodeRule(self.tolerance, z, x, self.placed) if self.tolerance else self.count
 
     def _backward(self, law: Any, z: Table, x: Table) -> list[LawTerm]:
         from .bias_likelihood.kernels import biased_terms

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...figure_style import BLUE, GREY, INK, ORANGE, check_picture, label, panels, save, spread_out, title
-from .assumptions import counted
+from .assumptions import count_phrase
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def _draw_curve(axes: Axes, belief: Belief) -> None:
         label(axes, (belief.threshold, 0.55 * top), "his threshold", GREY)
     axes.set_xlabel("claims a link above this probability", fontsize=9, color=INK)
     axes.set_ylabel("links", fontsize=9, color=INK)
-    title(axes, f"{counted(belief.targets, 'target')}, {belief.links:,} with a best link")
+    title(axes, f"{count_phrase(belief.targets, 'target')}, {belief.links:,} with a best link")
 
 
 def _reach(shares: Sequence[float]) -> float:

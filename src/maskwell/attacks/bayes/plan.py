@@ -16,12 +16,12 @@ from ...masking import Release
 from ..blocks import Search, block_codes
 from ..candidate_scores import option_problems
 from ..pair_density import laws_on
-from ..protocol import Guess, Ints, Known, Marked, OrderOf
+from ..protocol import Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from ..risk import Risk
-from .assumptions import Assumed
+from .assumptions import AttackAssumptions
 from .belief import Belief
 from .card_check import check_card, far_targets
-from .compared_fields import compared_fields, described
+from .compared_fields import compared_fields, recode_as_truth
 from .law_kernels import BACKWARD, KERNELS
 
 if TYPE_CHECKING:
@@ -94,19 +94,19 @@ class BayesIntruder(Search):
         problems = self.search_problems() + option_problems(self) + _kernel_problems(self)
         raise_all(problems + _knowledge_problems(self) + _figure_problems(self), BadPlan)
 
-    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+    def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         blocks = self.match_columns(release.table.schema)
         fields, notes = compared_fields(self.fields, blocks, known, release)
         _check_laws(fields, release)
         if not known.as_true:
-            known = replace(known, targets=described(known.targets, known.population, fields))
+            known = replace(known, targets=recode_as_truth(known.targets, known.population, fields))
         notes += self._on_knowledge(fields, known, release)
         if self.helpers:
             _check_helpers(self.helpers, known)
             from .matching_posterior.posterior import together as answer
         else:
-            from .posterior import weighed as answer
+            from .posterior import link_by_posterior as answer
 
         with np.errstate(over="ignore"):  # a log density below all numbers is that of what is impossible
             guess = answer(self, known, release, order_of, fields)
@@ -122,7 +122,7 @@ class BayesIntruder(Search):
         blocks, _ = block_codes(truth, truth, self.match_columns(truth.schema))
         return np.flatnonzero(np.isin(blocks, blocks[targets]))
 
-    def _on_knowledge(self, fields: tuple[str, ...], known: Known, release: Release) -> list[str]:
+    def _on_knowledge(self, fields: tuple[str, ...], known: IntruderKnowledge, release: Release) -> list[str]:
         """Refuse priors and errors of what is not there, and say what a prior leaves out."""
         if self.error is not None:
             from .own_error.error_law import error_problems
@@ -142,7 +142,7 @@ class BayesIntruder(Search):
         out = Search.to_dict(self)
         return out | ({"marginal": OWN} if callable(self.marginal) else {})
 
-    def assessed(self, risk: Risk, marked: Marked) -> Risk:
+    def assessed(self, risk: Risk, marked: MarkedGuess) -> Risk:
         """Add what he compared, and what he believes of the right records, to what was found.
 
         Only here, with the links in hand, can a card be told from that of another release.
@@ -155,11 +155,11 @@ class BayesIntruder(Search):
             risk,
             ceiling=ceiling,
             belief=Belief.of_answer(marked, self.threshold),
-            assumed=Assumed.of(self, risk.fields, marked),
+            assumed=AttackAssumptions.of(self, risk.fields, marked),
             notes=(*risk.notes, *said, *([CONTRADICTED.format(f"{far:,}")] if far else [])),
         )
 
-    def _bound(self, risk: Risk, marked: Marked) -> Ceiling | None:
+    def _bound(self, risk: Risk, marked: MarkedGuess) -> Ceiling | None:
         """Return a bound on the ceiling where blocks were too large for it."""
         given = marked.guess.figures.get("bound")
         if given is None:
@@ -230,7 +230,7 @@ def _check_laws(fields: Sequence[str], release: Release) -> None:
     raise NoLaw(f"{laws[0].form} of {names} has no law p(z | x), by which this intruder works: {remedy}")
 
 
-def _check_helpers(helpers: int | str, known: Known) -> None:
+def _check_helpers(helpers: int | str, known: IntruderKnowledge) -> None:
     """Refuse more helpers than there are other units."""
     if helpers == EVERYBODY:
         return

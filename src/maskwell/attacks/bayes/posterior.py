@@ -13,17 +13,25 @@ from ...errors import BadInput
 from ...masking import Release
 from ...table import Floats
 from ..blocks import block_codes
-from ..candidate_scores import LINKED, NO_CANDIDATE, BestCandidates, Blocks, answered, partners_of, search
+from ..candidate_scores import (
+    LINKED,
+    NO_CANDIDATE,
+    BestCandidates,
+    Blocks,
+    guess_from_links,
+    partners_of,
+    search,
+)
 from ..one_to_one import on_gap
 from ..pair_density import laws_on
-from ..protocol import Bools, Guess, Ints, Known, OrderOf
+from ..protocol import Bools, Guess, IntruderKnowledge, Ints, OrderOf
 from .candidates import CandidateBlocks, clear_fields, status_laws
-from .law_kernels import BACKWARD, Reading
+from .law_kernels import BACKWARD, LawReading
 from .likelihood import PairLikelihood, swapped_columns
 from .posterior_odds import Odds
 
 if TYPE_CHECKING:
-    from .pruned_sums.scores import Scaled
+    from .pruned_sums.scores import TreeScores
 
 UPPER_BOUND = "f(z) comes from the steward's own true records: an upper bound on what an outsider can do"
 TOO_SURE = (
@@ -49,14 +57,16 @@ KINDS = (LINKED, "likelier absent", "below the threshold", NO_CANDIDATE)
 class PosteriorAnswer:
     """One reading's answer."""
 
-    odds: Odds | Scaled
+    odds: Odds | TreeScores
     best: BestCandidates
     is_tied: Callable[[Ints, Ints], Bools]
     probability: Floats
     gap: float | None = None
 
 
-def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
+def link_by_posterior(
+    plan: Any, known: IntruderKnowledge, release: Release, order_of: OrderOf, fields: Sequence[str]
+) -> Guess:
     """Link every target by its posterior, reading the laws as the plan says."""
     uncertain = () if plan.error is None else plan.error.columns
     columns = plan.match_columns(release.table.schema)
@@ -65,11 +75,11 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
     blocks = Blocks(ours, theirs, orders)
     clear, laws = clear_fields(release, fields, uncertain), status_laws(plan, release, fields)
     ground = CandidateBlocks.of(known, release, columns, clear, order_of, laws)
-    reading = Reading(plan.kernel, plan.prior, plan.error, release.table)
-    answer, said = _settled(plan, known, release, fields, ground, blocks, reading)
+    reading = LawReading(plan.kernel, plan.prior, plan.error, release.table)
+    answer, said = _posterior_answer(plan, known, release, fields, ground, blocks, reading)
     check_possible(answer.odds, release, fields)
     odds, best = answer.odds, answer.best
-    guess = answered(
+    guess = guess_from_links(
         plan,
         blocks,
         best,
@@ -86,21 +96,21 @@ def weighed(plan: Any, known: Known, release: Release, order_of: OrderOf, fields
             *_on_gap(answer),
         ],
     )
-    return judged(_with_figures(guess, answer, plan.to_masked), plan.threshold)
+    return claim_likely_links(_with_figures(guess, answer, plan.to_masked), plan.threshold)
 
 
-def _settled(
+def _posterior_answer(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
     blocks: Blocks,
-    reading: Reading,
+    reading: LawReading,
 ) -> tuple[PosteriorAnswer, list[str]]:
     """Answer; with a prior, with more and more nodes until the probabilities stop changing."""
 
-    def answer(at: Reading) -> PosteriorAnswer:
+    def answer(at: LawReading) -> PosteriorAnswer:
         odds = odds_of(plan, known, release, fields, ground, at)
         best, is_tied, gap = search(odds, blocks, to_masked=plan.to_masked, assignment=plan.assignment)
         return PosteriorAnswer(odds, best, is_tied, odds.probability(best, to_masked=plan.to_masked), gap)
@@ -127,19 +137,24 @@ def _settled(
 
 
 def _quick(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, blocks: Blocks
+    plan: Any,
+    known: IntruderKnowledge,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    blocks: Blocks,
 ) -> tuple[PosteriorAnswer, list[str]] | None:
     """Answer by trees where many records have plain noise; nothing where that is not possible."""
     plain = plan.prior is None and plan.error is None and plan.kernel not in BACKWARD
     if not plain or swapped_columns(release.card):
         return None
-    from .pruned_sums.scores import scaled
+    from .pruned_sums.scores import prepare_tree_scores
 
-    reading = Reading(plan.kernel, None, None, release.table)
+    reading = LawReading(plan.kernel, None, None, release.table)
     by_truth = plan.kernel == "coherent" and plan.marginal == "truth"
     nothing = np.zeros(len(release.table))
     logs = nothing if by_truth else log_f(plan, release, fields, ground.matching)
-    odds = scaled(
+    odds = prepare_tree_scores(
         plan, known, release, fields, ground, (logs, log_absent(known, release, fields, ground, reading))
     )
     if odds is None:
@@ -160,7 +175,12 @@ def _quick(
 
 
 def _by_parts(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, blocks: Blocks
+    plan: Any,
+    known: IntruderKnowledge,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    blocks: Blocks,
 ) -> tuple[PosteriorAnswer, list[str]] | None:
     """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
     from .large.cell_mixture import least_split_pairs, parts_of, split_odds
@@ -181,11 +201,11 @@ def _change(before: Floats, now: Floats) -> float:
 
 def odds_of(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
-    reading: Reading,
+    reading: LawReading,
 ) -> Odds:
     """Prepare the scores of pairs by a kernel and its marginal."""
     if plan.error is not None:
@@ -197,11 +217,11 @@ def odds_of(
         return Odds.by_truth(ground, known, release, fields, (reading.exact, reading.exact))
     logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
     return Odds.by_given(
-        ground, known, release, fields, reading.exact, (*logs, carried(release, fields, reading))
+        ground, known, release, fields, reading.exact, (*logs, swapped_log_density(release, fields, reading))
     )
 
 
-def carried(release: Release, fields: Sequence[str], reading: Reading) -> Floats | None:
+def swapped_log_density(release: Release, fields: Sequence[str], reading: LawReading) -> Floats | None:
     """Return the log density of what swapped records carry, as one who is not told the noise takes it.
 
     He does not have the true records either: it is a normal law, fitted to the release, in the blocks in which records
@@ -231,7 +251,11 @@ def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> F
 
 
 def log_absent(
-    known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, reading: Reading
+    known: IntruderKnowledge,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    reading: LawReading,
 ) -> Floats:
     """Return the log weight of not being released: the units that were not, by how well the target fits among them."""
     nothing = np.full(len(known.targets), -np.inf)
@@ -244,7 +268,7 @@ def log_absent(
     return np.asarray(counts + reading.log_unreleased(laws_on(release.card, fields), known.targets))
 
 
-def check_possible(odds: Odds | Scaled, release: Release, fields: Sequence[str]) -> None:
+def check_possible(odds: Odds | TreeScores, release: Release, fields: Sequence[str]) -> None:
     """Refuse a card under which most released records can hardly have come from any true one.
 
     Densities are held against those of records to which no noise was added, so that units and the number of fields do
@@ -309,7 +333,7 @@ def _with_figures(guess: Guess, answer: PosteriorAnswer, to_masked: bool) -> Gue
     return replace(guess, figures={**guess.figures, "standing": standing, "gap": answer.gap})
 
 
-def judged(guess: Guess, threshold: float) -> Guess:
+def claim_likely_links(guess: Guess, threshold: float) -> Guess:
     """Let the intruder stand by the links he is sure enough of, and say which of them he doubts."""
     probability, linked = guess.columns["probability"], guess.found >= 0
     absent = guess.columns.get("not_released")

@@ -15,7 +15,7 @@ from ..blocks import block_codes
 from ..candidate_scores import PAIRS_AT_ONCE, SAME_SCORE, Batch, BestCandidates, Blocks, in_runs, log_sum
 from ..class_codes import coded_in
 from ..pair_density import all_logs
-from ..protocol import MOVED, Bools, Ints, Known
+from ..protocol import MOVED, Bools, IntruderKnowledge, Ints
 from .belief import BeliefStanding
 from .candidates import CandidateBlocks
 from .likelihood import PairLikelihood, Read
@@ -64,7 +64,7 @@ class Odds:
     def by_truth(
         cls,
         ground: CandidateBlocks,
-        known: Known,
+        known: IntruderKnowledge,
         release: Release,
         fields: Sequence[str],
         reads: tuple[Read, Read],
@@ -96,7 +96,7 @@ class Odds:
     def by_given(
         cls,
         ground: CandidateBlocks,
-        known: Known,
+        known: IntruderKnowledge,
         release: Release,
         fields: Sequence[str],
         read: Read,
@@ -200,7 +200,7 @@ class Odds:
     def _logs(self, pairing: PairLikelihood, sides: list[tuple[Ints, Ints]]) -> list[Floats]:
         """Return for each pair of sides the matrix of log p(z | x): true records x released ones."""
         small = [i for i, (a, b) in enumerate(sides) if len(a) * len(b) < MATRIX_PAIRS]
-        z, x = _listed([sides[i] for i in small])
+        z, x = _list_block_pairs([sides[i] for i in small])
         ends = np.cumsum([len(sides[i][0]) * len(sides[i][1]) for i in small])
         parts = dict(zip(small, np.split(pairing.logs(z, x, self.log_moved), ends), strict=False))
         return [
@@ -253,14 +253,14 @@ class Odds:
         weight = self.weights(own, released) if to_masked else own
         level = np.full(len(best.place), np.nan)
         level[rows] = own
-        better, ties = _counted(self.batches(), level, to_masked=to_masked)
+        better, ties = _rank_counts(self.batches(), level, to_masked=to_masked)
         total = np.where(np.isfinite(own), self.log_total(best, to_masked=to_masked)[rows], 0.0)
         chance = np.exp(weight - total)
         inside = self.ground.blocks.known[known] == self.ground.blocks.released[released]
         return BeliefStanding(np.where(inside, better[rows], -1), np.where(inside, ties[rows], 0), chance)
 
 
-def _numbers(known: Known) -> Ints | None:
+def _numbers(known: IntruderKnowledge) -> Ints | None:
     """Return which true records the intruder's are, where they are these."""
     if known.targets is known.population:
         return np.arange(len(known.targets))
@@ -273,7 +273,7 @@ def _places(among: Ints, wanted: Ints) -> Ints:
     return np.asarray(order[np.searchsorted(among, wanted, sorter=order)])
 
 
-def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tuple[Ints, Ints]:
+def _rank_counts(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tuple[Ints, Ints]:
     """Count for each searcher the candidates that score higher than a level, and those that score the same."""
     better, ties = np.zeros(len(level), np.int64), np.zeros(len(level), np.int64)
     for batch in batches:
@@ -289,7 +289,11 @@ def _counted(batches: Iterator[Batch], level: Floats, *, to_masked: bool) -> tup
 
 
 def _log_moved_once(
-    pairing: PairLikelihood, known: Known, release: Release, ground: CandidateBlocks, fields: tuple[str, ...]
+    pairing: PairLikelihood,
+    known: IntruderKnowledge,
+    release: Release,
+    ground: CandidateBlocks,
+    fields: tuple[str, ...],
 ) -> Floats:
     """Return `log_moved`, computed once by intruders of one attack who look at the same blocks."""
     wanted = np.isin(ground.blocks.released, ground.blocks.known)
@@ -334,7 +338,7 @@ def log_moved(
     return out
 
 
-def _listed(sides: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+def _list_block_pairs(sides: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     """List the pairs of all true with all released records of each block: released and true record numbers."""
     nothing = np.empty(0, np.int64)
     z = [np.tile(released, len(true)) for true, released in sides]

@@ -187,7 +187,7 @@ class Reliability:
         else:
             what, word = "too few doubts to judge him", "wrong"
             counts = self.links - self.expected, self.links - self.found
-        expected, found = (_counted(abs(count)) for count in counts)
+        expected, found = (_format_count(abs(count)) for count in counts)
         return f"{what}: he expects {expected} {word} of {self.links:,}, and {found} are"
 
     def _said(self, *, apart: bool = True) -> str:
@@ -204,7 +204,10 @@ class Reliability:
         """Return the sentence with the figure it rests on, and the coarse bins."""
         if not self.links:
             return []
-        parts = [f"{shown(one.said, 2)}: {_percent(one.right)} of {one.links:,}" for one in self.coarse]
+        parts = [
+            f"{format_probability(one.said, 2)}: {_percent(one.right)} of {one.links:,}"
+            for one in self.coarse
+        ]
         return [*self._verdict_lines(), f"  right by what he says: {'; '.join(parts)}"]
 
     def _verdict_lines(self) -> list[str]:
@@ -256,7 +259,7 @@ def _word(z: float) -> str:
 
 
 def _where(one: Bin) -> str:
-    said = "certain" if one.said == 1.0 else shown(one.said, 2)
+    said = "certain" if one.said == 1.0 else format_probability(one.said, 2)
     return f"where he says {said} he is right in {_percent(one.right)} of {one.links:,}"
 
 
@@ -267,14 +270,14 @@ def _how_far(z: float) -> str:
     return "he was certain" if np.isinf(z) else "which no chance explains"
 
 
-def _counted(count: float) -> str:
+def _format_count(count: float) -> str:
     """Write a count that need not be whole."""
     if abs(count - round(count)) < 1e-9:
         return f"{count:,.0f}"
     return f"{count:,.1f}" if count >= 0.95 else f"{count:.1g}"
 
 
-def shown(chance: float, places: int = 3) -> str:
+def format_probability(chance: float, places: int = 3) -> str:
     """Write a probability: small ones with two figures, wherever they stand."""
     return f"{chance:.{places}f}" if chance >= 0.1 else f"{chance:.2g}"
 

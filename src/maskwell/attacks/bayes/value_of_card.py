@@ -16,7 +16,14 @@ from ...laws.unknowns import Unknown, unknowns_of
 from ..pair_density import laws_on
 from ..risk import Risk, Risks
 from .plan import BayesIntruder
-from .value_of_card_notes import CardVerdict, has_failed, once_each, pointless, taken, unsettled
+from .value_of_card_notes import (
+    CardVerdict,
+    describe_assumptions,
+    doubtful_notes,
+    has_failed,
+    once_each,
+    pointless,
+)
 
 if TYPE_CHECKING:
     from ...masking import Masking
@@ -86,7 +93,7 @@ class Telling:
     @property
     def standard_error(self) -> float:
         """The standard error of the difference over targets; those that both find do not count."""
-        one, two = (_found(risk) for risk in (self.with_card, self.without))
+        one, two = (_hit_chances(risk) for risk in (self.with_card, self.without))
         return float(np.std(one - two, ddof=1) / np.sqrt(len(one))) if len(one) > 1 else float("nan")
 
     @property
@@ -109,7 +116,7 @@ class Telling:
         """Return what fits on one screen."""
         first = [] if self.pointless is None else [*wrap(self.pointless, WIDTH), ""]
         remarks = [f"{name}: {reason}" for name, reason in once_each(self.refused)]
-        remarks += unsettled(self._notes())
+        remarks += doubtful_notes(self._notes())
         remarks += [LUCK] if self._is_below else []
         said = [line for text in remarks for line in wrap(text, WIDTH, subsequent_indent="  ")]
         last = [] if self.pointless is not None else ["", *wrap(self.advice, WIDTH)]
@@ -123,7 +130,9 @@ class Telling:
             f"{HEAD:<{width}}  {'told':>7}  {'not told':>8}  {'told':>10}  {'not told':>8}",
         ]
         for name, *pair in rows:
-            rates = [_percent(risk, _rate) for risk in pair] + [_percent(risk, _given) for risk in pair]
+            rates = [_percent(risk, _rate) for risk in pair] + [
+                _percent(risk, _mean_truth_probability) for risk in pair
+            ]
             lines.append(
                 f"{name:<{width}}  {rates[0]:>7}  {rates[1]:>8}  {rates[2]:>10}  {rates[3]:>8}".rstrip()
             )
@@ -137,7 +146,11 @@ class Telling:
         findable = "" if risk.belief.findable == risk.belief.targets else self._findable(risk)
         texts = [findable]
         if self.pointless is None:
-            texts = [taken(risk.assumed, risk.attack, self.unknowns), findable, f"basis: {self._basis()}"]
+            texts = [
+                describe_assumptions(risk.assumed, risk.attack, self.unknowns),
+                findable,
+                f"basis: {self._basis()}",
+            ]
         compared = [line.strip() for line in risk.assumed.compared()]
         return compared + [line for text in texts for line in wrap(text, WIDTH, subsequent_indent="  ")]
 
@@ -196,7 +209,7 @@ class Telling:
             "advice": self.advice,
             "nothing_to_tell": self.pointless is not None,
             "unknowns": None if self.unknowns is None else [asdict(one) for one in self.unknowns],
-            "unsettled": unsettled(self._notes()),
+            "unsettled": doubtful_notes(self._notes()),
             "refused": self.refused,
         }
 
@@ -347,20 +360,20 @@ def _helpers(count: int | str) -> str:
 
 def found_by(risk: Risk) -> float:
     """Return the share of the targets that an intruder finds: see `Telling` on those with helpers."""
-    return _drawn(risk) if _is_drawn(risk) else risk.rate
+    return _drawn_link_share(risk) if _is_drawn(risk) else risk.rate
 
 
 def _is_drawn(risk: Risk) -> bool:
     """Whether drawing links by their probabilities finds more than taking the likeliest, for one with helpers."""
-    return bool(risk.attack.helpers) and _drawn(risk) > risk.rate
+    return bool(risk.attack.helpers) and _drawn_link_share(risk) > risk.rate
 
 
-def _found(risk: Risk) -> Any:
+def _hit_chances(risk: Risk) -> Any:
     """Return what is found of each target."""
-    return _chances(risk) if _is_drawn(risk) else _claimed(risk)
+    return _chances(risk) if _is_drawn(risk) else _claim_chances(risk)
 
 
-def _claimed(risk: Risk) -> Any:
+def _claim_chances(risk: Risk) -> Any:
     claimed = risk.table["claimed"].to_numpy()
     return np.where(claimed, risk.table["expected_correct"].to_numpy(), 0.0)
 
@@ -370,12 +383,12 @@ def _chances(risk: Risk) -> Any:
     return np.nan_to_num(risk.belief.standing.probability)
 
 
-def _drawn(risk: Risk) -> float:
+def _drawn_link_share(risk: Risk) -> float:
     """Return the share of the targets that links drawn by their probabilities would find."""
     return float(np.sort(_chances(risk)).sum()) / risk.targets
 
 
-def _given(risk: Risk) -> float:
+def _mean_truth_probability(risk: Risk) -> float:
     """Return what the truth gets of those who have it among their candidates, as an attack says it."""
     return float(risk.belief.truth_probability.mean)
 

@@ -90,7 +90,7 @@ def pointless(assumed: Any, unknowns: Sequence[Unknown] | None) -> str | None:
     return None
 
 
-def taken(assumed: Any, plan: Any, unknowns: Sequence[Unknown] | None) -> str:
+def describe_assumptions(assumed: Any, plan: Any, unknowns: Sequence[Unknown] | None) -> str:
     """Say what those who were not told hold, and what is not known to them."""
     left_out = (f"kernel {plan.kernel}", "no helpers", "claims every best link")
     said = [one for one in assumed.knows if one not in left_out]
@@ -108,7 +108,7 @@ def _unknown(unknowns: Sequence[Unknown]) -> list[str]:
     return [f"{said} {FROM_CARD}" if any(one.name == SCALE for one in unknowns) else said] if said else []
 
 
-def unsettled(notes: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
+def doubtful_notes(notes: Iterable[tuple[str, Sequence[str]]]) -> list[str]:
     """Return what attacks say of themselves that makes their figures doubtful, shortened, each once with its names."""
     found: dict[str, list[str]] = {}
     for name, said in notes:

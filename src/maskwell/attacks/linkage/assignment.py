@@ -15,22 +15,24 @@ from ..one_to_one import (
     Chunk,
     Digests,
     Rounded,
-    Scored,
+    ScoreBlock,
     best_of_matrix,
     in_chunks,
     optimal,
-    rounded,
-    turned,
+    rounded_block,
+    transpose_assignment,
 )
 from ..protocol import NOBODY, Bools, Ints
-from .sorted_pairs import Arranged, BestLinks, ranks
+from .sorted_pairs import BestLinks, BlockSortedRecords, ranks
 
 # Scores of a block that are held at once (288 MB); beyond, they are computed in each round
 MOST_CELLS = 36_000_000
 CHUNK_CELLS = 4_000_000  # of those that are not
 
 
-def assign(arranged: Arranged, scores: Floats) -> tuple[BestLinks, Callable[[Ints, Ints], Bools], float]:
+def assign(
+    arranged: BlockSortedRecords, scores: Floats
+) -> tuple[BestLinks, Callable[[Ints, Ints], Bools], float]:
     """Assign candidates to searchers, each at most once; return also by how much no total score can be larger.
 
     Candidates that have the same pattern with every searcher of the block are interchangeable: these are the ties.
@@ -62,7 +64,7 @@ def assign(arranged: Arranged, scores: Floats) -> tuple[BestLinks, Callable[[Int
     return BestLinks(top, ties, place, nobody, nobody), is_tied, gap
 
 
-def _of_block(arranged: Arranged, rows: slice, scores: Floats) -> tuple[Assignment, Ints]:
+def _of_block(arranged: BlockSortedRecords, rows: slice, scores: Floats) -> tuple[Assignment, Ints]:
     """Assign the candidates of one block; return also the first candidate with the same patterns as each."""
     from ...kernels.pairs import all_patterns
 
@@ -86,24 +88,26 @@ def _of_block(arranged: Arranged, rows: slice, scores: Floats) -> tuple[Assignme
 
     for run, pattern in patterns():
         digests.add(run, first, pattern.astype(np.float64))
-    return optimal_of(Scored((count, wide), chunks, listed)), digests.alike(first)
+    return optimal_of(ScoreBlock((count, wide), chunks, listed)), digests.alike(first)
 
 
-def optimal_of(block: Scored, rough: Rounded | None = None) -> Assignment:
+def optimal_of(block: ScoreBlock, rough: Rounded | None = None) -> Assignment:
     """Return the best assignment of a block, the smaller side searching; `rough` has its scores, rounded."""
     count, wide = block.shape
     if count <= wide:
-        return optimal(block, None if rough is None else rounded(rough, block))
+        return optimal(block, None if rough is None else rounded_block(rough, block))
 
     def chunks() -> Iterator[Chunk]:
         for rows, columns, scores in block.chunks():
             yield columns, rows, np.ascontiguousarray(scores.T)
 
-    other = Scored((wide, count), chunks, lambda i, j: block.scores(j, i))
-    return turned(optimal(other, None if rough is None else rounded(rough.T, other)), count)
+    other = ScoreBlock((wide, count), chunks, lambda i, j: block.scores(j, i))
+    return transpose_assignment(
+        optimal(other, None if rough is None else rounded_block(rough.T, other)), count
+    )
 
 
-def _blocks(arranged: Arranged) -> list[slice]:
+def _blocks(arranged: BlockSortedRecords) -> list[slice]:
     """Return the runs of searchers that share a block with candidates."""
     edges = np.flatnonzero(np.diff(arranged.start, prepend=NOBODY, append=NOBODY))
     empty = arranged.candidates == 0

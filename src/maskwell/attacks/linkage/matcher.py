@@ -16,7 +16,16 @@ from ..protocol import NOBODY, Bools, Guess, Ints
 from .assignment import assign
 from .em import EMFit
 from .remarks import remarks
-from .sorted_pairs import SAME_SCORE, Arranged, BestLinks, arrange, best_of, best_seen, count_pairs, ranks
+from .sorted_pairs import (
+    SAME_SCORE,
+    BestLinks,
+    BlockSortedRecords,
+    arrange,
+    best_of,
+    best_seen,
+    count_pairs,
+    ranks,
+)
 
 if TYPE_CHECKING:
     from ..agreement import ComparedField
@@ -86,7 +95,7 @@ class PatternWeights:
     rank: Ints
 
     @classmethod
-    def by(cls, plan: Linkage, counts: Ints, arranged: Arranged) -> PatternWeights:
+    def by(cls, plan: Linkage, counts: Ints, arranged: BlockSortedRecords) -> PatternWeights:
         """Weigh the patterns as the plan says."""
         matches = min(int(np.count_nonzero(arranged.candidates)), len(arranged.places))
         fit = plan.weights.fit(counts, matches)
@@ -100,7 +109,7 @@ class PatternWeights:
         if self.plan.cut_offs is not None:
             scores, (first, second) = self.scores[pattern], self.plan.cut_offs
             return np.where(scores >= first, 0, np.where(scores >= second, 1, 2))
-        return np.minimum(len(self.fit.m) - agreeing(pattern), 2)
+        return np.minimum(len(self.fit.m) - agreement_counts(pattern), 2)
 
     def may_be_found(self) -> Bools:
         """Return for each rank whether links of that rank are re-identifications, or some of them are."""
@@ -115,17 +124,17 @@ class PatternWeights:
     def pattern_of_rank(self) -> Ints:
         """Return a pattern of each rank: the one with most agreements."""
         out = np.zeros(int(self.rank.max()) + 1, np.int64)
-        order = np.argsort(agreeing(np.arange(len(self.rank))), kind="stable")
+        order = np.argsort(agreement_counts(np.arange(len(self.rank))), kind="stable")
         out[self.rank[order]] = order
         return out
 
 
-def agreeing(pattern: Ints) -> Ints:
+def agreement_counts(pattern: Ints) -> Ints:
     """Return how many fields agree in each pattern."""
     return np.bitwise_count(pattern.astype(np.uint32)).astype(np.int64)
 
 
-def _best(weighed: PatternWeights, arranged: Arranged, seen: Any) -> tuple[BestLinks, IsTied]:
+def _best(weighed: PatternWeights, arranged: BlockSortedRecords, seen: Any) -> tuple[BestLinks, IsTied]:
     if seen.shape[1]:
         top = best_seen(seen, weighed.rank)
         again = np.flatnonzero((top >= 0) & weighed.may_be_found()[top])
@@ -146,7 +155,7 @@ class _Answer:
     """The best links in sorted order, to be told in the order of the searchers."""
 
     weighed: PatternWeights
-    arranged: Arranged
+    arranged: BlockSortedRecords
     best: BestLinks
 
     def guess(self, is_tied: IsTied, partners: Partners, figures: dict[str, Any], notes: list[str]) -> Guess:
@@ -170,7 +179,7 @@ class _Answer:
             to_masked=plan.to_masked,
             second=self._numbers(best.next_place),
             second_score=self._runner_up()[back],
-            columns={"agreeing": np.where(known, agreeing(pattern), 0)[back]},
+            columns={"agreeing": np.where(known, agreement_counts(pattern), 0)[back]},
             figures=figures,
             notes=tuple(notes),
         )
@@ -199,7 +208,7 @@ class _Answer:
 class Partners:
     """Released records in the block of one of the intruder's that he would not claim for it, most similar first."""
 
-    def __init__(self, weighed: PatternWeights, arranged: Arranged) -> None:
+    def __init__(self, weighed: PatternWeights, arranged: BlockSortedRecords) -> None:
         self._weighed, self._arranged = weighed, arranged
 
     def __call__(self, known: int) -> Ints:

@@ -12,7 +12,7 @@ from ...errors import BadPlan, nearest, raise_all
 from ...table import Table
 from ..agreement import Absolute, ComparedField, Exact, Relative, Rule, compare_tables, is_comparable
 from ..blocks import Search, check_fields
-from ..protocol import Guess, Known, OrderOf
+from ..protocol import Guess, IntruderKnowledge, OrderOf
 from .em import EM, Fixed, Weights
 from .field_choice import MOST_FIELDS, most_telling
 from .matcher import match
@@ -91,7 +91,7 @@ class Linkage(Search):
             ]
         return []
 
-    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+    def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         compared, notes = self.compared(known.targets, release.table)
         blocks = self.blocks_of(known.targets, release.table)

@@ -12,17 +12,17 @@ from ...table import Floats, Table
 from ..agreement import CLOSED, ComparedField
 from ..protocol import Ints
 from .em import pattern_bits
-from .sorted_pairs import Arranged
+from .sorted_pairs import BlockSortedRecords
 
 OTHER_UNITS = 8.0  # typical sizes that differ by this factor are hardly in one unit
 
 
-def remarks(compared: ComparedField, arranged: Arranged, counts: Ints) -> list[str]:
+def remarks(compared: ComparedField, arranged: BlockSortedRecords, counts: Ints) -> list[str]:
     """Return one sentence for each thing that makes fields or blocks say less than they seem to."""
     return [*_on_blocks(arranged), *_on_agreement(compared.fields, counts), *_on_values(compared)]
 
 
-def _on_blocks(arranged: Arranged) -> list[str]:
+def _on_blocks(arranged: BlockSortedRecords) -> list[str]:
     said = []
     without = int(np.count_nonzero(arranged.candidates == 0))
     if without:

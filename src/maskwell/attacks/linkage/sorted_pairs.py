@@ -11,7 +11,7 @@ import numpy as np
 
 from ...table import Floats
 from ..protocol import NOBODY, Ints
-from ..threads import threaded
+from ..threads import map_on_threads
 from .small_jobs import Tile, best_in_tiles, count_tiles, tiles_of
 
 WORD = 64
@@ -22,7 +22,7 @@ SAME_SCORE = 1e-9
 
 
 @dataclass(frozen=True)
-class Arranged:
+class BlockSortedRecords:
     """Searchers and candidates sorted by block, ready for the kernels.
 
     `searchers` and `places` are the record numbers of searchers and candidates in sorted order; `low` and `high` are
@@ -85,11 +85,11 @@ class Arranged:
 
 def arrange(
     bounds: tuple[Floats, Floats], found: Floats, blocks: tuple[Ints, Ints], orders: tuple[Ints, Ints]
-) -> Arranged:
+) -> BlockSortedRecords:
     """Sort both sides by block; within a block records stand in keyed orders, never in that of a file."""
     ours, theirs = blocks
     count = int(max(ours.max(initial=0), theirs.max(initial=0))) + 1
-    searchers, places = (_sorted(side, order) for side, order in zip(blocks, orders, strict=True))
+    searchers, places = (_block_order(side, order) for side, order in zip(blocks, orders, strict=True))
     sizes = np.bincount(theirs, minlength=count)
     ends = np.cumsum(sizes)
     mine = ours[searchers]
@@ -98,10 +98,10 @@ def arrange(
     for f in range(len(found)):
         np.take(found[f], places, out=gathered[f], mode="clip")  # in place; "raise" would gather beside it
     low, high = (np.take(side, searchers, axis=0) for side in bounds)
-    return Arranged(searchers, places, low, high, gathered, start, stop)
+    return BlockSortedRecords(searchers, places, low, high, gathered, start, stop)
 
 
-def _sorted(blocks: Ints, order: Ints) -> Ints:
+def _block_order(blocks: Ints, order: Ints) -> Ints:
     """Sort records by the number of their block, keeping their order within a block.
 
     Numbers that carry their places are sorted faster than places by numbers.
@@ -119,7 +119,7 @@ def _inverse(numbers: Ints) -> Ints:
     return places
 
 
-def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
+def count_pairs(arranged: BlockSortedRecords, *, marked: bool) -> tuple[Ints, Any]:
     """Count the pairs of each pattern, and mark for each searcher the patterns it met: one pass over the pairs."""
     width = arranged.fields
     if not marked and arranged.tiles is not None:
@@ -135,7 +135,7 @@ def count_pairs(arranged: Arranged, *, marked: bool) -> tuple[Ints, Any]:
         count_patterns(a.low[run], a.high[run], a.found, a.start[run], a.stop[run], counts, seen[run])
         return counts
 
-    parts = threaded(work, arranged.chunks())
+    parts = map_on_threads(work, arranged.chunks())
     return np.asarray(sum(parts, np.zeros(1 << width, np.int64))), seen
 
 
@@ -150,7 +150,7 @@ class BestLinks:
     next_place: Ints
 
 
-def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> BestLinks:
+def best_of(arranged: BlockSortedRecords, rank: Ints, rows: Ints | None = None) -> BestLinks:
     """Find the best candidates of the searchers, or of some of them."""
     if rows is None and arranged.tiles is not None:
         return BestLinks(*best_in_tiles(arranged.tiles, arranged.start, rank))
@@ -166,7 +166,7 @@ def best_of(arranged: Arranged, rank: Ints, rows: Ints | None = None) -> BestLin
         for whole, part in zip(out, mine, strict=True):
             whole[run] = part
 
-    threaded(work, arranged.chunks(rows))
+    map_on_threads(work, arranged.chunks(rows))
     return BestLinks(*out)
 
 

@@ -23,12 +23,12 @@ from ..one_to_one import (
     Chunk,
     Digests,
     NearPairs,
-    Scored,
+    ScoreBlock,
     best_of_matrix,
     dense,
     in_chunks,
     optimal,
-    turned,
+    transpose_assignment,
 )
 from ..protocol import NOBODY, Ints
 from .status_search import StatusSearch
@@ -87,7 +87,7 @@ def _nearest_sum(here: Floats, there: Floats) -> Assignment:
         return dense(NearPairs.of(here, there, np.zeros(len(there))).matrix())
     if len(here) <= len(there):
         return optimal(NearPairs.of(here, there, np.zeros(len(there))))
-    return turned(optimal(NearPairs.of(there, here, np.zeros(len(here)))), len(here))
+    return transpose_assignment(optimal(NearPairs.of(there, here, np.zeros(len(here)))), len(here))
 
 
 def _by_pairs(measured: StatusSearch, near: Ints, far: Ints) -> BlockLinks:
@@ -111,6 +111,8 @@ def _by_pairs(measured: StatusSearch, near: Ints, far: Ints) -> BlockLinks:
     if len(near) * len(far) <= MOST_CELLS:
         found = best_of_matrix(np.concatenate([scores for _, _, scores in chunks()]))
     else:
-        listed = Scored((len(near), len(far)), chunks, lambda i, j: scored(*measured.pairs(near[i], far[j])))
+        listed = ScoreBlock(
+            (len(near), len(far)), chunks, lambda i, j: scored(*measured.pairs(near[i], far[j]))
+        )
         found = optimal_of(listed)
     return BlockLinks(found.column, digests.alike(every), found.gap)

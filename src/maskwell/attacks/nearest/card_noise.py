@@ -84,7 +84,7 @@ def _problems(card: NoiseCard, columns: Sequence[str]) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Collected:
+class _NoiseCollector:
     """The noise of columns while it is collected."""
 
     places: dict[str, int]
@@ -99,7 +99,7 @@ class _Collected:
         """Take in what a law says."""
         at = [self.places[name] for name in law.columns]
         scales = np.array([_scale(law, j, released) for j in range(len(at))])
-        self.covariance[np.ix_(at, at)] = np.outer(scales, scales) * _unscaled(law)
+        self.covariance[np.ix_(at, at)] = np.outer(scales, scales) * _unscaled_covariance(law)
         for j, (place, outlet) in enumerate(zip(at, law.outlets, strict=True)):
             self.log_shifts[place], self.units[place] = outlet.log_shift, outlet.unit
             self.slope[place] = getattr(law, "slope", 1.0)
@@ -127,14 +127,14 @@ class _Collected:
         """Return the noise of the fields alone."""
         at = [self.places[name] for name in fields]
         shifts = tuple(self.log_shifts[i] for i in at)
-        seen = [_shifted(released, name, shift) for name, shift in zip(fields, shifts, strict=True)]
+        seen = [_shifted_values(released, name, shift) for name, shift in zip(fields, shifts, strict=True)]
         exact = [
             self.covariance[i, i] == 0 and released.schema[name].kind == "integer"
             for name, i in self.places.items()
         ]
         units = [None if exact[i] else self.units[i] for i in at]
         least = np.array([_least(*both) for both in zip(seen, units, strict=True)])
-        rounding = [_rounding(*both) for both in zip(seen, units, shifts, least, strict=True)]
+        rounding = [_rounding_variance(*both) for both in zip(seen, units, shifts, least, strict=True)]
         return CardNoise(
             self.slope[at],
             self.offset[at],
@@ -146,12 +146,12 @@ class _Collected:
         )
 
 
-def _of_laws(card: NoiseCard, columns: Sequence[str], released: Table) -> _Collected:
+def _of_laws(card: NoiseCard, columns: Sequence[str], released: Table) -> _NoiseCollector:
     """Collect the laws of columns; those without one left as they were, on their unit."""
     count = len(columns)
     units = [released.schema[name].step for name in columns]
     places = {name: i for i, name in enumerate(columns)}
-    known = _Collected(
+    known = _NoiseCollector(
         places, np.ones(count), np.zeros(count), np.zeros((count, count)), [None] * count, units, []
     )
     for law in laws_on(card, columns):
@@ -181,7 +181,7 @@ def _scale(law: Any, j: int, released: Table) -> float:
     return float(np.sqrt(squares.mean())) if len(values) else 0.0
 
 
-def _unscaled(law: Any) -> Floats:
+def _unscaled_covariance(law: Any) -> Floats:
     return np.eye(len(law.columns)) if isinstance(law, SkewedBias) else np.asarray(law.noise.covariance)
 
 
@@ -194,7 +194,7 @@ def _offset(law: Any, j: int, scale: float) -> float:
     return float(offset)
 
 
-def _shifted(released: Table, name: str, shift: float | None) -> Floats:
+def _shifted_values(released: Table, name: str, shift: float | None) -> Floats:
     """Return the open released values, shifted."""
     values = released.floats(name)
     return np.asarray(values[~np.isnan(values)] + (shift or 0.0))
@@ -208,7 +208,7 @@ def _least(shifted: Floats, unit: Fraction | None) -> float:
     return float(positive.min()) / 2 if len(positive) else 1.0
 
 
-def _rounding(shifted: Floats, unit: Fraction | None, shift: float | None, least: float) -> float:
+def _rounding_variance(shifted: Floats, unit: Fraction | None, shift: float | None, least: float) -> float:
     """Return the variance that the released unit adds, on the scale on which the noise is added."""
     if unit is None or not len(shifted):
         return 0.0

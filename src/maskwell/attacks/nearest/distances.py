@@ -197,7 +197,7 @@ def spread(total: Floats, rounding: Floats) -> tuple[Floats, Floats]:
     return variances[kept], vectors[:, kept]
 
 
-def informed(
+def card_distance(
     distance: str, shrink: str | None, fields: Sequence[str], release: Release, weights: Any = None
 ) -> Linear:
     """Return a distance that works by the card: one that is whitened by the noise or from the posterior, or shrunk."""
@@ -210,7 +210,7 @@ def informed(
     floored = covariance + np.diag(rounding + TINY)
     shape = _Shape(distance, shrink, seen.correlations, floored, rounding, noise.slope, weights)
     return Linear(
-        _said(distance, shrink, weights),
+        _distance_label(distance, shrink, weights),
         (noise.slope * unit, unit),
         (noise.offset * unit + shift, shift),
         shape.maps,
@@ -219,7 +219,7 @@ def informed(
     )
 
 
-def _said(distance: str, shrink: str | None, weights: Any) -> str:
+def _distance_label(distance: str, shrink: str | None, weights: Any) -> str:
     said = SAID[distance] + ("" if weights is None else ", weighted")
     if distance == "posterior":
         return said if shrink != "per_variable" else f"{said} of each field by itself"
@@ -233,7 +233,7 @@ def among_true(metric: Metric, distance: str, weights: Any = None) -> Metric:
     said = (
         "distance whitened by the posterior covariance"
         if distance == "posterior"
-        else _said(distance, None, weights)
+        else _distance_label(distance, None, weights)
     )
     return replace(metric, said=said)
 
@@ -262,7 +262,7 @@ class _Shape:
         if self.distance == "posterior":
             return spectrum.posterior()
         if self.distance == "noise":
-            known = whitening(basis.T @ noise @ basis) @ basis.T
+            known = covariance_whitener(basis.T @ noise @ basis) @ basis.T
         elif self.distance == "release":
             known = (basis / np.sqrt(variances)).T
         else:
@@ -288,7 +288,7 @@ class Spectrum:
     @classmethod
     def of(cls, total: Floats, noise: Floats) -> Spectrum:
         """Diagonalise the covariances of released values and of noise."""
-        rows = whitening(noise)
+        rows = covariance_whitener(noise)
         whole, vectors = np.linalg.eigh(rows @ total @ rows.T)
         coordinates = vectors.T @ rows
         return cls(coordinates, np.maximum(whole - 1.0, 0.0), noise @ coordinates.T)
@@ -312,7 +312,7 @@ class Spectrum:
         return np.asarray(self.signal / (1.0 + self.signal))
 
 
-def whitening(covariance: Floats) -> Floats:
+def covariance_whitener(covariance: Floats) -> Floats:
     """Return rows that map noise of a covariance (positive definite by its floor) to variance 1."""
     variances, vectors = np.linalg.eigh(covariance)
     kept = variances > 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrow_buffers import from_numpy
 from ...table import Floats
-from ..protocol import Ints, Marked
+from ..protocol import Ints, MarkedGuess
 from .distances import Metric
 from .status_search import StatusRecords, StatusSearch
 
@@ -124,8 +124,8 @@ class HIndex:
             "",
             f"  nearest by {self.searched_by}",
             f"  h by {self.ranked_by}:",
-            f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {_shown(self.below(3), '.1%')}, E(h) "
-            f"{_shown(self.expected, ',.1f')}",
+            f"  Pr(h=0) {self.at_zero:.1%}, Pr(h<3) {_format_figure(self.below(3), '.1%')}, E(h) "
+            f"{_format_figure(self.expected, ',.1f')}",
         ]
         if self.twins >= NOTABLE:
             lines.append(
@@ -173,7 +173,7 @@ def _plain(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _shown(value: float, form: str) -> str:
+def _format_figure(value: float, form: str) -> str:
     return "not counted" if np.isnan(value) else format(value, form)
 
 
@@ -182,7 +182,7 @@ def _quantile(values: Ints, share: float) -> float:
 
 
 def measured_h(
-    marked: Marked,
+    marked: MarkedGuess,
     compared: Sequence[Floats],
     metric: Metric,
     amounts: Sequence[str],
@@ -190,7 +190,10 @@ def measured_h(
 ) -> HIndex:
     """Measure h of a marked answer: `compared` are the intruder's and the true records, `metric` ranks the latter."""
     search: StatusSearch = marked.guess.figures["measured"]
-    values, ranks = _ranked(marked, compared, metric, largest), _true_ranks(marked, search, largest)
+    values, ranks = (
+        _count_closer_records(marked, compared, metric, largest),
+        _true_ranks(marked, search, largest),
+    )
     outlying = _outlyingness(marked, amounts)
     claimed = marked.marks.share * marked.guess.claimed
     known = values >= 0
@@ -210,7 +213,9 @@ def measured_h(
     )
 
 
-def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric, most: int | None) -> Ints:
+def _count_closer_records(
+    marked: MarkedGuess, compared: Sequence[Floats], metric: Metric, most: int | None
+) -> Ints:
     """Count the true records in the release that lie closer to each target than the one behind its link."""
     guess, marks, blocks = marked.guess, marked.marks, marked.guess.figures["blocks"]
     order = marked.masking.order
@@ -230,7 +235,7 @@ def _ranked(marked: Marked, compared: Sequence[Floats], metric: Metric, most: in
     return h if most is None else np.minimum(h, most)
 
 
-def _true_ranks(marked: Marked, search: StatusSearch, most: int | None) -> Ints:
+def _true_ranks(marked: MarkedGuess, search: StatusSearch, most: int | None) -> Ints:
     """Return 1 + how many candidates lie closer to each searcher than the right one, by the intruder's own distance."""
     guess, marks = marked.guess, marked.marks
     rows = np.flatnonzero(marks.findable)
@@ -240,7 +245,7 @@ def _true_ranks(marked: Marked, search: StatusSearch, most: int | None) -> Ints:
     return ranks
 
 
-def _outlyingness(marked: Marked, amounts: Sequence[str]) -> Floats:
+def _outlyingness(marked: MarkedGuess, amounts: Sequence[str]) -> Floats:
     """Return how far each target lies from the centre of the true records, in sds, NaN where no amount is open."""
     from ...engines.local import Local
 

@@ -33,10 +33,10 @@ class Products:
     @classmethod
     def of(cls, searchers: Floats, points: Floats, forest: Any, first: int) -> Products:
         """Prepare a block of searchers and points, the points in the order of their places in the forest."""
-        aims = _seen(searchers, forest)
+        aims = _sieve_points(searchers, forest)
         squares = np.square(aims, dtype=np.float64).sum(axis=1)
         lengths = np.ascontiguousarray(forest.lengths[:, first : first + len(points)])
-        seen = np.ascontiguousarray(_seen(points, forest).T)
+        seen = np.ascontiguousarray(_sieve_points(points, forest).T)
         return cls(searchers, points, first, 2 * aims, seen, squares, lengths, forest.unit)
 
     def runs(self) -> list[slice]:
@@ -71,7 +71,7 @@ class Products:
         return aims, *sides, self.unit
 
 
-def _seen(points: Floats, forest: Any) -> Any:
+def _sieve_points(points: Floats, forest: Any) -> Any:
     """Return points as the sieve sees them, with zeros up to a number of coordinates that is multiplied at once."""
     from ...kernels.distance_sieve_search import ACROSS
 

@@ -19,16 +19,16 @@ from ..candidate_scores import (
     Batch,
     BestCandidates,
     Blocks,
-    answered,
-    assigned,
+    assign_candidates,
     check_fields_named,
+    guess_from_links,
     option_problems,
 )
 from ..one_to_one import DENSE_CELLS, on_gap
-from ..protocol import Bools, Guess, Ints, Known, Marked, OrderOf
+from ..protocol import Bools, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from ..risk import Risk
 from .assignment import block_links
-from .distances import SAID, Metric, among_true, euclid, gower, informed, whitened_by_release
+from .distances import SAID, Metric, among_true, card_distance, euclid, gower, whitened_by_release
 from .h_index import measured_h
 from .status_search import ComparedRecords, NearestFound, StatusRecords, StatusSearch, as_near
 
@@ -86,7 +86,7 @@ class NearestRecord(Search):
         problems = self.search_problems() + option_problems(self) + _distance_problems(self)
         raise_all(problems + _frozen_weights(self), BadPlan)
 
-    def guess(self, known: Known, release: Release, order_of: OrderOf) -> Guess:
+    def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Link the intruder's records with the released ones, without any link."""
         fields, notes = self._fields(known.targets, release.table)
         orders = order_of(known.targets, "known"), order_of(release.table, "released")
@@ -99,14 +99,17 @@ class NearestRecord(Search):
         )
         at = (0, 1) if self.to_masked else (1, 0)
         measured = StatusSearch(sides[at[0]], sides[at[1]], metric, (at[0] == 1, at[1] == 1))
-        found, is_tied, gap = _linked(measured, blocks, self)
-        guess = answered(
+        found, is_tied, gap = _link_searchers(measured, blocks, self)
+        guess = guess_from_links(
             self,
             blocks,
             _best(found),
             is_tied,
             _partners(measured, blocks, found, to_masked=self.to_masked),
-            scores=(_shown(found.distance, metric), _shown(found.second_distance, metric)),
+            scores=(
+                _distance_scores(found.distance, metric),
+                _distance_scores(found.second_distance, metric),
+            ),
             columns={"mismatches": np.where(found.place >= 0, found.differing, 0)},
             fields=fields,
             notes=[
@@ -118,7 +121,7 @@ class NearestRecord(Search):
         figures = {**guess.figures, "measured": measured, "blocks": blocks, "gap": gap}
         return replace(guess, figures=figures)
 
-    def assessed(self, risk: Risk, marked: Marked) -> Risk:
+    def assessed(self, risk: Risk, marked: MarkedGuess) -> Risk:
         """Add h, the rank of the right candidate and how outlying each target is to what was found."""
         fields, release = risk.fields, marked.masking.release
         compared = ComparedRecords.of((marked.known, marked.masking.truth), release.table, fields)
@@ -131,7 +134,7 @@ class NearestRecord(Search):
         )
         return replace(risk, h=h, table=h.on_table(risk.table), records=len(marked.masking.truth))
 
-    def _ranking(self, fields: tuple[str, ...], levels: tuple[int, ...], marked: Marked) -> Metric:
+    def _ranking(self, fields: tuple[str, ...], levels: tuple[int, ...], marked: MarkedGuess) -> Metric:
         """Return the distance by which true records are ranked."""
         if self.distance == "gower":
             return self._metric(fields, levels, marked.masking.release)
@@ -145,7 +148,7 @@ class NearestRecord(Search):
             return gower(fields, release.table, levels, np.diag(self._weighing(fields)))
         weights = None if self.weights is None else self._weighing(fields)
         if self.distance in ("noise", "posterior") or self.shrink is not None:
-            return informed(self.distance, self.shrink, fields, release, weights)
+            return card_distance(self.distance, self.shrink, fields, release, weights)
         if self.distance == "release":
             return whitened_by_release(fields, release.table)
         return euclid(fields, release.table, weights)
@@ -258,7 +261,7 @@ def _matrix_problems(plan: NearestRecord, rows: tuple[Any, ...]) -> list[str]:
     return [] if values[-1] > 0 and values[0] >= -1e-9 * values[-1] else [WEIGHTS]
 
 
-def _shown(distance: Floats, metric: Metric) -> Floats:
+def _distance_scores(distance: Floats, metric: Metric) -> Floats:
     """Return minus the distance, as a table shows it."""
     return -np.sqrt(distance) if metric.norm == 2 else -distance
 
@@ -271,7 +274,7 @@ def _best(found: NearestFound) -> BestCandidates:
     )
 
 
-def _linked(
+def _link_searchers(
     measured: StatusSearch, blocks: Blocks, plan: NearestRecord
 ) -> tuple[NearestFound, Callable[[Ints, Ints], Bools], float | None]:
     """Link every searcher; return the links, a function that tells whether candidates tie with them, and the gap."""
@@ -293,7 +296,7 @@ def _one_to_one(
     measured: StatusSearch, blocks: Blocks, *, to_masked: bool
 ) -> tuple[NearestFound, Callable[[Ints, Ints], Bools], float]:
     counts = len(blocks.known), len(blocks.released)
-    links = assigned(_batches(measured, blocks, to_masked=to_masked), counts, to_masked)
+    links = assign_candidates(_batches(measured, blocks, to_masked=to_masked), counts, to_masked)
     gap = links.gap / SCALE
     for known, released in _large(blocks):
         near, far = (known, released) if to_masked else (released, known)

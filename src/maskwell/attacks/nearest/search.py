@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import BadInput, BadPlan, raise_all
 from ...table import Floats
 from ..protocol import NOBODY, Bools, Ints
-from ..threads import cores, threaded
+from ..threads import cores, map_on_threads
 from .matrix_products import Products
 
 SAME_DISTANCE = 1e-12  # distances closer than this, relative to their size, differ by rounding alone
@@ -62,7 +62,7 @@ def nearest(
     from ...kernels.kdtree_search import find_nearest
 
     out = Nearest.nobody(len(searchers))
-    search = Paired.of(searchers, candidates, blocks, norm, how)
+    search = SearchForest.of(searchers, candidates, blocks, norm, how)
 
     def by_tree(some: Ints) -> int:
         found = Nearest.nobody(len(some))
@@ -74,7 +74,7 @@ def nearest(
 
     multiply = search.products_are_quicker(by_tree, how)
     tied = [each for block in search.blocks(multiply) for each in _nearest_by_products(search, block, out)]
-    threaded(by_tree, _turns(np.concatenate([search.order[~multiply[search.order]], *tied])))
+    map_on_threads(by_tree, _turns(np.concatenate([search.order[~multiply[search.order]], *tied])))
     return out
 
 
@@ -97,7 +97,7 @@ def closer(
 
     out, enough = np.zeros(len(searchers), np.int64), len(points) if most is None else most
     limit = np.asarray(radius, np.float64) * (1 - SAME_DISTANCE)
-    search = Paired.of(searchers, points, blocks, norm, how)
+    search = SearchForest.of(searchers, points, blocks, norm, how)
 
     def by_tree(some: Ints) -> int:
         found = np.empty(len(some), np.int64)
@@ -109,12 +109,12 @@ def closer(
     multiply = search.products_are_quicker(by_tree, how)
     for block in search.blocks(multiply):
         _closer_by_products(search, block, limit, out)
-    threaded(by_tree, _turns(search.order[~multiply[search.order]]))
+    map_on_threads(by_tree, _turns(search.order[~multiply[search.order]]))
     return np.minimum(out, enough)
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
+class SearchForest:
     """Searchers and points, with a tree for each block of points.
 
     `roots` are those of the searchers' trees (-1: no candidates), `order` lets near searchers follow each other.
@@ -130,7 +130,7 @@ class Paired:
     @classmethod
     def of(
         cls, searchers: Floats, points: Floats, blocks: tuple[Ints, Ints], norm: int, how: str | None
-    ) -> Paired:
+    ) -> SearchForest:
         """Grow the trees; for "brute" each is a single leaf."""
         from ...kernels.kdtree import plant
         from ...kernels.kdtree_search import locate
@@ -196,7 +196,7 @@ def _unit(*sides: Floats) -> float:
     return float(2.0 ** min(-np.ceil(np.log2(largest)) - 1, 1000.0)) if largest > 0 else 1.0
 
 
-def _nearest_by_products(search: Paired, block: Ints, out: Nearest) -> list[Ints]:
+def _nearest_by_products(search: SearchForest, block: Ints, out: Nearest) -> list[Ints]:
     """Find the nearest in one block; return the searchers whose ties are still to be sorted out."""
     same, number, products = 1 + SAME_DISTANCE, search.forest.number, search.products(block)
 
@@ -208,17 +208,17 @@ def _nearest_by_products(search: Paired, block: Ints, out: Nearest) -> list[Ints
         out.second_distance[some] = two
         return np.asarray(some[(two < np.inf) & ((two <= one * same) | (three <= two * same))])
 
-    return threaded(work, products.runs())
+    return map_on_threads(work, products.runs())
 
 
-def _closer_by_products(search: Paired, block: Ints, limit: Floats, out: Ints) -> None:
+def _closer_by_products(search: SearchForest, block: Ints, limit: Floats, out: Ints) -> None:
     """Count in one block how many lie closer."""
     products = search.products(block)
 
     def work(run: slice) -> None:
         out[block[run]] = products.closer(run, limit[block[run]])
 
-    threaded(work, products.runs())
+    map_on_threads(work, products.runs())
 
 
 def _turns(order: Ints) -> list[Ints]:

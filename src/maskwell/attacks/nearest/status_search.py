@@ -78,7 +78,7 @@ class StatusRecords:
             nothing = np.zeros((1, len(compared)), np.int64)
             return cls(compared.T, nothing, np.zeros(len(blocks), np.int64), blocks, order)
         statuses = np.where(closed, np.rint((compared - CLOSED) / CLOSED_STEP), 0.0).astype(np.int64)
-        kinds, kind = _numbered(statuses)
+        kinds, kind = _status_patterns(statuses)
         return cls(np.where(closed, 0.0, compared).T, kinds, kind, blocks, order)
 
     def __len__(self) -> int:
@@ -95,7 +95,7 @@ class StatusRecords:
         )
 
 
-def _numbered(statuses: Ints) -> tuple[Ints, Ints]:
+def _status_patterns(statuses: Ints) -> tuple[Ints, Ints]:
     """Return the different columns of statuses, as rows, and the number of each record's."""
     number = np.zeros(statuses.shape[1], np.int64)
     first = np.zeros(min(statuses.shape[1], 1), np.int64)
@@ -128,7 +128,7 @@ class NearestFound:
 
     def add(self, rows: Ints, places: Ints, near: Nearest, differing: int, rank: Ints) -> None:
         """Take in what a search among further candidates (`places`) found for some rows."""
-        firsts, seconds = (_named(places, found) for found in (near.place, near.second))
+        firsts, seconds = (_record_places(places, found) for found in (near.place, near.second))
         place = np.stack([self.place[rows], self.second[rows], firsts, seconds])
         distance = np.stack(
             [self.distance[rows], self.second_distance[rows], near.distance, near.second_distance]
@@ -147,7 +147,7 @@ class NearestFound:
         self.second_distance[rows] = distance[then, at]
 
 
-def _named(places: Ints, found: Ints) -> Ints:
+def _record_places(places: Ints, found: Ints) -> Ints:
     return np.where(found >= 0, places[found], NOBODY)
 
 
@@ -218,7 +218,7 @@ class StatusSearch:
         for code, at in _by_kind(ours * len(self.candidates.kinds) + theirs):
             kind, other = divmod(code, len(self.candidates.kinds))
             differing[at] = (self.searchers.kinds[kind] != self.candidates.kinds[other]).sum()
-            distance[at] = summed(*self._points(kind, other, rows[at], places[at]), self.metric.norm)
+            distance[at] = point_distances(*self._points(kind, other, rows[at], places[at]), self.metric.norm)
         return differing, distance
 
     def table(self, rows: Ints, places: Ints) -> tuple[Ints, Floats]:
@@ -229,7 +229,7 @@ class StatusSearch:
             differing[mine] = self._apart(kind)[self.candidates.kind[places]]
             for other, theirs in _by_kind(self.candidates.kind[places]):
                 here, there = self._points(kind, other, rows[mine], places[theirs])
-                distance[np.ix_(mine, theirs)] = summed(here[:, None], there[None], self.metric.norm)
+                distance[np.ix_(mine, theirs)] = point_distances(here[:, None], there[None], self.metric.norm)
         return differing, distance
 
     def points(self, rows: Ints, places: Ints) -> tuple[Floats, Floats]:
@@ -277,7 +277,7 @@ class StatusSearch:
         return here, there
 
 
-def summed(here: Floats, there: Floats, norm: int) -> Floats:
+def point_distances(here: Floats, there: Floats, norm: int) -> Floats:
     """Return the distances of points, squared for norm 2, summed in the order of `search`."""
     total = np.zeros(np.broadcast_shapes(here.shape[:-1], there.shape[:-1]))
     for j in range(here.shape[-1]):

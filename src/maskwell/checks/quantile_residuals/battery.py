@@ -25,21 +25,21 @@ from . import (
     spectra,
     turns,
 )
-from .cells import ScoredCells, examined, inclusion_scores, jitter, wrong_totals
+from .cells import ScoredCells, inclusion_scores, jitter, score_column, wrong_totals
 from .digits import MODULI, digit_scores
 from .families import Score
-from .joint import is_joint, record_size, whitened
+from .joint import is_joint, record_size, whitened_scores
 from .lags import Lags, lagged_trends
 from .large_files import within_bounds
 from .ledger import Ledger
-from .nesting import Continued, given_earlier
+from .nesting import ContinuedColumns, given_earlier
 from .products import NormalRanks
 from .truths import (
     FEWEST,
     ORIGINAL,
     RecordClasses,
     TrueColumn,
-    crossed,
+    crossed_classes,
     ends_of,
     groupings,
     is_moved,
@@ -71,7 +71,7 @@ class Battery:
     is_part: bool = False
     chosen: dict[str, int] = field(default_factory=dict)
     not_continued: dict[str, str] = field(default_factory=dict)
-    residues: congruences.Drawn | None = None
+    residues: congruences.CongruenceCounts | None = None
     matched: int = 0
 
 
@@ -96,7 +96,7 @@ class TestGround:
         original = position(ORIGINAL, original_places(evidence))
         ranks = NormalRanks.of((*columns, original))
         bits = signs.truth_bits((*columns, original), evidence.masked_columns)
-        return cls(evidence, columns, original, tuple(crossed(columns)), ranks, bits, is_part)
+        return cls(evidence, columns, original, tuple(crossed_classes(columns)), ranks, bits, is_part)
 
     def placed(self, column: str) -> TrueColumn:
         """Return where the values of a column leave."""
@@ -134,7 +134,7 @@ def battery(evidence: Evidence, step: Callable[[], None] = lambda: None) -> Batt
 
 def steps_of(evidence: Evidence) -> int:
     """Return how many steps the tests of residuals have: each column by itself, then with the others."""
-    return 2 * len(_masked(evidence))
+    return 2 * len(_masked_names(evidence))
 
 
 def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
@@ -158,7 +158,7 @@ def _battery(whole: Evidence, step: Callable[[], None]) -> Battery:
         _score_tests(ledger, ground, score)
         if i < len(of.scores):
             step()
-    for _ in _masked(evidence)[len(of.scores) :]:  # columns without scores are done as well
+    for _ in _masked_names(evidence)[len(of.scores) :]:  # columns without scores are done as well
         step()
     drawn, matched = _joint_tests(ledger, ground, of)
     scored = {score.label: len(score.known) for score in (*of.scores, *further)}
@@ -184,8 +184,8 @@ class ScoredColumns:
         """Score every masked cell by the law on the card."""
         scores, cells = list[Score](), dict[str, ScoredCells]()
         impossible, untested, chosen = dict[str, dict[str, int]](), dict[str, str](), dict[str, int]()
-        for name in _masked(evidence):
-            one = examined(evidence, name)
+        for name in _masked_names(evidence):
+            one = score_column(evidence, name)
             step()
             if one.impossible:
                 impossible[name] = one.impossible
@@ -203,9 +203,9 @@ class ScoredColumns:
 
 def _joint_tests(
     ledger: Ledger, ground: TestGround, of: ScoredColumns
-) -> tuple[congruences.Drawn | None, int]:
+) -> tuple[congruences.CongruenceCounts | None, int]:
     """Make the tests that take several columns at once; returns what was looked at for residues."""
-    seed, left = ground.evidence.seed, _left(ground.evidence)
+    seed, left = ground.evidence.seed, _conditional_sd_shares(ground.evidence)
     for score in of.scores:
         coincidences.noise_from_truth(ledger, score, ground.columns, of.cells.get(score.column))
     _pair_sizes(ledger, of.independent)
@@ -231,8 +231,8 @@ def _wrong_totals(evidence: Evidence) -> dict[str, dict[str, int]]:
 
 def _pass_over_all(evidence: Evidence, ledger: Ledger, impossible: dict[str, dict[str, int]]) -> None:
     """Ask of all records of a large file, column by column, what needs no classes of other columns."""
-    for name in _masked(evidence):
-        one = examined(evidence, name)
+    for name in _masked_names(evidence):
+        one = score_column(evidence, name)
         if one.impossible:
             impossible[name] = one.impossible
         if one.scores is None:
@@ -245,7 +245,7 @@ def _pass_over_all(evidence: Evidence, ledger: Ledger, impossible: dict[str, dic
             families.selections(ledger, score, ends_of(name, one.cells))
 
 
-def _masked(evidence: Evidence) -> list[str]:
+def _masked_names(evidence: Evidence) -> list[str]:
     """Return the columns that a law speaks of, those that it only rounds too, and other masked ones."""
     schema = evidence.masking.masked.schema
     spoken = {*evidence.masked_columns, *evidence.masking.card.columns}
@@ -262,7 +262,7 @@ def _independent(
         names = [name for name in law.columns if name in by_name]
         if not is_joint(law) or len(names) < 2:
             continue
-        found, why = whitened(evidence, law, {name: cells[name] for name in names if name in cells})
+        found, why = whitened_scores(evidence, law, {name: cells[name] for name in names if name in cells})
         if why:
             said[", ".join(names)] = why
         for name in names:
@@ -273,7 +273,7 @@ def _independent(
     return list(by_name.values()), said
 
 
-def _left(evidence: Evidence) -> dict[str, float]:
+def _conditional_sd_shares(evidence: Evidence) -> dict[str, float]:
     """Return the share of each column's sd that is left given the noises of the others, of correlated laws."""
     found = dict[str, float]()
     for law in map(combined_of, evidence.masking.card.laws):
@@ -286,7 +286,7 @@ def _left(evidence: Evidence) -> dict[str, float]:
 
 
 def _further(
-    evidence: Evidence, scores: list[Score], independent: list[Score], continued: Continued
+    evidence: Evidence, scores: list[Score], independent: list[Score], continued: ContinuedColumns
 ) -> list[Score]:
     """Return the scores beside those of single columns: whitened ones, sizes, inclusion, given an earlier release."""
     plain = {id(score) for score in scores}

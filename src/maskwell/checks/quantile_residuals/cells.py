@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...keys import Key, Stream, numbered
+from ...keys import Key, Stream, ids_from_numbers
 from ...laws import Additive, Classes, Outlet, SkewedBias, Transition
 from ...laws.transform import on_unit
 from ...schema import BOTTOM_CODED, OPEN, TOP_CODED
@@ -99,7 +99,7 @@ class ScoredCells:
 
 
 @dataclass(frozen=True)
-class Examined:
+class ColumnScores:
     """One masked column: its cells and scores (over all records of the truth, NaN without one).
 
     `impossible` counts what the law cannot give, by reason; `untested` says why there are no scores, `of_cells` how
@@ -116,39 +116,39 @@ class Examined:
 
 def jitter(evidence: Evidence, label: str) -> Floats:
     """Return a uniform draw for each record of the truth, by the audit's own key."""
-    blocks = evidence.once("jitter", lambda: numbered(len(evidence.masking.truth)))
+    blocks = evidence.once("jitter", lambda: ids_from_numbers(len(evidence.masking.truth)))
     return Stream(Key.from_seed(evidence.seed), "audit", "quantile residuals", blocks).uniforms(label)
 
 
-def unmoved(evidence: Evidence) -> Table:
+def unswapped_table(evidence: Evidence) -> Table:
     """Return the masked values with every exchange undone: a moved cell is judged by its donor's truth."""
     return evidence.once("unswapped", lambda: evidence.masking.unswapped)
 
 
-def examined(evidence: Evidence, name: str) -> Examined:
+def score_column(evidence: Evidence, name: str) -> ColumnScores:
     """Return the cells and scores of one masked column."""
     card, truth = evidence.masking.card, evidence.masking.truth
     if name in dict(card.recomputed):
-        return Examined(name, untested="a total: it must be the sum of its released parts")
+        return ColumnScores(name, untested="a total: it must be the sum of its released parts")
     law = law_of(evidence, name)
     if law is None or name not in truth.schema:
-        return Examined(name, untested="the card has no law for it")
+        return ColumnScores(name, untested="the card has no law for it")
     if isinstance(law, Transition):
         return _table_scores(evidence, name, law)
     if isinstance(law, Classes):
         return _classes(evidence, name, law)
     if isinstance(law, Additive | SkewedBias):
         return _amounts(evidence, name, law)
-    return Examined(name, untested=f"a {law.form} has no density")
+    return ColumnScores(name, untested=f"a {law.form} has no density")
 
 
 def _statuses(evidence: Evidence, name: str) -> tuple[Statuses, Statuses]:
     """Return the statuses of the released records in the truth and as masked, in the truth's order."""
     rows = evidence.rows
-    return evidence.masking.truth.status(name)[rows], unmoved(evidence).status(name)[rows]
+    return evidence.masking.truth.status(name)[rows], unswapped_table(evidence).status(name)[rows]
 
 
-def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
+def _amounts(evidence: Evidence, name: str, law: Any) -> ColumnScores:
     """Score amounts and noised codes of categories."""
     before, after = _statuses(evidence, name)
     outlet, impossible = law.outlets[0], dict[str, int]()
@@ -168,7 +168,9 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
         places = places[drawn < MOST_INTEGRALS / len(places)]
     cells = _cells(name, law, evidence.rows[places], x[places], z[places])
     if cells is None:
-        return Examined(name, impossible=impossible, untested="no distribution function is known of its law")
+        return ColumnScores(
+            name, impossible=impossible, untested="no distribution function is known of its law"
+        )
     silent = cells.scale * cells.marginal.sd == 0
     if silent.any():
         still = cells.only(silent)
@@ -177,13 +179,13 @@ def _amounts(evidence: Evidence, name: str, law: Any) -> Examined:
     cells, disagreeing = _one_of_each_group(evidence, cells)
     _count(impossible, "different within groups that share their noise", disagreeing)
     if not len(cells.at):
-        return Examined(name, impossible=impossible, untested="none of its cells carries noise")
+        return ColumnScores(name, impossible=impossible, untested="none of its cells carries noise")
     scores, possible = _scores(cells, jitter(evidence, name)[cells.at])
     _count(impossible, "with a probability of 0", ~possible)
     cells = cells.only(possible)
     out = np.full(len(evidence.masking.truth), np.nan)
     out[cells.at] = scores[possible]
-    return Examined(name, cells, out, impossible, of_cells=of_cells)
+    return ColumnScores(name, cells, out, impossible, of_cells=of_cells)
 
 
 def _cells(name: str, law: Any, at: Integers, x: Floats, z: Floats) -> ScoredCells | None:
@@ -275,7 +277,7 @@ def codes_of(table: Table, name: str) -> Integers:
     return np.asarray(encoded.indices.fill_null(-1), dtype=np.int64)
 
 
-def _table_scores(evidence: Evidence, name: str, law: Transition) -> Examined:
+def _table_scores(evidence: Evidence, name: str, law: Transition) -> ColumnScores:
     """Score a category that changes by a table: G is the cumulated row of the true category."""
     before, after = _statuses(evidence, name)
     impossible = dict[str, int]()
@@ -283,7 +285,7 @@ def _table_scores(evidence: Evidence, name: str, law: Transition) -> Examined:
     true = as_named(evidence.masking.truth.schema[name].categories, law.true)
     left = as_named(evidence.masking.masked.schema[name].categories, law.released_as)
     if true is None or left is None:
-        return Examined(name, impossible=impossible, untested="its categories are not those of the card")
+        return ColumnScores(name, impossible=impossible, untested="its categories are not those of the card")
     places = np.flatnonzero((before == OPEN) & (after == OPEN))
     x = true[evidence.true(name)[places].astype(np.int64)]
     z = left[evidence.noised(name)[places].astype(np.int64)]
@@ -292,10 +294,10 @@ def _table_scores(evidence: Evidence, name: str, law: Transition) -> Examined:
     _count(impossible, "with a probability of 0", ~possible)
     random = possible & (matrix.max(axis=1)[x] < 1)
     if not random.any():
-        return Examined(name, impossible=impossible, untested="nothing in its table is random")
+        return ColumnScores(name, impossible=impossible, untested="nothing in its table is random")
     out = np.full(len(evidence.masking.truth), np.nan)
     out[evidence.rows[places[random]]] = scores[random]
-    return Examined(name, scores=out, impossible=impossible)
+    return ColumnScores(name, scores=out, impossible=impossible)
 
 
 def table_scores(matrix: Floats, x: Integers, z: Integers, uniform: Floats) -> tuple[Floats, Bools]:
@@ -315,7 +317,7 @@ def as_named(categories: tuple[str, ...], law: tuple[str, ...]) -> Integers | No
     return np.arange(len(categories)) if len(categories) == len(law) else None
 
 
-def _classes(evidence: Evidence, name: str, law: Classes) -> Examined:
+def _classes(evidence: Evidence, name: str, law: Classes) -> ColumnScores:
     """A class is that of the value: there is nothing random in it, so it is right or impossible."""
     before, after = _statuses(evidence, name)
     both, impossible = (before == OPEN) & (after == OPEN), dict[str, int]()
@@ -323,18 +325,18 @@ def _classes(evidence: Evidence, name: str, law: Classes) -> Examined:
     own = np.searchsorted(np.array(law.breaks), x, side="right")
     _count(impossible, "in another class than their own", own != z)
     _count(impossible, "closed though open in the truth", (before == OPEN) & (after != OPEN))
-    return Examined(name, impossible=impossible, untested="classes are not random")
+    return ColumnScores(name, impossible=impossible, untested="classes are not random")
 
 
 def wrong_totals(evidence: Evidence) -> dict[str, int]:
     """Count the released totals that are not the sum of their released parts."""
-    from ...masking.totals import recomputed
+    from ...masking.totals import recompute_totals
 
     masking = evidence.masking
     totals = [total for total, _ in masking.card.recomputed if total in masking.masked.schema]
     if not totals:
         return {}
-    again = recomputed(masking.masked, masking.card)
+    again = recompute_totals(masking.masked, masking.card)
     wrong = dict[str, int]()
     for total in totals:
         z, right = (table.floats(total)[evidence.rows] for table in (masking.masked, again))

@@ -200,7 +200,7 @@ class Congruences:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class CongruenceCounts:
     """How many records were looked at modulo how many numbers, and how many sums of columns at most for each."""
 
     records: int
@@ -214,7 +214,7 @@ def congruences(
     columns: Sequence[TrueColumn],
     left: Mapping[str, float],
     seed: int,
-) -> Drawn | None:
+) -> CongruenceCounts | None:
     """Test released values against true ones modulo many numbers.
 
     `left` is the share of each column's sd that the noises of the others leave, 1 where noises are independent.
@@ -239,7 +239,7 @@ def congruences(
             _sums(ledger, found, modulus)
     if many is not None:
         _tables(ledger, many)
-    return None if every is None else Drawn(len(chosen), len(hidden), every.counts.size)
+    return None if every is None else CongruenceCounts(len(chosen), len(hidden), every.counts.size)
 
 
 def _true_columns(

@@ -76,12 +76,12 @@ def residual_check(
     """Return the function that makes a check of some families."""
 
     def measure(evidence: Evidence) -> CheckFigure:
-        return _measured(battery(evidence), families, what, digits)
+        return _family_figure(battery(evidence), families, what, digits)
 
     return measure
 
 
-def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool | None) -> CheckFigure:
+def _family_figure(made: Battery, families: tuple[str, ...], what: str, digits: bool | None) -> CheckFigure:
     ledger = made.ledger
     tests = sum(ledger.counts[family] for family in families)
     if not made.scored or not tests:
@@ -97,10 +97,10 @@ def _measured(made: Battery, families: tuple[str, ...], what: str, digits: bool 
     if p >= WARN_P:
         said = f"no sign of {what} in {tests:,} tests: the least p-value is {p:.2g}, adjusted for all of them"
         return CheckFigure(p, said, "", figures, surely=surely)
-    return CheckFigure(p, _said(ledger, worst, what), worst.column, figures, surely=surely)
+    return CheckFigure(p, _ledger_sentence(ledger, worst, what), worst.column, figures, surely=surely)
 
 
-def _said(ledger: Ledger, line: LedgerLine, what: str) -> str:
+def _ledger_sentence(ledger: Ledger, line: LedgerLine, what: str) -> str:
     adjusted = ledger.adjusted(line)
     chance = "below 1e-300" if adjusted < 1e-300 else f"{adjusted:.1g}"
     where = f" ({line.where}, {line.records:,} records)" if line.where else f" ({line.records:,} records)"

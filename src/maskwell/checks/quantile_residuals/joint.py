@@ -22,7 +22,7 @@ from ...laws.noise import scaled_root
 from ...table import Floats
 from ..evidence import Evidence
 from .cells import Bools, Integers, ScoredCells, jitter
-from .marginals import bounded, normal_score
+from .marginals import clip_scores, normal_score
 
 FINE = 0.05  # of the sd that is left given the other columns: units above it make the condition inexact
 MOST_COMPONENTS = 256  # of a mixture, kept for each record of a part
@@ -54,7 +54,7 @@ def is_joint(law: Any) -> bool:
     )
 
 
-def whitened(
+def whitened_scores(
     evidence: Evidence, law: Additive, cells: Mapping[str, ScoredCells]
 ) -> tuple[dict[str, Floats], str]:
     """Return the scores of the columns of a law given those before them, and why some have none.
@@ -73,7 +73,7 @@ def whitened(
     parts = _components(law, places)
     if parts is None or min(np.linalg.eigvalsh(one)[0] for one in parts.covariances) < FULL_RANK:
         return {}, "its noise has no full rank, or too many components to be listed"
-    return _whitened(evidence, names, cells, parts), said if coarse[1:] else ""
+    return _whiten_by_pattern(evidence, names, cells, parts), said if coarse[1:] else ""
 
 
 def _typical(cells: ScoredCells) -> float:
@@ -104,7 +104,7 @@ def _components(law: Additive, places: list[int]) -> Components | None:
     return Components(weights / weights.sum(), means, covariances).only(places)
 
 
-def _whitened(
+def _whiten_by_pattern(
     evidence: Evidence, names: list[str], cells: Mapping[str, ScoredCells], parts: Components
 ) -> dict[str, Floats]:
     """Go through the records by the columns that have a cell there."""
@@ -148,7 +148,7 @@ def _conditional(lower: Floats, upper: Floats, uniform: Floats, parts: Component
         low_end, high_end = (weights * ndtr(b)).sum(axis=1), (weights * ndtr(-b)).sum(axis=1)
         v = uniform[:, j]
         drawn = normal_score(low + v * (low_end - low), high_end + (1 - v) * (high - high_end))
-        scores[:, j] = np.where(done, ndtri(v), bounded(drawn))
+        scores[:, j] = np.where(done, ndtri(v), clip_scores(drawn))
         clamped = np.isinf(lower[:, j]) | np.isinf(upper[:, j])
         start, end = (np.where(clamped, 0.0, side[:, j]) for side in (lower, upper))
         point = start + v * (end - start)
@@ -170,5 +170,5 @@ def record_size(scores: Sequence[Floats]) -> Floats:
     usable: Integers = np.flatnonzero(count >= 2)
     out = np.full(len(total), np.nan)
     tails = chdtr(count[usable], total[usable]), chdtrc(count[usable], total[usable])
-    out[usable] = bounded(normal_score(*tails))
+    out[usable] = clip_scores(normal_score(*tails))
     return out

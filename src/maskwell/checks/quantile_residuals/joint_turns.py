@@ -96,7 +96,7 @@ def _directions(
         n = int(np.count_nonzero(known))
         if n < FEWEST:
             continue
-        chi2 = _explained(scores[known], axis[known])
+        chi2 = _explained_squares(scores[known], axis[known])
         k = int(chi2.argmax())
         freedom = 2 * scores.shape[1]
         p = min(1.0, len(chi2) * float(chdtrc(freedom, chi2[k])))
@@ -113,7 +113,7 @@ def _axes(columns: Sequence[TrueColumn], chosen: Integers) -> Iterator[tuple[str
         yield f"value of {column.name}", on_range(column.numbers[chosen])
 
 
-def _explained(scores: Floats, axis: Floats) -> Floats:
+def _explained_squares(scores: Floats, axis: Floats) -> Floats:
     """Return for each number of turns the sum over columns of the squares that its cosine and sine explain."""
     from scipy.fft import fft
 

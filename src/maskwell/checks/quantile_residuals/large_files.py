@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..evidence import Evidence
-from .cells import Integers, unmoved
+from .cells import Integers, unswapped_table
 from .truths import ORIGINAL, PLACES, released_places
 
 # Records x columns of the truth: about half a minute. Of ten columns a class of 1% has 600 records: an sd ratio of .8.
@@ -31,7 +31,7 @@ def within_bounds(evidence: Evidence) -> Evidence:
     part = replace(
         masking,
         truth=truth.take(chosen),
-        masked=unmoved(evidence).take(chosen),
+        masked=unswapped_table(evidence).take(chosen),
         kept=None if masking.kept is None else np.flatnonzero(np.isin(chosen, rows)),
         revisions={name: tags[chosen] for name, tags in masking.revisions.items()},
         swapping=None,

@@ -189,7 +189,7 @@ def normal_score(low: Floats, high: Floats) -> Floats:
     return np.asarray(np.where(low < 0.5, ndtri(low), -ndtri(high)))
 
 
-def bounded(score: Floats) -> Floats:
+def clip_scores(score: Floats) -> Floats:
     """Return scores as numbers: what underflows lies as far out as a double can say."""
     return np.clip(np.where(np.isnan(score), FARTHEST, score), -FARTHEST, FARTHEST)
 
@@ -206,11 +206,11 @@ def marginal_of(noise: Any, column: int) -> NoiseMarginal | None:
     if isinstance(noise, JointMixture):
         return marginal_of(noise.flat(column), 0)
     if isinstance(noise, RotatedMixture):
-        return _rotated(noise, column)
+        return _rotated_marginal(noise, column)
     return None
 
 
-def _rotated(noise: RotatedMixture, column: int) -> NoiseMarginal:
+def _rotated_marginal(noise: RotatedMixture, column: int) -> NoiseMarginal:
     """Add the units that make up a column one after the other, merging components that come out equal."""
     weights, means, variances = np.ones(1), np.zeros(1), np.zeros(1)
     for turn in noise._root[column]:
@@ -219,13 +219,15 @@ def _rotated(noise: RotatedMixture, column: int) -> NoiseMarginal:
         weights = np.outer(weights, noise.weights).ravel()
         means = np.add.outer(means, turn * np.array(noise.unit_means)).ravel()
         variances = np.add.outer(variances, (turn * np.array(noise.unit_sds)) ** 2).ravel()
-        weights, means, variances = _merged(weights, means, variances)
+        weights, means, variances = _merge_equal_components(weights, means, variances)
         if len(weights) > MOST_COMPONENTS:
-            weights, means, variances = _reduced(weights, means, variances)
+            weights, means, variances = _reduce_components(weights, means, variances)
     return MixtureMarginal(weights, means, np.sqrt(variances)).splined()
 
 
-def _merged(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats, Floats]:
+def _merge_equal_components(
+    weights: Floats, means: Floats, variances: Floats
+) -> tuple[Floats, Floats, Floats]:
     size = np.sqrt(variances.max() + (means**2).max()) or 1.0
     shapes = np.column_stack([np.round(means / size, 10), np.round(variances / size**2, 10)])
     _, first, member = np.unique(shapes, axis=0, return_index=True, return_inverse=True)
@@ -233,7 +235,7 @@ def _merged(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, 
     return merged, means[first], variances[first]
 
 
-def _reduced(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats, Floats]:
+def _reduce_components(weights: Floats, means: Floats, variances: Floats) -> tuple[Floats, Floats, Floats]:
     """Put components together that lie close, with their mean and variance kept, until they can be listed.
 
     With bins of w sds of the narrowest component the density is off by a share of about (w t)^2 / 24 at t of those sds:

@@ -22,15 +22,15 @@ from ...masking import Masking
 from ...masking.history import RecordPairing
 from ...table import Floats
 from ..evidence import Evidence
-from .cells import Integers, ScoredCells, as_named, examined, jitter, table_scores
-from .marginals import NoiseMarginal, NormalMarginal, bounded, normal_score
+from .cells import Integers, ScoredCells, as_named, jitter, score_column, table_scores
+from .marginals import NoiseMarginal, NormalMarginal, clip_scores, normal_score
 
 NODES = 32
 HALVINGS = 60  # of the bracket of an inverse distribution function: to the last digit of a double
 
 
 @dataclass(frozen=True)
-class Continued:
+class ContinuedColumns:
     """Columns of a release that continues an earlier one.
 
     `scores` by column given the earlier value, `impossible` how many values are others though nothing was added to
@@ -42,9 +42,9 @@ class Continued:
     untested: dict[str, str] = field(default_factory=dict)
 
 
-def given_earlier(evidence: Evidence) -> Continued:
+def given_earlier(evidence: Evidence) -> ContinuedColumns:
     """Judge each column whose noise continues that of the release before this one."""
-    found = Continued()
+    found = ContinuedColumns()
     earlier = next((one for one in evidence.earlier if _continues(evidence.masking, one)), None)
     if earlier is None:
         return found
@@ -85,14 +85,14 @@ def _continues(masking: Masking, earlier: Masking) -> bool:
     return same_key and ids and earlier.number == masking.number - 1 and earlier.swapping is None
 
 
-def _judge(found: Continued, column: NestedColumn) -> None:
+def _judge(found: ContinuedColumns, column: NestedColumn) -> None:
     """Score what was added, or compare values to which nothing was."""
     stages, before = stages_of(column.new), stages_of(column.old)
     extra = stages[-1][1] if len(stages) == len(before) + 1 else None
     if isinstance(combined_of(column.new), Transition):
         _judge_table(found, column, extra if isinstance(extra, Transition) else None)
         return
-    new, old = examined(column.evidence, column.name), examined(column.before, column.name)
+    new, old = score_column(column.evidence, column.name), score_column(column.before, column.name)
     if new.cells is None or old.cells is None:
         found.untested[column.name] = new.untested or old.untested
     elif extra is None and len(stages) == len(before):
@@ -105,7 +105,7 @@ def _judge(found: Continued, column: NestedColumn) -> None:
 
 
 def _judge_more(
-    found: Continued, column: NestedColumn, new: ScoredCells, old: ScoredCells, sd: float
+    found: ContinuedColumns, column: NestedColumn, new: ScoredCells, old: ScoredCells, sd: float
 ) -> None:
     """Score z2 given z1 and x where the cell kept its noise."""
     if sd == 0:
@@ -115,18 +115,18 @@ def _judge_more(
     same = old.x[at_old] == new.x[kept]
     kept, at_old = kept[same], at_old[same]
     if len(kept):
-        chosen = _reordered(new, kept)
+        chosen = _take_cells(new, kept)
         uniform = jitter(column.evidence, f"{column.name} given earlier")
         values = np.full(len(column.evidence.masking.truth), np.nan)
-        values[chosen.at] = _conditional(chosen, _reordered(old, at_old), sd, uniform)
+        values[chosen.at] = _conditional(chosen, _take_cells(old, at_old), sd, uniform)
         found.scores[column.name] = values
 
 
-def _judge_same(found: Continued, column: NestedColumn, new: ScoredCells, old: ScoredCells) -> None:
+def _judge_same(found: ContinuedColumns, column: NestedColumn, new: ScoredCells, old: ScoredCells) -> None:
     """Count values whose noise cannot be the one that they left with before."""
     kept, at_old = column.paired(new.at, old.at)
     same = old.x[at_old] == new.x[kept]
-    first, second = _reordered(old, at_old[same]), _reordered(new, kept[same])
+    first, second = _take_cells(old, at_old[same]), _take_cells(new, kept[same])
     (low, high), (low_then, high_then) = (
         ((one.lower - one.centre) / one.scale, (one.upper - one.centre) / one.scale)
         for one in (second, first)
@@ -137,7 +137,7 @@ def _judge_same(found: Continued, column: NestedColumn, new: ScoredCells, old: S
         found.impossible[column.name] = count
 
 
-def _judge_table(found: Continued, column: NestedColumn, extra: Transition | None) -> None:
+def _judge_table(found: ContinuedColumns, column: NestedColumn, extra: Transition | None) -> None:
     """Score a category that changed further by the row of its earlier value, or compare where nothing was added."""
     new, old = (_categories(one, column.name) for one in (column.evidence, column.before))
     kept, at_old = column.paired(new[0], old[0])
@@ -181,7 +181,7 @@ def _same_noise(masking: Masking, earlier: Masking, name: str, at: Integers, whe
     return np.broadcast_to((now == then).all(axis=-1), at.shape).copy()
 
 
-def _reordered(cells: ScoredCells, places: Integers) -> ScoredCells:
+def _take_cells(cells: ScoredCells, places: Integers) -> ScoredCells:
     arrays = {
         name: getattr(cells, name)[places]
         for name in ("at", "x", "z", "centre", "scale", "lower", "upper", "local_sd")
@@ -204,17 +204,19 @@ def _conditional(new: ScoredCells, first: ScoredCells, sd: float, uniform: Float
             sums[2 * i] += weight * tails[0]
             sums[2 * i + 1] += weight * tails[1]
     v = uniform[new.at]
-    return bounded(normal_score(sums[0] + v * (sums[2] - sums[0]), sums[3] + (1 - v) * (sums[1] - sums[3])))
+    return clip_scores(
+        normal_score(sums[0] + v * (sums[2] - sums[0]), sums[3] + (1 - v) * (sums[1] - sums[3]))
+    )
 
 
 def _inverse(marginal: NoiseMarginal, below: Floats, above: Floats) -> Floats:
     """Return where a law has so much below and above."""
-    score = bounded(normal_score(below, above))
+    score = clip_scores(normal_score(below, above))
     if isinstance(marginal, NormalMarginal):
         return marginal.sd * score
     low, high = np.full(len(below), -40.0 * marginal.sd), np.full(len(below), 40.0 * marginal.sd)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        is_below = bounded(normal_score(*marginal.tails(middle))) < score
+        is_below = clip_scores(normal_score(*marginal.tails(middle))) < score
         low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
     return np.asarray((low + high) / 2)

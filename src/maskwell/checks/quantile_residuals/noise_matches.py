@@ -49,7 +49,7 @@ def noise_matches(ledger: Ledger, scores: Sequence[Score], columns: Sequence[Tru
     count = len(columns[0].codes)
     chosen = np.random.default_rng([seed, 22]).permutation(count)[:MOST_RECORDS]
     names = [score.column for score in scores]
-    ranked = _ranked(columns, names, chosen)
+    ranked = _rank_shares(columns, names, chosen)
     keys = keys_of(columns, names, chosen, beside=False)
     patterns = dict[bytes, tuple[Bools, list[Score]]]()
     for score in scores:
@@ -76,7 +76,7 @@ def _noise_parts(scores: Sequence[Floats]) -> Residues:
     return np.ascontiguousarray(np.array(found).T)
 
 
-def _ranked(
+def _rank_shares(
     columns: Sequence[TrueColumn], first: Sequence[str], chosen: Integers
 ) -> list[tuple[str, Floats]]:
     """Return the shares of records below in each column, those that are released first; categories by their place."""

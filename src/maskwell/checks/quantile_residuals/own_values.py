@@ -26,7 +26,7 @@ MOST_TIMES = 20  # that a value occurs: beyond, all are one class
 def own_values(ledger: Ledger, scores: Sequence[Score], own: TrueColumn) -> None:
     """Test views of a column's scores by its own true values."""
     own_family = ledger.within("own values")
-    sorted_by = (own, *_derived(own))
+    sorted_by = (own, *_derived_columns(own))
     for score in scores:
         for column in sorted_by:
             if column.classes is not None:
@@ -36,7 +36,7 @@ def own_values(ledger: Ledger, scores: Sequence[Score], own: TrueColumn) -> None
             _trend_inside(own_family, score, own, members, label)
 
 
-def _derived(own: TrueColumn) -> tuple[TrueColumn, ...]:
+def _derived_columns(own: TrueColumn) -> tuple[TrueColumn, ...]:
     """Return the distance of each value to its neighbours, and how often it occurs, as columns."""
     found = []
     gaps = _gaps(own)

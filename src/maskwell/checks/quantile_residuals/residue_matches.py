@@ -156,12 +156,12 @@ class ResiduePart:
     @cached_property
     def whole(self) -> tuple[Residues, ResidueClasses]:
         """Numbered values, of one column and of two, each a class."""
-        own = [_numbered(one.steps[:FEW_RECORDS]) for one in self.keys]
+        own = [_residue_codes(one.steps[:FEW_RECORDS]) for one in self.keys]
         names = [one.name for one in self.keys]
         for i, j in combinations(self.together, 2):
             both = own[i].astype(np.int64) * (TOO_MANY + 1) + own[j]
             is_open = (own[i] != TOO_MANY) & (own[j] != TOO_MANY)
-            own.append(_numbered(np.where(is_open, both, CLOSED)))
+            own.append(_residue_codes(np.where(is_open, both, CLOSED)))
             names.append(f"{names[i]} and {names[j]}")
         repeated = [i for i, one in enumerate(own) if len(np.unique(one)) <= len(one) - FEWEST]
         chosen = np.array(own).reshape(len(own), -1)[repeated]
@@ -175,19 +175,19 @@ class ResiduePart:
     @cached_property
     def of_values(self) -> ResidueQuestion:
         """The classes of `whole`."""
-        return _asked(self.released, self.whole[1])
+        return _residue_question(self.released, self.whole[1])
 
     @cached_property
     def singles(self) -> ResidueQuestion:
         """Classes of residues of one column."""
-        return _asked(self.released, ResidueClasses.of([key.name for key in self.keys], 1))
+        return _residue_question(self.released, ResidueClasses.of([key.name for key in self.keys], 1))
 
     @cached_property
     def several(self) -> tuple[tuple[int, int, ResidueQuestion], ...]:
         """Classes of residues of two columns, and of three: the number, the largest modulus and the classes."""
         names = [self.keys[i].name for i in self.together]
         return tuple(
-            (width, largest, _asked(self.released, ResidueClasses.of(names, width)))
+            (width, largest, _residue_question(self.released, ResidueClasses.of(names, width)))
             for width, largest in ((2, LARGEST_OF_TWO), (3, LARGEST_OF_THREE))
         )
 
@@ -198,7 +198,7 @@ class ResiduePart:
         places = [(k, len(own) + j) for j in range(len(others)) for k in range(len(own))]
         names = tuple(f"{self.keys[i].name} and released {one.name}" for one in others for i in own)
         of_released = tuple(j - len(own) for _, j in places)
-        return _asked(
+        return _residue_question(
             self.released, ResidueClasses(names, np.array(places, np.int64).reshape(-1, 2), of_released)
         )
 
@@ -221,7 +221,7 @@ def _remainders(steps: Integers, modulus: int) -> Residues:
     return (steps - steps // modulus * modulus).astype(np.uint16)
 
 
-def _numbered(values: Integers) -> Residues:
+def _residue_codes(values: Integers) -> Residues:
     """Number whole values, with a mark where they are not open."""
     _, codes = np.unique(values, return_inverse=True)
     return np.where(values == CLOSED, TOO_MANY, codes.ravel()).astype(np.uint16)
@@ -401,7 +401,7 @@ def _enter(
     ledger.add("matches", part.released[row].name, STEPS, chance, share, int(pairs[at]), where, True)
 
 
-def _asked(released: Sequence[ReleasedResidues], classes: ResidueClasses) -> ResidueQuestion:
+def _residue_question(released: Sequence[ReleasedResidues], classes: ResidueClasses) -> ResidueQuestion:
     """Say of which released columns classes tell nothing by design, up to which modulus."""
     limits = np.array([one.together if classes.of_released else one.widest for one in released])
     is_asked = np.ones((len(classes.names), len(released)), bool)

@@ -236,7 +236,7 @@ def _places(evidence: Evidence, moved: str) -> Floats:
     return places
 
 
-def crossed(columns: tuple[TrueColumn, ...]) -> Iterator[RecordClasses]:
+def crossed_classes(columns: tuple[TrueColumn, ...]) -> Iterator[RecordClasses]:
     """Return the cells of two columns crossed: those of few values first, then with the tenths of others."""
     able = [column for column in columns if column.classes is not None]
     pairs = [(one, other) for i, one in enumerate(able) for other in able[i + 1 :]]

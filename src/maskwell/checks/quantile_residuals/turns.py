@@ -220,13 +220,13 @@ def _largest(
         at, place = divmod(int(power.argmax()), power.shape[1])
         if best is None or power[at, place] > best.power:
             numbers = np.unravel_index(place, [2 * most + 1 for _, most in tables])
-            signed = [_signed(int(k), most) for k, (_, most) in zip(numbers, tables, strict=True)]
+            signed = [_signed_frequency(int(k), most) for k, (_, most) in zip(numbers, tables, strict=True)]
             said = " and ".join(f"{k} of {axis.name}" for k, axis in zip(signed, some[at], strict=True))
             best = Largest(float(power[at, place]), int(counts[at]), 0, f"turns: {said}")
     return None if best is None else Largest(best.power, best.records, sums, best.where)
 
 
-def _signed(place: int, most: int) -> int:
+def _signed_frequency(place: int, most: int) -> int:
     return place if place <= most else place - 2 * most - 1
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...figure_style import BLUE, GREY, INK, ORANGE, PINK, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, rows_down, say
-from ..plans import named
-from ..results import Study, expected
+from ..plans import cell_name
+from ..results import Study, read_expected
 from .file import RECORDS
 from .simulation import KERNELS, SCENARIOS
 from .tables import CASES, INSIDE, MASKED, OUT, ROWS
@@ -32,9 +32,9 @@ def ranks(study: Study, path: Path) -> Path:
     places = np.arange(1, len(ROWS))
     ends = []
     for name, color in COLORS.items():
-        shares = np.cumsum([study["ranks"][named(row, name)].ours for row in ROWS[:-1]]) / RECORDS * 100
+        shares = np.cumsum([study["ranks"][cell_name(row, name)].ours for row in ROWS[:-1]]) / RECORDS * 100
         axes.plot(places, shares, color=color, marker="o", markersize=4)
-        _published(axes, name, color)
+        _plot_published_ranks(axes, name, color)
         ends.append((float(shares[-1]), name, color))
     axes.set_xlim(0.7, 10.4)
     name_ends(axes, 10.4, ends, 5)
@@ -45,19 +45,19 @@ def ranks(study: Study, path: Path) -> Path:
     return save(figure, path)
 
 
-def _published(axes: Axes, name: str, color: str) -> None:
-    published = expected("fienberg")["ranks"]
-    first, beyond = (float(published.published(named(row, name)) or 0) for row in (ROWS[0], ROWS[-1]))
+def _plot_published_ranks(axes: Axes, name: str, color: str) -> None:
+    published = read_expected("fienberg")["ranks"]
+    first, beyond = (float(published.published(cell_name(row, name)) or 0) for row in (ROWS[0], ROWS[-1]))
     heights = [100 * first / RECORDS, 100 * (1 - beyond / RECORDS)]
     axes.plot([1, 10], heights, "o", color=color, markerfacecolor="white", markersize=7, zorder=3)
 
 
-def telling(study: Study, path: Path) -> Path:
+def draw_telling(study: Study, path: Path) -> Path:
     """Draw how many are ranked first by each kernel, told and not told."""
     figure, axes = panels(len(MASKED), width=3.2, height=3.0)
     for one, name in zip(axes, MASKED, strict=True):
         for height, kernel in enumerate(KERNELS):
-            told, secret = (study["telling"][named(f"{name}, {case}", kernel)].ours for case in CASES)
+            told, secret = (study["telling"][cell_name(f"{name}, {case}", kernel)].ours for case in CASES)
             one.plot([told, secret], [height, height], color=GREY, linewidth=1, zorder=1)
             one.plot(told, height, "o", color=BLUE, markersize=8)
             one.plot(secret, height, "o", color=ORANGE, markersize=5)
@@ -71,13 +71,13 @@ def telling(study: Study, path: Path) -> Path:
     return save(figure, path)
 
 
-def sampled(study: Study, path: Path) -> Path:
+def draw_half_release(study: Study, path: Path) -> Path:
     """Draw what he thinks of those who were not released and of those who were, where half of the file was."""
     figure, axes = panels(len(CASES), width=4.2, height=3.0)
     for one, case in zip(axes, CASES, strict=True):
         for height, name in enumerate(MASKED):
             out, inside = (
-                study["sampled"][named(f"{name}, {case}, fms", column)].ours for column in (OUT, INSIDE)
+                study["sampled"][cell_name(f"{name}, {case}, fms", column)].ours for column in (OUT, INSIDE)
             )
             one.plot([out, inside], [height, height], color=GREY, linewidth=1, zorder=1)
             one.plot(out, height, "o", color=ORANGE, markersize=8)
@@ -93,6 +93,6 @@ def sampled(study: Study, path: Path) -> Path:
 
 PICTURES: dict[str, Picture] = {
     "ranks.png": (("ranks",), ranks),
-    "telling.png": (("telling",), telling),
-    "sampled.png": (("sampled",), sampled),
+    "telling.png": (("telling",), draw_telling),
+    "sampled.png": (("sampled",), draw_half_release),
 }

@@ -12,7 +12,7 @@ from ...attacks import BayesIntruder, Prior, attack
 from ...masking import Masking, apply
 from ...masks import BiasNoise, Chain, Subsample
 from ...table import Floats, Table
-from ..plans import simulated
+from ..plans import simulate_files
 from .file import FIELDS, interviews
 
 BIAS_SD = 0.5 / 6  # a sixth of the range of theta, 0.75 to 1.25
@@ -72,7 +72,7 @@ class FienbergAnswer:
     inside: float = 0.0
 
 
-def answered(job: FienbergJob, masking: Masking) -> FienbergAnswer:
+def attack_records(job: FienbergJob, masking: Masking) -> FienbergAnswer:
     """Attack every record in turn."""
     risk = attack(job.plan, masking)
     belief = risk.belief
@@ -101,13 +101,13 @@ def simulate(
     def measure(
         place: tuple[str, float], jobs: Sequence[FienbergJob], replicate: int
     ) -> list[FienbergAnswer]:
-        masking = masked(*place, seed, replicate)
-        return [answered(job, masking) for job in jobs]
+        masking = mask_interviews(*place, seed, replicate)
+        return [attack_records(job, masking) for job in jobs]
 
-    return simulated(files, measure, tick)
+    return simulate_files(files, measure, tick)
 
 
-def masked(scenario: str, fraction: float, seed: int, replicate: int) -> Masking:
+def mask_interviews(scenario: str, fraction: float, seed: int, replicate: int) -> Masking:
     """Mask the file of one replicate; all scenarios come of the same draws."""
     draws = np.random.SeedSequence([seed, replicate])
     table = interviews(np.random.default_rng(draws))

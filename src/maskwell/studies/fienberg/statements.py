@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ..conclusions import EXPLAINED, StudyEstimate, estimate, judged, listed, together, verdict
-from ..plans import named
+from ..conclusions import EXPLAINED, StudyEstimate, estimate, judge_margin, listing, together, verdict
+from ..plans import cell_name
 from ..results import Draws
 from .file import RECORDS
 from .simulation import SCENARIOS
@@ -34,7 +34,7 @@ def notes(draws: Mapping[str, Draws]) -> list[str]:
 
 
 def _values(draws: Draws, row: str, column: str) -> np.ndarray:
-    return np.asarray(draws[named(row, column)], np.float64)
+    return np.asarray(draws[cell_name(row, column)], np.float64)
 
 
 def _top(draws: Draws, count: int, name: str) -> np.ndarray:
@@ -51,25 +51,25 @@ def _order(draws: Draws) -> list[str]:
         verdict(
             "noise hinders far more than bias (319, 42, 295 and 43 are first; our margin: it leaves less than half as "
             "many)",
-            judged([left], low=0),
-            f"first are {listed((estimate(v) for v in first.values()), 0)} with {IN_ORDER}",
+            judge_margin([left], low=0),
+            f"first are {listing((estimate(v) for v in first.values()), 0)} with {IN_ORDER}",
             SLIDES,
         ),
         verdict(
             "bias adds little to noise (214 and 211 are in the top ten; our margin: a tenth of these)",
-            judged([lost], -tenth, tenth),
+            judge_margin([lost], -tenth, tenth),
             f"in the top ten are {estimate(ten[NOISE]).text(0)} with noise, and bias takes {lost.text(1)} of them",
             SLIDES,
         ),
     ]
 
 
-def _unmasked(draws: Draws) -> list[str]:
+def _unmasked_verdicts(draws: Draws) -> list[str]:
     first = estimate(_top(draws, 1, NONE))
     return [
         verdict(
             f"with no bias or noise the true record is first for 319 of {RECORDS}, less than half",
-            judged([first], high=RECORDS / 2),
+            judge_margin([first], high=RECORDS / 2),
             f"by quadrature it is first for {first.text(0)}. Averages over simulated parameters, as in the slides, "
             "rank near ties by chance: the likely reason",
             SLIDES,
@@ -82,7 +82,7 @@ def _top_five(draws: Draws) -> list[str]:
     return [
         verdict(
             "with bias and noise the true record is in the top five around 40% of the time (our margin: 10 points)",
-            judged([five], TOP_FIVE - 10, TOP_FIVE + 10),
+            judge_margin([five], TOP_FIVE - 10, TOP_FIVE + 10),
             f"it is for {five.text(1)}%, and in the top ten for {ten.text(1)}%. The slides contradict themselves: 451 "
             "of 662 not in the top ten leave 32% for the top ten",
             SLIDES,
@@ -95,14 +95,14 @@ def _small(draws: Draws) -> list[str]:
     return [
         verdict(
             "he does not achieve true matches with high probability (our margin: 0.1 on average)",
-            judged(first.values(), high=0.1),
-            f"his first has {listed(first.values(), 3)} on average, with {IN_ORDER}",
+            judge_margin(first.values(), high=0.1),
+            f"his first has {listing(first.values(), 3)} on average, with {IN_ORDER}",
             SLIDES,
         )
     ]
 
 
-def _told(draws: Draws) -> list[str]:
+def _telling_verdicts(draws: Draws) -> list[str]:
     def lost(kernel: str) -> list[StudyEstimate]:
         """Return how many fewer are first where he was not told, by scenario."""
         return [
@@ -122,17 +122,17 @@ def _told(draws: Draws) -> list[str]:
             f"margin: a hundredth of {RECORDS}), but where there is bias only it does",
             together(
                 (
-                    judged([by_scenario[NOISE], by_scenario[BOTH]], -HUNDREDTH, HUNDREDTH),
-                    judged([by_scenario[BIAS]], low=HUNDREDTH),
+                    judge_margin([by_scenario[NOISE], by_scenario[BOTH]], -HUNDREDTH, HUNDREDTH),
+                    judge_margin([by_scenario[BIAS]], low=HUNDREDTH),
                 )
             ),
-            f"told less not told is {listed(slides, 1)} first, with {IN_MASKED}",
+            f"told less not told is {listing(slides, 1)} first, with {IN_MASKED}",
             OURS,
         ),
         verdict(
             "told, the coherent kernel ranks more first than the slides' kernel, and it loses where he is not told",
-            together((judged(ahead, low=0), judged(full, low=0))),
-            f"it is ahead by {listed(ahead, 1)} with {IN_MASKED}, and not told it loses {listed(full, 1)}",
+            together((judge_margin(ahead, low=0), judge_margin(full, low=0))),
+            f"it is ahead by {listing(ahead, 1)} with {IN_MASKED}, and not told it loses {listing(full, 1)}",
             OURS,
         ),
     ]
@@ -150,8 +150,8 @@ def _absent(draws: Draws) -> list[str]:
             verdict(
                 f'half of the file released, {case}: he gives "not released" more to those who were not than to those '
                 "who were",
-                judged(gaps, low=0),
-                f"by {listed(gaps, 1)} points with {IN_MASKED} (kernel fms)",
+                judge_margin(gaps, low=0),
+                f"by {listing(gaps, 1)} points with {IN_MASKED} (kernel fms)",
                 OURS,
             )
         )
@@ -159,8 +159,8 @@ def _absent(draws: Draws) -> list[str]:
 
 
 STATEMENTS: dict[str, tuple[Callable[[Draws], list[str]], ...]] = {
-    "ranks": (_order, _unmasked, _top_five),
+    "ranks": (_order, _unmasked_verdicts, _top_five),
     "probability": (_small,),
-    "telling": (_told,),
+    "telling": (_telling_verdicts,),
     "sampled": (_absent,),
 }

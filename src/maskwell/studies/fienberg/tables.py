@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import product
 from math import isfinite
 
-from ..plans import Found, StudyPlan, named
+from ..plans import Found, StudyPlan, cell_name
 from ..results import Draws
 from .simulation import GAMMA, KERNELS, SAMPLED, SCENARIOS, FienbergJob
 
@@ -23,7 +23,7 @@ SLIDES = {name: FienbergJob(name) for name in SCENARIOS}
 def _ranks() -> StudyPlan:
     def cells(found: Found) -> Draws:
         return {
-            named(row, name): [float(one.places[i]) for one in found[job]]
+            cell_name(row, name): [float(one.places[i]) for one in found[job]]
             for i, row in enumerate(ROWS)
             for name, job in SLIDES.items()
         }
@@ -36,7 +36,7 @@ def _probability() -> StudyPlan:
 
     def cells(found: Found) -> Draws:
         return {
-            named(row, name): [getattr(one, field) for one in found[job] if isfinite(getattr(one, field))]
+            cell_name(row, name): [getattr(one, field) for one in found[job] if isfinite(getattr(one, field))]
             for row, field in words.items()
             for name, job in SLIDES.items()
         }
@@ -44,9 +44,9 @@ def _probability() -> StudyPlan:
     return StudyPlan(tuple(SLIDES.values()), cells)
 
 
-def _telling() -> StudyPlan:
+def _telling_plan() -> StudyPlan:
     jobs = {
-        named(f"{name}, {case}", kernel): FienbergJob(name, kernel, prior)
+        cell_name(f"{name}, {case}", kernel): FienbergJob(name, kernel, prior)
         for name, (case, prior), kernel in product(MASKED, CASES.items(), KERNELS)
     }
 
@@ -56,7 +56,7 @@ def _telling() -> StudyPlan:
     return StudyPlan(tuple(jobs.values()), cells)
 
 
-def _sampled() -> StudyPlan:
+def _sampling_plan() -> StudyPlan:
     cases = [(name, "not told", GAMMA) for name in SCENARIOS] + [(name, "told", None) for name in MASKED]
     jobs = {
         f"{name}, {case}, {kernel}": FienbergJob(name, kernel, prior, SAMPLED)
@@ -66,9 +66,11 @@ def _sampled() -> StudyPlan:
     def cells(found: Found) -> Draws:
         figures: dict[str, list[float]] = {}
         for row, job in jobs.items():
-            figures[named(row, FIRST)] = [PERCENT * one.places[0] / one.places.sum() for one in found[job]]
-            figures[named(row, OUT)] = [PERCENT * one.out for one in found[job]]
-            figures[named(row, INSIDE)] = [PERCENT * one.inside for one in found[job]]
+            figures[cell_name(row, FIRST)] = [
+                PERCENT * one.places[0] / one.places.sum() for one in found[job]
+            ]
+            figures[cell_name(row, OUT)] = [PERCENT * one.out for one in found[job]]
+            figures[cell_name(row, INSIDE)] = [PERCENT * one.inside for one in found[job]]
         return figures
 
     return StudyPlan(tuple(jobs.values()), cells)
@@ -77,6 +79,6 @@ def _sampled() -> StudyPlan:
 TABLES: dict[str, Callable[[], StudyPlan]] = {
     "ranks": _ranks,
     "probability": _probability,
-    "telling": _telling,
-    "sampled": _sampled,
+    "telling": _telling_plan,
+    "sampled": _sampling_plan,
 }

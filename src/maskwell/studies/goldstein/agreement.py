@@ -9,8 +9,8 @@ import numpy as np
 
 from ...table import Floats
 from ..conclusions import FEWEST
-from ..results import BETWEEN, expected
-from .chances import NORMAL_975, Figures, errors, noticed, whole_of, z_score, z_scores
+from ..results import BETWEEN, read_expected
+from .chances import NORMAL_975, Figures, detectable_gap, errors, whole_of, z_score, z_scores
 
 MISPRINTED, MEANT = "pr(h = 0), N 1,000, noise 0.4 | covariance 0.3", 0.10
 LONE = "pr(h > 5), N 5,000, noise 0.1"
@@ -20,7 +20,7 @@ def agreement(name: str) -> Callable[[Figures], list[str]]:
     """Return what tells of the z of a table."""
 
     def told(figures: Figures) -> list[str]:
-        scores = {cell: z for cell, z in z_scores(name, figures).items() if _simulated(name, cell, figures)}
+        scores = {cell: z for cell, z in z_scores(name, figures).items() if _can_differ(name, cell, figures)}
         if not scores:
             return []
         most = max(scores, key=lambda cell: abs(scores[cell]))
@@ -40,9 +40,11 @@ def _words(cell: str) -> str:
     return cell.replace(BETWEEN, ", ")
 
 
-def _simulated(name: str, cell: str, figures: Figures) -> bool:
+def _can_differ(name: str, cell: str, figures: Figures) -> bool:
     """Whether a figure can differ at all: those of the last row of table 1 are 100 by definition."""
-    return expected("goldstein")[name].published(cell) != whole_of(name) or bool((figures[cell] == 0).any())
+    return read_expected("goldstein")[name].published(cell) != whole_of(name) or bool(
+        (figures[cell] == 0).any()
+    )
 
 
 def _root_mean_square(scores: Iterable[float]) -> float:
@@ -58,7 +60,7 @@ def _without_misprint(scores: dict[str, float], figures: Figures) -> str:
 
 def _power(targets: int) -> str:
     """Say how large a gap must be to be seen: agreement in a table of few simulations is no great thing."""
-    even, nearly = 100 * noticed(targets), 100 * noticed(targets, surely=True)
+    even, nearly = 100 * detectable_gap(targets), 100 * detectable_gap(targets, surely=True)
     return (
         f"Near a half, a cell ({targets:,} targets of ours, {errors().simulations:,} of theirs) that is {even:.0f} "
         f"points off is noticed every second time, one that is {nearly:.0f} off nine times in ten"
@@ -68,7 +70,7 @@ def _power(targets: int) -> str:
 def misprint(figures: Figures) -> list[str]:
     """Tell whether a cell of table 2 is misprinted."""
     values = figures[MISPRINTED]
-    printed = expected("goldstein")["2"].published(MISPRINTED) or 0.0
+    printed = read_expected("goldstein")["2"].published(MISPRINTED) or 0.0
     as_printed, as_meant = z_score(printed, values), z_score(MEANT, values)
     return [
         f"table 2, {_words(MISPRINTED)}: {_which(values, printed)}: ours is {np.mean(values):.3f}, z "
@@ -90,12 +92,12 @@ def _which(values: Floats, printed: float) -> str:
 def lone_cell(figures: Figures) -> list[str]:
     """Tell of the cell of table 2 that stands out of its row."""
     rows = {rho: figures[f"{LONE}{BETWEEN}covariance {rho:g}"] for rho in (0.1, 0.2, 0.3)}
-    table = expected("goldstein")["2"]
+    table = read_expected("goldstein")["2"]
     printed = [table.published(f"{LONE}{BETWEEN}covariance {rho:g}") or 0.0 for rho in rows]
     return [
         f"table 2, N 5,000, noise 0.1: at covariances 0.1, 0.2, 0.3 the paper prints {_shares(printed)}, we find "
         f"{_shares(float(np.mean(v)) for v in rows.values())}. The second, looked at because it is out of line, is "
-        f"{reproduced([z_score(printed[1], rows[0.2])], rows[0.2])}"
+        f"{reproduction_sentence([z_score(printed[1], rows[0.2])], rows[0.2])}"
     ]
 
 
@@ -103,7 +105,7 @@ def _shares(values: Iterable[float]) -> str:
     return ", ".join(f"{value:.2f}" for value in values)
 
 
-def reproduced(scores: Iterable[float], values: Floats) -> str:
+def reproduction_sentence(scores: Iterable[float], values: Floats) -> str:
     """Say what z allow: beyond our rule, between chance and it, or nothing that so many could show."""
     several = list(scores)
     told = ", ".join(f"{z:+.1f}" for z in several)
@@ -114,6 +116,4 @@ def reproduced(scores: Iterable[float], values: Floats) -> str:
         return f"not reproduced (z {told})"
     if largest > NORMAL_975:
         return f"between chance and our rule (z {told}): too few simulations, theirs and ours, to say"
-    return (
-        f"reproduced (z {told}), as far as a gap below {100 * noticed(values.size):.0f} points is not noticed"
-    )
+    return f"reproduced (z {told}), as far as a gap below {100 * detectable_gap(values.size):.0f} points is not noticed"

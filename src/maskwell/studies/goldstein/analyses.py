@@ -11,10 +11,10 @@ import numpy as np
 from ...masking import Masking
 from ...masks import IndependentNoise
 from ...table import Floats
-from ..plans import Found, StudyPlan, named
+from ..plans import Found, StudyPlan, cell_name
 from .chances import Figures
 from .farms import NOISES, Farms
-from .files import VARIANCE, Exam, Mixed, Outcomes, Pair, by_itself, code_noise, keeping_moments
+from .files import VARIANCE, Exam, MixedPredictors, Outcomes, Pair, by_itself, code_noise, keeping_moments
 from .models import ADJUSTED, FLAT, HASTINGS, NAIVE, ORIGINAL, PRINTED, Analysis
 
 # On which share of the replicates a table is run: of 700 they are 100 files, as in the paper, 20 files, 20 draws of
@@ -27,23 +27,25 @@ ERROR = "se of "
 
 # Table 4.
 
-MIXED = Analysis(Mixed(), code_noise("x1", "x2"), (ORIGINAL, NAIVE, ADJUSTED))
+MIXED = Analysis(MixedPredictors(), code_noise("x1", "x2"), (ORIGINAL, NAIVE, ADJUSTED))
 PROPOSED = Analysis(MIXED.data, MIXED.mask, (HASTINGS, PRINTED))
 
 
 def _estimates(job: Analysis, found: Found, ways: tuple[str, ...]) -> dict[str, Floats]:
-    return {named(row, way): job.of(found[job], way, row)[0] for row in job.data.model.rows for way in ways}
+    return {
+        cell_name(row, way): job.of(found[job], way, row)[0] for row in job.data.model.rows for way in ways
+    }
 
 
 def _table_4() -> StudyPlan:
     return StudyPlan((MIXED,), lambda found: _estimates(MIXED, found, MIXED.ways), SIMULATIONS)
 
 
-def _paired() -> StudyPlan:
+def _paired_difference_plan() -> StudyPlan:
     def figures(found: Found) -> Figures:
         plain = _estimates(MIXED, found, MIXED.ways)
         return {
-            named(row, way): plain[named(row, way)] - plain[named(row, ORIGINAL)]
+            cell_name(row, way): plain[cell_name(row, way)] - plain[cell_name(row, ORIGINAL)]
             for row in MIXED.data.model.rows
             for way in MIXED.ways[1:]
         }
@@ -58,7 +60,7 @@ def _intervals() -> StudyPlan:
             for way in MIXED.ways:
                 estimates, errors = MIXED.of(found[MIXED], way, row)
                 inside = np.abs(estimates - TRUTH) <= NORMAL_95 * errors
-                out[named(row, way)] = PERCENT * inside.astype(np.float64)
+                out[cell_name(row, way)] = PERCENT * inside.astype(np.float64)
         return out
 
     return StudyPlan((MIXED,), figures, SIMULATIONS)
@@ -69,7 +71,9 @@ def _hastings() -> StudyPlan:
         cells = _estimates(MIXED, found, (ADJUSTED,)) | _estimates(PROPOSED, found, PROPOSED.ways)
         columns = (ADJUSTED, *PROPOSED.ways)
         return {
-            cell: cells[cell] for row in MIXED.data.model.rows for cell in (named(row, c) for c in columns)
+            cell: cells[cell]
+            for row in MIXED.data.model.rows
+            for cell in (cell_name(row, c) for c in columns)
         }
 
     return StudyPlan((MIXED, PROPOSED), figures, PROPOSALS)
@@ -86,9 +90,9 @@ def _with_errors(job: Analysis, found: Floats, columns: Mapping[str, str]) -> di
     for row in job.data.model.rows:
         for way, column in columns.items():
             estimates, errors = job.of(found, way, row)
-            out[named(row, column)] = estimates
+            out[cell_name(row, column)] = estimates
             if np.isfinite(errors).all():
-                out[named(f"{ERROR}{row}", column)] = errors
+                out[cell_name(f"{ERROR}{row}", column)] = errors
     return out
 
 
@@ -123,7 +127,7 @@ def _table_6(jobs: Jobs) -> StudyPlan:
         columns += [_with_errors(job, found[job], {job.ways[-1]: column}) for column, job in jobs.items()]
         rows = [row for name in Farms.model.rows for row in (name, f"{ERROR}{name}")]
         cells = {cell: values for column in columns for cell, values in column.items()}
-        return {cell: cells[cell] for row in rows for cell in (named(row, c) for c in (ORIGINAL, *jobs))}
+        return {cell: cells[cell] for row in rows for cell in (cell_name(row, c) for c in (ORIGINAL, *jobs))}
 
     return StudyPlan(tuple(jobs.values()), figures, FARMS)
 
@@ -150,10 +154,10 @@ def _logistic() -> StudyPlan:
         for kind, (some, every) in OUTCOME_JOBS.items():
             for row in Outcomes.model.rows:
                 name = f"{kind}, {row}"
-                out[named(name, ORIGINAL)] = some.of(found[some], ORIGINAL, row)[0]
-                out[named(name, ON_PREDICTORS)] = some.of(found[some], NAIVE, row)[0]
-                out[named(name, ADJUSTED)] = some.of(found[some], ADJUSTED, row)[0]
-                out[named(name, ON_ALL)] = every.of(found[every], NAIVE, row)[0]
+                out[cell_name(name, ORIGINAL)] = some.of(found[some], ORIGINAL, row)[0]
+                out[cell_name(name, ON_PREDICTORS)] = some.of(found[some], NAIVE, row)[0]
+                out[cell_name(name, ADJUSTED)] = some.of(found[some], ADJUSTED, row)[0]
+                out[cell_name(name, ON_ALL)] = every.of(found[every], NAIVE, row)[0]
         return out
 
     jobs = tuple(job for several in OUTCOME_JOBS.values() for job in several)
@@ -199,9 +203,9 @@ def _efficiency() -> StudyPlan:
         out: dict[str, Floats] = {}
         for name, (job, row) in COSTS.items():
             told = zip((INDEX, DETERMINANTS, FORECAST), found[costs[name]].T, strict=True)
-            out |= {named(name, column): values for column, values in told}
+            out |= {cell_name(name, column): values for column, values in told}
             errors = [job.of(found[job], way, row)[1] for way in (ADJUSTED, ORIGINAL)]
-            out[named(name, FITTED)] = errors[0] / errors[1]
+            out[cell_name(name, FITTED)] = errors[0] / errors[1]
         return out
 
     return StudyPlan((*(job for job, _ in COSTS.values()), *costs.values()), figures, FARMS)
@@ -209,7 +213,7 @@ def _efficiency() -> StudyPlan:
 
 ANALYSES: dict[str, Callable[[], StudyPlan]] = {
     "4": _table_4,
-    "4-paired": _paired,
+    "4-paired": _paired_difference_plan,
     "4-intervals": _intervals,
     "4-hastings": _hastings,
     "5": _table_5,

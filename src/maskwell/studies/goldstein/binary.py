@@ -46,7 +46,7 @@ class Binaries:
 
 
 @dataclass(frozen=True, slots=True)
-class Identified:
+class FavourableRecords:
     """Released records that look like the most favourable target: all identifiers are 1."""
 
     data: Binaries = Binaries()
@@ -76,8 +76,8 @@ def exact() -> dict[str, float]:
     return dict(zip(ROWS, (one, one**count, RARE**count, (RARE / one) ** count), strict=True))
 
 
-def figures(found: Mapping[Identified, Floats]) -> dict[str, Floats]:
+def figures(found: Mapping[FavourableRecords, Floats]) -> dict[str, Floats]:
     """Return the exact figures beside those of the files."""
     out = {f"{row} | exact": np.array([value]) for row, value in exact().items()}
-    simulated = found[Identified()].T
+    simulated = found[FavourableRecords()].T
     return out | {f"{row} | simulated": values for row, values in zip(ROWS, simulated, strict=True)}

@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 
 from ...table import Floats
-from ..results import StudyTable, TableCell, expected
+from ..results import StudyTable, TableCell, read_expected
 
 Figures = Mapping[str, Floats]  # for each cell one value for every target of every file
 
@@ -49,7 +49,7 @@ def z_score(published: float, values: Floats, whole: float = 1.0) -> float:
     return apart / error if error > 0 else 0.0  # without error both are 0, or both are everything
 
 
-def noticed(targets: int, *, surely: bool = False) -> float:
+def detectable_gap(targets: int, *, surely: bool = False) -> float:
     """Return how far off a share near a half must be for z to pass its limit every second (or nine in ten) times."""
     error = 0.5 * sqrt(1 / targets + 1 / errors().simulations)
     return (errors().largest_z + (NORMAL_90 if surely else 0.0)) * error
@@ -57,12 +57,12 @@ def noticed(targets: int, *, surely: bool = False) -> float:
 
 def whole_of(name: str) -> float:
     """Return what a share of one is in the unit of a table."""
-    return 100.0 if expected("goldstein")[name].unit.startswith("%") else 1.0
+    return 100.0 if read_expected("goldstein")[name].unit.startswith("%") else 1.0
 
 
 def z_scores(name: str, figures: Figures) -> dict[str, float]:
     """Return the z of every published cell of a table."""
-    table = expected("goldstein")[name]
+    table = read_expected("goldstein")[name]
     published = {cell: table.published(cell) for cell in figures}
     return {
         cell: z_score(figure, figures[cell], whole_of(name))
@@ -73,7 +73,7 @@ def z_scores(name: str, figures: Figures) -> dict[str, float]:
 
 def table_of(name: str, figures: Figures, note: str = "") -> StudyTable:
     """Put our figures beside the published ones; the band is where the paper's simulations would lie if run again."""
-    table = expected("goldstein")[name].table(
+    table = read_expected("goldstein")[name].table(
         {cell: values.tolist() for cell, values in figures.items()}, note
     )
     scores = z_scores(name, figures) if name in errors().compared else {}

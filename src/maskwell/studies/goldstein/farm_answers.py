@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..conclusions import StudyEstimate, judged, listed, together, verdict
-from ..plans import named
-from ..results import expected
+from ..conclusions import StudyEstimate, judge_margin, listing, together, verdict
+from ..plans import cell_name
+from ..results import read_expected
 from .analyses import ERROR
 from .chances import Figures
 from .farms import NOISES, Farms
@@ -27,7 +27,9 @@ def _columns(kind: str) -> list[str]:
 def _ratios(figures: Figures, rows: Sequence[str], columns: Sequence[str]) -> list[StudyEstimate]:
     """Return columns over the original, row by row and file by file, on average of the rows."""
     return [
-        mean_of(np.mean([figures[named(row, c)] / figures[named(row, ORIGINAL)] for row in rows], axis=0))
+        mean_of(
+            np.mean([figures[cell_name(row, c)] / figures[cell_name(row, ORIGINAL)] for row in rows], axis=0)
+        )
         for c in columns
     ]
 
@@ -36,8 +38,8 @@ def _off(figures: Figures, columns: Sequence[str]) -> list[StudyEstimate]:
     """Return columns less the original in errors of the column's own fits, for all slopes."""
     return [
         mean_of(
-            (figures[named(row, column)] - figures[named(row, ORIGINAL)])
-            / figures[named(f"{ERROR}{row}", column)].mean()
+            (figures[cell_name(row, column)] - figures[cell_name(row, ORIGINAL)])
+            / figures[cell_name(f"{ERROR}{row}", column)].mean()
         )
         for column in columns
         for row in SLOPES
@@ -53,9 +55,9 @@ def _some_correlated(figures: Figures) -> list[str]:
         verdict(
             "correlated noise on predictors only, taken as it is, gives biased estimates with very large standard "
             f"errors (our margins: errors and residual variance up by {LARGER:.0%}, the slope of the harvest down)",
-            together((judged([*errors, *variances], low=1 + LARGER), judged(harvest, high=1))),
-            f"with {_noises()} noise errors of the slopes are {listed(errors)} and residual variances "
-            f"{listed(variances)} times the original, the slope of the harvest {listed(harvest)} times (in theory "
+            together((judge_margin([*errors, *variances], low=1 + LARGER), judge_margin(harvest, high=1))),
+            f"with {_noises()} noise errors of the slopes are {listing(errors)} and residual variances "
+            f"{listing(variances)} times the original, the slope of the harvest {listing(harvest)} times (in theory "
             f"{', '.join(f'{np.sqrt(1 - noise):.2f}' for noise in NOISES)})",
         )
     ]
@@ -69,8 +71,8 @@ def _all_correlated(figures: Figures) -> list[str]:
         verdict(
             "with correlated noise on all variables estimates and standard errors are similar to the original (our "
             f"margins: {SAME:g} of an error; errors within {LARGER:.0%})",
-            together((judged(off, -SAME, SAME), judged(errors, 1 - LARGER, 1 + LARGER))),
-            f"slopes are off by {listed(off, 2, '+')} errors, errors are {listed(errors)} times the original, with "
+            together((judge_margin(off, -SAME, SAME), judge_margin(errors, 1 - LARGER, 1 + LARGER))),
+            f"slopes are off by {listing(off, 2, '+')} errors, errors are {listing(errors)} times the original, with "
             f"{_noises()} noise",
         )
     ]
@@ -80,14 +82,14 @@ def _noises() -> str:
     return " and ".join(f"{noise:.0%}" for noise in NOISES)
 
 
-def _unbiased(figures: Figures) -> list[str]:
+def _bias_verdicts(figures: Figures) -> list[str]:
     off = {column: _off(figures, [column]) for column in _columns(INDEPENDENT)}
     return [
         verdict(
             f"adjusted fits to {column.replace(' ', ' noise of ')} of the variances are unbiased (our margin: {SAME:g} "
             "of an error)",
-            judged(found, -SAME, SAME),
-            f"slopes are off by {listed(found, 2, '+')} of their errors, region, harvest and cost",
+            judge_margin(found, -SAME, SAME),
+            f"slopes are off by {listing(found, 2, '+')} of their errors, region, harvest and cost",
         )
         for column, found in off.items()
     ]
@@ -97,28 +99,31 @@ def _more_noise(figures: Figures) -> list[str]:
     few, many = _ratios(figures, [f"{ERROR}{row}" for row in SLOPES], _columns(INDEPENDENT))
     rows = [f"{ERROR}{row}" for row in SLOPES]
     more = [
-        mean_of(figures[named(row, _columns(INDEPENDENT)[1])] / figures[named(row, _columns(INDEPENDENT)[0])])
+        mean_of(
+            figures[cell_name(row, _columns(INDEPENDENT)[1])]
+            / figures[cell_name(row, _columns(INDEPENDENT)[0])]
+        )
         for row in rows
     ]
     return [
         verdict(
             "standard errors grow with the noise, and already with the smaller one",
-            together((judged([few], low=1), judged(more, low=1))),
-            f"on average of the slopes they are {listed((few, many))} times the original with {_noises()} noise",
+            together((judge_margin([few], low=1), judge_margin(more, low=1))),
+            f"on average of the slopes they are {listing((few, many))} times the original with {_noises()} noise",
         )
     ]
 
 
 def _hardly_larger(figures: Figures) -> list[str]:
     column, rows = _columns(INDEPENDENT)[0], [f"{ERROR}{row}" for row in SLOPES]
-    ratios = [mean_of(figures[named(row, column)] / figures[named(row, ORIGINAL)]) for row in rows]
-    published = [expected("goldstein")["6a"].published(named(row, column)) for row in rows]
+    ratios = [mean_of(figures[cell_name(row, column)] / figures[cell_name(row, ORIGINAL)]) for row in rows]
+    published = [read_expected("goldstein")["6a"].published(cell_name(row, column)) for row in rows]
     return [
         verdict(
             f"with {NOISES[0]:.0%} of independent noise on predictors only, standard errors are those of the original "
             f"(table 6a prints {', '.join(f'{one:g}' for one in published)}; our margin: {TENTH:.0%})",
-            judged(ratios, 1 - TENTH, 1 + TENTH),
-            f"they are {listed(ratios)} times the original, for region, harvest and cost",
+            judge_margin(ratios, 1 - TENTH, 1 + TENTH),
+            f"they are {listing(ratios)} times the original, for region, harvest and cost",
         )
     ]
 
@@ -131,7 +136,10 @@ def of_both(figures: Mapping[str, Figures]) -> list[str]:
     more = {
         column: mean_of(
             np.mean(
-                [figures["6b"][named(row, column)] / figures["6a"][named(row, column)] for row in rows],
+                [
+                    figures["6b"][cell_name(row, column)] / figures["6a"][cell_name(row, column)]
+                    for row in rows
+                ],
                 axis=0,
             )
         )
@@ -140,13 +148,13 @@ def of_both(figures: Mapping[str, Figures]) -> list[str]:
     return [
         verdict(
             "noise on the response governs the size of the standard errors",
-            judged(more.values(), low=1),
-            f"with it they are {listed(more.values())} times those without, with {_noises()} noise",
+            judge_margin(more.values(), low=1),
+            f"with it they are {listing(more.values())} times those without, with {_noises()} noise",
         )
     ]
 
 
 FARM_ANSWERS: dict[str, tuple[Callable[[Figures], list[str]], ...]] = {
-    "6a": (_some_correlated, _unbiased, _more_noise, _hardly_larger),
-    "6b": (_all_correlated, _unbiased, _more_noise),
+    "6a": (_some_correlated, _bias_verdicts, _more_noise, _hardly_larger),
+    "6b": (_all_correlated, _bias_verdicts, _more_noise),
 }

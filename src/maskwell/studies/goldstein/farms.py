@@ -64,7 +64,7 @@ class Farms:
         return np.asarray(np.array(self.means)[:, None] * np.exp(logs))
 
 
-def correlated(noise: float) -> CorrelatedNoise:
+def shlomo_noise(noise: float) -> CorrelatedNoise:
     """Return Shlomo's noise: a share of each variance is noise, and means and covariances stay."""
     return CorrelatedNoise(Farms.fields, r0=1 - noise, keep="moments")
 

@@ -25,7 +25,7 @@ LINEAR = (
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
+class MixedPredictors:
     """Equation (6): a normal predictor and a binary one, cut from a normal that is correlated with it."""
 
     records: int = 1000
@@ -58,12 +58,12 @@ class Pair:
 
     records: int = 1000
 
-    model: ClassVar[GoldsteinModel] = Mixed.model
+    model: ClassVar[GoldsteinModel] = MixedPredictors.model
 
     def table(self, rng: np.random.Generator) -> Table:
         """Draw a file."""
         first, second, error = rng.standard_normal((3, self.records))
-        other = Mixed.correlation * first + np.sqrt(1 - Mixed.correlation**2) * second
+        other = MixedPredictors.correlation * first + np.sqrt(1 - MixedPredictors.correlation**2) * second
         return keys_of(("y", "x1", "x2"), np.array([1 + first + other + error, first, other]))
 
 

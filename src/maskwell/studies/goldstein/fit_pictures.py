@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, panels, save, title
 from ..pictures import Picture, headline, legend, rows_down, say
-from ..plans import named
+from ..plans import cell_name
 from ..results import Study, StudyTable, TableCell, band_name
 from .analyses import ERROR, ON_ALL, ON_PREDICTORS, SKEWS
 from .farms import Farms
-from .files import Mixed, Outcomes
+from .files import MixedPredictors, Outcomes
 from .models import ADJUSTED, FLAT, HASTINGS, NAIVE, ORIGINAL, PRINTED
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _zero(axes: Axes, at: float) -> None:
     axes.axvline(at, color=GREY, linewidth=0.8, zorder=0)
 
 
-def _banded(cells: Sequence[TableCell]) -> str:
+def _band_caption(cells: Sequence[TableCell]) -> str:
     name = band_name(cells)
     return f"; lines: {name}" if name else ""
 
@@ -68,15 +68,15 @@ WAYS_H = (ADJUSTED, HASTINGS, PRINTED)
 def table_4_ways(study: Study, path: Path) -> Path:
     """Draw by how much fits are off, how many intervals contain the parameter, and the paper's sampler."""
     figure, axes = panels(3, width=4.0, height=3.7)
-    for place, row in enumerate(Mixed.model.rows):
+    for place, row in enumerate(MixedPredictors.model.rows):
         for way, height in zip(WAYS_4, (place - 0.12, place + 0.12), strict=True):
-            _dot(axes[0], study["4-paired"][named(row, way)], height, COLORS[way])
-            share = study["4-intervals"][named(row, way)].ours
+            _dot(axes[0], study["4-paired"][cell_name(row, way)], height, COLORS[way])
+            share = study["4-intervals"][cell_name(row, way)].ours
             axes[1].plot(share, height, "o", color=COLORS[way], markersize=5.5)
         for way, height in zip(WAYS_H, (place - 0.2, place, place + 0.2), strict=True):
-            _dot(axes[2], study["4-hastings"][named(row, way)], height, COLORS[way])
+            _dot(axes[2], study["4-hastings"][cell_name(row, way)], height, COLORS[way])
     for one, at in zip(axes, (0.0, WHOLE, 1.0), strict=True):
-        rows_down(one, [_symbol(row) for row in Mixed.model.rows])
+        rows_down(one, [_symbol(row) for row in MixedPredictors.model.rows])
         _zero(one, at)
     axes[1].set_xlim(-3, 103)
     legend(axes[1], [(way, COLORS[way]) for way in WAYS_4])
@@ -90,9 +90,9 @@ def table_4_ways(study: Study, path: Path) -> Path:
 
 
 def _words_4(axes: Sequence[Axes], study: Study) -> None:
-    title(axes[0], f"less the original fit{_banded(study['4-paired'].cells)}")
+    title(axes[0], f"less the original fit{_band_caption(study['4-paired'].cells)}")
     title(axes[1], "intervals of 95% with the parameter")
-    title(axes[2], f"the paper's sampler{_banded(study['4-hastings'].cells)}")
+    title(axes[2], f"the paper's sampler{_band_caption(study['4-hastings'].cells)}")
     say(axes[0], "estimate less that of the same original file")
     say(axes[1], "% of files")
     say(axes[2], "estimate (all parameters are 1)")
@@ -109,11 +109,11 @@ def pupils(study: Study, path: Path) -> Path:
     table = study["5"]
     for one, (row, name) in zip(axes, (("beta_1", "β₁, reading test"), ("beta_2", "β₂, girls")), strict=True):
         for place, way in enumerate(WAYS_5):
-            _dot(one, table[named(row, way)], place, COLORS[way])
-        _zero(one, table[named(row, ORIGINAL)].ours)
+            _dot(one, table[cell_name(row, way)], place, COLORS[way])
+        _zero(one, table[cell_name(row, ORIGINAL)].ours)
         rows_down(one, list(WAYS_5.values()))
         title(one, name)
-        say(one, f"estimate{_banded(table.cells)}")
+        say(one, f"estimate{_band_caption(table.cells)}")
     headline(
         figure, "Pupils (circles: published, one draw of noise): the covariate model needs the schools too"
     )
@@ -142,7 +142,7 @@ def farm_fits(study: Study, path: Path) -> Path:
     legend(axes[2], [(text, color) for color, text in KINDS_6.values()], (0.99, 0.97), "right")
     headline(
         figure,
-        f"Farms: correlated noise, not adjusted, and independent noise, adjusted{_banded(study['6a'].cells)}",
+        f"Farms: correlated noise, not adjusted, and independent noise, adjusted{_band_caption(study['6a'].cells)}",
     )
     return save(figure, path)
 
@@ -150,8 +150,8 @@ def farm_fits(study: Study, path: Path) -> Path:
 def _farm_panel(axes: Axes, tables: Sequence[StudyTable], row: str) -> None:
     for table, (color, _), shift in zip(tables, KINDS_6.values(), (-0.14, 0.14), strict=True):
         for place, column in enumerate(table.columns):
-            _dot(axes, table[named(row, column)], place + shift, color)
-    _zero(axes, tables[0][named(row, ORIGINAL)].ours)
+            _dot(axes, table[cell_name(row, column)], place + shift, color)
+    _zero(axes, tables[0][cell_name(row, ORIGINAL)].ours)
 
 
 # The logistic model.
@@ -171,11 +171,11 @@ def logistic(study: Study, path: Path) -> Path:
     for one, kind in zip(axes, SKEWS, strict=True):
         for place, (column, (color, _)) in enumerate(WAYS_L.items()):
             for row, shift, marker in zip(slopes, (-0.12, 0.12), ("o", "s"), strict=True):
-                _dot(one, table[named(f"{kind}, {row}", column)], place + shift, color, marker)
+                _dot(one, table[cell_name(f"{kind}, {row}", column)], place + shift, color, marker)
         _zero(one, 1.0)
         rows_down(one, [text for _, text in WAYS_L.values()])
         title(one, kind)
-        say(one, f"slopes (circle β₁, square β₂){_banded(table.cells)}")
+        say(one, f"slopes (circle β₁, square β₂){_band_caption(table.cells)}")
     headline(figure, "A logistic model: noise that keeps the covariances is not enough")
     return save(figure, path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...table import Floats
-from ..conclusions import FAILS, HOLDS, UNDECIDED, StudyEstimate, estimate, judged
+from ..conclusions import FAILS, HOLDS, UNDECIDED, StudyEstimate, estimate, judge_margin
 
 OURS = "ours"
 TENTH = 0.1  # of a slope of 1: valid, or not; of an error: the same, or not
@@ -20,6 +20,6 @@ def near(values: Floats, target: float, margin: float, files: int) -> str:
     Fewer files can show that it is not, but not that it is.
     """
     if len(values) < files:
-        outcome = judged([mean_of(values)], target - margin, target + margin)
+        outcome = judge_margin([mean_of(values)], target - margin, target + margin)
         return FAILS if outcome == FAILS else UNDECIDED
     return HOLDS if abs(float(values.mean()) - target) <= margin else FAILS

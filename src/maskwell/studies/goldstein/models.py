@@ -76,7 +76,7 @@ def seed_of(release: Release, columns: tuple[str, ...]) -> int:
     return crc32(np.ascontiguousarray(release.table.values(columns)).tobytes())
 
 
-def _adjusted(model: GoldsteinModel, masking: Masking, **options: Any) -> Floats:
+def _adjusted_estimates(model: GoldsteinModel, masking: Masking, **options: Any) -> Floats:
     from ...analysis import fit
 
     seed = seed_of(masking.release, model.predictors)
@@ -97,7 +97,7 @@ def _adjusted(model: GoldsteinModel, masking: Masking, **options: Any) -> Floats
     return model.read(posterior.draws)
 
 
-def _proposed(model: GoldsteinModel, masking: Masking, *, hastings: bool) -> Floats:
+def _proposal_estimates(model: GoldsteinModel, masking: Masking, *, hastings: bool) -> Floats:
     """Fit by the paper's proposal (A3): a number with noise and a category whose code has noise."""
     from ...analysis.samplers.goldstein.metropolis import NoisedData, PaperOptions, paper_draws
 
@@ -136,10 +136,10 @@ Way = Callable[[GoldsteinModel, Masking], Floats]
 WAYS: Mapping[str, Way] = {
     ORIGINAL: lambda model, masking: model.ordinary(masking.truth),
     NAIVE: lambda model, masking: model.ordinary(masking.release.table),
-    ADJUSTED: lambda model, masking: _adjusted(model, masking),
-    FLAT: lambda model, masking: _adjusted(model, masking, covariate_groups=False),
-    HASTINGS: lambda model, masking: _proposed(model, masking, hastings=True),
-    PRINTED: lambda model, masking: _proposed(model, masking, hastings=False),
+    ADJUSTED: lambda model, masking: _adjusted_estimates(model, masking),
+    FLAT: lambda model, masking: _adjusted_estimates(model, masking, covariate_groups=False),
+    HASTINGS: lambda model, masking: _proposal_estimates(model, masking, hastings=True),
+    PRINTED: lambda model, masking: _proposal_estimates(model, masking, hastings=False),
 }
 
 

@@ -15,12 +15,12 @@ STEPS, NEAR = 50, 1e-10  # of Newton's method
 
 def least_squares(x: Floats, y: Floats) -> Floats:
     """Fit a linear model; the last row is the residual variance."""
-    coefficients, variance, errors = _weighted(x.T @ x, x.T @ y, float(y @ y), len(y))
+    coefficients, variance, errors = _weighted_fit(x.T @ x, x.T @ y, float(y @ y), len(y))
     own = variance * np.sqrt(2 / (len(y) - x.shape[1]))
     return np.column_stack([np.append(coefficients, variance), np.append(errors, own)])
 
 
-def _weighted(xx: Floats, xy: Floats, yy: float, records: int) -> tuple[Floats, float, Floats]:
+def _weighted_fit(xx: Floats, xy: Floats, yy: float, records: int) -> tuple[Floats, float, Floats]:
     """Return coefficients, residual variance and errors, given weighted sums of squares and products."""
     inverse = np.linalg.inv(xx)
     coefficients = inverse @ xy
@@ -66,7 +66,7 @@ class _Sums:
     def fitted(self, ratio: float) -> tuple[Floats, float, Floats]:
         """Return coefficients, residual variance and errors where the ratio of the variances is known."""
         products = self._weighted_products(ratio)
-        return _weighted(products[:-1, :-1], products[:-1, -1], float(products[-1, -1]), self.records)
+        return _weighted_fit(products[:-1, :-1], products[:-1, -1], float(products[-1, -1]), self.records)
 
     def deviance(self, ratio: float) -> float:
         """Return -2 log restricted likelihood, without what does not depend on the ratio."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, say, shade
-from ..results import BETWEEN, Study, StudyTable, expected
+from ..results import BETWEEN, Study, StudyTable, read_expected
 from .farms import NOISES as FARM_NOISES
 from .farms import QUANTILES
 from .fit_pictures import FIT_PICTURES
@@ -107,7 +107,7 @@ def _by_covariance(axes: Axes, table: StudyTable, kind: str) -> None:
 # What knowing the noise is worth.
 
 
-def informed(study: Study, path: Path) -> Path:
+def draw_informed_intruders(study: Study, path: Path) -> Path:
     """Draw h by intruder in the paper's setting, and who is found where data or noise are more correlated."""
     figure, axes = panels(2, width=5.2, height=3.9, share_y=False)
     _by_intruder(axes[0], study["informed"])
@@ -120,7 +120,7 @@ def informed(study: Study, path: Path) -> Path:
 
 
 def _by_intruder(axes: Axes, table: StudyTable) -> None:
-    published = {EUCLID: expected("goldstein")["1"], EXPECTED: expected("goldstein")["3"]}
+    published = {EUCLID: read_expected("goldstein")["1"], EXPECTED: read_expected("goldstein")["3"]}
     for share in (10, 50):
         for name, color in COLORS.items():
             heights = [table[f"decile {share}, h {h}{BETWEEN}{name}"].ours for h in range(6)]
@@ -209,7 +209,7 @@ def _farm_legend(axes: Axes) -> None:
 PICTURES: dict[str, Picture] = {
     "h_by_decile.png": (("1",), cumulative),
     "table_2.png": (("2",), table_2_curves),
-    "informed.png": (("informed", "knowledge"), informed),
+    "informed.png": (("informed", "knowledge"), draw_informed_intruders),
     "farms.png": (("7a", "7b", "7-informed"), farms),
     **FIT_PICTURES,
 }

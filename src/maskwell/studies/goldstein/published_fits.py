@@ -13,7 +13,7 @@ import numpy as np
 
 from ...table import Floats
 from ..conclusions import FEWEST
-from ..results import StudyTable, TableCell, expected
+from ..results import StudyTable, TableCell, read_expected
 from .analyses import ERROR
 from .chances import Figures, errors
 
@@ -28,7 +28,7 @@ def simulations() -> Mapping[str, int]:
 
 def fits_of(name: str, figures: Figures, note: str = "") -> StudyTable:
     """Put our fits beside the published ones. Those that are said to be compared otherwise, and errors, have no z."""
-    published = expected("goldstein")[name]
+    published = read_expected("goldstein")[name]
     table = published.table({cell: values.tolist() for cell, values in figures.items()}, note)
     if published.unit.startswith("%"):  # files that are 0 or 100 have no band
         return replace(table, cells=tuple(replace(one, low=None, high=None) for one in table.cells))
@@ -37,13 +37,13 @@ def fits_of(name: str, figures: Figures, note: str = "") -> StudyTable:
     cells = [
         one
         if published.comparison(one.cell) != "shape"
-        else _judged(one, figures[one.cell], simulations()[name])
+        else _judge_cell(one, figures[one.cell], simulations()[name])
         for one in table.cells
     ]
     return replace(table, cells=tuple(cells))
 
 
-def _judged(cell: TableCell, values: Floats, count: int) -> TableCell:
+def _judge_cell(cell: TableCell, values: Floats, count: int) -> TableCell:
     if cell.published is None or cell.cell.startswith(ERROR) or len(values) < FEWEST:
         return cell
     return replace(cell, within=abs(z_of(cell.published, values, count)) <= errors().largest_z)

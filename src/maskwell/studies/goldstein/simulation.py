@@ -123,13 +123,13 @@ def simulate(files: Mapping[Any, int], seed: int, tick: Callable[[], None]) -> d
     found: dict[Any, list[Floats]] = {job: [] for job in files}
     for replicate in range(max(files.values(), default=0)):
         wanted = [job for job, count in files.items() if replicate < count]
-        for job, values in _measured(wanted, seed, replicate):
+        for job, values in _measure_jobs(wanted, seed, replicate):
             found[job].append(values)
             tick()
     return {job: np.array(values) for job, values in found.items()}
 
 
-def _measured(jobs: Sequence[Any], seed: int, replicate: int) -> Iterator[tuple[Any, Floats]]:
+def _measure_jobs(jobs: Sequence[Any], seed: int, replicate: int) -> Iterator[tuple[Any, Floats]]:
     """Measure jobs on one replicate: all files come of the same draws, and one masked serves every intruder."""
     draws = np.random.SeedSequence([seed, replicate])
     noise_seed = int(draws.generate_state(1, np.uint64)[0])

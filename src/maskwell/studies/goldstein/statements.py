@@ -14,12 +14,12 @@ from ..conclusions import (
     HOLDS,
     StudyEstimate,
     estimate,
-    judged,
-    listed,
+    judge_margin,
+    listing,
     verdict,
 )
-from ..results import BETWEEN, expected
-from .agreement import agreement, lone_cell, misprint, reproduced
+from ..results import BETWEEN, read_expected
+from .agreement import agreement, lone_cell, misprint, reproduction_sentence
 from .answers import ANSWERS
 from .binary import exact
 from .chances import Figures, z_scores
@@ -73,8 +73,8 @@ def _not_found(figures: Figures) -> list[str]:
     return [
         verdict(
             "in more than 40% of the cases the nearest record is not the true one",
-            judged(wrong, low=40),
-            f"{listed(wrong, 1)}% by decile",
+            judge_margin(wrong, low=40),
+            f"{listing(wrong, 1)}% by decile",
         )
     ]
 
@@ -85,7 +85,7 @@ def _weights(figures: Figures) -> list[str]:
     return [
         verdict(
             f"W = Omega gives essentially similar results ({WITHIN_POINTS})",
-            judged([at_zero, near], -MATERIAL, MATERIAL),
+            judge_margin([at_zero, near], -MATERIAL, MATERIAL),
             f"W = Omega less Euclid is {at_zero.text(1, '+')} points at h = 0, {near.text(1, '+')} at h <= 5, on "
             f"average of the deciles; the inverse of Omega less Euclid {inverse.text(1, '+')} at h = 0",
         )
@@ -98,7 +98,7 @@ def _small_increase(figures: Figures) -> list[str]:
     return [
         verdict(
             f"knowing the noise gives generally small increases ({WITHIN_POINTS})",
-            judged([found, near], high=MATERIAL),
+            judge_margin([found, near], high=MATERIAL),
             f"E(y|z) less Euclid is {found.text(1, '+')} points at h = 0, {near.text(1, '+')} at h <= 5, posterior "
             f"less Euclid {informed.text(1, '+')} at h = 0, for five weakly correlated identifiers",
         )
@@ -113,9 +113,9 @@ def _knowledge(figures: Figures) -> list[str]:
         verdict(
             "access to the noise parameters does not materially improve the probability of disclosure (section 9; "
             f"{WITHIN_POINTS})",
-            judged(gains.values(), high=MATERIAL),
+            judge_margin(gains.values(), high=MATERIAL),
             f"with {row} the informed intruder finds {np.mean(informed[row]):.0f}% where Euclid finds "
-            f"{np.mean(plain[row]):.0f}%; the gains are {listed(gains.values(), 1)} points in the order of the table",
+            f"{np.mean(plain[row]):.0f}%; the gains are {listing(gains.values(), 1)} points in the order of the table",
         )
     ]
 
@@ -130,8 +130,8 @@ def _larger(figures: Figures) -> list[str]:
     return [
         verdict(
             "protection increases with the size of the file",
-            judged(less, high=0),
-            f"pr(h = 0) is {listed(map(estimate, found))} for 1,000, 5,000 and 10,000 records",
+            judge_margin(less, high=0),
+            f"pr(h = 0) is {listing(map(estimate, found))} for 1,000, 5,000 and 10,000 records",
         )
     ]
 
@@ -142,15 +142,15 @@ def _identifiers(figures: Figures) -> list[str]:
     return [
         verdict(
             f"10 identifiers with noise 0.34 have about the distribution of h of 5 with noise 0.1 ({WITHIN_POINTS})",
-            judged(gaps.values(), -MATERIAL, MATERIAL),
-            f"ten less five are {listed(gaps.values(), 1)} points at {', '.join(gaps)}; {_where_alike(gaps)}",
+            judge_margin(gaps.values(), -MATERIAL, MATERIAL),
+            f"ten less five are {listing(gaps.values(), 1)} points at {', '.join(gaps)}; {_where_alike(gaps)}",
         )
     ]
 
 
 def _where_alike(gaps: Mapping[str, StudyEstimate]) -> str:
     """Name the rows where two columns are alike, where they are not, and where there are too few files to say."""
-    outcomes = {row: judged([gap], -MATERIAL, MATERIAL) for row, gap in gaps.items()}
+    outcomes = {row: judge_margin([gap], -MATERIAL, MATERIAL) for row, gap in gaps.items()}
     words = {HOLDS: "alike", FAILS: "not alike"}
     kinds = {
         word: [row for row in gaps if outcomes[row] == word] for word in dict.fromkeys(outcomes.values())
@@ -166,19 +166,19 @@ def _covariance(figures: Figures) -> list[str]:
     return [
         verdict(
             f"covariances from 0.1 to 0.5 have only a small effect, {small}",
-            judged([gap], 0, SMALL),
-            f"pr(h = 0) is {listed(map(estimate, found.values()))} at the 5th percentile, the first less the last "
-            f"{gap.text()}; pr(h > 5) is {listed(map(estimate, far.values()))}",
+            judge_margin([gap], 0, SMALL),
+            f"pr(h = 0) is {listing(map(estimate, found.values()))} at the 5th percentile, the first less the last "
+            f"{gap.text()}; pr(h > 5) is {listing(map(estimate, far.values()))}",
         ),
-        f"pr(h = 0) at the 5th percentile for covariances 0.1 and 0.5: the paper has {_published('covariance')} (and "
-        f"at the 10th, in table 2, {_published('2', 'pr(h = 0), N 1,000, noise 0.1')}), we find {np.mean(first):.2f}, "
-        f"{np.mean(last):.2f}: {reproduced(z_scores('covariance', figures).values(), first)}",
+        f"pr(h = 0) at the 5th percentile for covariances 0.1 and 0.5: the paper has {_extremes('covariance')} (and "
+        f"at the 10th, in table 2, {_extremes('2', 'pr(h = 0), N 1,000, noise 0.1')}), we find {np.mean(first):.2f}, "
+        f"{np.mean(last):.2f}: {reproduction_sentence(z_scores('covariance', figures).values(), first)}",
     ]
 
 
-def _published(name: str, row: str = "") -> str:
+def _extremes(name: str, row: str = "") -> str:
     """Return the published figures for the smallest and the largest covariance."""
-    table = expected("goldstein")[name]
+    table = read_expected("goldstein")[name]
     cells = [cell for cell in table.cells if cell.startswith(row)]
     return ", ".join(f"{table.published(cell):.2f}" for cell in (cells[0], cells[-1]))
 
@@ -188,11 +188,11 @@ def _expectation(figures: Figures) -> list[str]:
         {row: estimate(values) for row, values in _column(figures, name).items()}
         for name in ("E(h)", "pr(h = 0)", "pr(h < 3)")
     )
-    enough = {row: judged([one], low=ENOUGH_H) for row, one in mean.items()}
-    small = {row: judged([one], high=SMALL_SHARE) for row, one in near.items()}
+    enough = {row: judge_margin([one], low=ENOUGH_H) for row, one in mean.items()}
+    small = {row: judge_margin([one], high=SMALL_SHARE) for row, one in near.items()}
     return [
         f"section 2 suggests E(h) of 3 as enough: {_from_where(enough, mean)}. pr(h = 0) is "
-        f"{listed(found.values())} at {', '.join(found)}",
+        f"{listing(found.values())} at {', '.join(found)}",
         f"section 2's alternative, pr(h < 3) below 0.1: {_from_where(small, near)}",
     ]
 
@@ -232,16 +232,16 @@ def _of_both(figures: Mapping[str, Figures]) -> list[str]:
     return [
         verdict(
             "h tends to be greater for correlated noise",
-            judged(overall.values(), low=0),
+            judge_margin(overall.values(), low=0),
             "correlated less independent is "
             + "; ".join(f"{one.text(1, '+')} at {noise:.0%} noise" for noise, one in overall.items())
             + ", on average of the quantiles",
         ),
         verdict(
             f"pr(h = 0) is quite similar for correlated and independent noise ({WITHIN_SHARES})",
-            judged([one for several in each.values() for one in several], -SMALL, SMALL),
+            judge_margin([one for several in each.values() for one in several], -SMALL, SMALL),
             "correlated less independent is "
-            + "; ".join(f"{listed(several, 2, '+')} at {noise:.0%} noise" for noise, several in each.items())
+            + "; ".join(f"{listing(several, 2, '+')} at {noise:.0%} noise" for noise, several in each.items())
             + f", at quantiles {AT}",
         ),
     ]
@@ -262,9 +262,9 @@ def _tail(figures: Figures) -> list[str]:
     return [
         verdict(
             "records are protected except in the far right tail",
-            judged([estimate(last - other) for other in others], low=0),
-            f"pr(h = 0) at 17% noise is {listed(estimate(figures[cell]) for cell in cells)} at quantiles {AT}; the "
-            f"paper has {expected('goldstein')['7a'].published(cells[-1]):.2f} at the last",
+            judge_margin([estimate(last - other) for other in others], low=0),
+            f"pr(h = 0) at 17% noise is {listing(estimate(figures[cell]) for cell in cells)} at quantiles {AT}; the "
+            f"paper has {read_expected('goldstein')['7a'].published(cells[-1]):.2f} at the last",
         )
     ]
 
@@ -277,7 +277,7 @@ def _farms_informed(figures: Figures) -> list[str]:
     return [
         verdict(
             "against an intruder who knows the noise, correlated noise protects less than independent noise",
-            judged(gaps.values(), low=0),
+            judge_margin(gaps.values(), low=0),
             "the share that he finds under correlated less that under independent noise is "
             + "; ".join(f"{gap.text(2, '+')} at {noise:.0%} noise" for noise, gap in gaps.items())
             + ", on average of the quantiles",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..plans import Progress, StudySteps, files_of
-from ..results import BETWEEN, Study, StudyTable, expected
+from ..results import BETWEEN, Study, StudyTable, read_expected
 from .analyses import ANALYSES
 from .chances import Figures, table_of, z_scores
 from .published_fits import fits_of
@@ -23,21 +23,21 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     found = simulate(files, seed, StudySteps(sum(files.values()), progress))
     figures = {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
     counts = {name: plan.files(replicates) for name, plan in plans.items()}
-    written = tuple(_written(name, values, counts[name]) for name, values in figures.items())
+    written = tuple(_study_table(name, values, counts[name]) for name, values in figures.items())
     said = f"ours: over simulated files, each with noise of its own, from seed {seed}"
-    return Study("goldstein", written, (said, *notes(figures, counts)), expected("goldstein").paper)
+    return Study("goldstein", written, (said, *notes(figures, counts)), read_expected("goldstein").paper)
 
 
-def _written(name: str, figures: Figures, count: int) -> StudyTable:
+def _study_table(name: str, figures: Figures, count: int) -> StudyTable:
     note = f"[{count:,} file{'s' if count > 1 else ''}]"
     if name in SCORES:
         scores = {_short(cell): [z] for cell, z in z_scores(SCORES[name], figures).items()}
-        return expected("goldstein")[name].table(scores, note)
+        return read_expected("goldstein")[name].table(scores, note)
     if name in ANALYSES:
         return fits_of(name, figures, note)
     if name == "binary":
         draws = {cell: values.tolist() for cell, values in figures.items()}
-        return expected("goldstein")[name].table(draws, note)
+        return read_expected("goldstein")[name].table(draws, note)
     return table_of(name, figures, note)
 
 

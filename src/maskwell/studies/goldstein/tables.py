@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...table import Floats
-from ..plans import StudyPlan, named
+from ..plans import StudyPlan, cell_name
 from . import binary, farms
 from .analyses import ANALYSES
 from .chances import Figures
@@ -79,7 +79,7 @@ def beyond(h: Floats, count: int) -> Floats:
 def _cumulative(job: GoldsteinJob, counts: int, deciles: Sequence[float]) -> Callable[[Found], Figures]:
     def figures(found: Found) -> Figures:
         return {
-            named(f"h {count}", decile(share)): at_most(found[job][:, DECILES.index(share)], count)
+            cell_name(f"h {count}", decile(share)): at_most(found[job][:, DECILES.index(share)], count)
             for count in range(counts)
             for share in deciles
         }
@@ -92,7 +92,7 @@ def _table_1() -> StudyPlan:
 
     def figures(found: Found) -> Figures:
         rest = np.full(len(found[normal()]), PERCENT)
-        return {**some(found), **{named(f"h {LAST + 1}+", decile(share)): rest for share in DECILES}}
+        return {**some(found), **{cell_name(f"h {LAST + 1}+", decile(share)): rest for share in DECILES}}
 
     return StudyPlan((normal(),), figures)
 
@@ -102,12 +102,14 @@ def _table_3() -> StudyPlan:
     return StudyPlan((job,), _cumulative(job, 6, DECILES[:5]))
 
 
-def _weighted() -> StudyPlan:
+def _weighting_plan() -> StudyPlan:
     jobs = {name: normal(intruder=name) for name in (EUCLID, OMEGA, INVERSE)}
 
     def figures(found: Found) -> Figures:
         return {
-            named(f"{decile(share)}, h {count}", name): at_most(found[job][:, DECILES.index(share)], count)
+            cell_name(f"{decile(share)}, h {count}", name): at_most(
+                found[job][:, DECILES.index(share)], count
+            )
             for share in (0.1, 0.5, 0.9)
             for count in range(6)
             for name, job in jobs.items()
@@ -116,12 +118,12 @@ def _weighted() -> StudyPlan:
     return StudyPlan(tuple(jobs.values()), figures, HALF)
 
 
-def _informed() -> StudyPlan:
+def _intruder_plan() -> StudyPlan:
     jobs = {name: normal(intruder=name) for name in INTRUDERS}
 
     def figures(found: Found) -> Figures:
         return {
-            named(f"{decile(share)}, h {count}", name): at_most(found[job][:, i], count)
+            cell_name(f"{decile(share)}, h {count}", name): at_most(found[job][:, i], count)
             for i, share in enumerate(DECILES[:5])
             for count in range(6)
             for name, job in jobs.items()
@@ -137,7 +139,7 @@ def _knowledge() -> StudyPlan:
         for rho, name, law in ((0.25, "own", independent), (0.8, "own", independent), (0.8, "Kim's", kim))
     }
     jobs = {
-        named(row, name): GoldsteinJob(data, law(data, noise), name, None)
+        cell_name(row, name): GoldsteinJob(data, law(data, noise), name, None)
         for row, (data, law, noise) in rows.items()
         for name in INTRUDERS
     }
@@ -156,7 +158,7 @@ def _table_2() -> StudyPlan:
         "pr(h = 0), N 1,000": (1000, zero),
     }
     cells = {
-        named(f"{kind}, noise {noise:g}", f"covariance {rho:g}"): (
+        cell_name(f"{kind}, noise {noise:g}", f"covariance {rho:g}"): (
             normal(NormalFile(count, 5, rho), noise, at=LOWEST),
             measure,
         )
@@ -181,7 +183,7 @@ def _sizes() -> StudyPlan:
 
     def figures(found: Found) -> Figures:
         return {
-            named(row, column): values
+            cell_name(row, column): values
             for row, job in rows.items()
             for column, values in _distribution(found[job]).items()
         }
@@ -197,7 +199,7 @@ def _identifiers() -> StudyPlan:
 
     def figures(found: Found) -> Figures:
         return {
-            named(f"h {count}", name): at_most(found[job], count)
+            cell_name(f"h {count}", name): at_most(found[job], count)
             for count in (0, 1, 2, 3, 5, 10, 15, 19)
             for name, job in jobs.items()
         }
@@ -211,8 +213,8 @@ def _covariance() -> StudyPlan:
     def figures(found: Found) -> Figures:
         out: dict[str, Floats] = {}
         for rho, job in jobs.items():
-            out[named(f"covariance {rho:g}", "pr(h = 0)")] = zero(found[job])
-            out[named(f"covariance {rho:g}", "pr(h > 5)")] = beyond(found[job], 5)
+            out[cell_name(f"covariance {rho:g}", "pr(h = 0)")] = zero(found[job])
+            out[cell_name(f"covariance {rho:g}", "pr(h > 5)")] = beyond(found[job], 5)
         return out
 
     return StudyPlan(tuple(jobs.values()), figures, 4 * AROUND)
@@ -225,9 +227,9 @@ def _expectation() -> StudyPlan:
         out: dict[str, Floats] = {}
         for noise, job in jobs.items():
             h, row = found[job], f"noise {noise:g}"
-            out[named(row, "E(h)")] = h.ravel()
-            out[named(row, "pr(h = 0)")] = zero(h)
-            out[named(row, "pr(h < 3)")] = 1 - beyond(h, 2)
+            out[cell_name(row, "E(h)")] = h.ravel()
+            out[cell_name(row, "pr(h = 0)")] = zero(h)
+            out[cell_name(row, "pr(h < 3)")] = 1 - beyond(h, 2)
         return out
 
     return StudyPlan(tuple(jobs.values()), figures, AROUND)
@@ -237,11 +239,11 @@ def _expectation() -> StudyPlan:
 
 
 def _binary() -> StudyPlan:
-    return StudyPlan((binary.Identified(),), binary.figures, BINARY)
+    return StudyPlan((binary.FavourableRecords(),), binary.figures, BINARY)
 
 
 FARM_MASKS: Mapping[str, Callable[[float], Any]] = {
-    "correlated": farms.correlated,
+    "correlated": farms.shlomo_noise,
     "independent": farms.by_itself,
 }
 
@@ -254,8 +256,8 @@ def _table_7(law: Callable[[float], Any]) -> StudyPlan:
         for i, share in enumerate(farms.QUANTILES):
             h = {f"{noise:.0%} noise": farms.at_quantile(found[job], i) for noise, job in jobs.items()}
             row = f"quantile {share * 100:.0f}"
-            out |= {named(row, f"h, {name}"): values for name, values in h.items()}
-            out |= {named(row, f"pr(h = 0), {name}"): zero(values) for name, values in h.items()}
+            out |= {cell_name(row, f"h, {name}"): values for name, values in h.items()}
+            out |= {cell_name(row, f"pr(h = 0), {name}"): zero(values) for name, values in h.items()}
         return out
 
     return StudyPlan(tuple(jobs.values()), figures, FARMS)
@@ -270,7 +272,7 @@ def _farms_informed() -> StudyPlan:
 
     def figures(found: Found) -> Figures:
         return {
-            named(f"quantile {share * 100:.0f}", name): zero(farms.at_quantile(found[job], i))
+            cell_name(f"quantile {share * 100:.0f}", name): zero(farms.at_quantile(found[job], i))
             for i, share in enumerate(farms.QUANTILES)
             for name, job in jobs.items()
         }
@@ -283,20 +285,20 @@ SCORES = {"1-z": "1", "2-z": "2", "3-z": "3"}  # the tables of z, and of which t
 TABLES: dict[str, Callable[[], StudyPlan]] = {
     "1": _table_1,
     "1-z": _table_1,
-    "weighted": _weighted,
+    "weighted": _weighting_plan,
     "sizes": _sizes,
     "2": _table_2,
     "2-z": _table_2,
     "3": _table_3,
     "3-z": _table_3,
-    "informed": _informed,
+    "informed": _intruder_plan,
     "knowledge": _knowledge,
     "identifiers": _identifiers,
     "covariance": _covariance,
     "expectation": _expectation,
     "binary": _binary,
     **ANALYSES,
-    "7a": lambda: _table_7(farms.correlated),
+    "7a": lambda: _table_7(farms.shlomo_noise),
     "7b": lambda: _table_7(farms.by_itself),
     "7-informed": _farms_informed,
 }

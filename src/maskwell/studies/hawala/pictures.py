@@ -13,9 +13,9 @@ from ...masking import Setting
 from ...masks import IndependentNoise
 from ...table import Floats
 from ..pictures import Picture, draw_all, headline, name_ends, say, shade
-from ..results import BETWEEN, Study, StudyTable, expected
+from ..results import BETWEEN, Study, StudyTable, read_expected
 from .statements import INFORMED, MATCHER, NEAREST, NORMAL
-from .study import CVS, FIELDS, C, D, mixture, simulated
+from .study import CVS, FIELDS, C, D, mixture, simulate_variables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +67,7 @@ def _label_at(axes: Axes, noise: Floats, density: Floats, at: int, name: str, co
 
 def _density(mask: Any, noise: Floats) -> Floats:
     """Return the density of the noise, read off the law on the card, on the scale of the variable's sd."""
-    table = simulated(np.random.default_rng(0).standard_normal((len(FIELDS), 1000)), 1.0)
+    table = simulate_variables(np.random.default_rng(0).standard_normal((len(FIELDS), 1000)), 1.0)
     law = replace(mask, columns=FIELDS[:1]).card(table, Setting(exact=True)).laws[0]
     sd = float(np.sqrt(law.noise.covariance[0, 0] / D))
     released = (noise * sd)[:, None]
@@ -129,7 +129,7 @@ def intruders_by_d(study: Study, path: Path) -> Path:
         axes.plot(x, [one.ours for one in cells], color=color, marker="o", markersize=4)
         shade(axes, x, cells, color)
         label(axes, (x[-1], cells[-1].ours), words.get(column, column), color)
-    _published(axes)
+    _plot_published_rates(axes)
     axes.set_ylim(0, 100)
     say(axes, "d: variance of the noise, as a share of the variable's", "records re-identified, %")
     title(
@@ -139,8 +139,8 @@ def intruders_by_d(study: Study, path: Path) -> Path:
     return save(figure, path)
 
 
-def _published(axes: Axes) -> None:
-    cells = expected("hawala")["3"].cells
+def _plot_published_rates(axes: Axes) -> None:
+    cells = read_expected("hawala")["3"].cells
     places = [(_number(cell), float(value)) for cell, value in cells.items()]
     axes.plot(*zip(*places, strict=True), "o", color=INK, markerfacecolor="white", markersize=6, zorder=1)
     label(axes, places[1], "published (table 3)", INK, xytext=(4, 9))

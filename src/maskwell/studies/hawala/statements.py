@@ -91,7 +91,7 @@ def _within(table: Means) -> str:
     return _verdict("c makes no difference", max(matched) - min(matched) <= POINT, found)
 
 
-def _informed(table: Means) -> str:
+def _informed_sentence(table: Means) -> str:
     mixed, normal = (list(table[name].values()) for name in (INFORMED, NORMAL))
     return (
         f"an intruder who knows the noise finds {_course(table[INFORMED])}: {_row(mixed)}%; with plain normal noise of "
@@ -114,5 +114,5 @@ STATEMENTS: dict[str, tuple[Callable[[Means], str], ...]] = {
     "3": (_variance,),
     "intruders": (_intruders,),
     "c": (_within,),
-    "informed": (_informed,),
+    "informed": (_informed_sentence,),
 }

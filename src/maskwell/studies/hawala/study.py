@@ -15,7 +15,7 @@ from ...masking import Masking, apply
 from ...masks import IndependentNoise, MixtureNoise
 from ...schema import Column, Schema
 from ...table import Table
-from ..results import BETWEEN, Draws, Study, expected
+from ..results import BETWEEN, Draws, Study, read_expected
 from .statements import notes
 
 REPLICATES = 6
@@ -85,12 +85,12 @@ def winkler(mask: Any, cv: float = 1.0, q: float = 0.5) -> HawalaJob:
 Cells = dict[str, HawalaJob]
 
 
-def _named(row: str, column: str) -> str:
+def _cell_label(row: str, column: str) -> str:
     return f"{row}{BETWEEN}{column}"
 
 
 def _by_cv(masks: dict[str, Any]) -> Cells:
-    return {_named(f"CV {cv:g}", name): winkler(mask, cv) for cv in CVS for name, mask in masks.items()}
+    return {_cell_label(f"CV {cv:g}", name): winkler(mask, cv) for cv in CVS for name, mask in masks.items()}
 
 
 def _table_1() -> Cells:
@@ -113,14 +113,14 @@ def _recipes() -> Cells:
             "q 0.7, ties shared": HawalaJob(1.0, mask, matcher(0.7)),
         }
 
-    return {_named(f"d {d:g}", name): job for d in DS for name, job in jobs(mixture(d=d)).items()}
+    return {_cell_label(f"d {d:g}", name): job for d in DS for name, job in jobs(mixture(d=d)).items()}
 
 
 def _intruders() -> Cells:
     noises = {"mixture": mixture(), "normal": IndependentNoise(FIELDS, variance_ratio=D)}
     others = {"informed": INFORMED, "informed, one-to-one": ONE_TO_ONE} | FROM_ORIGINAL
     return {
-        _named(row, column): job
+        _cell_label(row, column): job
         for row, mask in noises.items()
         for column, job in _all_intruders(mask, others).items()
     }
@@ -135,18 +135,18 @@ def _all_intruders(mask: Any, others: dict[str, Any]) -> dict[str, HawalaJob]:
 
 def _within() -> Cells:
     return {
-        _named(f"c {c:g}", name): job
+        _cell_label(f"c {c:g}", name): job
         for c in CS
         for name, job in _all_intruders(mixture(c=c), {"informed": INFORMED}).items()
     }
 
 
-def _informed() -> Cells:
+def _informed_cells() -> Cells:
     cells: Cells = {}
     for d in DS:
         jobs = _all_intruders(mixture(d=d), {"informed": INFORMED})
         jobs["informed, normal noise"] = HawalaJob(1.0, IndependentNoise(FIELDS, variance_ratio=d), INFORMED)
-        cells |= {_named(f"d {d:g}", name): job for name, job in jobs.items()}
+        cells |= {_cell_label(f"d {d:g}", name): job for name, job in jobs.items()}
     return cells
 
 
@@ -157,7 +157,7 @@ TABLES: dict[str, Callable[[], Cells]] = {
     "recipes": _recipes,
     "intruders": _intruders,
     "c": _within,
-    "informed": _informed,
+    "informed": _informed_cells,
 }
 
 
@@ -169,10 +169,10 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     cells = {name: TABLES[name]() for name in tables}
     counts = {name: _count(name, replicates) for name in tables}
     rates: dict[HawalaJob, list[float]] = {}
-    wanted = [_wanted(cells, counts, replicate) for replicate in range(max(counts.values()))]
+    wanted = [_replicate_jobs(cells, counts, replicate) for replicate in range(max(counts.values()))]
     total, done = sum(map(len, wanted)), 0
     for replicate, jobs in enumerate(wanted):
-        for job, rate in zip(jobs, _measured(jobs, seed, replicate), strict=True):
+        for job, rate in zip(jobs, _measure_rates(jobs, seed, replicate), strict=True):
             rates.setdefault(job, []).append(rate)
             done += 1
             progress(done, total)
@@ -188,14 +188,16 @@ def _count(table: str, replicates: int) -> int:
     return -(-replicates // 4) if table in SLOW else replicates
 
 
-def _wanted(cells: Mapping[str, Cells], counts: Mapping[str, int], replicate: int) -> tuple[HawalaJob, ...]:
+def _replicate_jobs(
+    cells: Mapping[str, Cells], counts: Mapping[str, int], replicate: int
+) -> tuple[HawalaJob, ...]:
     """Return the jobs of one replicate, each once."""
     tables = [table for name, table in cells.items() if replicate < counts[name]]
     return tuple(dict.fromkeys(job for table in tables for job in table.values()))
 
 
 def _study(draws: Mapping[str, Draws], counts: Mapping[str, int], seed: int) -> Study:
-    published = expected("hawala")
+    published = read_expected("hawala")
     tables = tuple(published[name].table(values, _files(counts[name])) for name, values in draws.items())
     said = f"ours: the mean over simulated files, each with noise of its own, from seed {seed}"
     return Study("hawala", tables, (said, *notes(draws)), published.paper)
@@ -205,20 +207,21 @@ def _files(count: int) -> str:
     return f"[{count} file{'s' if count > 1 else ''} of {RECORDS:,} records]"
 
 
-def _measured(jobs: Sequence[HawalaJob], seed: int, replicate: int) -> Iterator[float]:
+def _measure_rates(jobs: Sequence[HawalaJob], seed: int, replicate: int) -> Iterator[float]:
     """Measure jobs on one replicate; a file masked once serves every intruder."""
     draws = np.random.SeedSequence([seed, replicate])
     standard = np.random.default_rng(draws).standard_normal((len(FIELDS), RECORDS))
     noise_seed = int(draws.generate_state(1, np.uint64)[0])
     places = dict.fromkeys((job.cv, job.mask) for job in jobs)
     maskings = {
-        (cv, mask): apply(mask, simulated(standard, cv), seed=noise_seed, exact=True) for cv, mask in places
+        (cv, mask): apply(mask, simulate_variables(standard, cv), seed=noise_seed, exact=True)
+        for cv, mask in places
     }
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from pool.map(lambda job: job.rate(maskings[job.cv, job.mask]), jobs)
 
 
-def simulated(standard: Any, cv: float) -> Table:
+def simulate_variables(standard: Any, cv: float) -> Table:
     """Return variables of mean 1 and sd `cv` made of standard normal ones."""
     import pyarrow as pa
 

@@ -116,7 +116,7 @@ def sweep(simulation: MooreSimulation) -> Draws:
 # Relaxed codes.
 
 
-def relaxed(simulation: MooreSimulation) -> Draws:
+def relaxed_code_draws(simulation: MooreSimulation) -> Draws:
     """Return what is expected of the intruder as the top code of one field is relaxed, the others coded as before."""
     draws: Draws = {}
     for name in RELAXED:

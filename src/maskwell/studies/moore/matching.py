@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..results import BETWEEN, ExpectedTable, expected
+from ..results import BETWEEN, ExpectedTable, read_expected
 from .simulation import Draws, LinkCounts, MooreSimulation, by_column, kim
 
 CLASSES = ("correct", "incorrect", "questionable", "false")
@@ -17,7 +17,7 @@ Row = Mapping[str, float]
 
 def rows_of_table_4() -> dict[str, tuple[float, float]]:
     """Return the printed R0 and c of each row."""
-    names = dict.fromkeys(cell.partition(BETWEEN)[0] for cell in expected("moore")["4"].cells)
+    names = dict.fromkeys(cell.partition(BETWEEN)[0] for cell in read_expected("moore")["4"].cells)
     return {name: _factors(name) for name in names}
 
 
@@ -28,7 +28,7 @@ def _factors(row: str) -> tuple[float, float]:
 
 def published_rows() -> dict[float, Row]:
     """Return the published counts by c."""
-    table = expected("moore")["4"]
+    table = read_expected("moore")["4"]
     return {
         c: {name: float(table.published(f"{row}{BETWEEN}{name}") or 0) for name in CLASSES}
         for row, (_, c) in rows_of_table_4().items()
@@ -76,7 +76,7 @@ def _right(links: Sequence[LinkCounts]) -> dict[str, list[float]]:
     }
 
 
-def uncoded(simulation: MooreSimulation) -> Draws:
+def uncoded_draws(simulation: MooreSimulation) -> Draws:
     """Return rows of table 4 where nothing is coded, with the correct links where it is."""
     draws: Draws = {}
     for c in C_UNCODED:
@@ -121,4 +121,4 @@ def shape_figures(rows: Mapping[float, Row]) -> dict[str, float]:
 def published_shape() -> ExpectedTable:
     """Return the table of the shape, its published figures computed from those of table 4."""
     figures = {name: round(figure, 1) for name, figure in shape_figures(published_rows()).items()}
-    return replace(expected("moore")["shape"], cells=figures)
+    return replace(read_expected("moore")["shape"], cells=figures)

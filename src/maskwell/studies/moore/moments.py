@@ -8,7 +8,7 @@ import numpy as np
 
 from ...schema import Column, Schema
 from ...table import Floats, Table
-from .simulation import FIELDS, Draws, MooreSimulation, by_column, kim, masked
+from .simulation import FIELDS, Draws, MooreSimulation, by_column, kim, mask_by_seed
 
 PAIRS = tuple(combinations(range(len(FIELDS)), 2))
 C_NOISE, C_CORRELATIONS = 0.1, 0.1005  # of tables 2 and 3
@@ -45,7 +45,7 @@ def table_2(simulation: MooreSimulation) -> Draws:
 
 
 def _noise(truth: Table, seed: int) -> Floats:
-    after = masked(kim(C_NOISE), truth, seed).masked
+    after = mask_by_seed(kim(C_NOISE), truth, seed).masked
     return np.asarray(after.values(FIELDS) - truth.values(FIELDS))
 
 
@@ -89,7 +89,7 @@ def moments(simulation: MooreSimulation) -> Draws:
 
 
 def _growth(table: Table, c: float, seed: int) -> Floats:
-    before, after = table.values(FIELDS), masked(kim(c), table, seed).masked.values(FIELDS)
+    before, after = table.values(FIELDS), mask_by_seed(kim(c), table, seed).masked.values(FIELDS)
     return np.asarray(np.nanvar(after, axis=0) / np.nanvar(before, axis=0) / (1 + c**2))
 
 

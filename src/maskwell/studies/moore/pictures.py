@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, PINK, label, panels, save, title
 from ..pictures import Picture, draw_all, headline, shade
-from ..results import BETWEEN, Study, StudyTable, TableCell, band_name, expected
+from ..results import BETWEEN, Study, StudyTable, TableCell, band_name, read_expected
 from .matching import published_rows, rows_of_table_4
 from .simulation import FIELDS
 
@@ -114,7 +114,7 @@ def _published_points(axes: Axes, c: Sequence[float]) -> None:
 
 def _his_values(axes: Axes) -> None:
     """Mark at the foot where single fields are said to stop masking."""
-    cells = expected("moore")["5"]
+    cells = read_expected("moore")["5"]
     values = {name: float(cells.published(f"{name} | c") or 0) for name in FIELDS}
     low, high = axes.get_xlim()
     inside = {name: value for name, value in values.items() if low < value < high}

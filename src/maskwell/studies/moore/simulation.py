@@ -100,7 +100,7 @@ class MooreSimulation:
 
     def masking(self, c: float, seed: int, *, coded: bool = True) -> Masking:
         """Mask the survey by Kim's noise."""
-        return masked(kim(c), self.survey if coded else self.uncoded, seed)
+        return mask_by_seed(kim(c), self.survey if coded else self.uncoded, seed)
 
     def links(self, c: float, *, coded: bool = True) -> list[LinkCounts]:
         """Return what the intruder achieves at a size of the noise, for each seed."""
@@ -120,7 +120,7 @@ def _survey(*, codes: bool) -> Table:
     return housing(codes=codes)
 
 
-def masked(mask: Any, table: Table, seed: int) -> Masking:
+def mask_by_seed(mask: Any, table: Table, seed: int) -> Masking:
     """Mask a table by noise of full precision that a seed draws."""
     with quiet():
         return apply(mask, table, seed=seed, exact=True)

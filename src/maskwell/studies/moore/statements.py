@@ -8,7 +8,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 from ...calibration import uniform_agreement
-from ..results import BETWEEN, expected
+from ..results import BETWEEN, read_expected
 from .critical import BY_FORMULA, EPSILONS, LOST, ONE_MAY, RELAXED
 from .matching import C_KNEE, c_of, published_rows, r0_of, rows_of_table_4, shape_figures
 from .moments import C_MOMENTS, C_NOISE
@@ -40,7 +40,7 @@ def _verdict(statement: str, holds: bool, found: str) -> str:
 
 
 def _noise(draws: Draws) -> list[str]:
-    printed = {name: float(expected("moore")["2"].published(f"{name} | sd") or 0) for name in FIELDS}
+    printed = {name: float(read_expected("moore")["2"].published(f"{name} | sd") or 0) for name in FIELDS}
     off = {name: _standard_errors(sd, name) for name, sd in printed.items()}
     name = max(off, key=lambda one: abs(off[one]))
     return [
@@ -51,7 +51,7 @@ def _noise(draws: Draws) -> list[str]:
 
 
 def _published_sd(name: str) -> float:
-    return float(expected("moore")["1"].published(f"{name} | sd") or 0)
+    return float(read_expected("moore")["1"].published(f"{name} | sd") or 0)
 
 
 def _standard_errors(sd: float, name: str) -> float:
@@ -208,7 +208,7 @@ def _off(draws: Draws, rows: Sequence[str]) -> str:
 # Codes and swapping.
 
 
-def _uncoded(draws: Draws) -> list[str]:
+def _uncoded_sentences(draws: Draws) -> list[str]:
     rows = list(dict.fromkeys(cell.partition(BETWEEN)[0] for cell in draws))
     told = [
         f"{_mean(draws, row, 'correct'):.0f} for {_mean(draws, row, 'correct, with codes'):.0f} at {row}"
@@ -218,7 +218,7 @@ def _uncoded(draws: Draws) -> list[str]:
 
 
 def _examples(draws: Draws) -> list[str]:
-    table, rows = expected("moore")["examples"], list(draws)
+    table, rows = read_expected("moore")["examples"], list(draws)
     share, printed = rows[0], rows[7]
     return [
         f"misprint in section XII: 0.15 x 771 is {fmean(draws[share]):.2f}, not {table.published(share):g}; the "
@@ -228,7 +228,7 @@ def _examples(draws: Draws) -> list[str]:
     ]
 
 
-def _swapping(draws: Draws) -> list[str]:
+def _swapping_sentences(draws: Draws) -> list[str]:
     before, made, after = (
         _mean(draws, list(TOLERANCES)[-1], column)
         for column in ("correct before", "swaps made", "correct after")
@@ -244,7 +244,7 @@ def _swapping(draws: Draws) -> list[str]:
     ]
 
 
-def _relaxed(draws: Draws) -> list[str]:
+def _relaxed_sentences(draws: Draws) -> list[str]:
     return [_relaxed_field(draws, name) for name in RELAXED]
 
 
@@ -271,8 +271,8 @@ STATEMENTS: dict[str, Callable[[Draws], list[str]]] = {
     "5": _artefact,
     "critical": _critical,
     "sweep": _sweep,
-    "uncoded": _uncoded,
-    "relaxed": _relaxed,
+    "uncoded": _uncoded_sentences,
+    "relaxed": _relaxed_sentences,
     "examples": _examples,
-    "swapping": _swapping,
+    "swapping": _swapping_sentences,
 }

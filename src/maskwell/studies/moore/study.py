@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ...calibration import FINE_R0
 from ..plans import Progress, StudySteps
-from ..results import ExpectedTable, Study, expected
-from .critical import EPSILONS, RELAXED, critical, relaxed, sweep, table_5
-from .matching import C_UNCODED, factors, published_shape, rows_of_table_4, shape, table_4, uncoded
+from ..results import ExpectedTable, Study, read_expected
+from .critical import EPSILONS, RELAXED, critical, relaxed_code_draws, sweep, table_5
+from .matching import C_UNCODED, factors, published_shape, rows_of_table_4, shape, table_4, uncoded_draws
 from .moments import moments, table_1, table_2, table_3
 from .simulation import Draws, MooreSimulation
 from .statements import notes
-from .swaps import TOLERANCES, examples, swapping
+from .swaps import TOLERANCES, examples, swapping_draws
 
 REPLICATES = 6
 
@@ -43,10 +43,10 @@ TABLES = {
     "5": MoorePlan(table_5),
     "critical": MoorePlan(critical, each=4 + 2 * len(EPSILONS), once=2 * len(EPSILONS)),
     "sweep": MoorePlan(sweep, each=len(FINE_R0)),
-    "uncoded": MoorePlan(uncoded, each=2 * len(C_UNCODED)),
-    "relaxed": MoorePlan(relaxed, once=len(RELAXED)),
+    "uncoded": MoorePlan(uncoded_draws, each=2 * len(C_UNCODED)),
+    "relaxed": MoorePlan(relaxed_code_draws, once=len(RELAXED)),
     "examples": MoorePlan(examples),
-    "swapping": MoorePlan(swapping, each=len(TOLERANCES)),
+    "swapping": MoorePlan(swapping_draws, each=len(TOLERANCES)),
 }
 EXACT = {"1", "factors", "5", "relaxed", "examples"}
 
@@ -59,16 +59,18 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     for name in tables:
         draws[name] = TABLES[name].cells(simulation)
         steps()
-    written = tuple(_published(name).table(values) for name, values in draws.items())
-    return Study("moore", written, (_drawn(tables, replicates, seed), *notes(draws)), expected("moore").paper)
+    written = tuple(_published_table(name).table(values) for name, values in draws.items())
+    return Study(
+        "moore", written, (_draws_note(tables, replicates, seed), *notes(draws)), read_expected("moore").paper
+    )
 
 
-def _drawn(tables: Sequence[str], replicates: int, seed: int) -> str:
+def _draws_note(tables: Sequence[str], replicates: int, seed: int) -> str:
     if set(tables) <= EXACT:
         return "ours: computed; nothing is drawn at random"
     drawn = f"{replicates} draw{'s' if replicates > 1 else ''} of the noise, from seed {seed}"
     return f"ours: the mean over {drawn}; the survey is always the same"
 
 
-def _published(name: str) -> ExpectedTable:
-    return published_shape() if name == "shape" else expected("moore")[name]
+def _published_table(name: str) -> ExpectedTable:
+    return published_shape() if name == "shape" else read_expected("moore")[name]

@@ -42,17 +42,17 @@ def examples(simulation: MooreSimulation) -> Draws:
     return {name: [float(value)] for name, value in figures.items()}
 
 
-def swapping(simulation: MooreSimulation) -> Draws:
+def swapping_draws(simulation: MooreSimulation) -> Draws:
     """Return what swapping on the survey takes and leaves, by tolerance."""
     draws: Draws = {}
     for row, tolerance in TOLERANCES.items():
-        records = [_swapped(simulation, seed, tolerance) for seed in simulation.seeds]
+        records = [_swap_survey(simulation, seed, tolerance) for seed in simulation.seeds]
         columns = [_figures(one) for one in records]
         draws |= by_column(row, {name: [one[name] for one in columns] for name in columns[0]})
     return draws
 
 
-def _swapped(simulation: MooreSimulation, seed: int, tolerance: Any) -> Swapping:
+def _swap_survey(simulation: MooreSimulation, seed: int, tolerance: Any) -> Swapping:
     with quiet():
         masking = simulation.masking(C_SECTION_XII, seed)
         record = swap(masking, WINKLER, tolerance, exempt_values=READING).swapping

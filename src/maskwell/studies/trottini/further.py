@@ -8,8 +8,8 @@ from math import sqrt
 
 import numpy as np
 
-from ..conclusions import FEWEST, UNDECIDED, StudyEstimate, estimate, judged, listed, together, verdict
-from ..plans import named
+from ..conclusions import FEWEST, UNDECIDED, StudyEstimate, estimate, judge_margin, listing, together, verdict
+from ..plans import cell_name
 from ..results import Draws
 from .simulation import LEVELS, MOMENTS, SOUGHT
 from .tables import HELPERS, amounts
@@ -35,7 +35,7 @@ TENTH = 0.05
 # The kernels.
 
 
-def _recomputed(draws: Mapping[str, Draws]) -> list[str]:
+def _recomputation_notes(draws: Mapping[str, Draws]) -> list[str]:
     """Hold the means with minimum bias and noise against a recomputation: the counts alone cannot tell the kernels."""
     told, off, files = [], [], []
     for (case, kernel), figures in RECOMPUTED.items():
@@ -57,8 +57,8 @@ def _with_least(draws: Mapping[str, Draws], case: str, kernel: str, data: str) -
     """Return the correct links with minimum bias and noise, from the table that has the most files."""
     table = {"d.1": "2", "d.2": "3"}[case]
     if kernel == "paper" and table in draws:
-        return np.asarray(draws[table][named(amounts(LEAST, LEAST), data)], np.float64)
-    return _found(draws, data, case, LEAST, kernel)
+        return np.asarray(draws[table][cell_name(amounts(LEAST, LEAST), data)], np.float64)
+    return _kernel_counts(draws, data, case, LEAST, kernel)
 
 
 def errors_off(values: np.ndarray, figure: float, rounding: float) -> float:
@@ -70,8 +70,8 @@ def errors_off(values: np.ndarray, figure: float, rounding: float) -> float:
     return away / error if error > 0 else (0.0 if away == 0 else float("inf"))
 
 
-def _found(draws: Mapping[str, Draws], data: str, case: str, level: str, kernel: str) -> np.ndarray:
-    return np.asarray(draws["kernels"][named(f"{data}, {case}, {level}", kernel)], np.float64)
+def _kernel_counts(draws: Mapping[str, Draws], data: str, case: str, level: str, kernel: str) -> np.ndarray:
+    return np.asarray(draws["kernels"][cell_name(f"{data}, {case}, {level}", kernel)], np.float64)
 
 
 Who = tuple[str, str]  # a case and a kernel
@@ -80,7 +80,8 @@ Who = tuple[str, str]  # a case and a kernel
 def _ahead(draws: Mapping[str, Draws], one: Who, other: Who, level: str = LEAST) -> list[np.ndarray]:
     """Return by how many links one is ahead of another on each file, by data set."""
     return [
-        _found(draws, data, one[0], level, one[1]) - _found(draws, data, other[0], level, other[1])
+        _kernel_counts(draws, data, one[0], level, one[1])
+        - _kernel_counts(draws, data, other[0], level, other[1])
         for data in MOMENTS
     ]
 
@@ -94,9 +95,9 @@ def _nearest(draws: Mapping[str, Draws]) -> list[str]:
             "what secrecy protects from is the kernel: with minimum bias and noise the nearest released value "
             "(forward) finds as many not told as told, and not told more than the paper's kernel (our margin: "
             f"{BLIND:g} link, what blind guessing finds)",
-            together((judged(lost, -BLIND, BLIND), judged(ahead, low=BLIND))),
-            f"told less not told is {listed(lost, 1)} links in DATA1 and DATA2, forward less paper not told "
-            f"{listed(ahead, 1)}",
+            together((judge_margin(lost, -BLIND, BLIND), judge_margin(ahead, low=BLIND))),
+            f"told less not told is {listing(lost, 1)} links in DATA1 and DATA2, forward less paper not told "
+            f"{listing(ahead, 1)}",
             OURS,
         )
     ]
@@ -115,16 +116,16 @@ def _coherent(draws: Mapping[str, Draws]) -> list[str]:
         verdict(
             "a prior sure of noise that is not there misleads the coherent kernel, which takes it at its word: not "
             "told, with minimum bias and noise, it finds fewer than the nearest released value",
-            judged(misled, low=BLIND),
-            f"fewer by {listed(misled, 1)} links in DATA1 and DATA2",
+            judge_margin(misled, low=BLIND),
+            f"fewer by {listing(misled, 1)} links in DATA1 and DATA2",
             OURS,
         ),
         verdict(
             "told, the coherent kernel finds more than the paper's in both data sets, with minimum and with maximum "
             "bias and noise",
-            judged(each, low=0),
-            f"it is ahead by {listed(each[:2], 1)} links in DATA1 and DATA2 with minimum bias and noise, by "
-            f"{listed(each[2:], 1)} with maximum",
+            judge_margin(each, low=0),
+            f"it is ahead by {listing(each[:2], 1)} links in DATA1 and DATA2 with minimum bias and noise, by "
+            f"{listing(each[2:], 1)} with maximum",
             OURS,
         ),
     ]
@@ -135,7 +136,7 @@ def _coherent(draws: Mapping[str, Draws]) -> list[str]:
 
 def _prudent(draws: Mapping[str, Draws]) -> list[str]:
     def at(case: str, t: str, what: str, data: str) -> np.ndarray:
-        return np.asarray(draws["threshold"][named(f"{case}, t {t}", f"{data} {what}")], np.float64)
+        return np.asarray(draws["threshold"][cell_name(f"{case}, t {t}", f"{data} {what}")], np.float64)
 
     links = [at("d.1", PRUDENT, "links", data) for data in MOMENTS]
     beyond = [
@@ -149,16 +150,16 @@ def _prudent(draws: Mapping[str, Draws]) -> list[str]:
     return [
         verdict(
             f"told, a prudent intruder (t = {PRUDENT}) is right in more than {SURE:g}% of his links",
-            judged(beyond, low=0),
-            f"he makes {listed(map(estimate, links), 1)} links in DATA1 and DATA2, of which "
+            judge_margin(beyond, low=0),
+            f"he makes {listing(map(estimate, links), 1)} links in DATA1 and DATA2, of which "
             f"{' and '.join(f'{one.mean():.0f}%' if len(one) else 'none' for one in right)} are right: "
-            f"{listed(beyond, 1, '+')} links for each file beyond {SURE:g}%",
+            f"{listing(beyond, 1, '+')} links for each file beyond {SURE:g}%",
             OURS,
         ),
         verdict(
             f"not told, he makes fewer links above t = {SECRET} than told above {PRUDENT}",
-            judged(fewer, low=0),
-            f"fewer by {listed(fewer, 1)} in DATA1 and DATA2",
+            judge_margin(fewer, low=0),
+            f"fewer by {listing(fewer, 1)} in DATA1 and DATA2",
             OURS,
         ),
     ]
@@ -168,7 +169,7 @@ def _prudent(draws: Mapping[str, Draws]) -> list[str]:
 
 
 def _truth(draws: Mapping[str, Draws], name: str, helpers: int) -> np.ndarray:
-    return np.asarray(draws["helpers"][named(f"L {helpers}", name)], np.float64)
+    return np.asarray(draws["helpers"][cell_name(f"L {helpers}", name)], np.float64)
 
 
 def _mean(values: np.ndarray) -> StudyEstimate:
@@ -176,7 +177,7 @@ def _mean(values: np.ndarray) -> StudyEstimate:
     return estimate(values, 0.0)
 
 
-def _learning(draws: Mapping[str, Draws]) -> list[str]:
+def _helper_verdicts(draws: Mapping[str, Draws]) -> list[str]:
     """Judge what known units teach: by the probability of the truth, which sampling measures well."""
     wide = [_truth(draws, "wide prior", count) for count in HELPERS]
     steps = [_mean(more - few) for few, more in pairwise(wide)]
@@ -184,21 +185,21 @@ def _learning(draws: Mapping[str, Draws]) -> list[str]:
     return [
         verdict(
             "with a wide prior every further unit that he knows teaches him",
-            judged(steps, low=0),
-            f"with L = {', '.join(map(str, HELPERS))} the true record gets {listed(map(_mean, wide), 1)}% on "
-            f"average over {SOUGHT} targets of each file, from one to the next {listed(steps, 1, '+')} points",
+            judge_margin(steps, low=0),
+            f"with L = {', '.join(map(str, HELPERS))} the true record gets {listing(map(_mean, wide), 1)}% on "
+            f"average over {SOUGHT} targets of each file, from one to the next {listing(steps, 1, '+')} points",
             OURS,
         ),
         verdict(
             f"and who knows everybody (L = {EVERYBODY}) ends where he is who was told (our margin: {NEAR:g} point)",
-            judged([ends], -NEAR, NEAR),
+            judge_margin([ends], -NEAR, NEAR),
             f"told less wide is {ends.text(1)} points",
             OURS,
         ),
     ]
 
 
-def _ceiling(draws: Mapping[str, Draws]) -> list[str]:
+def _ceiling_verdicts(draws: Mapping[str, Draws]) -> list[str]:
     """Judge what known units add to a sure prior, and to parameters that are told."""
     tight, told = (
         _mean(_truth(draws, name, EVERYBODY) - _truth(draws, name, NOBODY))
@@ -208,13 +209,13 @@ def _ceiling(draws: Mapping[str, Draws]) -> list[str]:
         verdict(
             "with the paper's tight prior, sure of more noise than there is, he learns nothing, whoever he knows (our "
             f"margin: {NEAR:g} point)",
-            judged([tight], -NEAR, NEAR),
+            judge_margin([tight], -NEAR, NEAR),
             f"from L = {NOBODY} to {EVERYBODY} the true record gains {tight.text(1, '+')} points",
             OURS,
         ),
         verdict(
             "told, knowing everybody still helps, because each record belongs to one unit: the ceiling",
-            judged([told], low=0),
+            judge_margin([told], low=0),
             f"from L = {NOBODY} to {EVERYBODY} the true record gains {told.text(1, '+')} points",
             OURS,
         ),
@@ -222,10 +223,10 @@ def _ceiling(draws: Mapping[str, Draws]) -> list[str]:
 
 
 FURTHER: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, Draws]], list[str]]], ...] = (
-    (("kernels",), _recomputed),
+    (("kernels",), _recomputation_notes),
     (("kernels",), _nearest),
     (("kernels",), _coherent),
     (("threshold",), _prudent),
-    (("helpers",), _learning),
-    (("helpers",), _ceiling),
+    (("helpers",), _helper_verdicts),
+    (("helpers",), _ceiling_verdicts),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...figure_style import BLUE, GREEN, GREY, INK, ORANGE, panels, save, title
 from ..pictures import Picture, draw_all, headline, legend, name_ends, rows_down, say, shade
-from ..plans import named
+from ..plans import cell_name
 from ..results import Study, TableCell, band_name
 from .simulation import LEVELS, MOMENTS, RECORDS
 from .tables import HELPED, HELPERS, KERNELS, KNOWING, SHOWN_AT, amounts
@@ -47,7 +47,7 @@ def counts(study: Study, path: Path) -> Path:
     figure, axes = panels(2, width=5.0, height=4.6)
     for one, data in zip(axes, MOMENTS, strict=True):
         for color, name, side in zip(COLORS.values(), ("2", "3"), (-0.17, 0.17), strict=True):
-            cells = [study[name][named(amounts(bias, noise), data)] for bias, noise in ROWS]
+            cells = [study[name][cell_name(amounts(bias, noise), data)] for bias, noise in ROWS]
             for place, cell in enumerate(cells):
                 _count(one, place + side, cell, color)
         _roots(one, TICKS)
@@ -82,7 +82,7 @@ def kernels(study: Study, path: Path) -> Path:
     for one, (data, level) in zip(axes, places, strict=True):
         for height, kernel in enumerate(KERNELS):
             found = {
-                case: study["kernels"][named(f"{data}, {case}, {level}", kernel)].ours for case in COLORS
+                case: study["kernels"][cell_name(f"{data}, {case}, {level}", kernel)].ours for case in COLORS
             }
             one.plot(list(found.values()), [height, height], color=GREY, linewidth=1, zorder=1)
             for (case, value), size in zip(found.items(), (8, 5), strict=True):
@@ -107,7 +107,7 @@ def threshold(study: Study, path: Path) -> Path:
         for what, color in (("links", BLUE), ("correct", GREEN)):
             for case, dashes in DASHES.items():
                 at = SHOWN_AT[case]
-                cells = [study["threshold"][named(f"{case}, t {t:g}", f"{data} {what}")] for t in at]
+                cells = [study["threshold"][cell_name(f"{case}, t {t:g}", f"{data} {what}")] for t in at]
                 one.plot(at, [cell.ours for cell in cells], color=color, linewidth=1.6, linestyle=dashes)
                 if case == "d.1":
                     shade(one, at, cells, color)
@@ -137,7 +137,7 @@ def helpers(study: Study, path: Path) -> Path:
     figure, (axes,) = panels(1, width=6.4, height=3.8)
     x, ends = [count + 1 for count in HELPERS], []
     for name, color in zip(KNOWING, (ORANGE, GREEN, BLUE), strict=True):
-        cells = [study["helpers"][named(f"L {count}", name)] for count in HELPERS]
+        cells = [study["helpers"][cell_name(f"L {count}", name)] for count in HELPERS]
         axes.plot(x, [cell.ours for cell in cells], color=color, marker="o", markersize=4)
         shade(axes, x, cells, color)
         ends.append((cells[-1].ours, name, color))

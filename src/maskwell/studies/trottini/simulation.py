@@ -14,7 +14,7 @@ from ...masking import Masking, apply
 from ...masks import BiasNoise
 from ...schema import Column, Schema
 from ...table import Floats, Table
-from ..plans import simulated
+from ..plans import simulate_files
 
 RECORDS = 100
 FIELD = "X"
@@ -54,7 +54,7 @@ def intruder(kernel: str = "paper", prior: Prior | None = None) -> BayesIntruder
     return BayesIntruder(fields=(FIELD,), match_blocks=(), kernel=kernel, prior=prior)
 
 
-def helped(prior: Prior | None, helpers: int) -> BayesIntruder:
+def helped_intruder(prior: Prior | None, helpers: int) -> BayesIntruder:
     """Return the intruder who knows so many units beside his target; some records are targets, the same for all."""
     sampling = Sampling(most=MOST) if helpers else None
     return replace(intruder(prior=prior), helpers=helpers, targets=Sample(SOUGHT), sampling=sampling)
@@ -103,7 +103,7 @@ class TrottiniJob:
         return TrottiniAnswer(risk.expected_correct, chances.mean, chances.sd, truth, links, right, converged)
 
 
-def told(values: Sequence[float]) -> list[float]:
+def finite_values(values: Sequence[float]) -> list[float]:
     """Return the figures that there are."""
     return [value for value in values if isfinite(value)]
 
@@ -117,13 +117,13 @@ def simulate(
     """Return what every job finds in so many files as it asks for."""
 
     def measure(scenario: Scenario, jobs: Sequence[TrottiniJob], replicate: int) -> list[TrottiniAnswer]:
-        masking = masked(scenario, seed, replicate)
+        masking = mask_scenario(scenario, seed, replicate)
         return [job.answer(masking) for job in jobs]
 
-    return simulated(files, measure, tick)
+    return simulate_files(files, measure, tick)
 
 
-def masked(scenario: Scenario, seed: int, replicate: int) -> Masking:
+def mask_scenario(scenario: Scenario, seed: int, replicate: int) -> Masking:
     """Mask a file of one replicate; all scenarios come of the same draws."""
     draws = np.random.SeedSequence([seed, replicate])
     mean, sd = MOMENTS[scenario.data]

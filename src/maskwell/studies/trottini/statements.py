@@ -13,12 +13,12 @@ from ..conclusions import (
     StudyEstimate,
     apart,
     estimate,
-    judged,
-    listed,
+    judge_margin,
+    listing,
     together,
     verdict,
 )
-from ..plans import named
+from ..plans import cell_name
 from ..results import Draws, StudyTable, TableCell
 from .further import FURTHER
 from .simulation import LEVELS, MOMENTS, RECORDS
@@ -45,7 +45,7 @@ def notes(draws: Mapping[str, Draws], tables: Sequence[StudyTable]) -> list[str]
 # What lies in the bands.
 
 
-def _compared(tables: Sequence[StudyTable], names: Iterable[str]) -> list[tuple[str, TableCell]]:
+def _published_cells(tables: Sequence[StudyTable], names: Iterable[str]) -> list[tuple[str, TableCell]]:
     """Return the published figures of some tables beside ours, each with its name."""
     wanted = set(names)
     return [
@@ -67,7 +67,7 @@ def _few(what: str) -> str:
 
 def _in_band(tables: Sequence[StudyTable]) -> list[str]:
     """Say how many counts of tables 2 and 3 lie in the band of our files, and which do not."""
-    cells = _compared(tables, COUNTS)
+    cells = _published_cells(tables, COUNTS)
     if len(cells) < len(COUNTS) * len(MOMENTS) * len(LEVELS) ** 2:
         return []
     if any(one.within is None for _, one in cells):
@@ -84,7 +84,7 @@ def _in_band(tables: Sequence[StudyTable]) -> list[str]:
 
 def _probable(tables: Sequence[StudyTable]) -> list[str]:
     """Say how many probabilities of table 2 lie in the band of our files."""
-    cells = _compared(tables, ("2-probability",))
+    cells = _published_cells(tables, ("2-probability",))
     compared = [(name, one) for name, one in cells if one.within is not None]
     if not cells or not compared:
         return [_few("the probabilities of table 2")] if cells else []
@@ -102,7 +102,7 @@ def _probable(tables: Sequence[StudyTable]) -> list[str]:
 
 
 def _cell(draws: Draws, bias: str, noise: str, data: str) -> np.ndarray:
-    return np.asarray(draws[named(amounts(bias, noise), data)], np.float64)
+    return np.asarray(draws[cell_name(amounts(bias, noise), data)], np.float64)
 
 
 def _less(draws: Draws, one: tuple[str, str, str], other: tuple[str, str, str]) -> StudyEstimate:
@@ -123,9 +123,9 @@ def _first_steps(draws: Mapping[str, Draws]) -> list[str]:
         verdict(
             "told (d.1), with little bias [noise] more noise [bias] lowers the number of links significantly (our "
             "margin: by half)",
-            judged(beyond_half, low=0),
-            f"from minimum to medium noise, then bias, the links drop by {listed(drops, 1)} in DATA1 and DATA2, which "
-            f"is {listed(beyond_half, 1, '+')} beyond half of them",
+            judge_margin(beyond_half, low=0),
+            f"from minimum to medium noise, then bias, the links drop by {listing(drops, 1)} in DATA1 and DATA2, which "
+            f"is {listing(beyond_half, 1, '+')} beyond half of them",
         )
     ]
 
@@ -140,9 +140,9 @@ def _last_steps(draws: Mapping[str, Draws]) -> list[str]:
     return [
         verdict(
             f"told (d.1), more bias [noise] is ineffective where noise [bias] is already large ({WITHIN})",
-            judged(steps, -MATERIAL, MATERIAL),
+            judge_margin(steps, -MATERIAL, MATERIAL),
             "with maximum bias and more noise, then maximum noise and more bias, the links drop by "
-            f"{listed(steps[:4], 1)} in DATA1 and {listed(steps[4:], 1)} in DATA2",
+            f"{listing(steps[:4], 1)} in DATA1 and {listing(steps[4:], 1)} in DATA2",
         )
     ]
 
@@ -154,13 +154,13 @@ def _variability(draws: Mapping[str, Draws]) -> list[str]:
         for level in (LEAST, MOST)
     ]
     small, large = gains[::2], gains[1::2]
-    outcomes = judged(small, low=MATERIAL), judged(large, -MATERIAL, MATERIAL)
+    outcomes = judge_margin(small, low=MATERIAL), judge_margin(large, -MATERIAL, MATERIAL)
     return [
         verdict(
             f"more variable data raise the risk where bias and noise are small, hardly where they are large ({WITHIN})",
             together(outcomes),
-            f"DATA2 less DATA1 is {listed(small, 1)} links with minimum bias and noise, told and not told, "
-            f"{listed(large, 1)} with maximum",
+            f"DATA2 less DATA1 is {listing(small, 1)} links with minimum bias and noise, told and not told, "
+            f"{listing(large, 1)} with maximum",
         )
     ]
 
@@ -180,12 +180,12 @@ def _secrecy(draws: Mapping[str, Draws]) -> list[str]:
         verdict(
             "not telling the parameters (d.2) lowers the number of correct links with minimum bias and noise "
             f"({WITHIN})",
-            judged(least, low=MATERIAL),
-            f"told less not told is {listed(least, 1)} links in DATA1 and DATA2",
+            judge_margin(least, low=MATERIAL),
+            f"told less not told is {listing(least, 1)} links in DATA1 and DATA2",
         ),
         verdict(
             f"and elsewhere the number stays almost constant ({WITHIN})",
-            judged(drops.values(), -MATERIAL, MATERIAL),
+            judge_margin(drops.values(), -MATERIAL, MATERIAL),
             f"of the other {len(drops)} scenarios it changes most in {data} with {amounts(bias, noise)}, where told "
             f"less not told is {drops[largest].text(1)} links",
         ),
@@ -201,7 +201,7 @@ def _constant(draws: Mapping[str, Draws]) -> list[str]:
         verdict(
             "the probability of the correct links falls with the perturbation where he was told, and stays almost "
             f"constant where he was not (our margin: {ALMOST:g})",
-            together((judged(told, low=ALMOST), judged(secret, -ALMOST, ALMOST))),
+            together((judge_margin(told, low=ALMOST), judge_margin(secret, -ALMOST, ALMOST))),
             f"from minimum bias and noise to more it falls by at least {smallest.text(3)} told, and changes by up to "
             f"{most.text(3)} not told",
         )

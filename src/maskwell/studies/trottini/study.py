@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..plans import Found, Progress, StudySteps, counted, files_of, written
-from ..results import Draws, ExpectedTable, Study, expected
+from ..plans import Found, Progress, StudySteps, comparison_table, file_count_note, files_of
+from ..results import Draws, ExpectedTable, Study, read_expected
 from .simulation import RECORDS, simulate
 from .statements import notes
 from .tables import BANDS, TABLES, first_records
@@ -21,26 +21,27 @@ def run(tables: Sequence[str], *, replicates: int, seed: int, progress: Progress
     found = simulate(files, seed, StudySteps(sum(files.values()), progress))
     draws: dict[str, Draws] = {"1": first_records(seed)} if "1" in tables else {}
     draws |= {name: plan.cells(plan.own(found, replicates)) for name, plan in plans.items()}
-    said = {name: _said(plan.own(found, replicates)) for name, plan in plans.items()}
+    said = {name: _attack_note(plan.own(found, replicates)) for name, plan in plans.items()}
     shown = tuple(
-        written(_compared(name, replicates), values, said.get(name, "")) for name, values in draws.items()
+        comparison_table(_expected_table(name, replicates), values, said.get(name, ""))
+        for name, values in draws.items()
     )
     first = f"ours: the mean over simulated files, each with noise of its own, from seed {seed}"
-    return Study("trottini", shown, (first, *notes(draws, shown)), expected("trottini").paper)
+    return Study("trottini", shown, (first, *notes(draws, shown)), read_expected("trottini").paper)
 
 
-def _compared(name: str, files: int) -> ExpectedTable:
+def _expected_table(name: str, files: int) -> ExpectedTable:
     """Return what was published; bands of few files are shown, but no verdict is built on them."""
-    published = expected("trottini")[name]
+    published = read_expected("trottini")[name]
     if published.compare != "band" or files >= BANDS:
         return published
     note = f"{published.note} Not compared: from {BANDS} files on the band is firm enough."
     return replace(published, compare="shape", note=note)
 
 
-def _said(found: Found) -> str:
+def _attack_note(found: Found) -> str:
     """Say how many files there were, and how many attacks did not converge."""
     answers = [one for several in found.values() for one in several]
     short = sum(not one.converged for one in answers)
     chains = f"; {short:,} of {len(answers):,} attacks did not converge" if short else ""
-    return counted(max(map(len, found.values())), RECORDS, chains)
+    return file_count_note(max(map(len, found.values())), RECORDS, chains)

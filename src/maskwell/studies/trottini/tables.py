@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from ..plans import Found, StudyPlan, named
+from ..plans import Found, StudyPlan, cell_name
 from ..results import Draws
 from .simulation import (
     CASES,
@@ -22,10 +22,10 @@ from .simulation import (
     Scenario,
     TrottiniAnswer,
     TrottiniJob,
-    helped,
+    finite_values,
+    helped_intruder,
     intruder,
-    masked,
-    told,
+    mask_scenario,
 )
 
 KERNELS = ("paper", "forward", "fms", "coherent")
@@ -61,10 +61,10 @@ def first_records(seed: int) -> Draws:
     """Return the first five records of the first file, as they are and as they leave."""
     cells: dict[str, list[float]] = {}
     for data, level in product(MOMENTS, LEVELS):
-        masking = masked(equal(level, data), seed, 0)
+        masking = mask_scenario(equal(level, data), seed, 0)
         for column, table in (("original", masking.truth), (level, masking.masked)):
             for number, value in enumerate(table.values((FIELD,))[:SHOWN, 0], 1):
-                cells[named(f"record {number}", f"{data} {column}")] = [float(value)]
+                cells[cell_name(f"record {number}", f"{data} {column}")] = [float(value)]
     return cells
 
 
@@ -75,7 +75,7 @@ def _of_case(case: str) -> dict[str, TrottiniJob]:
     """Return the eighteen scenarios of a table by cell."""
     plan = intruder(prior=CASES[case])
     return {
-        named(amounts(bias, noise), data): TrottiniJob(Scenario(data, bias, noise), plan)
+        cell_name(amounts(bias, noise), data): TrottiniJob(Scenario(data, bias, noise), plan)
         for data, bias, noise in product(MOMENTS, LEVELS, LEVELS)
     }
 
@@ -95,8 +95,8 @@ def _probabilities(case: str) -> StudyPlan:
     def cells(found: Found) -> Draws:
         figures: dict[str, list[float]] = {}
         for cell, job in jobs.items():
-            figures[f"{cell}, mean"] = told([one.probability for one in found[job]])
-            figures[f"{cell}, sd"] = told([one.sd for one in found[job]])
+            figures[f"{cell}, mean"] = finite_values([one.probability for one in found[job]])
+            figures[f"{cell}, sd"] = finite_values([one.sd for one in found[job]])
         return figures
 
     return StudyPlan(tuple(jobs.values()), cells)
@@ -107,7 +107,9 @@ def _probabilities(case: str) -> StudyPlan:
 
 def _kernels() -> StudyPlan:
     jobs = {
-        named(f"{data}, {case}, {level}", kernel): TrottiniJob(equal(level, data), intruder(kernel, prior))
+        cell_name(f"{data}, {case}, {level}", kernel): TrottiniJob(
+            equal(level, data), intruder(kernel, prior)
+        )
         for data, (case, prior), level, kernel in product(MOMENTS, CASES.items(), LEVELS, KERNELS)
     }
 
@@ -129,7 +131,7 @@ def _threshold() -> StudyPlan:
         for (case, data), job in jobs.items():
             for threshold in SHOWN_AT[case]:
                 at = _at(found[job], THRESHOLDS.index(threshold))
-                figures |= {named(f"{case}, t {threshold:g}", f"{data} {name}"): at[name] for name in at}
+                figures |= {cell_name(f"{case}, t {threshold:g}", f"{data} {name}"): at[name] for name in at}
         return figures
 
     return StudyPlan(tuple(jobs.values()), cells)
@@ -149,16 +151,16 @@ def _at(answers: Sequence[TrottiniAnswer], place: int) -> dict[str, list[float]]
 def _helpers() -> StudyPlan:
     scenario = equal(LEVELS[0], HELPED)
     jobs = {
-        named(f"L {helpers}", name): TrottiniJob(scenario, helped(prior, helpers))
+        cell_name(f"L {helpers}", name): TrottiniJob(scenario, helped_intruder(prior, helpers))
         for helpers, (name, prior) in product(HELPERS, KNOWING.items())
     }
 
     def cells(found: Found) -> Draws:
         figures = {cell: [PERCENT * one.truth for one in found[job]] for cell, job in jobs.items()}
         for helpers in HELPERS:
-            answers = found[jobs[named(f"L {helpers}", "told")]]
+            answers = found[jobs[cell_name(f"L {helpers}", "told")]]
             links = [PERCENT * one.correct / SOUGHT for one in answers]
-            figures[named(f"L {helpers}", LINKED)] = links
+            figures[cell_name(f"L {helpers}", LINKED)] = links
         return figures
 
     return StudyPlan(tuple(jobs.values()), cells, FEW)

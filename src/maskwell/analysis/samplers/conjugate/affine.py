@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...expressions import ONE, Binary, Node, Number, Ref, Unary
-from ...formulas.expression_trees import ZERO, degree, on_state, refs, simplified
+from ...formulas.expression_trees import ZERO, degree, on_state, refs, simplify_node
 from ...system import Bools, Equation, Floats, Ints, System
 
 
@@ -28,7 +28,7 @@ class Affine(NamedTuple):
 
 def affine(node: Node, names: Collection[str]) -> Affine:
     """Take apart an expression of degree 1 in some variables."""
-    clean, slopes = _affine(simplified(node), frozenset(names))
+    clean, slopes = _affine(simplify_node(node), frozenset(names))
     return Affine(_term(clean), {name: _term(slope) for name, slope in slopes.items()})
 
 
@@ -63,7 +63,7 @@ def _times(by: Node, clean: Node, slopes: dict[str, Node]) -> tuple[Node, dict[s
 
 
 def _term(node: Node) -> AffineTerm:
-    match simplified(node):
+    match simplify_node(node):
         case Number(value):
             return AffineTerm(value, ONE)
         case Binary("mul", Number(value), base):
@@ -148,7 +148,7 @@ class NoiseKind(NamedTuple):
     covariance: Floats
 
 
-def released(system: System) -> tuple[ReleasedNumbers, tuple[NoiseKind, ...]]:
+def released_numbers(system: System) -> tuple[ReleasedNumbers, tuple[NoiseKind, ...]]:
     """Return what was released of the unknown numbers, in the order of the noise's columns, with their noise."""
     noise, arrays = system.noise, system.noise.arrays
     columns = np.asarray(noise.columns)

@@ -12,7 +12,7 @@ from .equation_order import Form
 from .reduced_form import ReducedDraws
 
 
-class Picked(NamedTuple):
+class PickedDraws(NamedTuple):
     """Which draw each step of the chains is at, chain after chain, and the share of proposals accepted."""
 
     chosen: Ints
@@ -38,7 +38,7 @@ def log_weights(system: System, form: Form, priors: Priors, found: ReducedDraws)
     return total
 
 
-def pick(logs: Floats, chains: int, rng: np.random.Generator) -> Picked:
+def pick(logs: Floats, chains: int, rng: np.random.Generator) -> PickedDraws:
     """Run chains over independent proposals: accept by the ratio of weights, else stay."""
     steps = logs.reshape(chains, -1)
     levels = np.log(1.0 - rng.random(steps.shape))
@@ -51,7 +51,7 @@ def pick(logs: Floats, chains: int, rng: np.random.Generator) -> Picked:
             if levels[c, k] < steps[c, k] - logs[now]:
                 now, taken = c * steps.shape[1] + k, taken + 1
             chosen[c, k] = now
-    return Picked(chosen.ravel(), taken / len(logs))
+    return PickedDraws(chosen.ravel(), taken / len(logs))
 
 
 def effective_share(chosen: Ints, chains: int) -> float:

@@ -40,7 +40,7 @@ class Conjugate:
     mean: Floats | None = field(default=None, repr=False)
 
 
-class Reduced(NamedTuple):
+class ReducedData(NamedTuple):
     """What is left of the data: triangles of W and of Y given W, coefficients, degrees of freedom."""
 
     clean: Floats
@@ -80,7 +80,7 @@ def triangle(blocks: Iterable[Floats]) -> Floats:
     return found
 
 
-def reduce(clean: Floats, released: Floats, records: int, prior: Conjugate) -> Reduced:
+def reduce(clean: Floats, released: Floats, records: int, prior: Conjugate) -> ReducedData:
     """Add the prior to the data: to W and Y, or to the columns of any R with the same products."""
     r, d = clean.shape[1], released.shape[1]
     rows, df = [np.hstack([clean, released])], float(records - r)
@@ -96,10 +96,12 @@ def reduce(clean: Floats, released: Floats, records: int, prior: Conjugate) -> R
     whole = triangle([np.vstack(rows)])
     left = whole[:r, :r]
     middle = np.asarray(np.linalg.solve(left, whole[:r, r:]), np.float64)
-    return Reduced(left, middle, whole[r:, r:], df)
+    return ReducedData(left, middle, whole[r:, r:], df)
 
 
-def draw_reduced(reduced: Reduced, noise: Floats, size: int, rng: np.random.Generator) -> ReducedDraws | None:
+def draw_reduced(
+    reduced: ReducedData, noise: Floats, size: int, rng: np.random.Generator
+) -> ReducedDraws | None:
     """Draw `size` times from the posterior; None where less than 1% of the proposals leave a covariance."""
     kept: list[tuple[Floats, Floats, Floats]] = []
     have = tried = 0
@@ -115,7 +117,7 @@ def draw_reduced(reduced: Reduced, noise: Floats, size: int, rng: np.random.Gene
     return ReducedDraws(found[0], found[1], found[2], have / tried)
 
 
-def _propose(reduced: Reduced, count: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+def _propose(reduced: ReducedData, count: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Draw B, T and log det T: T^-1 is Wishart by Bartlett's decomposition, B given T has rows of covariance T."""
     r, d = reduced.coefficients.shape
     bartlett = np.zeros((count, d, d))

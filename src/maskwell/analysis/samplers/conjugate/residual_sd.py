@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...system import Floats
-from .reduced_form import Reduced, ReducedDraws
+from .reduced_form import ReducedData, ReducedDraws
 
 CELLS = 48  # of a histogram of the sd
 REACH = 7.0  # sds of log t^2 that it covers
@@ -38,7 +38,7 @@ class Rest:
         return np.asarray(logs - self.rate / total - above)
 
 
-def rest_of(reduced: Reduced, noise: Floats, found: ReducedDraws) -> Rest:
+def rest_of(reduced: ReducedData, noise: Floats, found: ReducedDraws) -> Rest:
     """Take the residual sd out of draws."""
     r, d = reduced.coefficients.shape
     totals = found.roots @ found.roots.transpose(0, 2, 1) + noise
@@ -54,7 +54,7 @@ def rest_of(reduced: Reduced, noise: Floats, found: ReducedDraws) -> Rest:
 
 
 def redrawn(
-    reduced: Reduced, noise: Floats, found: ReducedDraws, rng: np.random.Generator
+    reduced: ReducedData, noise: Floats, found: ReducedDraws, rng: np.random.Generator
 ) -> tuple[ReducedDraws, Floats]:
     """Return draws with the residual sd drawn from a histogram, and what that adds to their log weights."""
     rest = rest_of(reduced, noise, found)

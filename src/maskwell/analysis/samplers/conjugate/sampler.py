@@ -20,12 +20,12 @@ from ...formulas.expression_trees import evaluate
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import GAUSSIAN, Floats, System
-from ..chains import Progress, Running
+from ..chains import ChainSettings, Progress
 from ..joint_draws import draw_at_once
-from .affine import released, why_not_linear
+from .affine import released_numbers, why_not_linear
 from .equation_order import Form, form_of, why_no_form
 from .importance_weights import effective_share, log_weights, pick
-from .reduced_form import Conjugate, Reduced, ReducedDraws, draw_reduced, reduce, triangle
+from .reduced_form import Conjugate, ReducedData, ReducedDraws, draw_reduced, reduce, triangle
 from .residual_sd import redrawn
 
 CHUNK = 1 << 15  # records at a time
@@ -44,7 +44,7 @@ def applies(system: System) -> str | None:
     reason = why_not_linear(system) or why_no_form(system)
     if reason is not None:
         return reason
-    kinds = released(system)[1]
+    kinds = released_numbers(system)[1]
     numbers = np.diag(kinds[0].covariance) > 0
     if len(kinds) > 1 or not numbers.all():
         return "not every unknown number was released with noise for every record"
@@ -57,7 +57,7 @@ def applies(system: System) -> str | None:
 def draw(
     system: System,
     priors: Priors,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None = None,
 ) -> Draws | None:
@@ -77,7 +77,7 @@ def sample(
     None where the noise leaves so little signal that fewer than 1% of the draws of the total covariance exceed it,
     where columns depend on each other, or where the priors are too strong for proposals without them.
     """
-    form, noise = form_of(system), released(system)[1][0].covariance
+    form, noise = form_of(system), released_numbers(system)[1][0].covariance
     whole = triangle(_blocks(system, form))
     r = len(form.bases)
     left = np.abs(np.diag(whole)) / np.maximum(np.linalg.norm(whole, axis=0), 1e-300)
@@ -86,7 +86,7 @@ def sample(
     prior = priors if isinstance(priors, Conjugate) else Conjugate()
     reduced = reduce(whole[:, :r], whole[:, r:], len(system), prior)
     order = _order(system, form)
-    proposing = _Proposing(system, form, reduced, order @ noise @ order.T, (chains, draws))
+    proposing = _ProposalSource(system, form, reduced, order @ noise @ order.T, (chains, draws))
     if isinstance(priors, Conjugate):
         found = proposing.proposals(rng)
         info: dict[str, object] = {}
@@ -97,15 +97,15 @@ def sample(
     info["acceptance"] = found.acceptance
     if found.acceptance < 0.5:
         info["weak"] = "the noise is about as large as the signal"
-    return _named(system, form, found, (chains, draws), info)
+    return _named_draws(system, form, found, (chains, draws), info)
 
 
-class _Proposing(NamedTuple):
+class _ProposalSource(NamedTuple):
     """Where proposals come from, and how many chains and draws are asked for."""
 
     system: System
     form: Form
-    reduced: Reduced
+    reduced: ReducedData
     noise: Floats
     shape: tuple[int, int]
 
@@ -146,7 +146,7 @@ def _order(system: System, form: Form) -> Floats:
 
 def _blocks(system: System, form: Form) -> Iterator[Floats]:
     """Return clean columns, unknown numbers as released, and the response: a block of records at a time."""
-    values = released(system)[0].values
+    values = released_numbers(system)[0].values
     columns, interest = list(system.noise.columns), system.interest
     for start in range(0, len(system), CHUNK):
         here = slice(start, start + CHUNK)
@@ -162,7 +162,7 @@ def _blocks(system: System, form: Form) -> Iterator[Floats]:
         yield np.stack(parts, axis=1)
 
 
-def _named(
+def _named_draws(
     system: System, form: Form, found: ReducedDraws, shape: tuple[int, int], info: dict[str, object]
 ) -> Draws:
     """Turn the reduced form into the equations' own coefficients, and give them their names."""

@@ -52,7 +52,7 @@ def run_trajectories(
 ) -> list[ChainDraws] | None:
     """Return the draws of several chains; None where the posterior is much wider somewhere than at its mode."""
     warm = list(pool.map(partial(_warm_up, posterior, fit.root), _starts(posterior, fit, rngs), rngs))
-    root = _learned(fit.root, np.concatenate([chain.seen for chain in warm]))
+    root = _shrunk_covariance_root(fit.root, np.concatenate([chain.seen for chain in warm]))
     if np.linalg.norm(np.linalg.solve(fit.root, root), 2) > WIDEST:
         return None
     points = [chain.point for chain in warm]
@@ -85,7 +85,7 @@ def _warm_up(posterior: EnumeratedPosterior, root: Floats, point: Point, rng: np
     return Warm(point, float(np.exp(total / (WARM_UP - WARM_UP // 2))), seen[WARM_UP // 3 :])
 
 
-def _learned(root: Floats, seen: Floats) -> Floats:
+def _shrunk_covariance_root(root: Floats, seen: Floats) -> Floats:
     """Return a root of the covariance of draws, drawn towards that at the mode as far as they are few."""
     size = len(root)
     share = len(seen) / (len(seen) + 10.0 * size)

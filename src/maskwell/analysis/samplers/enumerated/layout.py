@@ -49,7 +49,7 @@ def lay_out(system: System, nodes: Sequence[Node]) -> tuple[Any, Floats, Floats]
         shift.append(len(places))
         move += moving
         turn.append(len(move))
-        places += _changing(own, nodes, values, moving, start)
+        places += _difference_places(own, nodes, values, moving, start)
     levels = [len(system.variables[j].levels) for j in categories]
     arrays = [np.array(each, np.int64) for each in (levels, begin, source, shift, turn, move)]
     shape = EnumerationShape._make([*arrays, variant, system.interest.family])
@@ -92,7 +92,7 @@ def _variants(
     return found, np.asarray(variant).ravel().astype(np.int64)
 
 
-def _changing(
+def _difference_places(
     columns: Sequence[DesignColumn], nodes: Sequence[Node], values: Floats, moving: Sequence[int], start: int
 ) -> Iterator[CoefficientPlace]:
     """Yield the differences of each variant, one for each known column that they are multiples of."""

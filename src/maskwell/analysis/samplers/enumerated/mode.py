@@ -9,7 +9,7 @@ import numpy as np
 
 from ...formulas.expression_trees import evaluate, on_state
 from ...system import GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Equation, Floats, Ints
-from ..marginal.mode import ModeFit, climb, least_squares, settle, working
+from ..marginal.mode import ModeFit, climb, least_squares, link_scale_response, settle
 from .design import problem_of
 from .layout import parameter_starts
 from .posterior import EnumeratedPosterior
@@ -54,7 +54,7 @@ def modes_of(posterior: EnumeratedPosterior) -> tuple[ModeFit, ...]:
         if improper > highest or not highest > top + HIGHER:
             break
         top = highest
-        starts = _relabelled(posterior, max(found, key=lambda one: one[0])[1])
+        starts = _relabelled_ascents(posterior, max(found, key=lambda one: one[0])[1])
     if improper > top:
         return ()
     kept = [one for one in found if one[0] > top - MATTERS]
@@ -66,7 +66,7 @@ def _is_known(found: list[tuple[float, ModeFit]], theta: Floats) -> bool:
     return any(np.linalg.norm(np.linalg.solve(fit.root, theta - fit.mode)) < APART for _, fit in found)
 
 
-def _relabelled(posterior: EnumeratedPosterior, fit: ModeFit) -> list[Ascent]:
+def _relabelled_ascents(posterior: EnumeratedPosterior, fit: ModeFit) -> list[Ascent]:
     """Return points near which there are modes with other labels on the levels, where such may matter.
 
     Of a large file some records are looked at: what is so much less likely there has no weight in all.
@@ -127,7 +127,7 @@ def first_guess(posterior: EnumeratedPosterior, state: Floats | None = None) -> 
         )
         prior_sd = posterior.sd[start : start + len(equation.names)]
         family = equation.family
-        target, width = _ordered(own) if family == ORDERED else working(family, own)
+        target, width = _ordered_utilities(own) if family == ORDERED else link_scale_response(family, own)
         if equation is system.interest and equation.offset is not None:
             target = target - _offset(posterior)
         theta[here], inverse, sd = least_squares(design, target, prior_sd)
@@ -163,7 +163,7 @@ def _offset(posterior: EnumeratedPosterior) -> Floats:
     return offset if system.counted is None else offset[system.counted]
 
 
-def _ordered(codes: Floats) -> tuple[Floats, float]:
+def _ordered_utilities(codes: Floats) -> tuple[Floats, float]:
     """Return the utilities expected of codes, and the sd one record leaves a coefficient of size 1."""
     from scipy.special import ndtri
 

@@ -49,10 +49,10 @@ class EnumeratedPosterior:
 
     def of(self, records: Ints) -> EnumeratedPosterior:
         """Return the posterior by some of the records."""
-        from ...survey_weights.resamples import resampled
+        from ...survey_weights.resamples import resampled_system
         from .design import problem_of
 
-        return EnumeratedPosterior(problem_of(resampled(self.problem.system, records)), self.priors)
+        return EnumeratedPosterior(problem_of(resampled_system(self.problem.system, records)), self.priors)
 
     @property
     def axes(self) -> Ints:

@@ -17,7 +17,7 @@ import numpy as np
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import FAMILIES, GAUSSIAN, NEGATIVE_BINOMIAL, ORDERED, Floats, System
-from ..chains import MOST_TRUTHS, Progress, Running
+from ..chains import MOST_TRUTHS, ChainSettings, Progress
 from ..gibbs.chain_record import names_of, nuisance_names
 from ..gibbs.layout import LayoutPart
 from ..joint_draws import tell_end
@@ -40,7 +40,7 @@ def applies(system: System) -> str | None:
 def draw(
     system: System,
     priors: Priors,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None = None,
 ) -> Draws | None:
@@ -68,11 +68,11 @@ def sample(
 ) -> Draws | None:
     """Draw from the posterior of a system that `applies`; None where the chains do not mix."""
     posterior = EnumeratedPosterior(problem_of(system), resolved_priors(system, priors))
-    found = chains_of(posterior, Running(chains, draws, cores=cores), rng)
+    found = chains_of(posterior, ChainSettings(chains, draws, cores=cores), rng)
     return None if found is None else named_draws(posterior, found)
 
 
-class Sampled(NamedTuple):
+class SampledParameters(NamedTuple):
     """Vectors of parameters, chains x draws; how they were drawn, in words; and how well they mixed."""
 
     thetas: Floats
@@ -80,7 +80,9 @@ class Sampled(NamedTuple):
     info: dict[str, object]
 
 
-def chains_of(posterior: EnumeratedPosterior, running: Running, rng: np.random.Generator) -> Sampled | None:
+def chains_of(
+    posterior: EnumeratedPosterior, running: ChainSettings, rng: np.random.Generator
+) -> SampledParameters | None:
     """Draw vectors of parameters, by independence chains or, where these stand still, Hamiltonian ones.
 
     None where there is no proper mode, and where chains do not agree.
@@ -104,7 +106,9 @@ def chains_of(posterior: EnumeratedPosterior, running: Running, rng: np.random.G
     if way == "Hamiltonian" and not _agree(thetas):
         return None
     counts = {"combinations": len(posterior.problem.shape.variant)}
-    return Sampled(thetas, way, {"acceptance": [chain.acceptance for chain in ran], **info, **counts})
+    return SampledParameters(
+        thetas, way, {"acceptance": [chain.acceptance for chain in ran], **info, **counts}
+    )
 
 
 def _agree(thetas: Floats) -> bool:
@@ -117,7 +121,7 @@ def _agree(thetas: Floats) -> bool:
     return bool(np.all(between < DISAGREEING * inside))
 
 
-def named_draws(posterior: EnumeratedPosterior, sampled: Sampled) -> Draws:
+def named_draws(posterior: EnumeratedPosterior, sampled: SampledParameters) -> Draws:
     """Give the parameters the names they have in the Gibbs sampler; logs of sigma and of the shape become these."""
     system, thetas = posterior.problem.system, sampled.thetas
     interest, first = system.interest, len(system.interest.names)

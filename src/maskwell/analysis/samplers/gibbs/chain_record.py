@@ -120,7 +120,7 @@ def true_values(chain: GibbsChain) -> Floats:
     return found
 
 
-def gathered(plan: SweepPlan, records: list[Record], sampler: str, info: dict[str, Any]) -> Draws:
+def combine_chains(plan: SweepPlan, records: list[Record], sampler: str, info: dict[str, Any]) -> Draws:
     """Put the draws of all chains together."""
     system, parts = plan.system, plan.laid_out.parts
     truths = [record.truths for record in records if record.truths is not None]

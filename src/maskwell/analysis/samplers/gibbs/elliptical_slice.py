@@ -108,9 +108,9 @@ class NormalFit:
     def working(self, etas: Floats, pseudo: tuple[Floats, Floats]) -> None:
         """Fill the targets and weights whose least squares is one Newton step."""
         from ....kernels.count_likelihood import hidden_working
-        from ....kernels.working_response import working
+        from ....kernels.working_response import fill_working_response
 
-        kernel: Any = hidden_working if self.hidden else working
+        kernel: Any = hidden_working if self.hidden else fill_working_response
         kernel(*self._given(), etas, pseudo)
 
     def excess(

@@ -78,7 +78,7 @@ def _unknown_in(system: System, node: Node) -> bool:
 
 
 @dataclass(slots=True)
-class Swept:
+class LinearGaussianChain:
     """A chain in the arrays of the one loop; `step` moves it and tells the chain its parameters.
 
     The loop makes some sweeps at once, because handing it the arrays takes as long as a sweep of a small system: the
@@ -142,7 +142,7 @@ class Swept:
                 self.chain.state[self.order, j] = self.records.code
 
 
-def swept(chain: GibbsChain) -> Swept | None:
+def linear_gaussian_chain(chain: GibbsChain) -> LinearGaussianChain | None:
     """Carry a chain into the one loop, or return nothing where its system or its scales do not allow it."""
     from ....kernels.gibbs_linear_levels import room_of
 
@@ -166,7 +166,7 @@ def swept(chain: GibbsChain) -> Swept | None:
     records = _records(chain, shape, values, (pattern, order))
     moving, told = (_chain(chain, (gaussian, stick), columns, group) for _ in range(2))
     ahead = max(1, min(MOST_AHEAD, VALUES_AHEAD // len(plan.system))) if stick else MOST_AHEAD
-    return Swept(
+    return LinearGaussianChain(
         chain,
         records,
         shape,
@@ -259,13 +259,15 @@ def _records(chain: GibbsChain, shape: Any, values: Floats, by: tuple[Ints, Ints
     if len(chain.plan.laid_out.numbers):
         linear, precision = chain.plain.linear[order], chain.plain.precision[0]
     group = _group(system)[order]
-    fixed, centre = _centred(np.hstack([values[:, shape.known], linear]), group, _groups(system))
+    fixed, centre = _group_centred_columns(
+        np.hstack([values[:, shape.known], linear]), group, _groups(system)
+    )
     begin = np.concatenate([[0], np.cumsum(np.bincount(pattern))])
     table = np.ascontiguousarray(table)
     return LinearRecords(fixed, code, group, begin, table, centre, fixed.T @ fixed, precision)
 
 
-def _centred(values: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
+def _group_centred_columns(values: Floats, group: Ints, groups: int) -> tuple[Floats, Floats]:
     """Return columns less their means in the groups, and these."""
     centre = np.zeros((groups, values.shape[1]))
     np.add.at(centre, group, values)

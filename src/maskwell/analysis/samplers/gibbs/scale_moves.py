@@ -42,7 +42,7 @@ def rescale_effects(chain: GibbsChain, part: LayoutPart, k: int) -> None:
         density = _factor_density(covariance, a, scales, _fit(chain, part, first + a))
         factor = float(np.exp(slice_draw(chain.rng, density, 0.0, 1.0, FARTHEST)))
         effects[:, a] *= factor
-        chain.covariances[e][k] = _stretched(covariance, a, factor)
+        chain.covariances[e][k] = _scaled_covariance(covariance, a, factor)
 
 
 def _factor_density(
@@ -58,14 +58,14 @@ def _factor_density(
 
     def of_many(log_factor: float) -> float:
         factor = exp(log_factor)
-        grown = log_half_t(_stretched(covariance, a, factor), scales)
+        grown = log_half_t(_scaled_covariance(covariance, a, factor), scales)
         return fit(factor) + grown + (width + 1) * log_factor
 
     log_now, narrow = log(float(covariance[0, 0])), float(scales[0]) ** -2
     return of_one if width == 1 else of_many
 
 
-def _stretched(covariance: Floats, a: int, factor: float) -> Floats:
+def _scaled_covariance(covariance: Floats, a: int, factor: float) -> Floats:
     by = np.ones(len(covariance))
     by[a] = factor
     return np.asarray(covariance * np.outer(by, by))

@@ -56,11 +56,11 @@ class SweepPlan:
 def plan_of(system: System, priors: Priors) -> SweepPlan:
     """Lay a system out and bring its priors to scale."""
     laid_out = lay_out(system)
-    resolved = tuple(_resolved(laid_out, part, priors) for part in laid_out.parts)
+    resolved = tuple(_equation_priors(laid_out, part, priors) for part in laid_out.parts)
     return SweepPlan(laid_out, resolved)
 
 
-def _resolved(laid_out: LaidOut, part: LayoutPart, priors: Priors) -> ResolvedPriors:
+def _equation_priors(laid_out: LaidOut, part: LayoutPart, priors: Priors) -> ResolvedPriors:
     from ...formulas.expression_trees import evaluate
 
     system, equation = laid_out.system, part.equation

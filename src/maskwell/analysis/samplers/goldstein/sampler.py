@@ -9,7 +9,7 @@ from ...expressions import Level, Node, Ref
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import GAUSSIAN, System
-from ..chains import Progress, Running
+from ..chains import ChainSettings, Progress
 from ..gibbs.layout import unknown_variables
 
 Floats = npt.NDArray[np.float64]
@@ -57,7 +57,7 @@ def _order(system: System) -> list[Node]:
 def draw(
     system: System,
     priors: Priors,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None = None,
 ) -> Draws:
@@ -69,7 +69,7 @@ def draw(
     values = {variable.name: system.state[:, j] for j, variable in enumerate(system.variables)}
     known = [node for node in interest.columns if node not in noised]
     clean = np.stack([evaluate(node, values) for node in known], axis=1)
-    numbers, sds = _released(system)
+    numbers, sds = _released_numbers(system)
     tables = tuple(
         np.ascontiguousarray(system.tables[j])
         for j in unknown_variables(system)
@@ -84,7 +84,7 @@ def draw(
     return Draws((*interest.names, "sigma"), drawn, sampler=SAID, info=accepted)
 
 
-def _released(system: System) -> tuple[Floats, Floats]:
+def _released_numbers(system: System) -> tuple[Floats, Floats]:
     """Return released numbers on the scale of the state, and the sds of their noise there."""
     if system.noise is None:
         return np.empty((len(system), 0)), np.empty((len(system), 0))

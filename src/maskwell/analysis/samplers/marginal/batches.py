@@ -43,7 +43,7 @@ def log_densities(posterior: MarginalPosterior, thetas: Floats) -> Floats:
         for which, kind in enumerate(posterior.problem.kinds):
             known = _filters(kind, laws.covariance)
             good &= known.good
-            total += _released(posterior, which, known, laws)
+            total += _released_log_likelihood(posterior, which, known, laws)
             coefficient, spread = _predictors(posterior, kind, known, laws, coefficients)
             every.append(coefficient)
             spreads.append(spread)
@@ -78,7 +78,7 @@ def _filters(kind: NormalKind, covariance: Floats) -> Filters:
     return Filters(precision, gain, covariance - gain @ covariance, log_det, good)
 
 
-def _released(posterior: MarginalPosterior, which: int, known: Filters, laws: Laws) -> Floats:
+def _released_log_likelihood(posterior: MarginalPosterior, which: int, known: Filters, laws: Laws) -> Floats:
     moments, level = posterior.moments[which], laws.level
     turned = level.transpose(0, 2, 1)
     across = turned @ moments.mixed

@@ -16,7 +16,7 @@ from ..conjugate.affine import (
     NoiseKind,
     affine,
     columns_of,
-    released,
+    released_numbers,
     unknown_names,
     why_not_linear,
 )
@@ -42,7 +42,7 @@ def why_not(system: System) -> str | None:
                 return "the covariate model has products of unknown numbers"
     if not system.equations[:-1]:
         return "no predictor is unknown"
-    kinds = released(system)[1]
+    kinds = released_numbers(system)[1]
     if len(kinds) > MOST_KINDS:
         return "records differ in too many ways in what was released of them"
     place = list(system.noise.columns).index(system.interest.response) if _is_hidden(system) else None
@@ -58,7 +58,7 @@ def _is_hidden(system: System) -> bool:
 
 def problem_of(system: System) -> MarginalProblem:
     """Return the records of a system that `why_not` has nothing against, sorted by kind."""
-    known, kinds = released(system)
+    known, kinds = released_numbers(system)
     order = np.argsort(known.kind, kind="stable")
     values = {variable.name: system.state[order, j] for j, variable in enumerate(system.variables)}
     responses = [equation.response for equation in system.equations[:-1]]

@@ -109,7 +109,7 @@ def tune(posterior: Target, fit: ModeFit, rng: np.random.Generator) -> tuple[Cha
             best, highest = trial, efficiency
         if efficiency > GOOD or efficiency * PILOT < 4.0 * size:
             break
-        trial = _refitted(trial, thetas, weights)
+        trial = _refitted_proposal(trial, thetas, weights)
     return None if highest < POOR else (best, highest)
 
 
@@ -157,7 +157,7 @@ def _weights(logs: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def _refitted(proposal: ChainProposal, thetas: Floats, weights: Floats) -> ChainProposal:
+def _refitted_proposal(proposal: ChainProposal, thetas: Floats, weights: Floats) -> ChainProposal:
     """Return a t law with the weighted mean and covariance of draws, drawn a little towards what it was."""
     centre = weights @ thetas
     away = thetas - centre

@@ -121,7 +121,7 @@ def first_guess(posterior: MarginalPosterior) -> tuple[Floats, Floats]:
     design = problem.columns + np.einsum(
         "ns,skq,nq->nk", problem.multipliers, problem.slopes, problem.released
     )
-    target, width = working(problem.family, problem.response)
+    target, width = link_scale_response(problem.family, problem.response)
     if problem.fixed is not None:
         target = target - problem.fixed
     coefficients, inverse, sd = least_squares(design, target, posterior.priors[-1].sd)
@@ -133,7 +133,7 @@ def first_guess(posterior: MarginalPosterior) -> tuple[Floats, Floats]:
     return posterior.pack(ParameterLayout(coefficients, extra, tuple(own), np.array(logs))), root
 
 
-def working(family: int, response: Floats) -> tuple[Floats, float]:
+def link_scale_response(family: int, response: Floats) -> tuple[Floats, float]:
     """Return a response on the scale of the linear predictor, and the sd one record leaves a coefficient of size 1."""
     from scipy.special import ndtri
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...priors import Priors
 from ...results.draws import Draws
 from ...system import FAMILIES, GAUSSIAN, Floats, System
-from ..chains import Progress, Running
+from ..chains import ChainSettings, Progress
 from ..joint_draws import draw_at_once
 from .design import problem_of, resolved_priors, why_not
 from .families import INTEGRATED, has_extra
@@ -35,7 +35,7 @@ def applies(system: System) -> str | None:
 def draw(
     system: System,
     priors: Priors,
-    running: Running,
+    running: ChainSettings,
     seed: np.random.SeedSequence,
     progress: Progress | None = None,
 ) -> Draws | None:

@@ -59,7 +59,7 @@ def _true_values(
 ) -> npt.NDArray[np.float32]:
     """Draw the true values of all records, in the order of the noise's columns and in the data's units."""
     problem, law = posterior.problem, posterior.law(parameters)
-    given = Given(problem, law, parameters)
+    given = TrueValueConditions(problem, law, parameters)
     filters = [filter_of(kind, law.covariance) for kind in problem.kinds]
     moments = posterior.predictors(parameters, law, filters)
     columns = [int(j) for j in system.noise.columns]
@@ -82,7 +82,7 @@ def _true_values(
     return out.astype(np.float32)
 
 
-class Given(NamedTuple):
+class TrueValueConditions(NamedTuple):
     """What true values are drawn given."""
 
     problem: MarginalProblem
@@ -96,7 +96,7 @@ class Given(NamedTuple):
 
 
 def _numbers(
-    given: Given,
+    given: TrueValueConditions,
     kind: NormalKind,
     known: Filter,
     moments: tuple[Floats, Floats],
@@ -123,7 +123,7 @@ def _numbers(
 
 
 def _true_response(
-    given: Given, kind: NormalKind, x: Floats, here: slice, rng: np.random.Generator
+    given: TrueValueConditions, kind: NormalKind, x: Floats, here: slice, rng: np.random.Generator
 ) -> Floats:
     """Draw the true response: its noise leans on that of the predictors, what is left is shared with the residual."""
     problem, parameters = given.problem, given.parameters

@@ -19,7 +19,7 @@ from ....schema import OPEN
 from ....table import Floats, Table
 from ...protocol import Bools, Ints
 from .kernels import UNLIKELY, JointKernel, KernelColumn, NodesOf, factors
-from .quadrature import LogOf, WholeLine, integrated
+from .quadrature import LogOf, WholeLine, log_integrals
 
 AT_ONCE = 4_000  # records integrated together
 MOST_STEPS = 2**14  # of the trapezoid rule
@@ -65,7 +65,7 @@ def _of_column(column: KernelColumn, law: Any) -> tuple[Floats, float]:
     noisy = known[~silent]
     if len(noisy):
         different, place = np.unique(column.x[noisy], return_inverse=True)
-        logs, error = _averaged(column, different, Student.of(released, law.columns))
+        logs, error = _log_mean_kernel(column, different, Student.of(released, law.columns))
         out[noisy] += logs[place]
     return out, error
 
@@ -120,14 +120,14 @@ def _check_enough(count: int, least: int, columns: Sequence[str]) -> None:
         )
 
 
-def _averaged(column: KernelColumn, x: Floats, law: Student) -> tuple[Floats, float]:
+def _log_mean_kernel(column: KernelColumn, x: Floats, law: Student) -> tuple[Floats, float]:
     """Return the log of the integral of the kernel over a predictive law for each x, and the largest relative error."""
     if law.scale == 0.0:
         return column.kernel(np.full(len(x), law.centre), x), 0.0
     out, error = np.empty(len(x)), 0.0
     for begin in range(0, len(x), AT_ONCE):
         some = x[begin : begin + AT_ONCE]
-        logs, this = integrated(_integrand(column, some, law), _line(column, some, law))
+        logs, this = log_integrals(_integrand(column, some, law), _line(column, some, law))
         out[begin : begin + AT_ONCE], error = logs, max(error, this)
     return out, error
 

@@ -120,12 +120,12 @@ def _of_law(
         part = of_columns(law, together)
         yield part, _joint(part, z, x)
     for j in sorted(set(range(len(law.columns))) - set(together)):
-        nodes = told(law, j) if nodes_of is None else nodes_of(law, j)
+        nodes = card_node(law, j) if nodes_of is None else nodes_of(law, j)
         part = of_columns(law, [j])
         yield part, _column(part, z, x, nodes, kind)
 
 
-def told(law: Additive, j: int) -> Nodes:
+def card_node(law: Additive, j: int) -> Nodes:
     """Return what the card says of a column, as a single node."""
     spread, sd = spread_of(law, j), float(np.sqrt(law.noise.covariance[j, j]))
     if isinstance(spread, Multiplicative):
@@ -143,7 +143,7 @@ def _column(law: Additive, z: Table, x: Table, nodes: Nodes, kind: int) -> Kerne
     made = KernelColumn(sides.released[:, 0], centre[:, 0], *status, (arrays[0], arrays[1], arrays[2]), kind)
     if made.is_silent:
         return replace(made, x=law.leave(centre, sides.true)[:, 0])
-    return replace(made, z=_entered(law, sides)[:, 0])
+    return replace(made, z=_noise_scale_values(law, sides)[:, 0])
 
 
 def _joint(law: Additive, z: Table, x: Table) -> JointKernel:
@@ -152,10 +152,10 @@ def _joint(law: Additive, z: Table, x: Table) -> JointKernel:
     sides, term = RecordPair.of(law, z, x), LoweredLaw.of(law, z, x)
     term = replace(term, factor=np.zeros_like(term.factor))
     statuses = sides.status_z, sides.status_x
-    return JointKernel(_entered(law, sides), term.centre, *statuses, law.noise.covariance, term)
+    return JointKernel(_noise_scale_values(law, sides), term.centre, *statuses, law.noise.covariance, term)
 
 
-def _entered(law: Additive, sides: RecordPair) -> Floats:
+def _noise_scale_values(law: Additive, sides: RecordPair) -> Floats:
     """Return released values on the scale where noise is added: minus infinity where nothing leads to one."""
     out = np.empty_like(sides.released)
     for j, outlet in enumerate(law.outlets):
@@ -172,11 +172,15 @@ def _law_problems(law: Any, kind_name: str) -> list[str]:
     """Say which columns have another law than normal bias and noise, or leave otherwise than as points."""
     if not isinstance(law, Additive) or not isinstance(law.noise, Normal):
         listed, form = ", ".join(map(repr, law.columns)), getattr(law, "noise", law).form
-        return [_refused(kind_name, f"columns {listed} have a law of another form ({form})")]
-    problems = [_refused(kind_name, why) for j in range(len(law.columns)) for why in _column_problems(law, j)]
+        return [_refusal_message(kind_name, f"columns {listed} have a law of another form ({form})")]
+    problems = [
+        _refusal_message(kind_name, why) for j in range(len(law.columns)) for why in _column_problems(law, j)
+    ]
     if any(law.spreads) and not is_independent(law.noise):
         listed = ", ".join(map(repr, law.columns))
-        problems.append(_refused(kind_name, f"columns {listed} have correlated noise that grows with them"))
+        problems.append(
+            _refusal_message(kind_name, f"columns {listed} have correlated noise that grows with them")
+        )
     return problems
 
 
@@ -193,7 +197,7 @@ def _column_problems(law: Additive, j: int) -> Iterator[str]:
         yield f"{name} is {'coded' if outlet.low_coded or outlet.high_coded else 'clamped'} at a limit by the mask"
 
 
-def _refused(kind_name: str, why: str) -> str:
+def _refusal_message(kind_name: str, why: str) -> str:
     return f"kernel={kind_name!r} is for normal bias and noise that leave as points: {why}; kernel='coherent' works"
 
 
@@ -201,7 +205,7 @@ def _unit_problems(law: Additive, factor: KernelColumn | JointKernel, kind_name:
     """Say which columns leave on a unit that is coarse beside their noise."""
     coarse = [name for j, name in enumerate(law.columns) if _is_coarse(law, factor, j)]
     return [
-        _refused(kind_name, f"column {name!r} is rounded to a unit that is coarse beside its noise")
+        _refusal_message(kind_name, f"column {name!r} is rounded to a unit that is coarse beside its noise")
         for name in coarse
     ]
 

@@ -87,7 +87,7 @@ class LinePanels:
         return np.asarray(self.error * np.exp(self.top - np.maximum(log_totals, NOTHING)[self.owner]))
 
 
-def integrated(log_of: LogOf, line: WholeLine) -> tuple[Floats, float]:
+def log_integrals(log_of: LogOf, line: WholeLine) -> tuple[Floats, float]:
     """Return the logs of the integrals of exp(log_of) over the line and the largest relative error."""
     count, panels = len(line.breaks), _first(log_of, line)
     for _ in range(ROUNDS):

@@ -26,8 +26,8 @@ from ....laws import Additive
 from ....laws.transform import FINE, Outlet
 from ....schema import OPEN
 from ....table import Floats, Table
-from ...pair_density import LawTerm, LoweredLaw, whitening
-from ...protocol import Ints, Known
+from ...pair_density import LawTerm, LoweredLaw, cholesky_whitener
+from ...protocol import IntruderKnowledge, Ints
 from ..candidates import CandidateBlocks
 from ..posterior_odds import Odds
 from ..pruned_sums.posterior_sums import log_sums_by
@@ -170,7 +170,7 @@ class _Side:
 
     def white(self, chosen: Ints) -> Floats:
         """Return what brings the noise of some columns to variance 1."""
-        return whitening(self.law.noise.only(chosen.tolist())) if len(chosen) else np.empty((0, 0))
+        return cholesky_whitener(self.law.noise.only(chosen.tolist())) if len(chosen) else np.empty((0, 0))
 
 
 def _shifts(outlet: Outlet, count: int) -> list[float]:
@@ -185,7 +185,7 @@ def mixture_terms(laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
 
 
 def split_odds(
-    known: Known,
+    known: IntruderKnowledge,
     release: Any,
     fields: Sequence[str],
     ground: CandidateBlocks,

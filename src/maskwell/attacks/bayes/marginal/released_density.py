@@ -177,12 +177,12 @@ def _log_shares(released: Table, columns: Sequence[str], amounts: Amounts, block
     of the amounts, and in a small block the target's own record would be most of what is counted.
     """
     count = len(released)
-    block = np.zeros(count, np.int64) if blocks is None else joint_codes([_coded(blocks)], count)
+    block = np.zeros(count, np.int64) if blocks is None else joint_codes([_codes_and_count(blocks)], count)
     at_side = amounts.side != UNSEEN
-    closed = [_coded(column) for column in np.where(at_side, 0, amounts.place).T]
-    limits = [_coded(column) for column in np.where(at_side, amounts.place, 0).T]
-    cells = [_coded(block_codes(released, released, columns)[0])] if columns else []
-    shares = _log_share([_coded(block)], [*closed, *cells], count)
+    closed = [_codes_and_count(column) for column in np.where(at_side, 0, amounts.place).T]
+    limits = [_codes_and_count(column) for column in np.where(at_side, amounts.place, 0).T]
+    cells = [_codes_and_count(block_codes(released, released, columns)[0])] if columns else []
+    shares = _log_share([_codes_and_count(block)], [*closed, *cells], count)
     return shares + _log_share(closed, limits, count)
 
 
@@ -192,7 +192,7 @@ def _log_share(within: Sequence[Codes], parts: Sequence[Codes], count: int) -> F
     return np.asarray(np.log(np.bincount(cell)[cell]) - np.log(np.bincount(whole)[whole]))
 
 
-def _coded(codes: Ints) -> Codes:
+def _codes_and_count(codes: Ints) -> Codes:
     return codes, int(codes.max(initial=0)) + 1
 
 

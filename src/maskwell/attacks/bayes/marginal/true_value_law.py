@@ -28,7 +28,7 @@ LOG_2_PI = float(np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True, slots=True)
-class Fitted:
+class TrueValueLaw:
     """Normal amounts, with how they enter the scale where noise is added, and shares of some categories."""
 
     names: tuple[str, ...]
@@ -38,7 +38,9 @@ class Fitted:
     log_shares: Mapping[str, Floats]
 
     @classmethod
-    def of(cls, released: Table, fields: Sequence[str], card: NoiseCard, categories: Sequence[str]) -> Fitted:
+    def of(
+        cls, released: Table, fields: Sequence[str], card: NoiseCard, categories: Sequence[str]
+    ) -> TrueValueLaw:
         """Take the noise of a card out of the moments of a release, and out of the shares of some categories."""
         laws = laws_on(card, fields)
         amounts = Amounts.of(laws, released)
@@ -47,7 +49,7 @@ class Fitted:
             return cls((), (), np.zeros(0), np.zeros((0, 0)), shares)
         mean, covariance = amounts.moments()
         slopes, offsets = _ways_in(laws, amounts.names)
-        left = _left(covariance, amounts.noise) / np.outer(slopes, slopes)
+        left = _denoised_covariance(covariance, amounts.noise) / np.outer(slopes, slopes)
         return cls(amounts.names, amounts.outlets, (mean - offsets) / slopes, left, shares)
 
     def entered(self, table: Table) -> Floats:
@@ -107,7 +109,7 @@ def _ways_in(laws: Sequence[Any], names: Sequence[str]) -> tuple[Floats, Floats]
     return slopes, offsets
 
 
-def _left(covariance: Floats, noise: Floats) -> Floats:
+def _denoised_covariance(covariance: Floats, noise: Floats) -> Floats:
     """Return a covariance without that of the noise, in no direction less than a little of what it was."""
     scale = np.sqrt(np.diag(covariance))
     both = np.outer(scale, scale)

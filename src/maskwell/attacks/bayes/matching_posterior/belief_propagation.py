@@ -51,7 +51,7 @@ class PairWeights:
     decided: Bools
 
 
-def believed(drawn: Floats, guessed: Floats) -> PairWeights:
+def shrinkage_estimate(drawn: Floats, guessed: Floats) -> PairWeights:
     """Weigh what chains found (chains x units x records, none last) and an approximation, for each unit by itself.
 
     Draws that are no farther from the approximation than their own error, which the differences of chains show, cannot
@@ -67,10 +67,10 @@ def believed(drawn: Floats, guessed: Floats) -> PairWeights:
     weight = np.where(ratio > chance, 1.0 - 1.0 / np.maximum(ratio, 1.0), 0.0)
     weight = np.where(np.minimum(records, drawn_records) < FLAT, 1.0, weight)[:, None]
     chances = weight * mean + (1.0 - weight) * guessed
-    return PairWeights(chances, _decided(chances, mean, noise))
+    return PairWeights(chances, _significant_leads(chances, mean, noise))
 
 
-def _decided(chances: Floats, mean: Floats, noise: Floats) -> Bools:
+def _significant_leads(chances: Floats, mean: Floats, noise: Floats) -> Bools:
     """Whether the first record is ahead of the second by more than draws could have it by luck."""
     each = noise / np.maximum((mean * (1.0 - mean)).sum(axis=1), 1e-300)
     if chances.shape[1] < 3:

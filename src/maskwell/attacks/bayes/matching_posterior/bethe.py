@@ -13,11 +13,13 @@ from .parameter_chains import Round
 VALUES = 16  # of the parameters, spread evenly over all draws in the order of the first of them
 
 
-def approximated(problem: MatchingProblem, done: Round) -> list[Floats]:
+def bethe_marginals(problem: MatchingProblem, done: Round) -> list[Floats]:
     """Return for each block the approximate probability of each pair, none last."""
     values = _spread(done.traces[:, :, : len(problem.beliefs)].reshape(-1, len(problem.beliefs)))
     blocks = zip(*(ratios_at(problem, logs) for logs in values), strict=True)
-    return [_averaged(ratios, int(units)) for ratios, units in zip(blocks, problem.units, strict=True)]
+    return [
+        _mean_pair_chances(ratios, int(units)) for ratios, units in zip(blocks, problem.units, strict=True)
+    ]
 
 
 def _spread(draws: Floats) -> Floats:
@@ -36,7 +38,7 @@ def ratios_at(problem: MatchingProblem, logs: Floats) -> list[Floats]:
     ]
 
 
-def _averaged(ratios: tuple[Floats, ...], units: int) -> Floats:
+def _mean_pair_chances(ratios: tuple[Floats, ...], units: int) -> Floats:
     """Average over values of the parameters, each from where the messages of the last ended."""
     known, released = ratios[0].shape
     if not released:

@@ -31,11 +31,11 @@ from ...candidate_scores import members
 from ...cluster_sample import ClusterSample, ratio_variance
 from ...one_to_one import nearest_points, points_together
 from ...pair_density import is_lowered, laws_on
-from ...protocol import NOBODY, Bools, Ints, Marked
+from ...protocol import NOBODY, Bools, Ints, MarkedGuess
 from ...risk import wilson
 from ...targets import Sample
 from ..candidates import clear_fields
-from ..law_kernels import Reading
+from ..law_kernels import LawReading
 from ..likelihood import PairLikelihood
 from ..posterior_odds import log_moved
 from .matchings import Sampling, marginals
@@ -48,7 +48,7 @@ CHANCE, NORMAL = 0.975, 1.959964  # of Student's quantile and the normal one, fo
 
 
 @dataclass(frozen=True, slots=True)
-class Unbounded:
+class CeilingInputs:
     """What an answer leaves for the bound: a seed, and by number in the truth what each known unit's best link has.
 
     That is the probability of the link by itself, 0 where there is none and NaN for who is not known.
@@ -96,7 +96,7 @@ class Ceiling:
         ]
 
 
-def ceiling_of(plan: Any, marked: Marked, fields: Sequence[str], given: Unbounded) -> Ceiling:
+def ceiling_of(plan: Any, marked: MarkedGuess, fields: Sequence[str], given: CeilingInputs) -> Ceiling:
     """Bound what somebody can find who holds the card and knows every unit; the steward's links are told in parts."""
     place, seed = _Neighbourhoods.of(plan, marked, fields, given.alone), given.seed
     sought = np.unique(marked.numbers[marked.guess.searcher])
@@ -179,7 +179,7 @@ class _Neighbourhoods:
     cells: dict[int, Ints]
 
     @classmethod
-    def of(cls, plan: Any, marked: Marked, fields: Sequence[str], alone: Floats) -> _Neighbourhoods:
+    def of(cls, plan: Any, marked: MarkedGuess, fields: Sequence[str], alone: Floats) -> _Neighbourhoods:
         """Prepare the units of all blocks."""
         masking = marked.masking
         truth, released, card = masking.truth, masking.release.table, masking.release.card
@@ -187,7 +187,7 @@ class _Neighbourhoods:
         blocks, _ = block_codes(truth, released, columns)
         record = np.full(len(truth), NOBODY)
         record[masking.order] = np.arange(len(masking.order))
-        read = Reading(plan.kernel, None, None, released).exact
+        read = LawReading(plan.kernel, None, None, released).exact
         pairing = PairLikelihood.of(card, fields, released, truth, read)
         units = members(blocks, np.arange(len(blocks)))
         points = centres(masking, fields)
@@ -232,7 +232,7 @@ class _Neighbourhoods:
         return log_moved(self.pairing, self.masking.release, truth, np.arange(len(truth)), wanted)
 
 
-def _of_targets(marked: Marked, alone: Floats) -> Floats:
+def _of_targets(marked: MarkedGuess, alone: Floats) -> Floats:
     """Return what the best links of those have who are looked for, NaN for others."""
     targets = marked.numbers[marked.guess.searcher]
     out = np.full(len(alone), np.nan)

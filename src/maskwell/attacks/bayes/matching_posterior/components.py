@@ -65,7 +65,7 @@ def pieces_of(logs: Floats, units: int) -> list[Piece]:
         return [_alone(logs, part, units == released) for part in parts]
     pieces = [_piece(logs, part, units, np.empty(0)) for part in parts]
     if all(piece.is_small for piece in pieces):
-        return _coupled(pieces, weights)
+        return _coupled_pieces(pieces, weights)
     return [_piece(logs, (np.arange(known), np.arange(released)), units, weights)]
 
 
@@ -88,7 +88,7 @@ def _alone(logs: Floats, part: tuple[Ints, Ints], all_released: bool) -> Piece:
     return _piece(logs, part, len(part[1] if all_released else part[0]), weights)
 
 
-def _coupled(pieces: Sequence[Piece], weights: Floats) -> list[Piece]:
+def _coupled_pieces(pieces: Sequence[Piece], weights: Floats) -> list[Piece]:
     """Weigh each piece's number of pairs by what all others make of the rest."""
     if not pieces:  # no known unit can have any of the records
         return []

@@ -22,7 +22,7 @@ from .lattice import LatticeShape, average_of
 from .matchings import Marginals
 from .noise_kernels import ListedKernel, NormalKernel, model_of
 from .proposals import reach_of
-from .unknown_noise import Group, Helped, HelpedBlock, Kernel, Learned, unit_counts
+from .unknown_noise import Group, GroupPosterior, HelpedBlock, Kernel, ParameterSummary, unit_counts
 
 if TYPE_CHECKING:
     from ....kernels.matching_enumeration import Jobs, MatchingRoom, NodeView, Tally
@@ -41,7 +41,7 @@ SWEEP, SWEPT, STEP = 60_000.0, 100.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class GroupEnumeration:
     """Known units of many groups at once: their kernels as functions of the parameters, and the jobs to be done."""
 
     model: NormalKernel | ListedKernel
@@ -100,7 +100,7 @@ class Counting:
         centre, spread = (np.array([getattr(b, of) for b in self.beliefs]) for of in ("centre", "spread"))
         return LatticeShape.of(ask, centre, spread, np.array([reach_of(b) for b in self.beliefs]))
 
-    def added(self, shape: LatticeShape, pace: float, shift: float) -> _Added | None:
+    def added(self, shape: LatticeShape, pace: float, shift: float) -> _LatticeSums | None:
         """Add up all that lies on a lattice; nothing where it is too large."""
         from ....kernels.matching_enumeration import add_node
 
@@ -118,9 +118,9 @@ class Counting:
         most = MOST_NODES * NODES[len(self.beliefs)]
         if shape.walk(ask, pace, shift, most) is None or not (tally.total > 0).all():
             return None
-        return _Added(tally, np.array(asked), np.array(weights))
+        return _LatticeSums(tally, np.array(asked), np.array(weights))
 
-    def settled(self, shape: LatticeShape) -> tuple[_Added, float] | None:
+    def settled(self, shape: LatticeShape) -> tuple[_LatticeSums, float] | None:
         """Take ever finer lattices until two agree; return both together and how far they are apart, or nothing."""
         for pace in PACES:
             first = self.added(shape, pace, 0.0)
@@ -132,7 +132,7 @@ class Counting:
                 return joined, apart
         return None
 
-    def _spread(self, added: _Added) -> Floats:
+    def _spread(self, added: _LatticeSums) -> Floats:
         """Return for each pair the sum of weights of its group."""
         per_unit = np.empty(len(self.own))
         counts = np.diff(self.jobs.unit_from[self.jobs.group_from])
@@ -142,14 +142,14 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
-class _Added:
+class _LatticeSums:
     """What a lattice gave: sums, the nodes, and their log weights for each group."""
 
     tally: Tally
     nodes: Floats
     weights: Floats
 
-    def with_other(self, other: _Added, own: Floats, others: Floats) -> tuple[_Added, float]:
+    def with_other(self, other: _LatticeSums, own: Floats, others: Floats) -> tuple[_LatticeSums, float]:
         """Join two lattices of the same step; return also how far a probability of either is from that of both.
 
         `own` and `others` have for each pair the sum of the weights of its group.
@@ -163,21 +163,21 @@ class _Added:
         )
         return both, float(np.max(np.abs(one - two), initial=0.0)) / 2
 
-    def learned(self, group: int, unknowns: Sequence[Unknown]) -> tuple[Learned, ...]:
+    def learned(self, group: int, unknowns: Sequence[Unknown]) -> tuple[ParameterSummary, ...]:
         """Return mean and sd of each parameter for one group."""
         weights = np.exp(self.weights[:, group] - self.weights[:, group].max())
         values = np.exp(self.nodes)
         means = weights @ values / weights.sum()
         sds = np.sqrt(weights @ (values - means) ** 2 / weights.sum())
         return tuple(
-            Learned(one.name, one.columns, float(means[d]), float(sds[d]), 1.0, np.inf, one.value)
+            ParameterSummary(one.name, one.columns, float(means[d]), float(sds[d]), 1.0, np.inf, one.value)
             for d, one in enumerate(unknowns)
         )
 
 
-def counted(
+def enumerated_posteriors(
     laws: Sequence[Any], group: Group, labels: Ints, kernel: Kernel, prior: Prior
-) -> list[Helped] | None:
+) -> list[GroupPosterior] | None:
     """Return the answers of all groups (`labels`, rising from 0, say whose a unit is), or nothing if it is too much.
 
     Nothing is also returned where lattices do not agree, or no matching is possible: then chains must do it.
@@ -234,7 +234,7 @@ class _Ground:
         chains = len(self.members) * (steps * densities + SWEEPS * SWEEP) + SWEEPS * SWEPT * pairs
         return bool(counting <= 2 * chains)
 
-    def counting(self, doubts: tuple[Doubt, ...], kernel: Kernel) -> Counting:
+    def counting(self, doubts: tuple[Doubt, ...], kernel: Kernel) -> GroupEnumeration:
         """Prepare the sums."""
         from ....kernels.matching_enumeration import room_for
 
@@ -250,7 +250,7 @@ class _Ground:
             twins = _asked_directly(
                 model_of(doubts, kernel.name, BlockPairs(true, self.known.released), self.others)
             )
-        return Counting(model, twins, doubts, jobs, given, own, sizes, room_for(jobs))
+        return GroupEnumeration(model, twins, doubts, jobs, given, own, sizes, room_for(jobs))
 
     def _given(self, kernel: Kernel) -> Floats | None:
         """Return the log weight of records that are nobody's where no parameter bears on it."""
@@ -291,8 +291,8 @@ class _Ground:
         return np.concatenate([weights, np.full(known + 1 - len(weights), -np.inf)])
 
     def answers(
-        self, counting: Counting, added: _Added, apart: float, unknowns: Sequence[Unknown]
-    ) -> list[Helped]:
+        self, counting: GroupEnumeration, added: _LatticeSums, apart: float, unknowns: Sequence[Unknown]
+    ) -> list[GroupPosterior]:
         """Return what each group believes."""
         matrices = self.known.matrices(added.tally.pairs)
         begin = self.known.side.ends
@@ -306,7 +306,7 @@ class _Ground:
                 absent = np.clip(1.0 - share.sum(axis=1), 0.0, 1.0)
                 blocks.append(self._block(number, b, units, Marginals(share, absent, error=apart)))
             psi = added.learned(number, unknowns)
-            out.append(Helped(tuple(blocks), psi, True, 1.0, np.inf, len(added.nodes), notes))
+            out.append(GroupPosterior(tuple(blocks), psi, True, 1.0, np.inf, len(added.nodes), notes))
         return out
 
     def _block(self, number: int, block: int, units: Ints, marginals: Marginals) -> HelpedBlock:

@@ -16,10 +16,10 @@ from ....tolerances import is_real
 from ...protocol import Bools
 from .belief_propagation import message_chances
 from .components import Piece, pieces_of
-from .mcmc import Judged, MatchingChains, diagnosed, log_factors
-from .rao_blackwell import smoothed
+from .mcmc import ChainDiagnostics, MatchingChains, log_factors, rhat_and_ess
+from .rao_blackwell import rao_blackwell_weights
 
-__all__ = ["Marginals", "Sampling", "diagnosed", "marginals", "sampling_from_dict"]
+__all__ = ["Marginals", "Sampling", "marginals", "rhat_and_ess", "sampling_from_dict"]
 
 MOST_CELLS = 10_000_000
 MATCHED_CELLS = 4_000_000  # pairs of all blocks beyond which the ceiling is bounded: chains take a minute
@@ -122,17 +122,17 @@ def marginals(logs: Floats, units: int, rng: np.random.Generator, sampling: Samp
     decided, visits = np.ones(len(logs), bool), out.copy()
     found = []
     for piece in pieces_of(logs, units):
-        one = Marginals(*piece.chances()) if piece.is_small else _sampled(piece, rng, sampling)
+        one = Marginals(*piece.chances()) if piece.is_small else _sampled_marginals(piece, rng, sampling)
         out[np.ix_(piece.known, piece.released)], out[piece.known, -1] = one.probability, one.unreleased
         visits[np.ix_(piece.known, piece.released)] = one.drawn[:, :-1]
         visits[piece.known, -1] = one.drawn[:, -1]
         if one.decided is not None:
             decided[piece.known] = one.decided
         found.append(one)
-    return _joined(out, found, decided, visits)
+    return _block_marginals(out, found, decided, visits)
 
 
-def _joined(out: Floats, found: Sequence[Marginals], decided: Bools, visits: Floats) -> Marginals:
+def _block_marginals(out: Floats, found: Sequence[Marginals], decided: Bools, visits: Floats) -> Marginals:
     """Return the probabilities of a whole block, with the worst that is said of its pieces."""
     return Marginals(
         np.ascontiguousarray(out[:, :-1]),
@@ -148,20 +148,20 @@ def _joined(out: Floats, found: Sequence[Marginals], decided: Bools, visits: Flo
     )
 
 
-def _sampled(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marginals:
+def _sampled_marginals(piece: Piece, rng: np.random.Generator, sampling: Sampling) -> Marginals:
     """Draw matchings, ever more of them, until the chains agree; each round forgets those before it."""
     factors = log_factors(piece.logs, piece.units)
     chains, draws = MatchingChains.of(piece.logs, piece.units, factors, rng, sampling.chains), sampling.draws
     chains.run(max(draws // 2, 1))
     while True:
         counts, kept = chains.run(draws)
-        judged = Judged.of(piece, counts, kept, chains.starts)
+        judged = ChainDiagnostics.of(piece, counts, kept, chains.starts)
         converged = judged.meets(sampling.rhat, sampling.ess)
         if converged or 2 * draws > sampling.most:
             break
         draws = sampling.more(draws, judged.ess)
     guessed, _ = message_chances(piece.logs, piece.units, factors)
-    found = smoothed(piece.logs, piece.units, kept, guessed)
+    found = rao_blackwell_weights(piece.logs, piece.units, kept, guessed)
     share, said = found.chances, (judged.rhat, judged.ess, judged.error, draws, converged)
     visits = counts / counts.sum(axis=1, keepdims=True)
     return Marginals(share[:, :-1], share[:, -1], False, *said, found.decided, visits)

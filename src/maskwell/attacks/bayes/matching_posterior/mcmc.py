@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ....table import Floats
 from ...candidate_scores import log_sum
 from ...protocol import Ints
-from ...threads import in_turn, threaded
+from ...threads import in_turn, map_on_threads
 from .components import Piece, best_match
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class MatchingChains:
         """Start chains, and learn where short loops begin: these are walked more often, at the same cost."""
         from ....kernels.matching_mcmc import rows_of
 
-        (rows, others), starts = heat_rows(logs, units, factors), dispersed(logs, units, rng, chains)
+        (rows, others), starts = heat_rows(logs, units, factors), dispersed_starts(logs, units, rng, chains)
         even = rows_of(np.zeros((1, logs.shape[1])), -inf)
         walks = [_walk(rows, others, even, start) for start in starts]
         out = cls(walks, rng.spawn(chains), starts, units - logs.shape[1], FIRST_LOOPS)
@@ -90,7 +90,7 @@ class MatchingChains:
 
         own = counts if apart else [counts[0]] * len(self.walks)
         turns = [*zip(self.walks, kept, self.generators, own, strict=True)]
-        (threaded if apart else in_turn)(work, turns)
+        (map_on_threads if apart else in_turn)(work, turns)
         return np.asarray(counts.sum(axis=0)), kept
 
 
@@ -136,7 +136,7 @@ def _walk(rows: Rows, others: Floats, begins: Rows, start: Ints) -> MatchingWalk
     return MatchingWalk(rows, others, begins, start.copy(), owner, trail)
 
 
-def dispersed(logs: Floats, units: int, rng: np.random.Generator, count: int) -> Ints:
+def dispersed_starts(logs: Floats, units: int, rng: np.random.Generator, count: int) -> Ints:
     """Return possible matchings: the best one, then random ones that share as few pairs with those before as can be."""
     known, released = logs.shape
     starts = [best_match(logs, units)]
@@ -152,7 +152,7 @@ def dispersed(logs: Floats, units: int, rng: np.random.Generator, count: int) ->
 # Whether they agree.
 
 
-def diagnosed(series: Floats) -> tuple[Floats, Floats]:
+def rhat_and_ess(series: Floats) -> tuple[Floats, Floats]:
     """Return R-hat and the effective sample size (rank-normalised, split chains) of chains x draws x quantities.
 
     What chains cannot show, because each stays where it is, has an infinite R-hat and no effective draw.
@@ -170,7 +170,7 @@ def diagnosed(series: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ChainDiagnostics:
     """What chains say of themselves: worst R-hat, least ESS, standard error, and how many units no chain ever moved.
 
     A unit that has one record in every draw can be trusted if chains came there from elsewhere; where all began
@@ -183,7 +183,7 @@ class Judged:
     unmoved: int
 
     @classmethod
-    def of(cls, piece: Piece, counts: Ints, kept: Matches, starts: Ints) -> Judged:
+    def of(cls, piece: Piece, counts: Ints, kept: Matches, starts: Ints) -> ChainDiagnostics:
         """Compare chains by their log weight, their number of pairs, and each unit's most frequent record."""
         modal = counts.argmax(axis=1)
         share = counts[np.arange(len(counts)), modal] / counts[0].sum()
@@ -191,7 +191,7 @@ class Judged:
         watched = np.concatenate(
             [_traces(piece, kept), (kept[:, :, (units := _worst(kept, modal))] == modal[units])], axis=2
         )
-        rhat, ess = diagnosed(watched[:, :, np.ptp(watched, axis=(0, 1)) > 0])
+        rhat, ess = rhat_and_ess(watched[:, :, np.ptp(watched, axis=(0, 1)) > 0])
         least = float(np.min(ess, initial=counts[0].sum()))
         spread = float(np.max(share * (1 - share)))
         error = max(np.sqrt(spread / least) if least else inf, 1 / counts[0].sum())

@@ -272,15 +272,15 @@ def _scene(columns: Sequence[KernelColumns], told: Sequence[Any], kind: int, pai
     from ....kernels.matching_noise_mcmc import FMS, Scene
 
     parts = [_part(one, pairs) for one in columns]
-    z, x = (_joined([part[k] for part in parts], np.float64) for k in range(2))
-    is_open, released_open = (_joined([part[k] for part in parts], np.bool_) for k in (2, 3))
+    z, x = (_stack_columns([part[k] for part in parts], np.float64) for k in range(2))
+    is_open, released_open = (_stack_columns([part[k] for part in parts], np.bool_) for k in (2, 3))
     starts = np.cumsum([0, *(1 + max(c.sd_at.max(), c.bias_at.max()) for c in columns)])
     sd_at = np.concatenate([c.sd_at + a for c, a in zip(columns, starts, strict=False)])
     bias_at = np.concatenate(
         [np.where(c.bias_at >= 0, c.bias_at + a, -1) for c, a in zip(columns, starts, strict=False)]
     )
     base = z if kind == FMS else x
-    fixed = _fixed(columns, told, pairs)
+    fixed = _fixed_log_factors(columns, told, pairs)
     used = released_open if kind == FMS else is_open
     lift = sum((c.lift for c in columns), np.zeros(len(z))) + sum(part[4] for part in parts)
     return Scene(
@@ -288,7 +288,7 @@ def _scene(columns: Sequence[KernelColumns], told: Sequence[Any], kind: int, pai
     )
 
 
-def _joined(parts: Sequence[Any], kind: Any) -> Any:
+def _stack_columns(parts: Sequence[Any], kind: Any) -> Any:
     """Put columns side by side, in the one order of memory that the loops are compiled for."""
     return np.ascontiguousarray(np.hstack(parts), dtype=kind)
 
@@ -304,11 +304,11 @@ def _part(columns: KernelColumns, pairs: BlockPairs) -> tuple[Floats, Floats, Bo
     z, x = columns.points, np.where(is_open, x, 0.0)
     if is_independent(law.noise):
         return z, x, is_open, released_open, np.zeros(len(z))
-    white, lift = _whitened(law.noise.covariance, z, released_open)
-    return white, _whitened(law.noise.covariance, x, is_open)[0], is_open, released_open, lift
+    white, lift = _whitened_values(law.noise.covariance, z, released_open)
+    return white, _whitened_values(law.noise.covariance, x, is_open)[0], is_open, released_open, lift
 
 
-def _whitened(covariance: Floats, values: Floats, is_open: Bools) -> tuple[Floats, Floats]:
+def _whitened_values(covariance: Floats, values: Floats, is_open: Bools) -> tuple[Floats, Floats]:
     """Return values in units of correlated noise, for each pattern of open ones by itself, and the log factor."""
     out, lift = np.zeros(values.shape), np.zeros(len(values))
     for pattern in np.unique(is_open, axis=0):
@@ -320,7 +320,7 @@ def _whitened(covariance: Floats, values: Floats, is_open: Bools) -> tuple[Float
     return out, lift
 
 
-def _fixed(columns: Sequence[KernelColumns], told: Sequence[Any], pairs: BlockPairs) -> Floats:
+def _fixed_log_factors(columns: Sequence[KernelColumns], told: Sequence[Any], pairs: BlockPairs) -> Floats:
     """Return the log factors of all pairs that depend on no unknown: statuses that must agree, laws that are told."""
     released, table = pairs.released.table, pairs.side.table
     patterns = [RecordPair.of(one.law, released, table).patterns() for one in columns]

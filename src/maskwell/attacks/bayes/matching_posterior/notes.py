@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .matchings import Marginals
-from .unknown_noise import Helped
+from .unknown_noise import GroupPosterior
 
 
 def on_matchings(found: Sequence[Marginals]) -> list[str]:
@@ -22,15 +22,15 @@ def on_matchings(found: Sequence[Marginals]) -> list[str]:
     return [said, *([f"NOT CONVERGED in {failed:,} blocks: give more draws in Sampling"] if failed else [])]
 
 
-def on_chains(said: Sequence[Helped]) -> list[str]:
+def on_chains(said: Sequence[GroupPosterior]) -> list[str]:
     """Say how matchings and parameters were added up or drawn, what was learned, and what had not converged."""
-    how = _counted(said) if all(one.ess == float("inf") for one in said) else _drawn(said)
+    how = _enumeration_notes(said) if all(one.ess == float("inf") for one in said) else _sampling_notes(said)
     learned = said[0].psi if len(said) == 1 else ()
     names = [f"{one.name} of {', '.join(one.columns)} {one.mean:.3g} +- {one.sd:.2g}" for one in learned]
     return [*how, *([f"what he learned of the noise: {'; '.join(names)}"] if names else [])]
 
 
-def _counted(said: Sequence[Helped]) -> list[str]:
+def _enumeration_notes(said: Sequence[GroupPosterior]) -> list[str]:
     apart = max(block.marginals.error for one in said for block in one.blocks)
     notes = [
         f"all matchings were counted, at {said[0].draws:,} values of the parameters: no probability is off by more "
@@ -39,7 +39,7 @@ def _counted(said: Sequence[Helped]) -> list[str]:
     return [*notes, *dict.fromkeys(note for one in said for note in one.notes)]
 
 
-def _drawn(said: Sequence[Helped]) -> list[str]:
+def _sampling_notes(said: Sequence[GroupPosterior]) -> list[str]:
     rhat, ess = max(one.rhat for one in said), min(one.ess for one in said)
     draws = max(one.draws for one in said)
     notes = [

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ....table import Floats
 from ...protocol import Ints
-from ...threads import in_turn, threaded
+from ...threads import in_turn, map_on_threads
 from .block_pairs import BlockPairs
 from .chain_state import MatchingChain, MatchingProblem, chain_at, needed_units, scene_of, start_of
 from .noise_kernels import ListedKernel
@@ -18,7 +18,7 @@ from .proposals import learning_of, roots_of, surface_of, ways_of
 
 if TYPE_CHECKING:
     from ....kernels.matching_noise_mcmc import BlockPlace, Scene, State, Ways
-    from ....kernels.matching_noise_steps import Book, Learning, PosteriorSurface
+    from ....kernels.matching_noise_steps import Book, PosteriorSurface, PriorsAndSteps
 
 LONG_ENOUGH = 4_000  # sweeps to run in
 SEGMENTS = 10  # of the first round, after each of which steps are adapted
@@ -65,7 +65,7 @@ class ParameterWalk:
     place: BlockPlace
     ways: Ways
     surface: PosteriorSurface
-    learning: Learning
+    learning: PriorsAndSteps
     scene: Scene
     moves: int
     scales: Floats
@@ -115,7 +115,7 @@ class ParameterWalk:
         """Run all chains, then adapt the steps for the next round."""
         books = [_book(self.problem, draws) for _ in self.chains]
         turns = [*zip(self.chains, books, strict=True)]
-        work = threaded if self._is_apart else in_turn
+        work = map_on_threads if self._is_apart else in_turn
         accepted = np.sum(work(lambda turn: self._run(turn[0], turn[1], thin), turns), axis=0)
         kept, traces, counts, absent, _ = (np.stack(parts) for parts in zip(*books, strict=True))
         added = len(books) * -(-draws * thin // self.every)
@@ -149,7 +149,7 @@ class ParameterWalk:
         self.learning = self.learning._replace(roots=roots_of(covariance, self.problem.groups, self.scales))
 
 
-def thinning(units: int, chains: int, draws: int) -> int:
+def thinning_interval(units: int, chains: int, draws: int) -> int:
     """Return how many sweeps lie between kept matchings, so that all of them can be held."""
     return max(1, -(-units * chains * draws // STORED))
 

@@ -45,7 +45,7 @@ NARROW, WIDE = 0.5, 2.0  # times the variance expected that an axis may have
 
 
 @dataclass(frozen=True, slots=True)
-class Spanned:
+class NodePosterior:
     """Probabilities of each block, mean and sd of each parameter, and how many values of them were looked at.
 
     `settled`: the nodes lie where the posterior is.
@@ -66,7 +66,7 @@ class Node:
     slope: Floats
 
 
-def spanned(problem: MatchingProblem, sampling: Sampling, seed: int) -> Spanned | None:
+def node_posterior(problem: MatchingProblem, sampling: Sampling, seed: int) -> NodePosterior | None:
     """Return what is believed where many units are known; nothing where they are few or the top is not found."""
     few = problem.known.side.sizes.max(initial=0) < LEAST_UNITS
     if few or len(problem.beliefs) > MOST_UNKNOWNS or problem.unreleased.any():
@@ -142,7 +142,7 @@ class _Messages:
 def _shape(problem: MatchingProblem) -> PosteriorShape | None:
     """Find the top from several starts, and how the posterior bends there; nothing where tops differ."""
     centre, spread = (np.array([getattr(b, of) for b in problem.beliefs]) for of in ("centre", "spread"))
-    tops = [_climbed(problem, centre + step * spread) for step in STARTS]
+    tops = [_newton_mode(problem, centre + step * spread) for step in STARTS]
     if any(top is None for top in tops):
         return None
     shapes = [top for top in tops if top is not None]
@@ -152,7 +152,7 @@ def _shape(problem: MatchingProblem) -> PosteriorShape | None:
     return shapes[0]
 
 
-def _climbed(problem: MatchingProblem, logs: Floats) -> PosteriorShape | None:
+def _newton_mode(problem: MatchingProblem, logs: Floats) -> PosteriorShape | None:
     """Climb by Newton's steps; where slopes do not fall yet, by a whole step uphill.
 
     How slopes bend is measured anew where a step did not make them much smaller.
@@ -182,7 +182,9 @@ def _climbed(problem: MatchingProblem, logs: Floats) -> PosteriorShape | None:
 # Nodes along the axes, with matchings drawn.
 
 
-def _over_axes(problem: MatchingProblem, shape: PosteriorShape, sampling: Sampling, seed: int) -> Spanned:
+def _over_axes(
+    problem: MatchingProblem, shape: PosteriorShape, sampling: Sampling, seed: int
+) -> NodePosterior:
     """Draw at nodes until they lie where the posterior is, and average."""
     count = len(shape.centre)
     at, weights = hermegauss(NODES.get(count, FEW))
@@ -195,7 +197,7 @@ def _over_axes(problem: MatchingProblem, shape: PosteriorShape, sampling: Sampli
         return _node(problem, logs, each, [seed, asked])
 
     for _ in range(TRIES):
-        shape, middle = _centred(shape, node)
+        shape, middle = _recentre_on_mode(shape, node)
         axes = [_Axis(at, weights, [], []) for _ in range(count)]
         for direction, axis in zip(shape.axes.T, axes, strict=True):
             for t in at:
@@ -211,7 +213,7 @@ def _over_axes(problem: MatchingProblem, shape: PosteriorShape, sampling: Sampli
     return answer
 
 
-def _centred(shape: PosteriorShape, node: Callable[[Floats], Node]) -> tuple[PosteriorShape, Node]:
+def _recentre_on_mode(shape: PosteriorShape, node: Callable[[Floats], Node]) -> tuple[PosteriorShape, Node]:
     """Move the centre to the top by drawn slopes, which messages miss a little."""
     middle = node(shape.centre)
     for _ in range(TRIES):
@@ -258,7 +260,9 @@ class _Axis:
         return mean, max(float(weights @ (self.at - mean) ** 2), 1e-6)
 
 
-def _answer(shape: PosteriorShape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool) -> Spanned:
+def _answer(
+    shape: PosteriorShape, middle: Node, axes: Sequence[_Axis], asked: int, settled: bool
+) -> NodePosterior:
     """Average over the nodes of each axis: what an axis changes is added to what is believed at the centre."""
     found = []
     for b, centre in enumerate(middle.found):
@@ -269,18 +273,18 @@ def _answer(shape: PosteriorShape, middle: Node, axes: Sequence[_Axis], asked: i
                     chances = chances + weight * (_whole(node.found[b]) - _whole(centre))
                     nodes.append(node.found[b])
         chances = np.maximum(chances, 0.0)
-        found.append(_joined(chances / chances.sum(axis=1, keepdims=True), nodes, settled))
+        found.append(_pooled_marginals(chances / chances.sum(axis=1, keepdims=True), nodes, settled))
     covariance = shape.axes @ shape.axes.T
     variance = np.diag(covariance)
     mean = np.exp(shape.centre + variance / 2)
-    return Spanned(tuple(found), mean, mean * np.sqrt(np.expm1(variance)), asked, settled)
+    return NodePosterior(tuple(found), mean, mean * np.sqrt(np.expm1(variance)), asked, settled)
 
 
 def _whole(one: Marginals) -> Floats:
     return np.column_stack([one.probability, one.unreleased])
 
 
-def _joined(chances: Floats, nodes: Sequence[Marginals], settled: bool) -> Marginals:
+def _pooled_marginals(chances: Floats, nodes: Sequence[Marginals], settled: bool) -> Marginals:
     """Return the probabilities of a block with the worst that is said of its nodes."""
     decided = np.all([one.decided for one in nodes if one.decided is not None], axis=0)
     return replace(

@@ -12,31 +12,31 @@ import numpy as np
 from ....errors import BadPlan
 from ....masking import Release
 from ....table import Floats
-from ...candidate_scores import SAME_SCORE, BestCandidates, Blocks, answered
+from ...candidate_scores import SAME_SCORE, BestCandidates, Blocks, guess_from_links
 from ...pair_density import laws_on
-from ...protocol import NOBODY, Bools, Guess, Ints, Known, OrderOf
+from ...protocol import NOBODY, Bools, Guess, IntruderKnowledge, Ints, OrderOf
 from ..belief import BeliefStanding
 from ..candidates import CandidateBlocks, clear_fields, status_laws
-from ..law_kernels import BACKWARD, Reading
+from ..law_kernels import BACKWARD, LawReading
 from ..likelihood import swapped_columns
 from ..posterior import (
     NODES,
     TOO_SURE,
     UPPER_BOUND,
     check_possible,
-    judged,
+    claim_likely_links,
+    link_by_posterior,
     log_absent,
     log_f,
     odds_of,
-    weighed,
 )
-from .ceiling_bound import Unbounded
+from .ceiling_bound import CeilingInputs
 from .known_noise import BlockPart, told_parts
 from .matchings import MATCHED_CELLS, MOST_CELLS, Sampling
 from .notes import on_chains, on_links, on_matchings
 
 if TYPE_CHECKING:
-    from .unknown_noise import Group, Helped, Kernel
+    from .unknown_noise import Group, GroupPosterior, Kernel
 
 MOST_PAIRS = 30_000_000  # of known and released records of one block, for which probabilities are kept
 BOUNDED = (
@@ -60,7 +60,9 @@ class PosteriorRow:
     is_decided: bool = True
 
 
-def together(plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]) -> Guess:
+def together(
+    plan: Any, known: IntruderKnowledge, release: Release, order_of: OrderOf, fields: Sequence[str]
+) -> Guess:
     """Link every target with the help of other units, group by group."""
     columns = plan.match_columns(release.table.schema)
     orders = order_of(known.targets, "known"), order_of(release.table, "released")
@@ -78,17 +80,17 @@ def together(plan: Any, known: Known, release: Release, order_of: OrderOf, field
         raise BadPlan(
             "kernel='forward' has no weight for units that were not released: take kernel='coherent'"
         )
-    ask = _told if plan.prior is None else _untold
+    ask = _match_given_noise if plan.prior is None else _untold
     parts, notes = ask(plan, some, release, fields, ground, groups)
     rows: list[PosteriorRow | None] = [None] * len(known.targets)
     for part in parts:
-        _entered(replace(part, known=used[part.known]), rows)
-    guess = _answered(plan, blocks, rows, fields, ground)
+        _store_posterior_rows(replace(part, known=used[part.known]), rows)
+    guess = _guess_from_rows(plan, blocks, rows, fields, ground)
     said = _notes(plan, known, _knows_everybody(plan, some, ground), groups)
     said = [NO_CEILING if note == CEILING and has_exchanges(release) else note for note in said]
     sought = range(len(rows)) if known.sought is None else known.sought.tolist()
     luck = on_links([row.is_decided for at in sought if (row := rows[at]) is not None])
-    return judged(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
+    return claim_likely_links(replace(guess, notes=(*said, *notes, *luck)), plan.threshold)
 
 
 def has_exchanges(release: Release) -> bool:
@@ -97,22 +99,22 @@ def has_exchanges(release: Release) -> bool:
     return swapped is not None and swapped.share > 0
 
 
-def _is_bounded(plan: Any, known: Known, ground: CandidateBlocks) -> bool:
+def _is_bounded(plan: Any, known: IntruderKnowledge, ground: CandidateBlocks) -> bool:
     """Whether the ceiling is sought on blocks too large to be matched: then it is bounded."""
     told = plan.helpers == "all" and plan.prior is None and plan.kernel not in BACKWARD
     return told and _all_pairs(known, ground.blocks) > MATCHED_CELLS and _knows_everybody(plan, known, ground)
 
 
 def _without_helpers(
-    plan: Any, known: Known, release: Release, order_of: OrderOf, fields: Sequence[str]
+    plan: Any, known: IntruderKnowledge, release: Release, order_of: OrderOf, fields: Sequence[str]
 ) -> Guess:
     """Answer as one who knows each target alone; what others could add is bounded with links in hand (`assessed`)."""
     alone = replace(plan, helpers=0, sampling=None)
-    guess = weighed(alone, replace(known, sought=None), release, order_of, fields)
+    guess = link_by_posterior(alone, replace(known, sought=None), release, order_of, fields)
     numbers = np.arange(len(known.targets)) if known.numbers is None else known.numbers
     chance = np.full(len(known.population), np.nan)
     chance[numbers[guess.searcher]] = np.nan_to_num(guess.columns["probability"])
-    bound = Unbounded(_seed(order_of(release.table, "released")), chance)
+    bound = CeilingInputs(_seed(order_of(release.table, "released")), chance)
     return replace(guess, figures={**guess.figures, "bound": bound}, notes=(BOUNDED, *guess.notes))
 
 
@@ -121,7 +123,7 @@ def _taking_part(groups: Sequence[Ints]) -> Ints:
     return np.unique(np.concatenate([np.empty(0, np.int64), *groups]))
 
 
-def _only(known: Known, used: Ints) -> Known:
+def _only(known: IntruderKnowledge, used: Ints) -> IntruderKnowledge:
     """Return what he knows of the units that take part."""
     if len(used) == len(known.targets):
         return known
@@ -138,11 +140,11 @@ def _only(known: Known, used: Ints) -> Known:
     )
 
 
-def _as_true(known: Known) -> bool:
+def _as_true(known: IntruderKnowledge) -> bool:
     return known.as_true or known.targets is known.population
 
 
-def _knows_everybody(plan: Any, known: Known, ground: CandidateBlocks) -> bool:
+def _knows_everybody(plan: Any, known: IntruderKnowledge, ground: CandidateBlocks) -> bool:
     """Whether every unit of the blocks that hold a target is known to him."""
     sought = slice(None) if known.sought is None else known.sought
     blocks = np.unique(ground.blocks.known[sought])
@@ -150,12 +152,12 @@ def _knows_everybody(plan: Any, known: Known, ground: CandidateBlocks) -> bool:
     return bool(_has_all(plan, known) and counts[0] >= counts[1])
 
 
-def _has_all(plan: Any, known: Known) -> bool:
+def _has_all(plan: Any, known: IntruderKnowledge) -> bool:
     """Whether all known units are in one group."""
     return bool(plan.helpers == "all" or plan.helpers + 1 >= len(known.targets))
 
 
-def _groups(plan: Any, known: Known, order: Ints) -> Iterator[Ints]:
+def _groups(plan: Any, known: IntruderKnowledge, order: Ints) -> Iterator[Ints]:
     """Yield known units, those sought first, in groups of a target and its helpers."""
     count = len(known.targets)
     sought = np.zeros(count, bool)
@@ -177,7 +179,7 @@ def _sizes(blocks: Blocks) -> list[Ints]:
     return [np.bincount(codes, minlength=count) for codes in (blocks.known, blocks.released)]
 
 
-def _all_pairs(known: Known, blocks: Blocks) -> int:
+def _all_pairs(known: IntruderKnowledge, blocks: Blocks) -> int:
     """Return how many pairs the blocks of those sought have together: all of them would be matched."""
     units, released = _sizes(blocks)
     sought = np.unique(blocks.known if known.sought is None else blocks.known[known.sought])
@@ -196,16 +198,16 @@ def _check_size(blocks: Blocks, most: int) -> None:
         )
 
 
-def _told(
+def _match_given_noise(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
     groups: Sequence[Ints],
 ) -> tuple[list[BlockPart], list[str]]:
     """Match with the parameters told: blocks tell nothing of one another."""
-    odds = odds_of(plan, known, release, fields, ground, Reading(plan.kernel, None, None, release.table))
+    odds = odds_of(plan, known, release, fields, ground, LawReading(plan.kernel, None, None, release.table))
     wanted = np.arange(len(known.targets)) if known.sought is None else known.sought
     seed = _seed(ground.blocks.orders[1])
     parts = list(told_parts(odds, groups, wanted, plan.sampling or Sampling(), seed))
@@ -216,20 +218,20 @@ def _told(
 
 def _untold(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
     groups: Sequence[Ints],
 ) -> tuple[list[BlockPart], list[str]]:
     """Draw matchings and parameters together, group by group."""
-    from .unknown_noise import helped
+    from .unknown_noise import group_posterior
 
     if swapped_columns(release.card):
         raise BadPlan("on a release with exchanged records helpers need the card: leave prior or helpers out")
     laws, seed = laws_on(release.card, fields), _seed(ground.blocks.orders[1])
-    said = _counted(plan, known, release, fields, ground, groups) or [
-        helped(
+    said = _enumerate_matchings(plan, known, release, fields, ground, groups) or [
+        group_posterior(
             laws,
             _group(known, release, ground, members),
             _kernel(plan, known, release, fields, ground, members),
@@ -247,25 +249,25 @@ def _untold(
     return parts, on_chains(said)
 
 
-def _counted(
+def _enumerate_matchings(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
     groups: Sequence[Ints],
-) -> list[Helped] | None:
+) -> list[GroupPosterior] | None:
     """Count all matchings at values of the parameters, all groups at once; nothing where that is too much."""
-    from .enumeration import counted
+    from .enumeration import enumerated_posteriors
 
     members = np.concatenate(groups)
     labels = np.repeat(np.arange(len(groups)), [len(one) for one in groups])
     group = _group(known, release, ground, members)
     kernel = _kernel(plan, known, release, fields, ground, members)
-    return counted(laws_on(release.card, fields), group, labels, kernel, plan.prior)
+    return enumerated_posteriors(laws_on(release.card, fields), group, labels, kernel, plan.prior)
 
 
-def _group(known: Known, release: Release, ground: CandidateBlocks, members: Ints) -> Group:
+def _group(known: IntruderKnowledge, release: Release, ground: CandidateBlocks, members: Ints) -> Group:
     from .unknown_noise import Group
 
     blocks = ground.blocks
@@ -276,7 +278,12 @@ def _group(known: Known, release: Release, ground: CandidateBlocks, members: Int
 
 
 def _kernel(
-    plan: Any, known: Known, release: Release, fields: Sequence[str], ground: CandidateBlocks, members: Ints
+    plan: Any,
+    known: IntruderKnowledge,
+    release: Release,
+    fields: Sequence[str],
+    ground: CandidateBlocks,
+    members: Ints,
 ) -> Kernel:
     from .unknown_noise import Kernel
 
@@ -287,14 +294,14 @@ def _kernel(
         marginal = log_f(plan, release, fields, ground.matching) - within
     if plan.kernel not in BACKWARD or not ground.absent.any():
         return Kernel(plan.kernel, marginal)
-    reading = Reading(plan.kernel, plan.prior, None, release.table, NODES[1])
+    reading = LawReading(plan.kernel, plan.prior, None, release.table, NODES[1])
     some = replace(known, targets=known.targets.take(members))
     absent = log_absent(some, release, fields, replace(ground, absent=ground.absent[members]), reading)
     with np.errstate(divide="ignore"):
         return Kernel(plan.kernel, marginal, absent - np.log(ground.absent[members]))
 
 
-def _entered(part: BlockPart, rows: list[PosteriorRow | None]) -> None:
+def _store_posterior_rows(part: BlockPart, rows: list[PosteriorRow | None]) -> None:
     """Enter the probabilities of a group; who was a target in an earlier group stays as he is."""
     for place, row in enumerate(part.known.tolist()):
         if rows[row] is None:
@@ -305,7 +312,7 @@ def _entered(part: BlockPart, rows: list[PosteriorRow | None]) -> None:
             )
 
 
-def _answered(
+def _guess_from_rows(
     plan: Any, blocks: Blocks, rows: list[PosteriorRow | None], fields: Sequence[str], ground: CandidateBlocks
 ) -> Guess:
     best = _best(rows)
@@ -324,7 +331,7 @@ def _answered(
         order = np.argsort(-row.probability, kind="stable")
         return np.asarray(row.released[order[row.released[order] != best.place[known]]])
 
-    guess = answered(
+    guess = guess_from_links(
         plan,
         blocks,
         best,
@@ -334,7 +341,9 @@ def _answered(
         columns=columns,
         fields=tuple(fields),
     )
-    return replace(guess, figures={**guess.figures, "standing": lambda at, found: _standing(rows, at, found)})
+    return replace(
+        guess, figures={**guess.figures, "standing": lambda at, found: _belief_standing(rows, at, found)}
+    )
 
 
 def _best(rows: list[PosteriorRow | None]) -> BestCandidates:
@@ -360,10 +369,10 @@ def _enter_best(best: BestCandidates, at: int, row: PosteriorRow) -> None:
 
 def _of(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> Floats:
     """Return the probabilities that targets give to released records."""
-    return _standing(rows, at, found).probability
+    return _belief_standing(rows, at, found).probability
 
 
-def _standing(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> BeliefStanding:
+def _belief_standing(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> BeliefStanding:
     """Return how given released records stand among all of their targets'."""
     better, ties, chance = np.full(len(at), -1), np.zeros(len(at), np.int64), np.zeros(len(at))
     for i, (target, record) in enumerate(zip(at.tolist(), found.tolist(), strict=True)):
@@ -378,7 +387,7 @@ def _standing(rows: list[PosteriorRow | None], at: Ints, found: Ints) -> BeliefS
     return BeliefStanding(better, ties, chance)
 
 
-def _notes(plan: Any, known: Known, everybody: bool, groups: Sequence[Ints]) -> list[str]:
+def _notes(plan: Any, known: IntruderKnowledge, everybody: bool, groups: Sequence[Ints]) -> list[str]:
     """Say what the figures rest on."""
     notes = [CEILING] if everybody and plan.prior is None and plan.kernel not in BACKWARD else []
     notes += [UPPER_BOUND] if plan.kernel == "coherent" and plan.marginal == "truth" and not everybody else []

@@ -14,7 +14,7 @@ from .noise_kernels import NormalKernel
 
 if TYPE_CHECKING:
     from ....kernels.matching_noise_mcmc import Ways
-    from ....kernels.matching_noise_steps import Learning, PosteriorSurface
+    from ....kernels.matching_noise_steps import PosteriorSurface, PriorsAndSteps
     from ..unknown_noise.prior_families import ResolvedPrior
 
 NEAREST = 256  # units that a unit exchanges with most
@@ -37,7 +37,7 @@ def ways_of(problem: MatchingProblem, logs: Floats, near: tuple[Ints, Ints, Ints
 
     blocks, free = problem.known.matrices(problem.model.pair_logs(logs)), problem.free(logs)
     ends, loose = problem.known.released.ends, problem.is_loose
-    rows = [_cumulated(block - free[ends[b] : ends[b + 1]], loose) for b, block in enumerate(blocks)]
+    rows = [_cumulative_chances(block - free[ends[b] : ends[b + 1]], loose) for b, block in enumerate(blocks)]
     loop = OFTEN if _usual_choice(rows) <= LONGEST else RARELY
     shares = (0.4 - loop, loop, 0.4) if loose else (1.0 - loop, loop, 0.0)
     listed = np.concatenate([np.empty(0), *(row.ravel() for row in rows)])
@@ -72,7 +72,7 @@ def _nearest(logs: Floats) -> list[Ints]:
     return list(np.argsort(-overlap, axis=1, kind="stable")[:, :count])
 
 
-def _cumulated(scores: Floats, loose: bool) -> Floats:
+def _cumulative_chances(scores: Floats, loose: bool) -> Floats:
     """Return rows of cumulated chances: by weight, and a share for every record."""
     if not scores.size:
         return scores
@@ -89,9 +89,9 @@ def _cumulated(scores: Floats, loose: bool) -> Floats:
 # What is learned of the parameters.
 
 
-def learning_of(problem: MatchingProblem) -> Learning:
+def learning_of(problem: MatchingProblem) -> PriorsAndSteps:
     """Put the log priors on grids."""
-    from ....kernels.matching_noise_steps import Learning
+    from ....kernels.matching_noise_steps import PriorsAndSteps
 
     beliefs = problem.beliefs
     low = np.array([b.centre - reach_of(b) for b in beliefs])
@@ -101,7 +101,7 @@ def learning_of(problem: MatchingProblem) -> Learning:
     )
     covariance = np.diag([b.spread**2 for b in beliefs])
     roots = roots_of(covariance, problem.groups, np.full(len(problem.groups), 1.0))
-    return Learning(np.where(np.isnan(prior), -np.inf, prior), low, pace, roots, problem.groups)
+    return PriorsAndSteps(np.where(np.isnan(prior), -np.inf, prior), low, pace, roots, problem.groups)
 
 
 def surface_of(problem: MatchingProblem) -> PosteriorSurface:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....table import Floats
-from .belief_propagation import FLAT, PairWeights, an_exchange_away, believed, choices_of
+from .belief_propagation import FLAT, PairWeights, an_exchange_away, choices_of, shrinkage_estimate
 
 MOST_DRAWS = 250  # of each chain that are smoothed: where that helps at all, few do
 MOST_STEPS = 100_000_000  # records looked at
@@ -14,7 +14,9 @@ LEAST = 0.003  # a record this much less likely than the likeliest is no choice 
 RARE = 1e-6  # but where few records come into question all that were visited are, and all that are an exchange away
 
 
-def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Floats) -> PairWeights:
+def rao_blackwell_weights(
+    logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Floats
+) -> PairWeights:
     """Return the probabilities of each unit's record, none last, from matchings kept (chains x draws x units).
 
     Where a posterior is flat the most frequent record is that of luck, and the chances of the next step, averaged, tell
@@ -39,7 +41,7 @@ def smoothed(logs: Floats, units: int, kept: npt.NDArray[np.int32], guessed: Flo
     stays = _spread(visits) == 0.0  # no chain ever moved: what its next step might be says more
     better = stays | (_spread(steps) < _spread(visits))
     np.copyto(visits, steps, where=better[:, None])
-    return believed(visits, guessed)
+    return shrinkage_estimate(visits, guessed)
 
 
 def _visits(kept: npt.NDArray[np.int32], released: int) -> Floats:

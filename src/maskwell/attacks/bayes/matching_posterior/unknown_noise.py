@@ -20,14 +20,14 @@ from ...pair_density import law_terms
 from ...protocol import Bools, Ints
 from ..law_kernels import BACKWARD
 from ..unknown_noise.priors import Doubt, Prior
-from .belief_propagation import believed
-from .bethe import approximated
+from .belief_propagation import shrinkage_estimate
+from .bethe import bethe_marginals
 from .block_pairs import BlockPairs, Side
 from .chain_state import MatchingProblem
-from .matchings import Marginals, Sampling, diagnosed, marginals
+from .matchings import Marginals, Sampling, marginals, rhat_and_ess
 from .noise_kernels import ListedKernel, model_of
-from .parameter_chains import ParameterWalk, Round, thinning
-from .parameter_nodes import Spanned, spanned
+from .parameter_chains import ParameterWalk, Round, thinning_interval
+from .parameter_nodes import NodePosterior, node_posterior
 
 SURE = 1e-3  # a share of draws too small to judge chains by
 # Units whose R-hat, and as many whose ESS, is computed in full; parts of a chain to find them
@@ -76,7 +76,7 @@ class HelpedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class ParameterSummary:
     """What the chains say of one parameter: mean and sd of its draws; `card` is what the card says."""
 
     name: str
@@ -89,11 +89,11 @@ class Learned:
 
 
 @dataclass(frozen=True, slots=True)
-class Helped:
+class GroupPosterior:
     """The answer for one group: its blocks, what was learned of the parameters, and whether the chains agree."""
 
     blocks: tuple[HelpedBlock, ...]
-    psi: tuple[Learned, ...]
+    psi: tuple[ParameterSummary, ...]
     converged: bool
     rhat: float
     ess: float
@@ -101,9 +101,9 @@ class Helped:
     notes: tuple[str, ...] = ()
 
 
-def helped(
+def group_posterior(
     laws: Sequence[Any], group: Group, kernel: Kernel, prior: Prior | None, sampling: Sampling, seed: int
-) -> Helped:
+) -> GroupPosterior:
     """Return the probabilities of all known units of a group; without a prior the parameters are told."""
     blocks = np.unique(group.x_blocks)
     released = Side.of(group.z, group.z_blocks, blocks)
@@ -141,7 +141,7 @@ class _Situation:
     units: Ints
     kernel: Kernel
 
-    def told(self, laws: Sequence[Any], sampling: Sampling, seed: int) -> Helped:
+    def told(self, laws: Sequence[Any], sampling: Sampling, seed: int) -> GroupPosterior:
         """Match with parameters that are told, block by block."""
         model = ListedKernel(self.known, self.others, lambda _, table: self._terms(laws, table))
         nothing = np.empty(0)
@@ -178,30 +178,32 @@ class _Situation:
         records, given = self.known.side.records, self.kernel.log_unreleased
         return np.zeros(len(records)) if given is None else given[records]
 
-    def learned(self, doubts: Sequence[Doubt], sampling: Sampling, seed: int) -> Helped:
+    def learned(self, doubts: Sequence[Doubt], sampling: Sampling, seed: int) -> GroupPosterior:
         """Match and learn the parameters together."""
         model = model_of(doubts, self.kernel.name, self.known, self.others)
         beliefs = tuple(belief for doubt in doubts for belief in doubt.beliefs)
         unknowns = [unknown for doubt in doubts for unknown in doubt.unknowns]
         given = self._given()
         together = given is None and len(unknowns) > 2
-        groups = np.ones((1, len(unknowns)), np.int64) if together else grouped(unknowns)
+        groups = np.ones((1, len(unknowns)), np.int64) if together else joint_step_groups(unknowns)
         problem = MatchingProblem(model, beliefs, groups, self.units, self._unreleased(), given)
-        if (wide := spanned(problem, sampling, seed)) is not None:
+        if (wide := node_posterior(problem, sampling, seed)) is not None:
             return self._spanned(wide, unknowns, _notes(doubts, self, problem))
         walk = ParameterWalk.of(problem, sampling.chains, seed)
         done, judged = _until_converged(walk, sampling)
         return self._answer(
             self._marginals(walk, done, judged),
-            _learned(unknowns, done, judged),
+            _parameter_summaries(unknowns, done, judged),
             _notes(doubts, self, walk.problem),
         )
 
-    def _spanned(self, wide: Spanned, unknowns: Sequence[Unknown], notes: tuple[str, ...]) -> Helped:
+    def _spanned(
+        self, wide: NodePosterior, unknowns: Sequence[Unknown], notes: tuple[str, ...]
+    ) -> GroupPosterior:
         """Answer with what was drawn at a few values of the parameters."""
         rhat, ess = max(one.rhat for one in wide.found), min(one.ess for one in wide.found)
         psi = tuple(
-            Learned(one.name, one.columns, mean, sd, rhat, ess, one.value)
+            ParameterSummary(one.name, one.columns, mean, sd, rhat, ess, one.value)
             for one, mean, sd in zip(unknowns, wide.mean.tolist(), wide.sd.tolist(), strict=True)
         )
         said = (
@@ -209,16 +211,20 @@ class _Situation:
         )
         return self._answer(wide.found, psi, (said, *notes))
 
-    def _marginals(self, walk: ParameterWalk, done: Round, judged: _Judged) -> list[Marginals]:
+    def _marginals(self, walk: ParameterWalk, done: Round, judged: _RoundDiagnostics) -> list[Marginals]:
         """Return the probabilities of every block, with what the diagnostics say of all of them."""
         said = (False, judged.rhat, judged.ess, judged.error, judged.draws, judged.converged)
         found = []
-        for drawn, guessed in zip(done.by_block(self.known), approximated(walk.problem, done), strict=True):
-            one = believed(drawn, guessed)
+        for drawn, guessed in zip(
+            done.by_block(self.known), bethe_marginals(walk.problem, done), strict=True
+        ):
+            one = shrinkage_estimate(drawn, guessed)
             found.append(Marginals(one.chances[:, :-1], one.chances[:, -1], *said, one.decided))
         return found
 
-    def _answer(self, found: Sequence[Marginals], psi: tuple[Learned, ...], notes: tuple[str, ...]) -> Helped:
+    def _answer(
+        self, found: Sequence[Marginals], psi: tuple[ParameterSummary, ...], notes: tuple[str, ...]
+    ) -> GroupPosterior:
         known, released = (
             [side.records[a:b] for a, b in pairwise(side.ends)]
             for side in (self.known.side, self.known.released)
@@ -226,11 +232,11 @@ class _Situation:
         blocks = tuple(map(HelpedBlock, self.blocks.tolist(), known, released, found))
         rhat, ess = max(one.rhat for one in found), min(one.ess for one in found)
         converged = all(one.converged for one in found)
-        return Helped(blocks, psi, converged, rhat, ess, max(one.draws for one in found), notes)
+        return GroupPosterior(blocks, psi, converged, rhat, ess, max(one.draws for one in found), notes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _RoundDiagnostics:
     """R-hat and ESS of each parameter, the worst of all that is watched, and the error of the probabilities."""
 
     each: Floats
@@ -241,34 +247,34 @@ class _Judged:
     converged: bool
 
 
-def _until_converged(walk: ParameterWalk, sampling: Sampling) -> tuple[Round, _Judged]:
+def _until_converged(walk: ParameterWalk, sampling: Sampling) -> tuple[Round, _RoundDiagnostics]:
     """Draw ever more until the chains agree; each round forgets those before, so that it may start anywhere."""
     units, chains, draws = len(walk.problem.unreleased), sampling.chains, sampling.draws
     walk.first(draws)
     while True:
-        thin = thinning(units, chains, draws)
+        thin = thinning_interval(units, chains, draws)
         done = walk.round(-(-draws // thin), thin)
-        judged = _judged(walk.problem, done, sampling)
+        judged = _diagnose_round(walk.problem, done, sampling)
         if judged.converged or 2 * draws > sampling.most:
             return done, judged
         draws = sampling.more(draws, judged.ess)
 
 
-def _judged(problem: MatchingProblem, done: Round, sampling: Sampling) -> _Judged:
+def _diagnose_round(problem: MatchingProblem, done: Round, sampling: Sampling) -> _RoundDiagnostics:
     """Compare the chains: parameters, log weight, how many are matched, and who has the record likeliest for him."""
     modal, share = _modal(problem, done)
     held = done.kept == modal
     matched = (done.kept >= 0).sum(axis=2, keepdims=True)
     watched = np.concatenate([done.traces, matched, held[:, :, _worst(held)]], axis=2, dtype=np.float64)
     moving = np.ptp(watched, axis=(0, 1)) > 0
-    rhat, ess = diagnosed(watched[:, :, moving])
+    rhat, ess = rhat_and_ess(watched[:, :, moving])
     each = np.full((2, watched.shape[2]), np.nan)
     each[:, moving] = rhat, ess
     every = done.sweeps * len(done.kept)
     worst, least = float(np.max(rhat, initial=1.0)), float(np.min(ess, initial=every))
     error = float(np.sqrt(np.max(share * (1 - share), initial=0.0) / max(least, 1e-9)))
     converged = worst <= sampling.rhat and least >= sampling.ess
-    return _Judged(each, worst, least, min(error, 1.0), done.sweeps, converged)
+    return _RoundDiagnostics(each, worst, least, min(error, 1.0), done.sweeps, converged)
 
 
 def _worst(held: Bools) -> Ints:
@@ -307,17 +313,19 @@ def _modal(problem: MatchingProblem, done: Round) -> tuple[Ints, Floats]:
     return out, chance
 
 
-def _learned(unknowns: Sequence[Unknown], done: Round, judged: _Judged) -> tuple[Learned, ...]:
+def _parameter_summaries(
+    unknowns: Sequence[Unknown], done: Round, judged: _RoundDiagnostics
+) -> tuple[ParameterSummary, ...]:
     values = np.exp(done.traces[:, :, : len(unknowns)])
     means, sds = values.mean(axis=(0, 1)).tolist(), values.std(axis=(0, 1)).tolist()
     rhat, ess = judged.each.tolist()
     return tuple(
-        Learned(one.name, one.columns, means[i], sds[i], rhat[i], ess[i], one.value)
+        ParameterSummary(one.name, one.columns, means[i], sds[i], rhat[i], ess[i], one.value)
         for i, one in enumerate(unknowns)
     )
 
 
-def grouped(unknowns: Sequence[Unknown]) -> Ints:
+def joint_step_groups(unknowns: Sequence[Unknown]) -> Ints:
     """Return which unknowns step together: those that bear on the same columns (rows of ones)."""
     label = list(range(len(unknowns)))
     for i, one in enumerate(unknowns):

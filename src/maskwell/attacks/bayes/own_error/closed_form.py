@@ -17,7 +17,7 @@ from ....laws.unknowns import of_columns
 from ....table import Floats, Table
 from ...pair_density import LawTerm, law_terms, summed_logs
 from ...protocol import Ints
-from ..marginal.true_value_law import Fitted
+from ..marginal.true_value_law import TrueValueLaw
 from .error_law import OwnError
 
 
@@ -43,7 +43,7 @@ class Shrunk:
         return out
 
 
-def shrunk(laws: Sequence[Any], z: Table, x: Table, error: OwnError, fitted: Fitted) -> Shrunk | None:
+def shrunk(laws: Sequence[Any], z: Table, x: Table, error: OwnError, fitted: TrueValueLaw) -> Shrunk | None:
     """Prepare the factors, or nothing where noise or errors are of another kind."""
     parts = _parts(laws, error)
     if error.wrong_of.keys() & {name for law in laws for name in law.columns} or parts is None:
@@ -55,7 +55,9 @@ def shrunk(laws: Sequence[Any], z: Table, x: Table, error: OwnError, fitted: Fit
     group, place, terms = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64), []
     for number, (records, chosen) in enumerate(fitted.patterns(entered)):
         some = x.take(records)
-        centre, left = _given(fitted, entered[records], chosen, _own_variances(fitted, some, error))
+        centre, left = _conditional_moments(
+            fitted, entered[records], chosen, _own_variances(fitted, some, error)
+        )
         law, moved = _joint(joined, some, fitted, centre, left)
         group[records], place[records] = number, np.arange(len(records))
         terms.append([*law_terms(rest, z, some), *law_terms([law], z, moved)])
@@ -84,14 +86,16 @@ def _is_plain(law: Any) -> bool:
     return not codes and bool((np.diag(law.noise.covariance) > 0).all())
 
 
-def _own_variances(fitted: Fitted, x: Table, error: OwnError) -> Floats:
+def _own_variances(fitted: TrueValueLaw, x: Table, error: OwnError) -> Floats:
     """Return the variance of the intruder's error of each amount; whole numbers are rounded too."""
     sds = np.array([error.sd_of.get(name, 0.0) for name in fitted.names])
     whole = np.array([x.schema[name].kind == "integer" for name in fitted.names], bool)
     return np.where(sds > 0, sds**2 + whole / 12.0, 0.0)
 
 
-def _given(fitted: Fitted, y: Floats, chosen: Ints, variances: Floats) -> tuple[Floats, Floats]:
+def _conditional_moments(
+    fitted: TrueValueLaw, y: Floats, chosen: Ints, variances: Floats
+) -> tuple[Floats, Floats]:
     """Return the mean of true amounts given what is known of the open ones, and their covariance."""
     centre, left = y.copy(), np.zeros((len(fitted.names),) * 2)
     loose = chosen[variances[chosen] > 0]
@@ -109,7 +113,7 @@ def _given(fitted: Fitted, y: Floats, chosen: Ints, variances: Floats) -> tuple[
 
 
 def _joint(
-    laws: Sequence[Additive], x: Table, fitted: Fitted, centre: Floats, left: Floats
+    laws: Sequence[Additive], x: Table, fitted: TrueValueLaw, centre: Floats, left: Floats
 ) -> tuple[Additive, Table]:
     """Return one law of all columns whose true values are uncertain, and known records that are its centres."""
     names = [name for law in laws for name in law.columns]

@@ -20,7 +20,7 @@ from ....laws.noise import Noise, Row, conditional_sds, correlated_box, scaled_r
 from ....table import Floats
 
 
-def blurred(noise: Noise, sds: Floats) -> Any:
+def noise_plus_error(noise: Noise, sds: Floats) -> Any:
     """Return a noise plus independent normal errors of given sds, one for each column."""
     found = convolve(noise, Normal(tuple(sds.tolist())))
     if found is not None:
@@ -32,11 +32,11 @@ def blurred(noise: Noise, sds: Floats) -> Any:
         parts = [(w, mean, covariance) for w, mean in zip(noise.weights, noise.means, strict=True) if w > 0]
         return ListedComponents(tuple(parts), noise)
     if isinstance(noise, RotatedMixture):
-        return ListedComponents(_turned(noise, sds), noise)
+        return ListedComponents(_rotated_components(noise, sds), noise)
     raise NoLaw(f"an error of the intruder cannot be added to {noise.form} noise: leave it out")
 
 
-def _turned(noise: RotatedMixture, sds: Floats) -> tuple[tuple[float, Floats, Floats], ...]:
+def _rotated_components(noise: RotatedMixture, sds: Floats) -> tuple[tuple[float, Floats, Floats], ...]:
     """List the components of a turned mixture, each with the error in its covariance."""
     if len(noise.weights) ** len(noise.sds) > MOST_COMPONENTS:
         raise NoLaw(

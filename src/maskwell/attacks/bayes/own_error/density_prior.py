@@ -19,10 +19,10 @@ from ....laws import Additive, Classes, SkewedBias
 from ....masking import Release
 from ....table import Floats, Table
 from ...pair_density import LawTerm, laws_on, summed_logs
-from ...protocol import Ints, Known
+from ...protocol import IntruderKnowledge, Ints
 from ..candidates import clear_fields
 from ..likelihood import PairLikelihood, swapped_columns
-from ..marginal.true_value_law import Fitted
+from ..marginal.true_value_law import TrueValueLaw
 from .closed_form import shrunk
 from .error_law import OwnError, erring_terms, is_independent
 from .nodes import Density, Lattices
@@ -32,7 +32,9 @@ RECORDS_AT_ONCE = 500
 KEPT_NODES = 4_000_000
 
 
-def supposed(error: OwnError, known: Known, release: Release, fields: Sequence[str]) -> Any:
+def density_likelihood(
+    error: OwnError, known: IntruderKnowledge, release: Release, fields: Sequence[str]
+) -> Any:
     """Prepare p(z | y) by the density of true values that goes with an outsider's f(z), or by that given."""
     loose = [name for name in fields if name in error.columns and name not in clear_fields(release, fields)]
     terms = erring_terms([], release.table, known.targets, error, clear=clear_fields(release, fields))
@@ -40,9 +42,11 @@ def supposed(error: OwnError, known: Known, release: Release, fields: Sequence[s
         return PairLikelihood.of(release.card, fields, release.table, known.targets).with_terms(terms)
     _refuse_exchanged(release, [name for name in loose if name in error.sd_of])
     density: Density = (
-        _checked(error.population) if error.population is not None else _fitted(release, fields, loose)
+        _checked_density(error.population)
+        if error.population is not None
+        else _fitted_true_law(release, fields, loose)
     )
-    if isinstance(density, Fitted) and not swapped_columns(release.card):
+    if isinstance(density, TrueValueLaw) and not swapped_columns(release.card):
         laws = laws_on(release.card, fields)
         closed = shrunk(laws, release.table, known.targets, error, density)
         if closed is not None:
@@ -52,8 +56,8 @@ def supposed(error: OwnError, known: Known, release: Release, fields: Sequence[s
     sure = PairLikelihood.of(release.card, rest, release.table, known.targets) if rest else None
     numbers = [name for name in known.targets.names if known.targets.schema[name].kind != "text"]
     lattices = Lattices(known.targets.select(numbers), error, loose, density, laws_on(release.card, loose))
-    found = Supposed(lattices, release, tuple(inner), sure, tuple(terms))
-    if isinstance(density, Fitted):
+    found = LatticeLikelihood(lattices, release, tuple(inner), sure, tuple(terms))
+    if isinstance(density, TrueValueLaw):
         return replace(found, flat=tuple(n for n in loose if n not in (*density.names, *density.log_shares)))
     return found
 
@@ -67,11 +71,11 @@ def _refuse_exchanged(release: Release, amounts: Sequence[str]) -> None:
         )
 
 
-def _fitted(release: Release, fields: Sequence[str], loose: Sequence[str]) -> Fitted:
+def _fitted_true_law(release: Release, fields: Sequence[str], loose: Sequence[str]) -> TrueValueLaw:
     categories = [
         name for name in loose if release.card.law_of(name) is not None and _is_coded(release, name)
     ]
-    return Fitted.of(release.table, fields, release.card, categories)
+    return TrueValueLaw.of(release.table, fields, release.card, categories)
 
 
 def _is_coded(release: Release, name: str) -> bool:
@@ -80,7 +84,7 @@ def _is_coded(release: Release, name: str) -> bool:
     return not isinstance(law, Additive | SkewedBias | Classes) or bool(getattr(law, "categories", ()))
 
 
-def _checked(population: Density) -> Density:
+def _checked_density(population: Density) -> Density:
     """Return a user's function that is refused where it gives no densities."""
 
     def density(table: Table) -> Floats:
@@ -123,7 +127,7 @@ class TrueValueNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Supposed:
+class LatticeLikelihood:
     """p(z | y) as a sum over nodes, which are laid when they are asked for.
 
     Nodes are compared with released records in the `inner` columns, known records in all others by `sure`. Of `flat`

@@ -27,8 +27,8 @@ from ...blocks import block_codes
 from ...candidate_scores import log_sum
 from ...pair_density import LawTerm, Same, law_terms, laws_on, summed_logs
 from ...protocol import Ints
-from .convolved_noise import blurred
-from .quadrature import Classed, Codes, ErrorPanels, QuadratureRule, Smeared
+from .convolved_noise import noise_plus_error
+from .quadrature import ClassProbability, Codes, ErrorAveragedLaw, ErrorPanels, QuadratureRule
 
 Shares = tuple[tuple[str, float], ...]
 PARTS = ("sds", "wrong", "population")
@@ -149,7 +149,7 @@ def kind_problems(error: OwnError, names: Collection[str], schema: Schema) -> li
     return found
 
 
-def erred(table: Table, error: OwnError, stream: Stream) -> Table:
+def draw_with_errors(table: Table, error: OwnError, stream: Stream) -> Table:
     """Draw what the intruder knows from true records; closed values stay as they are, whole numbers whole."""
     raise_all(kind_problems(error, error.columns, table.schema), BadPlan)
     changed: dict[str, tuple[Column, Floats, Any]] = {}
@@ -202,14 +202,14 @@ class Wrong:
         table[: len(labels), : len(labels)] = _wrong_table(len(labels), wrong)
         np.fill_diagonal(table[len(labels) :, len(labels) :], 1.0)
         with np.errstate(divide="ignore"):
-            return cls(_labelled(z, name, labels), _labelled(x, name, labels), np.log(table))
+            return cls(_label_places(z, name, labels), _label_places(x, name, labels), np.log(table))
 
     def logs(self, z: Ints, x: Ints) -> Floats:
         """Return the log of the factor."""
         return np.asarray(self.log_table[self.z[z], self.x[x]])
 
 
-def _labelled(table: Table, name: str, labels: Sequence[str]) -> Ints:
+def _label_places(table: Table, name: str, labels: Sequence[str]) -> Ints:
     """Return the places of a column's labels in a list; statuses follow it."""
     places = np.array([labels.index(label) for label in table.schema[name].categories], np.int64)
     status, codes = table.status(name).astype(np.int64), table.floats(name)
@@ -236,9 +236,9 @@ def erring_terms(
             if name is None:
                 ready.append(part)
             elif isinstance(part, Classes):
-                terms.append(Classed.of(part, z, x, error.sd_of[name]))
+                terms.append(ClassProbability.of(part, z, x, error.sd_of[name]))
             else:
-                terms.append(Smeared.of(part, name, z, x, _rule(part, name, z, x, error)))
+                terms.append(ErrorAveragedLaw.of(part, name, z, x, _rule(part, name, z, x, error)))
     return [*law_terms(ready, z, x), *terms]
 
 
@@ -248,18 +248,18 @@ def _parts(law: Any, error: OwnError) -> list[tuple[Any, str | None]]:
     if not named:
         return [(law, None)]
     if isinstance(law, Transition):
-        return [(_confused(law, error.wrong_of[named[0]]), None)]
+        return [(_add_misclassification(law, error.wrong_of[named[0]]), None)]
     if isinstance(law, Classes):
         return [(law, named[0])]
     if isinstance(law, Additive):
         plain = {n: error.sd_of[n] for n in named if n in error.sd_of and _is_plain(law, n)}
-        law, named = _widened(law, plain), [name for name in named if name not in plain]
+        law, named = _law_with_errors(law, plain), [name for name in named if name not in plain]
     if not isinstance(law, Additive | SkewedBias):
         raise NoLaw(f"{law.form} of {law.columns[0]!r} has no law p(z | x): name fields that have one")
     return _split(law, named) if named else [(law, None)]
 
 
-def _confused(law: Transition, wrong: float) -> Transition:
+def _add_misclassification(law: Transition, wrong: float) -> Transition:
     mixed = _wrong_table(len(law.true), wrong) @ np.array(law.matrix)
     return replace(law, matrix=tuple(map(tuple, mixed.tolist())))
 
@@ -277,12 +277,12 @@ def _is_plain(law: Additive, name: str) -> bool:
     return law.outlets[j].log_shift is None and not (law.spreads and law.spreads[j] is not None)
 
 
-def _widened(law: Additive, sds: Mapping[str, float]) -> Additive:
+def _law_with_errors(law: Additive, sds: Mapping[str, float]) -> Additive:
     """Add errors to the noise of a law."""
     if not sds:
         return law
     added = np.array([law.slope * sds.get(name, 0.0) for name in law.columns])
-    noise: Any = blurred(law.noise, added)
+    noise: Any = noise_plus_error(law.noise, added)
     return replace(law, noise=noise)
 
 
@@ -360,7 +360,7 @@ def _log_common(term: LawTerm, name: str, z: Table, x: Table) -> Floats:
     """Return for each known record the log of the mean of a factor over all released ones."""
     ours, theirs = block_codes(x, z, [name])
     known, place = np.unique(ours, return_index=True)
-    some, weights = _thinned(theirs, z.floats(name))
+    some, weights = _representative_records(theirs, z.floats(name))
     out = np.empty(int(max(ours.max(initial=0), 0)) + 1)
     for begin in range(0, len(known), 200):
         run = place[begin : begin + 200]
@@ -369,7 +369,7 @@ def _log_common(term: LawTerm, name: str, z: Table, x: Table) -> Floats:
     return np.asarray(out[ours])
 
 
-def _thinned(codes: Ints, values: Floats) -> tuple[Ints, Floats]:
+def _representative_records(codes: Ints, values: Floats) -> tuple[Ints, Floats]:
     """Return record numbers that stand for all values of a column, and the shares they stand for.
 
     All different values where there are few; else neighbours are taken together, and their middle one stands for them.

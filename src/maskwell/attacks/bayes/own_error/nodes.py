@@ -106,7 +106,7 @@ class Alike:
         each, found = int(np.prod(counts)) * len(self._codes()), []
         for run in np.array_split(np.arange(len(places)), -(-len(places) * each // NODES_AT_ONCE)):
             values = self._full(shape.at(run).laid(counts))
-            found.append(_kept(places[run], values, self._weights(records[run], values)))
+            found.append(_prune_nodes(places[run], values, self._weights(records[run], values)))
         owner, kept, weights = (np.concatenate([part[i] for part in found]) for i in range(3))
         out = np.zeros((len(owner), len(self.plan.loose)))
         out[:, [list(self.plan.loose).index(name) for name in self.names]] = kept
@@ -212,7 +212,7 @@ class ErrorShape:
         return float((now / then).min(initial=1.0))
 
 
-def _kept(records: Ints, values: Floats, weights: Floats) -> Nodes:
+def _prune_nodes(records: Ints, values: Floats, weights: Floats) -> Nodes:
     """Return the nodes that weigh something, with logs of weights that sum to 1; where none does, one of no weight."""
     top = weights.max(axis=1, keepdims=True)
     kept = weights >= top - NEGLIGIBLE

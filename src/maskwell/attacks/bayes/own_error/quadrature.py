@@ -231,7 +231,7 @@ def noise_sds(law: Any, column: int, x: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Smeared:
+class ErrorAveragedLaw:
     """A law of which one column is known with an error: pairs in which that value is closed are asked as they are."""
 
     sides: RecordPair
@@ -240,7 +240,7 @@ class Smeared:
     is_open: Bools
 
     @classmethod
-    def of(cls, law: Any, name: str, z: Table, x: Table, rule: QuadratureRule) -> Smeared:
+    def of(cls, law: Any, name: str, z: Table, x: Table, rule: QuadratureRule) -> ErrorAveragedLaw:
         """Prepare a law for pairs of records of two tables."""
         return cls(RecordPair.of(law, z, x), law.columns.index(name), rule, x.status(name) == OPEN)
 
@@ -301,7 +301,7 @@ class Smeared:
 
 
 @dataclass(frozen=True, slots=True)
-class Classed:
+class ClassProbability:
     """Classes of an amount that is known with an error: the probability that the true one lies in the class."""
 
     sides: RecordPair
@@ -309,7 +309,7 @@ class Classed:
     is_open: Bools
 
     @classmethod
-    def of(cls, law: Classes, z: Table, x: Table, sd: float) -> Classed:
+    def of(cls, law: Classes, z: Table, x: Table, sd: float) -> ClassProbability:
         """Prepare a law for pairs of records of two tables."""
         return cls(RecordPair.of(law, z, x), sd, x.status(law.columns[0]) == OPEN)
 

@@ -19,9 +19,9 @@ from ....table import Floats, Table
 from ...blocks import block_codes, joint_codes
 from ...candidate_scores import log_sum
 from ...pair_density import LawTerm, Same, summed_logs
-from ...protocol import Bools, Ints, Known
+from ...protocol import Bools, IntruderKnowledge, Ints
 from ..candidates import CandidateBlocks, clear_fields
-from ..law_kernels import Reading
+from ..law_kernels import LawReading
 from ..likelihood import PairLikelihood
 from ..posterior_odds import Odds
 from .error_law import OwnError, own_terms
@@ -58,11 +58,11 @@ UNKNOWN_THERE = (
 
 def erring_odds(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
-    reading: Reading,
+    reading: LawReading,
 ) -> Odds:
     """Prepare the scores of an intruder whose own values are off."""
     error: OwnError = plan.error
@@ -72,16 +72,16 @@ def erring_odds(
         )
     if plan.kernel == "coherent" and plan.marginal == "truth":
         return _by_truth(error, known, release, fields, ground, reading)
-    from ..posterior import carried, log_absent, log_f
+    from ..posterior import log_absent, log_f, swapped_log_density
 
     logs = log_f(plan, release, fields, ground.matching), log_absent(known, release, fields, ground, reading)
-    moved = carried(release, fields, reading)
+    moved = swapped_log_density(release, fields, reading)
     odds = Odds.by_given(ground, known, release, fields, reading.exact, (*logs, moved))
     targets: Any
     if plan.kernel == "coherent" and (plan.marginal == "gaussian" or error.population is not None):
-        from .density_prior import supposed
+        from .density_prior import density_likelihood
 
-        targets = supposed(error, known, release, fields)
+        targets = density_likelihood(error, known, release, fields)
     else:
         targets = _flat(known, release, fields, reading)
     return replace(odds, targets=targets)
@@ -101,7 +101,9 @@ def error_notes(plan: Any, odds: Any) -> list[str]:
     return [GIVEN, *rough] if plan.kernel == "coherent" and plan.error.population is not None else [FLAT]
 
 
-def _flat(known: Known, release: Release, fields: Sequence[str], reading: Reading) -> PairLikelihood:
+def _flat(
+    known: IntruderKnowledge, release: Release, fields: Sequence[str], reading: LawReading
+) -> PairLikelihood:
     """Return factors for which any true value is as likely as any other."""
     pairing = PairLikelihood.of(release.card, fields, release.table, known.targets, reading.erring)
     return pairing.with_terms(reading.in_clear(clear_fields(release, fields), release.table, known.targets))
@@ -109,11 +111,11 @@ def _flat(known: Known, release: Release, fields: Sequence[str], reading: Readin
 
 def _by_truth(
     error: OwnError,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
-    reading: Reading,
+    reading: LawReading,
 ) -> Odds:
     """Weigh the steward's true records: p(x) is their law, in p(z | y) as in f(z), the target's own among them.
 

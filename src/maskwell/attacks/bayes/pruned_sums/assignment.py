@@ -11,25 +11,25 @@ from dataclasses import replace
 import numpy as np
 
 from ....table import Floats
-from ...candidate_scores import Assigned, BestCandidates, members
-from ...one_to_one import DENSE_CELLS, Assignment, NearPairs, dense, optimal, turned
+from ...candidate_scores import BestCandidates, OneToOneLinks, members
+from ...one_to_one import DENSE_CELLS, Assignment, NearPairs, dense, optimal, transpose_assignment
 from ...protocol import NOBODY, Ints
-from .posterior_sums import Pruning
-from .scores import Scaled, ScorePart
+from .posterior_sums import PrunedSearch
+from .scores import ScorePart, TreeScores
 
 
-def one_to_one(odds: Scaled, best: BestCandidates, log_weights: Floats) -> Assigned:
+def one_to_one(odds: TreeScores, best: BestCandidates, log_weights: Floats) -> OneToOneLinks:
     """Return the one-to-one links of largest total score; `log_weights` of best links become theirs.
 
     Sums of weights stay as they are in `best`: a probability is that of one link by itself.
     """
     count = len(odds.kind[1 if odds.to_masked else 0])
     links = replace(BestCandidates.nothing(len(best.place)), log_total=best.log_total)
-    out = Assigned(links, np.arange(count))
+    out = OneToOneLinks(links, np.arange(count))
     return replace(out, gap=sum(_of_part(part, out, log_weights) for part in odds.parts.values()))
 
 
-def _of_part(part: ScorePart, out: Assigned, log_weights: Floats) -> float:
+def _of_part(part: ScorePart, out: OneToOneLinks, log_weights: Floats) -> float:
     """Link the records of one kind, block by block; return the sum of the gaps."""
     search, gap = part.pruning, 0.0
     near, far = (_by_block(one.blocks) for one in (search.searchers, search.candidates))
@@ -59,14 +59,14 @@ def _by_block(blocks: Ints) -> dict[int, Ints]:
     return members(blocks, np.arange(len(blocks)))
 
 
-def _alike(search: Pruning) -> Ints:
+def _alike(search: PrunedSearch) -> Ints:
     """Return for each candidate the first one of its block with the same values."""
     points = np.column_stack([search.candidates.values + 0.0, search.candidates.blocks])
     _, first, inverse = np.unique(points, axis=0, return_index=True, return_inverse=True)
     return np.asarray(first[inverse.ravel()])
 
 
-def _of_block(search: Pruning, rows: Ints, columns: Ints) -> Assignment:
+def _of_block(search: PrunedSearch, rows: Ints, columns: Ints) -> Assignment:
     """Assign the candidates of one block to its searchers; the smaller side searches."""
     points = search.searchers.values[rows], search.candidates.values[columns]
     offset = search.offset[columns]
@@ -74,4 +74,4 @@ def _of_block(search: Pruning, rows: Ints, columns: Ints) -> Assignment:
         return dense(NearPairs.of(*points, offset).matrix())
     if len(rows) <= len(columns):
         return optimal(NearPairs.of(*points, offset))
-    return turned(optimal(NearPairs.of(points[1], points[0], np.zeros(len(rows)))), len(rows))
+    return transpose_assignment(optimal(NearPairs.of(points[1], points[0], np.zeros(len(rows)))), len(rows))

@@ -29,7 +29,7 @@ WHOLE = 1e-15  # what a sum may lack that is taken for whole
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PrunedBest:
     """What `ranking.Best` has, the log weight of the best as it is part of the total, and `neglected`.
 
     Every posterior is right within a factor of 1 + neglected.
@@ -46,7 +46,7 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
-class Pruning:
+class PrunedSearch:
     """Searchers and candidates, score = offset - |candidate - searcher|^2 / 2; without an offset, nobody's.
 
     Where f(z) is an average over records, `true` has these, offsets are - log f(z) (without the constant of the normal
@@ -68,7 +68,7 @@ class Pruning:
     @classmethod
     def coherent(
         cls, known: Points, true: Points, released: Points, units: Ints, eps: float, *, averaged: bool = True
-    ) -> Pruning:
+    ) -> PrunedSearch:
         """Prepare scores log f(z|x) - log f(z), f(z) the mean over the true records of the block: of N `units`.
 
         `averaged`: the known records are among the true ones, and left out of f(z) in the weights.
@@ -80,14 +80,14 @@ class Pruning:
         sums = trees.weigh(released, Rules(_half(eps), averaged, False, False, 0.0))
         offset, unsure = np.log(count) - sums.log_sum, float(sums.lacking.max(initial=0.0))
         offset = np.where(np.isfinite(offset), offset, -np.inf)
-        possible, grown = _grown(released, offset - np.log(count) if averaged else offset)
+        possible, grown = _trees_of_possible(released, offset - np.log(count) if averaged else offset)
         return cls(known, released, offset, eps, grown, possible, count, averaged, trees, unsure)
 
     @classmethod
-    def given(cls, searchers: Points, candidates: Points, offset: Floats, eps: float) -> Pruning:
+    def given(cls, searchers: Points, candidates: Points, offset: Floats, eps: float) -> PrunedSearch:
         """Prepare scores of given offsets, whose exponentials are the weights."""
         _check(eps)
-        possible, grown = _grown(candidates, offset)
+        possible, grown = _trees_of_possible(candidates, offset)
         return cls(searchers, candidates, offset, eps, grown, possible, np.ones(len(offset)))
 
     @property
@@ -95,7 +95,7 @@ class Pruning:
         """log f(z) of each candidate, without the constant; minus infinity where nobody leads to it."""
         return np.where(np.isfinite(self.offset), -self.offset, -np.inf)
 
-    def best(self) -> Pruned:
+    def best(self) -> PrunedBest:
         """Find for every searcher its best candidate, ties, the second, and the sum of all weights."""
         sums = self._weighed(self.searchers, self.unsure)
         self._make_whole(np.flatnonzero(_is_open(sums.costs, self.unsure + self._tolerance(sums))), sums)
@@ -103,7 +103,7 @@ class Pruning:
         score, second_score = self._scores(place), self._scores(second)
         log_weight, neglected = self.log_weights(place), (1 + self.unsure) * (1 + sums.lacking) - 1
         total = sums.log_sum + self._rest(place)
-        return Pruned(score, ties, place, second_score, second, total, log_weight, neglected)
+        return PrunedBest(score, ties, place, second_score, second, total, log_weight, neglected)
 
     def _rest(self, place: Ints) -> Floats | float:
         """Return the log of how many others f(z) is averaged over, in the blocks of some candidates."""
@@ -253,7 +253,7 @@ def _half(eps: float) -> float:
     return float(np.sqrt(1 + eps) - 1)
 
 
-def _grown(candidates: Points, offset: Floats) -> tuple[Ints, Trees]:
+def _trees_of_possible(candidates: Points, offset: Floats) -> tuple[Ints, Trees]:
     """Return which candidates are possible, and trees over these."""
     possible = np.flatnonzero(np.isfinite(offset))
     return possible, Trees.of(candidates.take(possible), offset[possible])

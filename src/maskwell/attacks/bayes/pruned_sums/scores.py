@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 
 from ....laws import Additive, Normal
-from ....laws.noise import standardised
+from ....laws.noise import sds_and_correlations
 from ....laws.transform import FINE, Outlet
 from ....masking import Release
 from ....schema import OPEN
 from ....table import Floats, Table
 from ...candidate_scores import BestCandidates, lowest
-from ...pair_density import LoweredLaw, is_lowered, is_thick, laws_on, whitening
-from ...protocol import NOBODY, Bools, Ints, Known
+from ...pair_density import LoweredLaw, cholesky_whitener, is_lowered, is_thick, laws_on
+from ...protocol import NOBODY, Bools, IntruderKnowledge, Ints
 from ..belief import BeliefStanding
 from ..candidates import CandidateBlocks
 from ..posterior_odds import against_others
-from .posterior_sums import Pruning, log_sums
+from .posterior_sums import PrunedSearch, log_sums
 from .trees import Points
 
 LEAST_PAIRS = 5_000_000  # below, all pairs are looked at
@@ -50,13 +50,13 @@ class ScorePart:
 
     searchers: Ints
     candidates: Ints
-    pruning: Pruning
+    pruning: PrunedSearch
     above: Floats
     unsure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
+class TreeScores:
     """The scores of all pairs by parts; `place` tells where a known and a released record stand in their parts.
 
     Units that were taken for noise put densities off by at most a share of `rounding` within 2 sds of their centres.
@@ -145,14 +145,14 @@ class Scaled:
         return BeliefStanding(np.where(inside, better, -1), np.where(inside, ties, 0), chance)
 
 
-def scaled(
+def prepare_tree_scores(
     plan: Any,
-    known: Known,
+    known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
     ground: CandidateBlocks,
     logs: tuple[Floats, Floats],
-) -> Scaled | None:
+) -> TreeScores | None:
     """Prepare a search by trees, or nothing where the laws or the sizes do not allow it.
 
     `logs` are log f(z) of each released record, unless the truth gives it, and the log weights of not being released.
@@ -168,7 +168,7 @@ def scaled(
         return None
     sides = by_truth if targets is truth else [LoweredLaw.of(law, release.table, targets) for law in laws]
     averaged = plan.kernel == "coherent" and plan.marginal == "truth"
-    built = _Building(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
+    built = _ScoreBuilder(ground, by_truth, sides, averaged, plan.to_masked, plan.eps, logs).built()
     return replace(built, rounding=rounding)
 
 
@@ -225,7 +225,7 @@ def without_units(law: Additive) -> Additive:
     for j, unit in coarse.items():
         covariance[j, j] += unit**2 / 12
     outlets = tuple(Outlet() if j in coarse else outlet for j, outlet in enumerate(law.outlets))
-    sds, correlations = standardised(covariance)
+    sds, correlations = sds_and_correlations(covariance)
     rows = tuple(tuple(row) for row in correlations.tolist())
     return replace(law, noise=Normal(tuple(sds.tolist()), rows), outlets=outlets)
 
@@ -257,7 +257,7 @@ def _is_open_or_closed(one: LoweredLaw) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Building:
+class _ScoreBuilder:
     """What the parts are made of: the laws on true and on known records."""
 
     ground: CandidateBlocks
@@ -268,7 +268,7 @@ class _Building:
     eps: float
     logs: tuple[Floats, Floats]
 
-    def built(self) -> Scaled:
+    def built(self) -> TreeScores:
         """Split the records by what is open, and grow the trees of each part."""
         released, true, known = self._statuses()
         patterns, kinds = np.unique(np.concatenate([released, true, known]), axis=0, return_inverse=True)
@@ -284,7 +284,7 @@ class _Building:
             if len(rows) and len(candidates) and len(others):
                 parts[number] = self._part(rows, others, candidates)
         sides = (kind_k, kind_z), places
-        return Scaled(self.ground, parts, *sides, self.logs[1], self.averaged, self.to_masked)
+        return TreeScores(self.ground, parts, *sides, self.logs[1], self.averaged, self.to_masked)
 
     def _statuses(self) -> tuple[Any, Any, Any]:
         sides = [[one.fits.statuses_z for one in self.truth], [one.fits.statuses_x for one in self.truth]]
@@ -299,10 +299,10 @@ class _Building:
         nothing = np.zeros(len(rows))
         if self.averaged:
             return ScorePart(
-                rows, released, Pruning.coherent(*points, self.ground.units[released], self.eps), nothing
+                rows, released, PrunedSearch.coherent(*points, self.ground.units[released], self.eps), nothing
             )
         offset = self._constants(released) - self.logs[0][released]
-        return ScorePart(rows, released, Pruning.given(points[0], points[2], offset, self.eps), nothing)
+        return ScorePart(rows, released, PrunedSearch.given(points[0], points[2], offset, self.eps), nothing)
 
     def _points(self, rows: Ints, others: Ints, released: Ints) -> tuple[Points, Points, Points]:
         """Return known, true and released records where the noise has variance 1."""
@@ -318,7 +318,7 @@ class _Building:
     def _turned(self, rows: Ints, released: Ints, points: tuple[Points, Points, Points]) -> ScorePart:
         """Prepare the search of released records for known ones; what they have above is the same for all of these."""
         known, true, masked = points
-        search = Pruning.given(masked, known, np.zeros(len(rows)), self.eps)
+        search = PrunedSearch.given(masked, known, np.zeros(len(rows)), self.eps)
         if not self.averaged:
             return ScorePart(released, rows, search, self._constants(released) - self.logs[0][released])
         log_f, lacking = log_sums(true, masked, self.eps)
@@ -337,18 +337,18 @@ def _white(laws: list[LoweredLaw], side: str, rows: Ints) -> Floats:
     for one in laws:
         chosen = _open(one, side, rows)
         values = (one.centre if side == "x" else one.lower)[np.ix_(rows, np.array(chosen, np.int64))]
-        parts.append(values @ _whitening(one, chosen).T)
+        parts.append(values @ _whitening_matrix(one, chosen).T)
     return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
 
-def _whitening(one: LoweredLaw, chosen: list[int]) -> Floats:
-    return whitening(one.law.noise.only(chosen)) if chosen else np.empty((0, 0))
+def _whitening_matrix(one: LoweredLaw, chosen: list[int]) -> Floats:
+    return cholesky_whitener(one.law.noise.only(chosen)) if chosen else np.empty((0, 0))
 
 
 def _constant(one: LoweredLaw, rows: Ints) -> Floats:
     """Return what log f(z|x) has beside the distance."""
     chosen = _open(one, "z", rows)
-    scale = float(np.log(np.abs(np.diag(_whitening(one, chosen)))).sum()) if chosen else 0.0
+    scale = float(np.log(np.abs(np.diag(_whitening_matrix(one, chosen)))).sum()) if chosen else 0.0
     return np.asarray(
         one.factor[np.ix_(rows, np.array(chosen, np.int64))].sum(axis=1)
         + scale

@@ -11,7 +11,7 @@ from ....errors import BadInput
 from ....table import Floats
 from ...nearest.search import LARGEST
 from ...protocol import NOBODY, Bools, Ints
-from ...threads import threaded
+from ...threads import map_on_threads
 
 AT_ONCE = 4096  # searchers that a thread takes
 
@@ -96,7 +96,7 @@ class Trees:
         def work(some: Ints) -> None:
             weigh(self.grove, values, some, roots, tiles, rules, costs, places, log_sum, lacking)
 
-        threaded(work, turns)
+        map_on_threads(work, turns)
         tiles, lanes = np.divmod(np.maximum(places, 0), WIDE)
         numbers = self.grove.order[self.grove.start[tiles] + lanes] if len(self.blocks) else places
         return TreeSums(costs, np.where(places >= 0, numbers, NOBODY), log_sum, lacking)
@@ -126,7 +126,7 @@ class Trees:
             sweep(self.grove, searchers.values[some], roots[some], low[some], top[some], most, *found, marked)
             counts[some], lowest[some], costs[some] = found
 
-        threaded(work, turns)
+        map_on_threads(work, turns)
         return Within(counts[:, 0], counts[:, 1], lowest, costs)
 
     def renew(self, offset: Floats) -> None:

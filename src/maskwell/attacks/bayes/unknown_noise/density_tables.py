@@ -27,7 +27,7 @@ LogOf = Callable[[Floats], Floats]  # distances to logs
 
 
 @dataclass(frozen=True, slots=True)
-class Tabled:
+class EvenFunctionTable:
     """An even function of a distance: coefficients of panels of its square, highest power first, NaN where none fit."""
 
     log_of: LogOf
@@ -35,12 +35,12 @@ class Tabled:
     coefficients: Floats
 
     @classmethod
-    def of(cls, log_of: LogOf, least_sd: float, largest_sd: float) -> Tabled:
+    def of(cls, log_of: LogOf, least_sd: float, largest_sd: float) -> EvenFunctionTable:
         """Tabulate a function that changes on scales between two sds."""
         from ....kernels.bias_density import panel_edges
 
         first, edges = panel_edges(NEAR * least_sd**2, FAR * largest_sd**2)
-        return cls(log_of, first, fitted(lambda squares: log_of(np.sqrt(squares)), edges))
+        return cls(log_of, first, panel_polynomials(lambda squares: log_of(np.sqrt(squares)), edges))
 
     def logs(self, distances: Floats) -> Floats:
         """Return the logs at distances."""
@@ -105,7 +105,7 @@ def _panel(nodes: Nodes, start: float, end: float, edges: Floats) -> Floats:
 
     def at(square: float) -> Floats:
         sds, none = np.sqrt(nodes[1] ** 2 + nodes[0] ** 2 * square), np.zeros(len(nodes[0]))
-        return fitted(
+        return panel_polynomials(
             lambda y: bias_log_mean(np.sqrt(y), np.zeros(len(y)), none, sds, nodes[2], FORWARD), edges
         )
 
@@ -125,7 +125,7 @@ def _knots() -> Floats:
     return np.asarray(np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1)))
 
 
-def fitted(log_of: LogOf, edges: Floats) -> Floats:
+def panel_polynomials(log_of: LogOf, edges: Floats) -> Floats:
     """Fit polynomials between edges; what they miss at other points decides whether they are kept."""
     start, width = edges[:-1, None], np.diff(edges)[:, None]
     knots = _knots()

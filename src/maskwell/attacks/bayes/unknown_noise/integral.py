@@ -22,11 +22,11 @@ from .distance_factor import DistanceFactor
 from .normal_bias_factor import NormalBiasFactor, is_bias_and_noise
 from .prior_average import AveragedBias, AveragedNoise
 from .priors import Doubt, Prior
-from .quadrature_nodes import One, Placing
+from .quadrature_nodes import AdaptiveNodeRule, One
 
 NodesOf = Callable[[Any, int], Nodes]
 TermsOf = Callable[[Any, NodesOf | None], list[LawTerm]]
-Rule = int | Placing  # so many nodes for each unknown, or as many as a tolerance asks for
+Rule = int | AdaptiveNodeRule  # so many nodes for each unknown, or as many as a tolerance asks for
 
 
 def integrated_terms(
@@ -46,7 +46,7 @@ def integrated_terms(
 
 def _nodes_by(doubt: Doubt, rule: Rule) -> tuple[One, ...]:
     """Return the nodes of each unknown."""
-    if isinstance(rule, Placing):
+    if isinstance(rule, AdaptiveNodeRule):
         return rule.nodes(doubt)
     return tuple(belief.nodes(rule) for belief in doubt.beliefs)
 
@@ -83,22 +83,24 @@ def shared_nodes(
     None where nothing is left unknown.
     """
     doubt = Doubt.of(prior, law, released)
-    nodes, shared = _nodes_by(doubt, rule), _shared(doubt)
+    nodes, shared = _nodes_by(doubt, rule), _shared_unknowns(doubt)
     if not shared:
         return [(0.0, doubt.law, _nodes_of(doubt, {}, nodes) if doubt.unknowns else None)]
     out = []
     for chosen in product(*(zip(*nodes[i], strict=True) for i in shared)):
         fixed = {i: float(value) for i, (value, _) in zip(shared, chosen, strict=True)}
-        out.append((float(sum(log for _, log in chosen)), *_fixed(doubt, fixed, nodes)))
+        out.append((float(sum(log for _, log in chosen)), *_law_and_nodes(doubt, fixed, nodes)))
     return out
 
 
-def _shared(doubt: Doubt) -> list[int]:
+def _shared_unknowns(doubt: Doubt) -> list[int]:
     """Return the numbers of the unknowns that make columns dependent."""
     return [i for i, u in enumerate(doubt.unknowns) if u.name == SCALE or len(u.columns) > 1]
 
 
-def _fixed(doubt: Doubt, fixed: dict[int, float], nodes: tuple[One, ...]) -> tuple[Any, NodesOf | None]:
+def _law_and_nodes(
+    doubt: Doubt, fixed: dict[int, float], nodes: tuple[One, ...]
+) -> tuple[Any, NodesOf | None]:
     """Return the law with some unknowns fixed, and the nodes of the others."""
     values = [fixed.get(i, unknown.value) for i, unknown in enumerate(doubt.unknowns)]
     alone = len(doubt.unknowns) == len(fixed)
@@ -184,7 +186,7 @@ class Distinct:
     @classmethod
     def of(cls, column: str, z: Table, x: Table, term: LawTerm) -> Distinct:
         """Number the values and statuses of a column in both tables."""
-        (z_numbers, first_z), (x_numbers, first_x) = _numbered(column, z), _numbered(column, x)
+        (z_numbers, first_z), (x_numbers, first_x) = _value_groups(column, z), _value_groups(column, x)
         return cls(z_numbers, x_numbers, first_z, first_x, term)
 
     def logs(self, z: Ints, x: Ints) -> Floats:
@@ -194,7 +196,7 @@ class Distinct:
         return np.asarray(self.term.logs(self.first_z[own], self.first_x[other])[place])
 
 
-def _numbered(column: str, table: Table) -> tuple[Ints, Ints]:
+def _value_groups(column: str, table: Table) -> tuple[Ints, Ints]:
     """Return the number of each record's value and status, and the first record of each number."""
     both = np.column_stack([np.nan_to_num(table.floats(column)), table.status(column)])
     _, first, number = np.unique(both, axis=0, return_index=True, return_inverse=True)

@@ -16,7 +16,7 @@ from ....schema import OPEN
 from ....table import Floats, Table
 from ...pair_density import LawTerm, law_terms
 from ...protocol import Bools, Ints
-from ..bias_likelihood.kernels import told
+from ..bias_likelihood.kernels import card_node
 from .density_tables import DensitySurface, Nodes
 from .normal_boxes import SMALL
 from .prior_average import UNLIKELY
@@ -29,7 +29,7 @@ def told_terms(laws: Sequence[Any], z: Table, x: Table) -> list[LawTerm]:
     others = [law for law in laws if not _is_apart(law)]
     ones = [one for law in laws if _is_apart(law) for one in by_column(law)]
     return law_terms(others, z, x) + [
-        NormalBiasFactor.of(one, told(one, 0), z, x, law_terms([one], z, x)[0]) for one in ones
+        NormalBiasFactor.of(one, card_node(one, 0), z, x, law_terms([one], z, x)[0]) for one in ones
     ]
 
 

@@ -152,7 +152,7 @@ def _by_one_width(noise: AveragedNoise, middle: Floats, half: Floats) -> Floats:
 
 def _at_node(noise: Any, lower: Floats, upper: Floats, points: Bools, least: Floats) -> tuple[Floats, Floats]:
     """Return the logs at one size; what stays below `least` anyway is only bounded."""
-    bound, error = _bound(noise, lower, upper, points), np.zeros(len(lower))
+    bound, error = _log_upper_bound(noise, lower, upper, points), np.zeros(len(lower))
     here = np.flatnonzero((bound > least) & (bound > HOPELESS))
     reach = np.where(points, np.inf, OPEN_END * np.array(noise.sds))
     low = np.where(lower[here] < -reach, -np.inf, lower[here])
@@ -164,7 +164,7 @@ def _at_node(noise: Any, lower: Floats, upper: Floats, points: Bools, least: Flo
     return bound, error
 
 
-def _bound(noise: Any, lower: Floats, upper: Floats, points: Bools) -> Floats:
+def _log_upper_bound(noise: Any, lower: Floats, upper: Floats, points: Bools) -> Floats:
     """Return the log probability of the least likely side of each box, where at most one column is a point."""
     from ....kernels.densities import normal_log_interval, normal_logpdf
 

@@ -13,7 +13,7 @@ from ....laws.unknowns import scaled_noise
 from ....table import Floats
 from ...candidate_scores import log_sum
 from ...protocol import Bools
-from .density_tables import WORTH, LogOf, Tabled
+from .density_tables import WORTH, EvenFunctionTable, LogOf
 from .normal_boxes import averaged_boxes
 
 UNLIKELY = -25.0  # nodes of a smaller log weight do not decide whether a unit is fine
@@ -164,8 +164,10 @@ class AveragedNoise:
         if key not in self.kept:
             if len(at) < WORTH:
                 return log_of(at)
-            self.kept[key] = Tabled.of(log_of, sd * float(self.scales.min()), sd * float(self.scales.max()))
-        table: Tabled = self.kept[key]
+            self.kept[key] = EvenFunctionTable.of(
+                log_of, sd * float(self.scales.min()), sd * float(self.scales.max())
+            )
+        table: EvenFunctionTable = self.kept[key]
         return table.logs(at)
 
 

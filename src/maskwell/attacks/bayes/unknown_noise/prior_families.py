@@ -46,7 +46,7 @@ def hermite(count: int) -> tuple[Floats, Floats]:
     return np.asarray(nodes), np.asarray(np.log(weights) - np.log(2 * np.pi) / 2)
 
 
-def corrected(belief: ResolvedPrior, count: int) -> tuple[Floats, Floats]:
+def reweighted_nodes(belief: ResolvedPrior, count: int) -> tuple[Floats, Floats]:
     """Return nodes as for a normal log psi, their weights corrected by the density.
 
     More nodes lie both closer and farther out, so that wide priors and values far from what was expected are reached.
@@ -99,7 +99,7 @@ class GammaPower:
 
     def nodes(self, count: int) -> tuple[Floats, Floats]:
         """Return values of psi and the logs of their weights."""
-        return corrected(self, count)
+        return reweighted_nodes(self, count)
 
 
 def _normal_cuts(belief: ResolvedPrior) -> Floats:

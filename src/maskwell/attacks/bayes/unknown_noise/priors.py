@@ -183,8 +183,8 @@ class Doubt:
     def of(cls, prior: Prior, law: Any, released: Table) -> Doubt:
         """Resolve a prior for the unknowns of a law, by what was released."""
         law = combined_of(law)
-        unknowns, places = merged(unknowns_of(law), prior.shared)
-        return cls(law, unknowns, resolved(prior, unknowns, law, released), places)
+        unknowns, places = merge_unknowns(unknowns_of(law), prior.shared)
+        return cls(law, unknowns, resolve_priors(prior, unknowns, law, released), places)
 
     def law_at(self, values: Sequence[float]) -> Any:
         """Return the law at values of the unknowns."""
@@ -196,27 +196,29 @@ class Doubt:
         return float(sum(belief.log_density(np.array([value]))[0] for belief, value in pairs))
 
 
-def merged(unknowns: Sequence[Unknown], shared: Sequence[str]) -> tuple[tuple[Unknown, ...], tuple[int, ...]]:
+def merge_unknowns(
+    unknowns: Sequence[Unknown], shared: Sequence[str]
+) -> tuple[tuple[Unknown, ...], tuple[int, ...]]:
     """Make the unknowns of a shared name one; return them and the number of the one that each became."""
     names = [u.name if u.name in shared else (u.name, u.columns) for u in unknowns]
     kept = list(dict.fromkeys(names))
     groups = [[u for u, name in zip(unknowns, names, strict=True) if name == one] for one in kept]
-    return tuple(map(_joined, groups)), tuple(kept.index(name) for name in names)
+    return tuple(map(_shared_unknown, groups)), tuple(kept.index(name) for name in names)
 
 
-def _joined(group: list[Unknown]) -> Unknown:
+def _shared_unknown(group: list[Unknown]) -> Unknown:
     columns = tuple(dict.fromkeys(name for unknown in group for name in unknown.columns))
     return Unknown(group[0].name, columns, float(np.mean([unknown.value for unknown in group])))
 
 
-def resolved(
+def resolve_priors(
     prior: Prior, unknowns: Sequence[Unknown], law: Any, released: Table
 ) -> tuple[ResolvedPrior, ...]:
     """Return the prior of each unknown of a law, by the user's own or by the ranges of the released values."""
-    return tuple(_resolved(prior, unknown, combined_of(law), released) for unknown in unknowns)
+    return tuple(_resolve_prior(prior, unknown, combined_of(law), released) for unknown in unknowns)
 
 
-def _resolved(prior: Prior, unknown: Unknown, law: Any, released: Table) -> ResolvedPrior:
+def _resolve_prior(prior: Prior, unknown: Unknown, law: Any, released: Table) -> ResolvedPrior:
     own = prior.own(unknown)
     if own is not None:
         return Own(own)

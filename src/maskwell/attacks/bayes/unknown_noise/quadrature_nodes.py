@@ -37,7 +37,7 @@ NOTHING = -1e300  # a log that can still be subtracted
 
 
 @dataclass(frozen=True, slots=True)
-class Placing:
+class AdaptiveNodeRule:
     """A rule of nodes: as few as are exact to a tolerance, found once for each law and kept in `found`."""
 
     tolerance: float
