@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.analysis.centred_slopes import about_means, on_own_scale
 from maskwell.analysis.expressions import ONE, Level, Ref
+from maskwell.analysis.model_fit import about_means, on_own_scale
 from maskwell.analysis.results.draws import Draws
 from maskwell.analysis.system import GAUSSIAN, Effects, Equation, Factor, System, Variable
 from maskwell.errors import MaskwellWarning

@@ -14,9 +14,9 @@ import pytest
 from maskwell.attacks import NearestRecord
 from maskwell.checks.card_digits import significant
 from maskwell.checks.evidence import Evidence
+from maskwell.checks.file_bytes import found_in
 from maskwell.checks.file_checks import CHECKS
 from maskwell.checks.findings import Finding
-from maskwell.checks.string_search import found_in
 from maskwell.keys import Key
 from maskwell.masking import Masking, apply
 from maskwell.masking.results import Release

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from maskwell.attacks.bayes.matching_posterior.belief_propagation import choices_of
-from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals
-from maskwell.attacks.bayes.matching_posterior.rao_blackwell import rao_blackwell_weights
+from maskwell.attacks.bayes.matching_posterior.matchings import Sampling, marginals, rao_blackwell_weights
 from maskwell.kernels.rao_blackwell import smooth
 
 

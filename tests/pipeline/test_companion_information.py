@@ -395,7 +395,7 @@ def test_noise_is_searched_for_who_knows_whole_groups(
     draws = {"replicates": 4, "confirmations": 6}
     plan = plan_in(tmp_path, masks, intruders=law, calibrate=draws, tolerance={"max_rate": 0.15})
     aimed = release(plan, key=KEY, advise=False)
-    monkeypatch.setattr("maskwell.pipeline.group_search.group_rate_of", lambda case: None)
+    monkeypatch.setattr("maskwell.pipeline.run.group_rate_of", lambda case: None)
     plain = release(plan, key=KEY, advise=False)
     assert any("who knows a whole group" in one for one in plain.not_judged)
     assert not any("who knows a whole group" in one for one in aimed.not_judged)

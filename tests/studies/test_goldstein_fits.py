@@ -27,8 +27,17 @@ from maskwell.studies.goldstein.files import (
     pupils,
 )
 from maskwell.studies.goldstein.margins import near
-from maskwell.studies.goldstein.models import ADJUSTED, HASTINGS, NAIVE, ORIGINAL, PRINTED, Parameter
-from maskwell.studies.goldstein.ordinary import least_squares, logistic, random_intercepts
+from maskwell.studies.goldstein.models import (
+    ADJUSTED,
+    HASTINGS,
+    NAIVE,
+    ORIGINAL,
+    PRINTED,
+    Parameter,
+    least_squares,
+    logistic,
+    random_intercepts,
+)
 from maskwell.studies.goldstein.published_fits import fits_of, simulations, z_of
 from maskwell.studies.goldstein.study import run
 from maskwell.studies.results import Study, read_expected

@@ -17,7 +17,7 @@ from math import factorial
 import numpy as np
 import numpy.typing as npt
 
-from .record_hashes import HASHES
+from .guessed_seeds import HASHES
 from .seeds import common_seeds, generators, python_words, r_uniforms
 
 Integers = npt.NDArray[np.int64]

@@ -31,10 +31,13 @@ from ..schema import OPEN
 from ..table import Floats, Table
 from .models import Model, ModelUtility, floats
 from .pairs import TruthAndRelease
-from .totals import with_totals
 
 if TYPE_CHECKING:
     from ..analysis import Posterior
+from collections.abc import Mapping
+
+from ..laws import Normal, Outlet
+from ..laws.noise import sds_and_correlations
 
 FITTED = 1_500  # records of a sampled fit: some seconds
 SIGMA = "sigma"  # no coefficient: its error depends on the tails
@@ -384,3 +387,39 @@ def _cut(law: Additive, j: int, table: Table) -> tuple[float, float]:
     variance = float(np.nanvar(values))
     noise = float(law.noise.covariance[j, j]) / law.slope**2
     return float(at.mean()) if len(at) else 0.0, noise / variance if variance > 0 else 1.0
+
+
+# A card on which recomputed totals have a law of their own: the noise of a sum is the sum of the noises.
+
+
+def with_totals(card: NoiseCard, wanted: Sequence[str]) -> NoiseCard:
+    """Return a card whose laws speak of the wanted totals too, where all their noised parts share one normal law."""
+    laws, kept = [combined_of(law) for law in card.laws], list(card.recomputed)
+    for total, parts in card.recomputed:
+        if total not in wanted:
+            continue
+        noised = {name for law in laws for name in law.columns} & dict(parts).keys()
+        at = [i for i, law in enumerate(laws) if noised and noised <= set(law.columns)]
+        if at and (summed := _law_with_total(laws[at[0]], total, dict(parts))) is not None:
+            laws[at[0]] = summed
+            kept.remove((total, parts))
+    return replace(card, laws=tuple(laws), recomputed=tuple(kept))
+
+
+def _law_with_total(law: object, total: str, parts: Mapping[str, float]) -> Additive | None:
+    """Return a law with one column more; nothing where limits, logs or a slope would make the sum another."""
+    if not isinstance(law, Additive) or not isinstance(law.noise, Normal) or any(law.spreads):
+        return None
+    if law.slope != 1.0 or law.categories or any(outlet.log_shift is not None for outlet in law.outlets):
+        return None
+    turn = np.vstack([np.eye(len(law.columns)), [parts.get(name, 0.0) for name in law.columns]])
+    sds, correlations = sds_and_correlations(turn @ law.noise.covariance @ turn.T)
+    offsets = turn @ np.array(law.offsets or (0.0,) * len(law.columns))
+    return replace(
+        law,
+        columns=(*law.columns, total),
+        noise=Normal(tuple(map(float, sds)), tuple(tuple(map(float, row)) for row in correlations)),
+        outlets=(*law.outlets, Outlet()),
+        offsets=tuple(map(float, offsets)) if law.offsets else (),
+        spreads=(),
+    )

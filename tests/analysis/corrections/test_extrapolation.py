@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maskwell.analysis.corrections.cross_checks import simex
+from maskwell.analysis.corrections.cross_checks import SimexRuns, back_to_none, follow_back, simex
 from maskwell.analysis.corrections.design_arrays import CorrectionRequest, read_problem
-from maskwell.analysis.corrections.extrapolation import SimexRuns, back_to_none, follow_back
 from maskwell.analysis.corrections.glm import FAMILIES, fit_ordinary
 from maskwell.errors import BadPlan
 from maskwell.masks import BiasNoise, CorrelatedNoise, IndependentNoise, MixtureNoise

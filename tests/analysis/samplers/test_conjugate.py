@@ -12,7 +12,6 @@ from maskwell.analysis.samplers import conjugate, marginal
 from maskwell.analysis.samplers.chains import ChainSettings
 from maskwell.analysis.samplers.conjugate.affine import released_numbers
 from maskwell.analysis.samplers.conjugate.equation_order import form_of
-from maskwell.analysis.samplers.conjugate.importance_weights import log_weights
 from maskwell.analysis.samplers.conjugate.reduced_form import (
     Conjugate,
     draw_reduced,
@@ -21,6 +20,7 @@ from maskwell.analysis.samplers.conjugate.reduced_form import (
     regressions,
     triangle,
 )
+from maskwell.analysis.samplers.conjugate.sampler import log_weights
 from maskwell.analysis.system import LOGIT, Variable
 
 from .conjugate_systems import normal_noise, system_of, times

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.attacks.linkage import em_numpy
+from maskwell.attacks.linkage import em as em_numpy
 from maskwell.kernels import em
 
 LIMITS = (1e-9, 1e-12)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell.attacks.linkage import small_jobs
-from maskwell.attacks.linkage.small_jobs import best_in_tiles, count_tiles, tiles_of
+from maskwell.attacks.linkage import sorted_pairs
+from maskwell.attacks.linkage.sorted_pairs import best_in_tiles, count_tiles, tiles_of
 from maskwell.kernels.pairs import best_links, count_patterns
 
 SEARCHERS, CANDIDATES = 400, 900
@@ -23,10 +23,10 @@ def sides(fields: int, seed: int):
     return middle - 0.5, middle + rng.choice([0.5, 1.0], (SEARCHERS, fields)), found, start, start + width
 
 
-@pytest.mark.parametrize("in_a_tile", [1, 100, small_jobs.PAIRS_IN_A_TILE])
+@pytest.mark.parametrize("in_a_tile", [1, 100, sorted_pairs.PAIRS_IN_A_TILE])
 @pytest.mark.parametrize("fields", [1, 3, 8, 9, 17])
 def test_tiles_are_the_compiled_passes(fields, in_a_tile, monkeypatch):
-    monkeypatch.setattr(small_jobs, "PAIRS_IN_A_TILE", in_a_tile)
+    monkeypatch.setattr(sorted_pairs, "PAIRS_IN_A_TILE", in_a_tile)
     low, high, found, start, stop = sides(fields, seed=fields)
     rank = np.random.default_rng(0).integers(0, 1 + (1 << fields) // 2, 1 << fields)
     made = tiles_of(low, high, found, start, stop)

@@ -6,12 +6,13 @@ each draw of its coefficients and its covariance. Under a `Conjugate` prior draw
 `Priors`, which are not conjugate, they are proposals of an independence chain whose Hastings ratio is that of the two
 priors: with weak priors and more than some hundred records nearly all are accepted. Where the noise leaves little of
 the residual sd the ratio is large at sds near 0 and chains would stand still there: the sd is then proposed by a law
-near to its conditional posterior (`residual_sd`), and chains mix better than those of the other samplers do.
+near to its conditional posterior (`sampler`), and chains mix better than those of the other samplers do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +20,12 @@ import numpy as np
 from ...formulas.expression_trees import evaluate
 from ...priors import Priors
 from ...results.draws import Draws
-from ...system import GAUSSIAN, Floats, System
+from ...system import GAUSSIAN, Floats, Ints, System
 from ..chains import ChainSettings, Progress
 from ..joint_draws import draw_at_once
 from .affine import released_numbers, why_not_linear
 from .equation_order import Form, form_of, why_no_form
-from .importance_weights import effective_share, log_weights, pick
 from .reduced_form import Conjugate, ReducedData, ReducedDraws, draw_reduced, reduce, triangle
-from .residual_sd import redrawn
 
 CHUNK = 1 << 15  # records at a time
 SINGULAR = 1e-10  # of a column is left after those before it
@@ -183,3 +182,128 @@ def _named_draws(
         sampler=f"{how}, unknown numbers integrated out",
         info=info,
     )
+
+
+# From draws under a conjugate prior to draws under another: an independence chain.
+
+
+class PickedDraws(NamedTuple):
+    """Which draw each step of the chains is at, chain after chain, and the share of proposals accepted."""
+
+    chosen: Ints
+    acceptance: float
+
+
+def log_weights(system: System, form: Form, priors: Priors, found: ReducedDraws) -> Floats:
+    """Return the log of the ratio of the priors' density to that of `Conjugate()`, 1 / det T.
+
+    Both as densities of the reduced form: with residual sds s_1..s_d of its columns given those before, the volume of
+    its covariance is the product of 2 s_j^(2 (d - j) + 1) times that of sds and coefficients.
+    """
+    from ..marginal.design import resolved_priors  # which builds on this room
+    from ..marginal.posterior import half_t
+
+    d = found.roots.shape[1]
+    total = found.log_det.copy()
+    for k, prior in enumerate(resolved_priors(system, priors)):
+        away = (form.coefficients(k, found) - prior.mean) / prior.sd
+        logs = np.log(found.roots[:, k, k])
+        total -= 0.5 * (away**2).sum(axis=1) + 2.0 * (d - k) * logs
+        total += half_t(logs, np.full(1, prior.residual_scale))[0]
+    return total
+
+
+def pick(logs: Floats, chains: int, rng: np.random.Generator) -> PickedDraws:
+    """Run chains over independent proposals: accept by the ratio of weights, else stay."""
+    steps = logs.reshape(chains, -1)
+    levels = np.log(1.0 - rng.random(steps.shape))
+    chosen, taken = np.empty(steps.shape, np.int64), 0
+    chances = np.exp(logs - logs.max())
+    starts = rng.choice(len(logs), chains, p=chances / chances.sum())
+    for c in range(chains):
+        now = int(starts[c])
+        for k in range(steps.shape[1]):
+            if levels[c, k] < steps[c, k] - logs[now]:
+                now, taken = c * steps.shape[1] + k, taken + 1
+            chosen[c, k] = now
+    return PickedDraws(chosen.ravel(), taken / len(logs))
+
+
+def effective_share(chosen: Ints, chains: int) -> float:
+    """Return which share of the steps counts, by how long chains stand still: (sum of stays)^2 / sum of squares."""
+    steps = chosen.reshape(chains, -1)
+    begins = np.ones(steps.shape, bool)
+    begins[:, 1:] = steps[:, 1:] != steps[:, :-1]
+    stays = np.diff(np.append(np.flatnonzero(begins.ravel()), steps.size)).astype(np.float64)
+    return float(steps.size / (stays**2).sum())
+
+
+# The residual sd of the model of interest drawn anew, given all else: where noise leaves little of it.
+#
+# The total residual variance t^2 of the last column of the reduced form is s^2, that of the truth, and what the
+# noise adds. The closed form has a density that falls with s near 0, priors of sds have not, so that their ratio
+# has no bound and chains stand still at small sds. Given all else t^2 is inverse gamma, and s can be drawn by a
+# law near to its own conditional posterior; the ratio then hardly varies.
+
+
+CELLS = 48  # of a histogram of the sd
+REACH = 7.0  # sds of log t^2 that it covers
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """All but the residual sd of some draws: the inverse gamma law of t^2, and what the noise adds to s^2."""
+
+    shape: float
+    rate: Floats = field(repr=False)
+    added: Floats = field(repr=False)
+    total: Floats = field(repr=False)
+
+    def log_density(self, total: Floats) -> Floats:
+        """Return the log density of t^2 above what the noise adds."""
+        from scipy.special import gammainc, gammaln
+
+        with np.errstate(divide="ignore"):
+            above = np.log(gammainc(self.shape, self.rate / self.added))
+        logs = self.shape * np.log(self.rate) - gammaln(self.shape) - (self.shape + 1.0) * np.log(total)
+        return np.asarray(logs - self.rate / total - above)
+
+
+def rest_of(reduced: ReducedData, noise: Floats, found: ReducedDraws) -> Rest:
+    """Take the residual sd out of draws."""
+    r, d = reduced.coefficients.shape
+    totals = found.roots @ found.roots.transpose(0, 2, 1) + noise
+    slopes = np.linalg.solve(totals[:, :-1, :-1], totals[:, :-1, -1:])[:, :, 0] if d > 1 else totals[:, 0, :0]
+    total = totals[:, -1, -1] - np.einsum("ij,ij->i", slopes, totals[:, :-1, -1])
+    own = found.coefficients[:, :, -1] - np.einsum("irk,ik->ir", found.coefficients[:, :, :-1], slopes)
+    triangle = np.block(
+        [[reduced.clean, reduced.clean @ reduced.coefficients], [np.zeros((d, r)), reduced.residual]]
+    )
+    left = triangle @ np.hstack([-own, -slopes, np.ones((len(own), 1))]).T
+    added = np.maximum(total - found.roots[:, -1, -1] ** 2, 0.0)
+    return Rest(0.5 * (reduced.df + r + d - 1.0), 0.5 * (left**2).sum(axis=0), added, total)
+
+
+def redrawn(
+    reduced: ReducedData, noise: Floats, found: ReducedDraws, rng: np.random.Generator
+) -> tuple[ReducedDraws, Floats]:
+    """Return draws with the residual sd drawn from a histogram, and what that adds to their log weights."""
+    rest = rest_of(reduced, noise, found)
+    wide = REACH / np.sqrt(rest.shape)
+    low = np.sqrt(np.maximum(rest.rate / rest.shape * np.exp(-wide) - rest.added, 0.0))
+    high = np.sqrt(np.maximum(rest.rate / rest.shape * np.exp(wide) - rest.added, 0.0))
+    high = np.maximum(high, found.roots[:, -1, -1])  # of few records: as far as the draw itself
+    width = (high - low) / CELLS
+    middles = low[:, None] + width[:, None] * (np.arange(CELLS) + 0.5)
+    total = middles**2 + rest.added[:, None]
+    logs = -rest.shape * np.log(total) - rest.rate[:, None] / total
+    shares = np.exp(logs - logs.max(axis=1, keepdims=True)) + 1e-6
+    shares /= shares.sum(axis=1, keepdims=True)
+    cell = (shares.cumsum(axis=1) < rng.random((len(shares), 1))).sum(axis=1).clip(max=CELLS - 1)
+    sd = low + width * (cell + rng.random(len(cell)))
+    roots = found.roots.copy()
+    roots[:, -1, -1] = sd
+    total = sd**2 + rest.added
+    change = np.log(total) - np.log(rest.total)
+    histogram = np.log(shares[np.arange(len(cell)), cell] / width) - np.log(2.0 * sd)  # as a density of t^2
+    return found._replace(roots=roots, log_det=found.log_det + change), rest.log_density(total) - histogram
