@@ -34,7 +34,7 @@ REDRAWN = Key.from_seed(72_057)  # of noise that the card's law would draw, to c
 
 
 def redrawn(evidence: Evidence, name: str) -> Floats | None:
-    """Return values of a column as the card's law would draw them again for a sample of the records (`_sampled_places`).
+    """Return values of a column as the card's law would draw them again, for some records (`_sampled_places`).
 
     Nothing where no law speaks of it. This is what a check may expect: only what goes beyond it is news.
     """

@@ -188,7 +188,7 @@ def weight_box(noise: Noise, lower: Floats, upper: Floats, is_point: Sequence[bo
 
 
 def box_nearly(noise: Normal, lower: Floats, upper: Floats, is_point: Bools, is_open: Bools) -> Floats:
-    """Return the log of each record's density and probability over its open columns, by `kernels.normal_box_conditional`.
+    """Return the log of each record's density and probability over its open columns (`kernels.normal_box_conditional`).
 
     Records may differ in which columns are points; boxes of several columns are right to a hundredth or so.
     """

@@ -86,7 +86,8 @@ class Reassembly:
                 f"one of their own by {self.how}: drop, mask or coarsen what tells it; {alone}"
             )
         return (
-            f"{self.column} is dropped, but {_names_text(self.columns)} put {self.together:,} of {self.groups:,} groups "
+            f"{self.column} is dropped, but {_names_text(self.columns)} put {self.together:,} of {self.groups:,} "
+            "groups "
             f"({self.share:.1%} of their records) together again: drop, mask or coarsen some of them; {alone}"
         )
 

@@ -92,7 +92,8 @@ def _release_card(outcome: Any) -> Html:
     made = len(audit.findings) - len(audit.having("not checked"))
     said: list[Child] = [f"Tolerated: {tolerance_words(outcome)}, by {_each(len(held_names(outcome)))}."]
     said.append(
-        f"Audit: {len(audit.failures)} fail, {len(audit.warnings)} warn{_check_names(audit.failures or audit.warnings)}."
+        f"Audit: {len(audit.failures)} fail, {len(audit.warnings)} warn"
+        f"{_check_names(audit.failures or audit.warnings)}."
     )
     if swapping is not None and swapping.swaps:
         said.append(

@@ -111,7 +111,8 @@ def _swaps(outcome: Any) -> Html:
     before, after = swapping.before, swapping.after
     said = [
         sentence(swapping.said()),
-        f"Of {count_of(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell from "
+        f"Of {count_of(swapping.at_risk, 'record')} at risk {swapping.swaps:,} found a partner; correct links fell "
+        "from "
         f"{before.expected_correct:,.1f} to {after.expected_correct:,.1f}.",
         sentence(
             f"{percent(swapping.his_record.rate)} have their record found and "

@@ -70,7 +70,8 @@ def _hastings(figures: Figures) -> list[str]:
             f"as printed, without that ratio, (A3) is biased: {' and '.join(larger)} are too large (our margin: by "
             f"{SLIGHT:g})",
             judge_margin([printed[row] for row in larger], low=SLIGHT),
-            f"less the fit to the same released file it is {listing(printed.values(), 3, '+')} for {', '.join(printed)}",
+            f"less the fit to the same released file it is {listing(printed.values(), 3, '+')} for "
+            f"{', '.join(printed)}",
             OURS,
         ),
     ]
