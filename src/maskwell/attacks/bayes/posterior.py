@@ -183,7 +183,7 @@ def _by_parts(
     blocks: Blocks,
 ) -> tuple[PosteriorAnswer, list[str]] | None:
     """Answer by cells in parts where units are too coarse for trees; nothing where that is not possible."""
-    from .large.cell_mixture import least_split_pairs, parts_of, split_odds
+    from .pruned_sums.cell_mixture import least_split_pairs, parts_of, split_odds
     from .pruned_sums.scores import pairs_of
 
     laws = laws_on(release.card, fields)

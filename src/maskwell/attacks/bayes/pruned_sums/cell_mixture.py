@@ -30,17 +30,9 @@ from ...pair_density import LawTerm, LoweredLaw, cholesky_whitener
 from ...protocol import IntruderKnowledge, Ints
 from ..candidates import CandidateBlocks
 from ..posterior_odds import Odds
-from ..pruned_sums.posterior_sums import log_sums_by
-from ..pruned_sums.scores import (
-    COARSE,
-    LEAST_CELLS,
-    LEAST_PAIRS,
-    SEVERAL,
-    is_plain,
-    rounding_error,
-    without_units,
-)
-from ..pruned_sums.trees import Points, Trees
+from .posterior_sums import log_sums_by
+from .scores import COARSE, LEAST_CELLS, LEAST_PAIRS, SEVERAL, is_plain, rounding_error, without_units
+from .trees import Points, Trees
 
 MOST_PARTS = 64  # of a cell: two in each of six columns, or four in each of three
 MATRIX_CELLS = 1_000_000  # pairs that are weighed at once

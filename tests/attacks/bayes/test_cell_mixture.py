@@ -10,8 +10,8 @@ import pytest
 
 import maskwell as mw
 from maskwell.attacks.attack_run import attack_by
-from maskwell.attacks.bayes.large import cell_mixture
-from maskwell.attacks.bayes.large.cell_mixture import CellMixture, part_counts, parts_of
+from maskwell.attacks.bayes.pruned_sums import cell_mixture
+from maskwell.attacks.bayes.pruned_sums.cell_mixture import CellMixture, part_counts, parts_of
 from maskwell.attacks.pair_density import law_terms
 from maskwell.schema import Column, Schema
 from maskwell.table import Table
