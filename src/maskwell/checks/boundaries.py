@@ -16,8 +16,8 @@ from ..keys import Key, Stream, ids_from_numbers
 from ..laws import Additive, SkewedBias
 from ..laws.chain import combined_of
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 
 Bools = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]

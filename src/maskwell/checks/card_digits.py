@@ -14,8 +14,8 @@ from ..laws.chain import combined_of, stages_of
 from ..masking import Setting
 from ..masks import mask_from_dict
 from ..masks.resolve import default_unit
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 
 MOST = 17  # digits of a double
 SAME = 1e-11  # relative: what sums of squares leave of equal figures

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .residuals import FEWEST, NOTHING
 
 Integers = npt.NDArray[np.int64]

@@ -12,9 +12,9 @@ from ..card import block_numbers
 from ..errors import MaskwellError
 from ..schema import Column
 from ..table import Table
-from .catalogue import CheckFigure
 from .computed_ids import computed_columns
 from .evidence import Evidence
+from .protocol import CheckFigure
 
 NEARLY = 0.9  # of the values that are there: a column with more different ones is an id in disguise
 LEAST = 20  # records from which on that can be told

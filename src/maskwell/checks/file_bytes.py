@@ -19,8 +19,8 @@ from ..laws import Additive, Transition
 from ..laws.chain import combined_of
 from ..schema import Column
 from ..table import Table, coded_values
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .short_strings import StringPartition, found_words, words_of
 
 LONG_TEXT, LONG_NUMBER = 8, 10  # letters, or digits, from which on a string is not found by chance

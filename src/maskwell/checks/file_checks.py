@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from .boundaries import signs_kept, spikes, zeros_kept
 from .card_digits import card_digits
-from .catalogue import Check
 from .clear_records import fingerprint_floor, id_like_columns, uniques_unswapped
 from .file_bytes import known_strings, labels_left
 from .findings import Limits
 from .links import informed_links, outer_links
+from .protocol import Check
 from .ratios import ratio_links
 
 START = "a starting point, not calibrated"

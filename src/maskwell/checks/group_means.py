@@ -25,8 +25,8 @@ import numpy.typing as npt
 from ..laws import Additive, Transition
 from ..laws.chain import combined_of
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import column_on_scale, noised_columns
 

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from ..laws import SkewedBias
 from ..table import Floats, Table
-from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import WARN
+from .protocol import CheckFigure
 from .residuals import NOTHING
 from .scales import column_on_scale, law_of, noised_columns
 from .seeds import BY_RECORD, GENERATORS, common_seeds

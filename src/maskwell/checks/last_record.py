@@ -26,9 +26,9 @@ from ..laws.spread import Multiplicative
 from ..masks.size_grid import correlation_step, size_interval
 from ..table import Floats, Table
 from .card_digits import exact_cards, significant
-from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
+from .protocol import CheckFigure
 from .residuals import NOTHING
 
 Ways = tuple[tuple[float, ...], ...]  # sizes of a column's noise: as a whole, and of its stages

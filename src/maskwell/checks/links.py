@@ -21,8 +21,8 @@ from ..laws.chain import combined_of
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, labels_of
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .rank_windows import with_windows
 from .scales import column_on_scale, covariance, errors, noised_columns
 

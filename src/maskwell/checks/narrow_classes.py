@@ -28,9 +28,9 @@ import numpy.typing as npt
 
 from ..laws import Additive
 from ..table import Floats
-from .catalogue import CheckFigure
 from .clear_columns import cells_of, predictors
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .residuals import FEWEST, NOTHING
 from .scales import column_on_scale, law_of, noised_columns
 

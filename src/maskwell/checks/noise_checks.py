@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .catalogue import Check
 from .clear_columns import predictable_from_clear
 from .findings import Limits
 from .guessed_seeds import predictable_noise
+from .protocol import Check
 from .reconstruction import best_estimate, earlier_release, group_sums
 from .relations import identities, near_duplicates, order_of_columns, order_of_truth
 from .residuals import affine_noise, cells_left_true, off_the_unit

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from ..card import block_numbers
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 
 Bools = npt.NDArray[np.bool_]
 

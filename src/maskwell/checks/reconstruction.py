@@ -12,9 +12,9 @@ from ..laws import Additive, SkewedBias
 from ..masking import Masking
 from ..schema import OPEN
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
+from .protocol import CheckFigure
 from .quantile_residuals.cells import score_column
 from .residuals import FEWEST, NOTHING
 from .scales import column_on_scale, covariance, errors, expected_release, law_of, noised_columns

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..arrow_buffers import take_texts
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
 from .findings import PASS
 from .near_identities import NearSum, near_identities
+from .protocol import CheckFigure
 from .residuals import FEWEST, NOTHING, SURE
 from .scales import covariance, errors, noised_columns
 from .seeds import common_seeds

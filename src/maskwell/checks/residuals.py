@@ -10,8 +10,8 @@ from ..laws import Additive, Classes
 from ..laws.chain import combined_of
 from ..laws.transform import on_unit
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .scales import drawn_again, errors, law_of, noised_columns
 
 FEWEST = 20  # records below which a figure would say nothing

@@ -23,8 +23,8 @@ from ..laws import Additive, SkewedBias
 from ..laws.transform import Outlet, inside
 from ..masking.results import Integers
 from ..table import Floats
-from .catalogue import CheckFigure
 from .evidence import Evidence
+from .protocol import CheckFigure
 from .residuals import FEWEST, NOTHING
 from .scales import law_of, noised_columns
 

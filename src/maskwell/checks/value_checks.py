@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .catalogue import Check
 from .findings import Limits
 from .group_means import averages
 from .last_record import last_record
 from .narrow_classes import FEW, MANY, narrow_classes
+from .protocol import Check
 from .top_values import top_values
 
 CHECKS = (

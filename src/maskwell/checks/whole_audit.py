@@ -11,9 +11,10 @@ from typing import Any
 from ..attacks.risk import Risks
 from ..errors import BadPlan, nearest, raise_all
 from ..masking import Masking
-from .catalogue import Check, checks
+from .catalogue import checks
 from .evidence import LARGEST, Evidence
 from .findings import Audit, Finding, Limits
+from .protocol import Check
 from .quantile_residuals.battery import battery, steps_of
 from .quantile_residuals.findings import CHECKS as LAW_CHECKS
 from .quantile_residuals.findings import residual_notes

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ..catalogue import Check, CheckFigure
 from ..evidence import Evidence
 from ..findings import Limits
+from ..protocol import Check, CheckFigure
 from .battery import Battery, battery
 from .digit_families import STEPS
 from .families import TEN
