@@ -17,11 +17,11 @@ import pytest
 
 import maskwell.masks as masks
 from maskwell.card import NoiseCard
-from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.keys import Key, Stream
 from maskwell.laws import Power, Step
-from maskwell.masking import Masking, MaskPlan, Release, apply, read_release
+from maskwell.masking import Masking, Release, WrittenPlan, apply, read_release
 from maskwell.masking.results import record_blocks
 from maskwell.masks import (
     MASKS,
@@ -138,7 +138,7 @@ def test_every_mask_is_public():
 
 def test_a_new_mask_is_found_and_asks_for_its_example(monkeypatch: pytest.MonkeyPatch):
     @dataclass(frozen=True)
-    class Blur(MaskPlan):
+    class Blur(WrittenPlan):
         columns: tuple[str, ...]
 
     monkeypatch.setitem(MASKS, "Blur", Blur)

@@ -21,7 +21,7 @@ from maskwell.datasets.homes import (
     household_kinds,
 )
 from maskwell.datasets.laws import WholeLognormal, amount_laws, latent_correlations, pattern_counts
-from maskwell.datasets.published import AMOUNTS, PAIR_CORRELATIONS, PAIR_COUNTS, PAIRS, SIZE
+from maskwell.datasets.published_figures import AMOUNTS, PAIR_CORRELATIONS, PAIR_COUNTS, PAIRS, SIZE
 from maskwell.errors import BadPlan
 from maskwell.schema import BOTTOM_CODED, MISSING, OPEN, TOP_CODED, Schema
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import kstest
 
-from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.errors import BadInput, BadPlan
 from maskwell.keys import (
     PURPOSES,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from maskwell.engines import Engine, Moments
-from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.errors import BadPlan
 
 ENGINES: list[Engine] = [

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.engines.chopped import ChoppedEngine
 from maskwell.engines.local import Local
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.errors import BadPlan, MaskwellWarning
 from maskwell.keys import Key, Stream
 from maskwell.masking import apply

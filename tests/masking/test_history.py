@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from maskwell.engines.chopped import ChoppedEngine
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.errors import BadPlan
 from maskwell.keys import Key
 from maskwell.masking import Masking, apply

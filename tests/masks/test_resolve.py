@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwell.engines.chopped import ChoppedEngine
+from maskwell.engines.random_parts import ChoppedEngine
 from maskwell.errors import BadPlan
 from maskwell.masking import Setting
 from maskwell.masks import CorrelatedNoise, IndependentNoise

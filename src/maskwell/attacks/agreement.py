@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arrow_buffers import to_numpy
 from ..errors import BadInput, BadPlan, raise_all
-from ..masking.protocol import MaskPlan
+from ..masking.protocol import WrittenPlan
 from ..schema import BOTTOM_CODED, FIRST_MISSING_CODE, OPEN, TOP_CODED, Column
 from ..table import Floats, Statuses, Table
 
@@ -36,7 +36,7 @@ def is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Relative(MaskPlan):
+class Relative(WrittenPlan):
     """Values agree within a share of a base: the searching record's value, or the larger of the two.
 
     With "larger", values of opposite signs never agree.
@@ -73,7 +73,7 @@ class Relative(MaskPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Absolute(MaskPlan):
+class Absolute(WrittenPlan):
     """Values agree within an amount, in the unit of the column."""
 
     word: ClassVar[str] = "rule"
@@ -94,7 +94,7 @@ class Absolute(MaskPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Exact(MaskPlan):
+class Exact(WrittenPlan):
     """Values agree when they are the same."""
 
     word: ClassVar[str] = "rule"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..arrow_buffers import codes_of, dictionary_codes, from_numpy
 from ..errors import BadInput, BadPlan, nearest, raise_all
-from ..masking.protocol import MaskPlan
+from ..masking.protocol import WrittenPlan
 from ..schema import OPEN, Schema
 from ..table import Floats, Table
 from .agreement import CLOSED, CLOSED_STEP
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(MaskPlan):
+class Search(WrittenPlan):
     """Targets, blocks and direction of an intruder who searches.
 
     `largest_target_block`: the targets are the records in blocks of at most so many, by `target_blocks` (the schema's

@@ -60,7 +60,7 @@ def _in_classes(
         tops, counts = _classes(truth.floats(name))
         labels = tuple(str(i) for i in range(len(tops)))
         column = Column(name, "category", truth.schema[name].roles, categories=labels)
-        ours[name], theirs[name] = (_coded(table, name, column, tops) for table in (truth, released))
+        ours[name], theirs[name] = (_rank_codes(table, name, column, tops) for table in (truth, released))
         matrix = _moves(counts, window_ratio)
         laws.append(Transition((name,), labels, labels, tuple(map(tuple, matrix.tolist()))))
     return truth.with_columns(ours), released.with_columns(theirs), laws
@@ -75,7 +75,7 @@ def _classes(values: Floats) -> tuple[Floats, Floats]:
     return support[last], np.diff(np.cumsum(counts)[last], prepend=0)
 
 
-def _coded(table: Table, name: str, column: Column, tops: Floats) -> tuple[Column, Floats, Any]:
+def _rank_codes(table: Table, name: str, column: Column, tops: Floats) -> tuple[Column, Floats, Any]:
     values = table.floats(name)
     codes = np.minimum(np.searchsorted(tops, values), len(tops) - 1).astype(np.float64)
     status = np.where(table.status(name) == OPEN, OPEN, MISSING).astype(np.uint8)

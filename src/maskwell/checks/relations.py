@@ -272,14 +272,14 @@ def _averaged_pairs(
             r = float(data[i, j])
             small, large = ([i, j], [j, i]) if noise[i, i] <= noise[j, j] else ([j, i], [i, j])
             for pair, most in ((small, LEFT), (large, LEFT_OF_LARGER)):
-                left = _left(noise[np.ix_(pair, pair)], r)
+                left = _noise_share_left(noise[np.ix_(pair, pair)], r)
                 if left < most:
                     found[f"{names[i]}, {names[j]}"] = (abs(r), left, names[pair[0]])
                     break
     return found
 
 
-def _left(noise: Floats, r: float) -> float:
+def _noise_share_left(noise: Floats, r: float) -> float:
     """Return the share of the first column's noise, by its sd, that is left with the second."""
     own, cross = noise[0, 0], float(np.sign(r)) * noise[0, 1]
     other = noise[1, 1] + 1 - r**2

@@ -74,7 +74,7 @@ def tries_of_seeds() -> int:
 def numpy_draws(seeds: Integers, count: int) -> Integers:
     """Return the first j of default_rng(seed).permutation(count): seeds x draws."""
     words = [generator.integers(0, 2**32, DRAWN_WORDS, dtype=np.uint32) for generator in generators(seeds)]
-    return _accepted(np.array(words, np.int64), count, _masked)
+    return _words_in_range(np.array(words, np.int64), count, _low_bits)
 
 
 def legacy_draws(seeds: Integers, count: int) -> Integers:
@@ -84,13 +84,13 @@ def legacy_draws(seeds: Integers, count: int) -> Integers:
     for row, seed in zip(words, seeds.tolist(), strict=True):
         state.seed(seed)
         row[:] = state.randint(0, 2**32, DRAWN_WORDS, dtype=np.uint32)
-    return _accepted(words, count, _masked)
+    return _words_in_range(words, count, _low_bits)
 
 
 def python_draws(seeds: Integers, count: int) -> Integers:
     """Return the first j of random.seed(seed) and random.shuffle of so many."""
     words = python_words(seeds, DRAWN_WORDS)
-    return _accepted(words, count, lambda word, top: word >> (32 - int(top).bit_length()))
+    return _words_in_range(words, count, lambda word, top: word >> (32 - int(top).bit_length()))
 
 
 def r_draws(seeds: Integers, count: int) -> Integers:
@@ -101,7 +101,7 @@ def r_draws(seeds: Integers, count: int) -> Integers:
     words = parts[:, ::chunks]
     for k in range(1, chunks):
         words = 65536 * words + parts[:, k::chunks]
-    return _accepted(words, count, _masked)
+    return _words_in_range(words, count, _low_bits)
 
 
 SHUFFLES: dict[str, Callable[[Integers, int], Integers]] = {
@@ -117,12 +117,12 @@ def _tops(count: int) -> Integers:
     return np.arange(count, count - LAST, -1)
 
 
-def _masked(words: Integers, top: int) -> Integers:
+def _low_bits(words: Integers, top: int) -> Integers:
     """Return the bits of words that numbers below a top have."""
     return words & ((1 << int(top - 1).bit_length()) - 1)
 
 
-def _accepted(words: Integers, count: int, value: Callable[[Integers, int], Integers]) -> Integers:
+def _words_in_range(words: Integers, count: int, value: Callable[[Integers, int], Integers]) -> Integers:
     """Take from each row of words, one after the other, those whose value is in range; -1 where they run out."""
     out = np.full((len(words), LAST), -1)
     at = np.zeros(len(words), np.int64)
@@ -146,13 +146,13 @@ def last_places(draws: Integers, count: int) -> Integers:
     changed, values = np.full(draws.shape, -1), np.full(draws.shape, -1)
     for k in range(LAST):
         j, last = draws[:, k], np.full(len(draws), count - 1 - k)
-        at_j, at_last = (_standing(where, changed[:, :k], values[:, :k]) for where in (j, last))
+        at_j, at_last = (_occupants(where, changed[:, :k], values[:, :k]) for where in (j, last))
         out[:, k] = at_j
         changed[:, k], values[:, k] = j, at_last
     return out
 
 
-def _standing(where: Integers, changed: Integers, values: Integers) -> Integers:
+def _occupants(where: Integers, changed: Integers, values: Integers) -> Integers:
     """Return what stands in a place of each row: itself, or what came there last."""
     found = where.copy()
     for k in range(changed.shape[1]):

@@ -41,7 +41,7 @@ from .new import new
 from .release import STOPPED_EXIT_CODE, ToldStop
 from .release import release as release_plan
 from .seal import seal, unseal
-from .telling import telling
+from .value_of_card import telling
 from .words import in_options
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from .plan_options import (
     WithinOption,
     tolerance_of,
 )
-from .telling import (
+from .value_of_card import (
     FamilyOption,
     HelpersOption,
     KernelOption,

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from .arrays import Flags, Floats, Integers, read_only
-from .published import INCOME, LARGEST_TARGET_CELL, MAINTAIN, SIZE, TARGETS
+from .published_figures import INCOME, LARGEST_TARGET_CELL, MAINTAIN, SIZE, TARGETS
 
 # A class is named by its first value.
 _YEARS = (1919, 1920, 1930, 1940, 1950, 1960, 1970, 1975, 1980, 1985, 1990)

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from .arrays import Floats, Integers, read_only
-from .published import AMOUNTS, PAIR_CORRELATIONS, PAIR_COUNTS, PAIRS, SIZE, Amount
+from .published_figures import AMOUNTS, PAIR_CORRELATIONS, PAIR_COUNTS, PAIRS, SIZE, Amount
 
 _HERMITE_TERMS = 16
 

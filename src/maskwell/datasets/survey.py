@@ -12,7 +12,7 @@ from ..errors import BadPlan
 from .arrays import Flags, Floats
 from .homes import drawn_counts, home_classes
 from .laws import amount_laws, latent_correlations, pattern_counts
-from .published import AMOUNTS, HOME_VAL, INCOME, PAIR_CORRELATIONS, PAIRS, SIZE
+from .published_figures import AMOUNTS, HOME_VAL, INCOME, PAIR_CORRELATIONS, PAIRS, SIZE
 
 Uniforms = Callable[[Floats], Floats]
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .arrays import Floats
 from .homes import CLASS_LABELS, CLASSES
-from .published import AMOUNTS, SIZE, Amount
+from .published_figures import AMOUNTS, SIZE, Amount
 from .survey import housing_arrays
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def load(
     """Read a file as it is, before any schema: text columns from CSV, typed ones from other formats."""
     file = Path(path)
     before = _stamp(file)
-    ending = _ending(file, format, BadInput)
+    ending = _file_suffix(file, format, BadInput)
     kind = FORMATS[ending]
     if kind == "csv":
         from .csv import load_csv
@@ -130,7 +130,7 @@ def conform_proposed(raw: Raw, proposal: SchemaProposal) -> Table:
 def write(table: Table, path: str | Path, format: str | None = None) -> None:
     """Write a table, whole or not at all, in the format of the file's ending unless another is given."""
     file = Path(path)
-    ending = _ending(file, format, CannotWrite)
+    ending = _file_suffix(file, format, CannotWrite)
     if not file.parent.is_dir():
         raise CannotWrite(f"the folder {str(file.parent)!r} does not exist: make it first")
     _write_whole(file, lambda target: _write_as(table, target, ending))
@@ -167,7 +167,7 @@ def _write_whole(file: Path, writer: Callable[[Path], None]) -> None:
             beside.unlink(missing_ok=True)
 
 
-def _ending(file: Path, format: str | None, error: type[BadInput] | type[CannotWrite]) -> str:
+def _file_suffix(file: Path, format: str | None, error: type[BadInput] | type[CannotWrite]) -> str:
     ending = (format or file.suffix.removeprefix(".")).lower()
     if ending in FORMATS:
         return ending

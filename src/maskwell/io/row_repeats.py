@@ -85,16 +85,18 @@ def standing_together(facts: Facts) -> Repeats | None:
 def _repeats(codes: Codes, among: Bools, *, is_local: bool) -> Repeats | None:
     """Return how often some neighbours are equal, if that is no chance with and without the most frequent value."""
     counts = np.bincount(codes[codes >= 0])
-    found = _measured(codes, counts, among, is_local=is_local)
+    found = _repeat_shares(codes, counts, among, is_local=is_local)
     if found is None:
         return None
     most = int(np.argmax(counts))
     rest = np.where(codes == most, -1, codes)
     counts[most] = 0
-    return found if _measured(rest, counts, among, is_local=is_local) is not None else None
+    return found if _repeat_shares(rest, counts, among, is_local=is_local) is not None else None
 
 
-def _measured(codes: Codes, counts: npt.NDArray[np.int64], among: Bools, *, is_local: bool) -> Repeats | None:
+def _repeat_shares(
+    codes: Codes, counts: npt.NDArray[np.int64], among: Bools, *, is_local: bool
+) -> Repeats | None:
     both = among & (codes[1:] >= 0) & (codes[:-1] >= 0)
     pairs, n = int(np.count_nonzero(both)), int(counts.sum())
     if pairs < FEWEST_VALUES or n < 2:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .application import apply
-    from .protocol import Mask, MaskPlan, Setting
+    from .protocol import Mask, Setting, WrittenPlan
     from .release_files import read_release
     from .results import Masking, Release
     from .swap_record import Swapping
 
-__all__ = ["Mask", "MaskPlan", "Masking", "Release", "Setting", "Swapping", "apply", "read_release"]
+__all__ = ["Mask", "Masking", "Release", "Setting", "Swapping", "WrittenPlan", "apply", "read_release"]
 
 _WHERE = {
     "Mask": "protocol",
     "Masking": "results",
-    "MaskPlan": "protocol",
+    "WrittenPlan": "protocol",
     "Release": "results",
     "Setting": "protocol",
     "Swapping": "swap_record",

@@ -35,7 +35,7 @@ class Mask(Protocol):
         """Return the plan as plain data."""
 
 
-class MaskPlan:
+class WrittenPlan:
     """A frozen dataclass that can be written as plain data: its name and what differs from the defaults.
 
     `word` says what the plan is: the key under which its name is written.

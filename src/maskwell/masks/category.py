@@ -14,7 +14,7 @@ from ..errors import BadPlan, raise_all
 from ..laws import Additive, Classes, Normal, Outlet, Step, Transition
 from ..laws.noise import Matrix
 from ..laws.transform import inside
-from ..masking import MaskPlan, Setting
+from ..masking import Setting, WrittenPlan
 from ..schema import Column
 from ..table import Floats, Table
 from .resolve import check_names, figure_or_tuple, names, numeric_codes, require_columns
@@ -27,7 +27,7 @@ NOTHING_CHANGES = "it would change nothing, so every value would leave as it is;
 
 
 @dataclass(frozen=True)
-class CodeNoise(MaskPlan):
+class CodeNoise(WrittenPlan):
     """Add normal noise to category codes 0..K-1 and clamp it to the end codes (Goldstein and Shlomo).
 
     `variance` is one figure, or one for each category. Codes with noise are released as numbers in steps of
@@ -85,7 +85,7 @@ class CodeNoise(MaskPlan):
 
 
 @dataclass(frozen=True)
-class Pram(MaskPlan):
+class Pram(WrittenPlan):
     """Change categories at random by a table of probabilities (post-randomisation).
 
     Give the `matrix` (row: true category, column: released one), or `stay`, the probability that a category
@@ -214,7 +214,7 @@ def _invariant(base: Floats, shares: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Grouping(MaskPlan):
+class Grouping(WrittenPlan):
     """Release classes instead of values: `breaks` for numbers, `groups` (new = [old, ...]) for categories.
 
     A number on a break belongs to the class above it. Coded values fall into the end classes.

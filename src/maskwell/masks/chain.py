@@ -10,7 +10,7 @@ from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Classes, RankSwapped, Transition
 from ..laws.chain import combined_of, follow
-from ..masking import MaskPlan, Setting
+from ..masking import Setting, WrittenPlan
 from ..schema import Column
 from ..table import Table
 from .resolve import require_columns
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Recompute(MaskPlan):
+class Recompute(WrittenPlan):
     """Compute a column anew as a sum of masked parts: total = sum of coefficient x part. It carries no law.
 
     For exact identities such as total = earnings + other income: three noises would contradict each other, and
@@ -58,7 +58,7 @@ class Recompute(MaskPlan):
 
 
 @dataclass(frozen=True)
-class Chain(MaskPlan):
+class Chain(WrittenPlan):
     """Apply masks in order: over disjoint columns, or on one column where the sum of noises has a law."""
 
     masks: tuple[Mask, ...]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import RankSwapped
-from ..masking import MaskPlan, Setting
+from ..masking import Setting, WrittenPlan
 from ..table import Table
 from .resolve import check_names, in_range, names, require_columns
 
 
 @dataclass(frozen=True)
-class RankSwap(MaskPlan):
+class RankSwap(WrittenPlan):
     """Exchange each value with one whose rank is at most `window_ratio` of the records away.
 
     A whole-file step. Marginals stay exactly; there is no law p(z | x), so neither the Bayesian intruder nor
@@ -37,7 +37,7 @@ class RankSwap(MaskPlan):
 
 
 @dataclass(frozen=True)
-class Subsample(MaskPlan):
+class Subsample(WrittenPlan):
     """Release each record with probability `fraction`; the key decides, the same in every release."""
 
     fraction: float

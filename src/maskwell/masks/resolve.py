@@ -16,7 +16,7 @@ from ..errors import BadPlan, raise_all
 from ..laws import Additive, Outlet, Power, Spread, Step
 from ..laws.noise import Matrix, Row
 from ..laws.transform import beyond, inside, on_unit
-from ..masking import MaskPlan, Setting
+from ..masking import Setting, WrittenPlan
 from ..schema import Column
 from ..table import Floats, Table
 from ..tolerances import is_real
@@ -34,7 +34,7 @@ REPAIR = 0.1  # the most a correlation may move when a matrix is made positive s
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseOptions(MaskPlan):
+class NoiseOptions(WrittenPlan):
     """What every noise mask can be told.
 
     `transform="log"` adds the noise to log(x + shift); `mean_corrected` then keeps the means. `clamp` keeps

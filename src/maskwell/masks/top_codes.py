@@ -10,14 +10,14 @@ import numpy as np
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
 from ..laws import Additive, Normal, Outlet
-from ..masking import MaskPlan, Setting
+from ..masking import Setting, WrittenPlan
 from ..schema import Column
 from ..table import Table
 from .resolve import check_names, figure_or_tuple, names, numeric_codes, require_columns
 
 
 @dataclass(frozen=True)
-class Coding(MaskPlan):
+class Coding(WrittenPlan):
     """Release values at or above `top` as the top code, at or below `bottom` as the bottom code.
 
     After noise in a `Chain` it codes the noised values: then nothing shows which values the noise

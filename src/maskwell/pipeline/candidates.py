@@ -131,10 +131,10 @@ def told_whatever_the_noise(
 ) -> tuple[str, ...]:
     """Return the columns of whose noise a mean over records alike, a class in clear or the card leaves too little."""
     found = [one for one in audit.failures if one.check in checks]
-    return tuple(dict.fromkeys(name for one in found for name in _failed(one)))
+    return tuple(dict.fromkeys(name for one in found for name in _failing_columns(one)))
 
 
-def _failed(finding: Finding) -> list[str]:
+def _failing_columns(finding: Finding) -> list[str]:
     """Return the columns whose own figures fail a check."""
     return [name for name, figure in finding.figures.items() if finding.limits.verdict(figure) == FAIL]
 
@@ -173,7 +173,7 @@ def candidates(
     out: list[Candidate] = []
     floor, met = trouble.floor, case.judge.met(trouble.risks)
     if floor is None or not case.judge.hopeless(case.intruders, floor.rate):
-        out += _settling(case, first, trouble, instead)
+        out += _remedies(case, first, trouble, instead)
         if trouble.companions:
             out.append(replace(without(first, trouble.companions), settles_groups=True))
     if floor is not None and (FLOOR in trouble.failed or not out or not met):
@@ -182,7 +182,7 @@ def candidates(
     return out + ([] if met else _with_swaps(case, first, trouble.risks))
 
 
-def _settling(
+def _remedies(
     case: MaskingSetting, first: Candidate, trouble: Trouble, instead: Candidate | None
 ) -> list[Candidate]:
     """Return what settles what failed, the likeliest to pass first.

@@ -35,13 +35,13 @@ def intruders_of(plan: ReleasePlan, table: Table, card: NoiseCard) -> dict[str, 
     if (
         not plan.intruders
         and "fields" not in plan.targets.shared
-        and not _leaving(table, table.schema.with_role("key"))
+        and not _undropped_names(table, table.schema.with_role("key"))
     ):
-        named = _on_masked(named, _leaving(table, card.masked), table)
+        named = _on_masked(named, _undropped_names(table, card.masked), table)
     return on_known_columns(named, plan, table, card)
 
 
-def _leaving(table: Table, names: Iterable[str]) -> tuple[str, ...]:
+def _undropped_names(table: Table, names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in names if not table.schema[name].drop)
 
 

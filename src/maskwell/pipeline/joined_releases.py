@@ -104,9 +104,11 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
                     redrawn |= cell.tells & ~cell.repeats
                 (fields if cell.name in past.card.masked else clear).append(name)
             if law is not None:
-                card = replace(card, laws=(*card.laws, _renamed(law, dict(zip(group, names, strict=True)))))
+                card = replace(
+                    card, laws=(*card.laws, _rename_columns(law, dict(zip(group, names, strict=True))))
+                )
         if number == 0:
-            paired = _paired(masking, past, rows, where)
+            paired = _pairing_chances(masking, past, rows, where)
     order = np.arange(len(rows))
     release = Release(sides[1], card)
     whole = Masking(sides[0], sides[1], card, key=masking.key, given=(release, order))
@@ -114,7 +116,7 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
     if not nested:
         return joined
     for name in nested:
-        sides = _closed(sides, name)
+        sides = _close_column(sides, name)
     single = replace(whole, truth=sides[0], masked=sides[1], given=(Release(sides[1], card), order))
     if not redrawn.any():
         return replace(joined, masking=single)
@@ -123,10 +125,10 @@ def joined_releases(masking: Masking, earlier: Masking, not_known: Collection[st
 
 def joined_risk(plan: BayesIntruder, joined: Joined, base: Risk) -> Risk:
     """Let who knows the law attack the joined rows; a record that is not paired is found as in this release alone."""
-    risk, number = _attacked(plan, joined, joined.masking, base)
+    risk, number = _joined_attack(plan, joined, joined.masking, base)
     found = np.asarray(risk.table["expected_correct"]).copy()
     if joined.one_draw is not None and joined.redrawn is not None:
-        single, other = _attacked(plan, joined, joined.one_draw, base)
+        single, other = _joined_attack(plan, joined, joined.one_draw, base)
         shares = np.full(len(joined.records), np.nan)
         shares[other] = np.asarray(single.table["expected_correct"])
         found = np.where(joined.redrawn[number], found, shares[number])
@@ -148,7 +150,9 @@ def _own_shares(risk: Risk, base: Risk) -> Floats:
     return np.where(at < 0, base.rate, np.asarray(base.table["expected_correct"])[at])
 
 
-def _attacked(plan: BayesIntruder, joined: Joined, masking: Masking, base: Risk) -> tuple[Risk, Integers]:
+def _joined_attack(
+    plan: BayesIntruder, joined: Joined, masking: Masking, base: Risk
+) -> tuple[Risk, Integers]:
     """Attack joined rows by all columns of both releases; return also the numbers of the targets."""
     import pyarrow.compute as pc
 
@@ -238,12 +242,14 @@ def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[
     if here and earlier.key is not None:
         card = NoiseCard(laws=tuple(here), records=len(earlier.truth))
         try:
-            found.append(apply(ResolvedTrial(card), _undropped(earlier.truth, card.columns), key=earlier.key))
+            found.append(
+                apply(ResolvedTrial(card), _with_leaving(earlier.truth, card.columns), key=earlier.key)
+            )
         except MaskwellError:
             untried += (f"{', '.join(card.columns)}: left before, and cannot be drawn again",)
     shown = [name for name in clear if name in earlier.truth.schema]
     if shown:
-        open_table = _undropped(earlier.truth, shown)
+        open_table = _with_leaving(earlier.truth, shown)
         bare = NoiseCard(records=len(open_table))
         everybody = np.arange(len(open_table))
         only = Release(open_table.select(shown), bare)
@@ -251,7 +257,7 @@ def _releases(masking: Masking, earlier: Masking) -> tuple[list[Masking], tuple[
     return found, untried
 
 
-def _undropped(table: Table, names: Collection[str]) -> Table:
+def _with_leaving(table: Table, names: Collection[str]) -> Table:
     """Return a table in which some columns leave and all others but the id stay inside."""
     id_column = table.schema.id_column
     columns = {
@@ -337,11 +343,11 @@ def _with_cells(sides: tuple[Table, Table], cell: _Cell, name: str) -> tuple[Tab
     out = []
     for table, column, values, status in zip(sides, cell.columns, cell.values, cell.status, strict=True):
         closed = np.where(cell.tells, status, MISSING).astype(np.uint8)
-        out.append(_appended(table, replace(column, name=name, roles=roles, drop=False), values, closed))
+        out.append(_append_column(table, replace(column, name=name, roles=roles, drop=False), values, closed))
     return out[0], out[1]
 
 
-def _appended(table: Table, column: Column, values: Floats, status: npt.NDArray[np.uint8]) -> Table:
+def _append_column(table: Table, column: Column, values: Floats, status: npt.NDArray[np.uint8]) -> Table:
     data = table.data.append_column(
         column.name, to_arrow(column, np.where(status > 0, np.nan, values), status)
     )
@@ -350,7 +356,7 @@ def _appended(table: Table, column: Column, values: Floats, status: npt.NDArray[
     return replace(table, schema=schema, data=data, closed=closed)
 
 
-def _closed(sides: tuple[Table, Table], name: str) -> tuple[Table, Table]:
+def _close_column(sides: tuple[Table, Table], name: str) -> tuple[Table, Table]:
     """Close a column on both sides: it tells nothing beside the earlier one."""
     status = np.full(len(sides[0]), MISSING, np.uint8)
     empty = np.full(len(sides[0]), np.nan)
@@ -365,7 +371,7 @@ def _free_name(name: str, table: Table) -> str:
     return found
 
 
-def _renamed(law: Any, names: dict[str, str]) -> Any:
+def _rename_columns(law: Any, names: dict[str, str]) -> Any:
     """Return a law that speaks of columns by other names."""
     from ..laws import law_from_dict
 
@@ -379,7 +385,7 @@ def _renamed(law: Any, names: dict[str, str]) -> Any:
     return law_from_dict(changed(law.to_dict()))
 
 
-def _paired(masking: Masking, earlier: Masking, rows: Integers, where: Integers) -> Floats:
+def _pairing_chances(masking: Masking, earlier: Masking, rows: Integers, where: Integers) -> Floats:
     """Return for each record the chance that its two rows are taken for one: 1 over how many look alike."""
     now, before = masking.release.table, earlier.release.table
     both = [

@@ -171,7 +171,7 @@ def _greedy_columns(values: Floats, place: int, others: list[int], allowed: floa
         others = [j for j in others if j != chosen[-1]]
         left = _least_squares_residuals(centred, place, chosen)
         if float(left @ left) < allowed * whole:
-            return _needed(centred, place, chosen, allowed * whole)
+            return _needed_columns(centred, place, chosen, allowed * whole)
     return []
 
 
@@ -181,7 +181,7 @@ def _least_squares_residuals(centred: Floats, place: int, chosen: list[int]) -> 
     return np.asarray(centred[:, place] - design @ np.linalg.lstsq(design, centred[:, place], rcond=None)[0])
 
 
-def _needed(centred: Floats, place: int, chosen: list[int], allowed: float) -> list[int]:
+def _needed_columns(centred: Floats, place: int, chosen: list[int], allowed: float) -> list[int]:
     """Leave out, the first one first, the columns without which little enough is left: they were steps on the way."""
     needed = list(chosen)
     for j in chosen:

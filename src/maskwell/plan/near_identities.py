@@ -123,7 +123,7 @@ def near_sum(values: Floats, place: int, others: Sequence[int], names: Sequence[
         left = some[:, place] - _fitted_values(some, chosen, coefficients)
         if _count(some, place, chosen, coefficients).share < LEAST_SHARE:
             continue
-        needed = _needed(some, place, chosen)
+        needed = _needed_members(some, place, chosen)
         coefficients = _trimmed_least_squares(values, place, needed)
         count = _count(values, place, needed, coefficients)
         if count.share >= LEAST_SHARE and len(needed) <= MOST_TERMS:
@@ -149,7 +149,7 @@ def _is_near(values: Floats, place: int, others: Sequence[int]) -> bool:
     return True
 
 
-def _needed(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
+def _needed_members(values: Floats, place: int, chosen: Sequence[int]) -> list[int]:
     """Leave out, one by one, the columns without which the relation holds as often."""
     needed = list(chosen)
     for j in chosen:

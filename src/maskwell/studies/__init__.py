@@ -36,7 +36,7 @@ def table_names(name: str) -> tuple[str, ...]:
     """Return the tables of a study."""
     from .results import read_expected
 
-    return tuple(read_expected(_known(name)).tables)
+    return tuple(read_expected(_study_name(name)).tables)
 
 
 def chosen_tables(name: str, table: str | None) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def check_pictures() -> None:
         raise BadPlan("pictures need matplotlib, which is not installed: pip install 'maskwell[plot]'")
 
 
-def _known(name: str) -> str:
+def _study_name(name: str) -> str:
     if name not in STUDIES:
         raise BadPlan(f"there is no study {name!r}{nearest(name, STUDIES)}; there are {', '.join(STUDIES)}")
     return name

@@ -17,12 +17,12 @@ from maskwell.analysis.expressions import ONE, Binary, Level, Number, Ref, Unary
 from maskwell.analysis.formulas.expression_trees import evaluate, on_state
 from maskwell.analysis.priors import Priors
 from maskwell.analysis.results.draws import Draws
-from maskwell.analysis.samplers import enumerated
+from maskwell.analysis.samplers import enumeration
 from maskwell.analysis.samplers.chains import ChainSettings, run_gibbs
-from maskwell.analysis.samplers.enumerated.design import problem_of, resolved_priors
-from maskwell.analysis.samplers.enumerated.mode import modes_of
-from maskwell.analysis.samplers.enumerated.posterior import EnumeratedPosterior
-from maskwell.analysis.samplers.enumerated.sampler import chains_of
+from maskwell.analysis.samplers.enumeration.design import problem_of, resolved_priors
+from maskwell.analysis.samplers.enumeration.mode import modes_of
+from maskwell.analysis.samplers.enumeration.posterior import EnumeratedPosterior
+from maskwell.analysis.samplers.enumeration.sampler import chains_of
 from maskwell.analysis.system import (
     GAUSSIAN,
     LOGIT,
@@ -43,7 +43,7 @@ FAMILIES = (GAUSSIAN, PROBIT, LOGIT, ORDERED, POISSON, NEGATIVE_BINOMIAL)
 
 
 def posterior_of(system: System, *, counting: bool = True) -> EnumeratedPosterior:
-    assert enumerated.applies(system) is None
+    assert enumeration.applies(system) is None
     return EnumeratedPosterior(problem_of(system, counting=counting), resolved_priors(system, Priors()))
 
 
@@ -192,14 +192,14 @@ def agree(one, other, *, limit: float) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_it_agrees_with_gibbs(family):
     system = with_b_known(make(family, 300, 80 + family, kept=0.95))
-    one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
+    one = enumeration.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
     other = run_gibbs(system, Priors(), ChainSettings(2, 250, 80), np.random.SeedSequence(6))
     agree(one, other, limit=4.5)
 
 
 def test_two_categories_agree_with_gibbs():
     system = make(GAUSSIAN, 300, 60, kept=0.9)
-    one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
+    one = enumeration.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
     other = run_gibbs(system, Priors(), ChainSettings(2, 300, 80), np.random.SeedSequence(6))
     assert len(one.nuisance_names) == 8
     agree(one, other, limit=4.5)
@@ -207,7 +207,7 @@ def test_two_categories_agree_with_gibbs():
 
 def test_a_misclassified_response_agrees_with_gibbs():
     system = with_b_known(misclassified(PROBIT, 600, 62))
-    one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
+    one = enumeration.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
     other = run_gibbs(system, Priors(), ChainSettings(2, 250, 80), np.random.SeedSequence(6))
     agree(one, other, limit=4.5)
 
@@ -232,7 +232,7 @@ def test_true_categories_are_drawn_given_the_parameters():
         tables={j: np.tile(table, (many, 1)) for j, table in system.tables.items()},
         counted=np.tile(system.counted, many),
     )
-    from maskwell.analysis.samplers.enumerated.true_categories import true_codes
+    from maskwell.analysis.samplers.enumeration.true_categories import true_codes
 
     posterior = posterior_of(wide, counting=False)
     theta = some_thetas(posterior, 1, 5)
@@ -252,7 +252,7 @@ def test_true_categories_are_drawn_given_the_parameters():
 def test_truths_are_kept_on_request():
     system = make(GAUSSIAN, 300, 71, kept=0.95)
     running = ChainSettings(2, 100, keep_truths=True)
-    draws = enumerated.draw(system, Priors(), running, np.random.SeedSequence(4))
+    draws = enumeration.draw(system, Priors(), running, np.random.SeedSequence(4))
     assert draws.truth_names == ("a", "b")
     assert draws.truths.shape == (2, 100, 300, 2)
     known = ~system.unknown[:, 1]
@@ -263,7 +263,7 @@ def test_truths_are_kept_on_request():
 
 def test_same_generator_same_draws():
     system = make(LOGIT, 400, 9, kept=0.95)
-    first, second = (enumerated.sample(system, Priors(), 2, 50, np.random.default_rng(1)) for _ in range(2))
+    first, second = (enumeration.sample(system, Priors(), 2, 50, np.random.default_rng(1)) for _ in range(2))
     assert np.array_equal(first.values, second.values)
     assert not np.array_equal(first.values[0], first.values[1])
 
@@ -274,38 +274,38 @@ def test_noise_that_leaves_no_signal_is_left_to_gibbs():
     unknown = system.unknown.copy()
     unknown[:, 1] = True
     lost = replace(system, unknown=unknown, tables={1: np.zeros((150, 3)), 2: system.tables[2]})
-    assert enumerated.sample(lost, Priors(), 2, 100, np.random.default_rng(1)) is None
+    assert enumeration.sample(lost, Priors(), 2, 100, np.random.default_rng(1)) is None
 
 
 def test_it_says_why_it_does_not_apply():
     good = make(LOGIT, 40, 10)
-    assert enumerated.applies(good) is None
+    assert enumeration.applies(good) is None
     interest, before = good.interest, good.equations[:-1]
 
     def why(**changes: object) -> str:
-        return str(enumerated.applies(replace(good, equations=(*before, replace(interest, **changes)))))
+        return str(enumeration.applies(replace(good, equations=(*before, replace(interest, **changes)))))
 
     assert "does not come apart" in why(names=("sum",), columns=(Binary("add", Ref("w"), Level("a", 1)),))
     assert why(names=("exp",), columns=(Unary("exp", Ref("b")),)) == "None"
     assert "offset" in why(offset=Ref("b"))
-    assert "several levels" in enumerated.applies(
+    assert "several levels" in enumeration.applies(
         replace(misclassified(LOGIT, 40, 10), equations=(*before, replace(interest, family=ORDERED)))
     )
     grouped = replace(interest, effects=(Effects(0, ("Intercept",), (ONE,)),))
     factor = Factor("g", np.zeros(40, np.int64), ("a",))
-    assert "group effects" in enumerated.applies(
+    assert "group effects" in enumeration.applies(
         replace(good, equations=(*before, grouped), factors=(factor,))
     )
     number = good.unknown.copy()
     number[3, 0] = True
-    assert "unknown number" in enumerated.applies(replace(good, unknown=number))
-    assert "no predictor" in enumerated.applies(
+    assert "unknown number" in enumeration.applies(replace(good, unknown=number))
+    assert "no predictor" in enumeration.applies(
         replace(good, unknown=0 * good.unknown, equations=(interest,))
     )
-    assert "sequential probits" in enumerated.applies(replace(good, equations=(*before[:-1], interest)))
+    assert "sequential probits" in enumeration.applies(replace(good, equations=(*before[:-1], interest)))
     many = (good.variables[0], Variable("a", tuple(map(str, range(33)))), *good.variables[2:])
     every = [*sticks(many, 1, {"Intercept": ONE}), before[-1], interest]
-    assert "64 combinations" in enumerated.applies(replace(good, variables=many, equations=tuple(every)))
+    assert "64 combinations" in enumeration.applies(replace(good, variables=many, equations=tuple(every)))
 
 
 def test_fit_takes_it_and_names_what_gibbs_names():
@@ -336,8 +336,8 @@ def test_fit_takes_it_and_names_what_gibbs_names():
 def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
     """Simulation-based calibration (Talts and others 2018): the truth is anywhere among draws given its own file."""
     if way == "Hamiltonian":
-        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampler.tune_all", lambda *_: None)
-        monkeypatch.setattr("maskwell.analysis.samplers.enumerated.hmc.WARM_UP", 50)
+        monkeypatch.setattr("maskwell.analysis.samplers.enumeration.sampler.tune_all", lambda *_: None)
+        monkeypatch.setattr("maskwell.analysis.samplers.enumeration.hmc.WARM_UP", 50)
     every = 8 if way == "independence" else 3
     rng, ranks = np.random.default_rng(11), []
     for _ in range(files):
@@ -354,9 +354,9 @@ def test_ranks_of_the_truth_are_uniform(way, files, bins, monkeypatch):
 
 def test_hamiltonian_chains_agree_with_independence_chains(monkeypatch):
     system = make(GAUSSIAN, 300, 90, kept=0.95)
-    one = enumerated.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
-    monkeypatch.setattr("maskwell.analysis.samplers.enumerated.sampler.tune_all", lambda *_: None)
-    other = enumerated.sample(system, Priors(), 2, 500, np.random.default_rng(5))
+    one = enumeration.sample(system, Priors(), 2, 1200, np.random.default_rng(5))
+    monkeypatch.setattr("maskwell.analysis.samplers.enumeration.sampler.tune_all", lambda *_: None)
+    other = enumeration.sample(system, Priors(), 2, 500, np.random.default_rng(5))
     assert "independence" in one.sampler
     assert "Hamiltonian" in other.sampler
     agree(one, other, limit=4.5)

@@ -30,10 +30,10 @@ def chosen_sampler(system: System, name: str) -> Run:
 
 
 def _module(name: str) -> Any:
-    from . import conjugate, enumerated, marginal
+    from . import conjugate, enumeration, marginal
     from .goldstein import sampler
 
-    return {"closed": conjugate, "marginal": marginal, "enumerated": enumerated, "paper": sampler}[name]
+    return {"closed": conjugate, "marginal": marginal, "enumerated": enumeration, "paper": sampler}[name]
 
 
 def _direct(name: str) -> Run:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...errors import BadPlan, raise_all
-from ...masking.protocol import MaskPlan
+from ...masking.protocol import WrittenPlan
 from ...table import Floats
 from ..agreement import is_number
 from ..protocol import Bools, Ints
@@ -62,7 +62,7 @@ class EMFit:
 
 
 @dataclass(frozen=True, slots=True)
-class EM(MaskPlan):
+class EM(WrittenPlan):
     """Estimate m, u and p from the pattern counts by EM.
 
     Starts from `m`, `u` and `p` (the share of pairs that would be matches if every searcher had one), and from
@@ -133,7 +133,7 @@ class EM(MaskPlan):
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(MaskPlan):
+class Fixed(WrittenPlan):
     """Weights given by m and u: one figure for all fields, or one for each."""
 
     word: ClassVar[str] = "weights"
