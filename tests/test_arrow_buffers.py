@@ -127,7 +127,7 @@ CODE = """
 import sys
 from itertools import pairwise
 from maskwell.attacks import Linkage
-from maskwell.attacks.contract import Known
+from maskwell.attacks.protocol import IntruderKnowledge
 from maskwell.card import NoiseCard
 from maskwell.io import read
 from maskwell.masking import Release
@@ -138,7 +138,7 @@ schema = Schema((Column("ID", "text", frozenset({"id"})), Column("B", "integer",
                  Column("X", "continuous", key), Column("Y", "continuous", key)))
 table = read(sys.argv[1], schema)
 release = Release(table, NoiseCard(records=len(table)))
-Linkage().guess(Known(table, table), release, lambda table, side="released": np.arange(len(table)))
+Linkage().guess(IntruderKnowledge(table, table), release, lambda table, side="released": np.arange(len(table)))
 print([name for name in ("numba", "pandas", "pyarrow.compute", "scipy", "maskwell.laws") if name in sys.modules])
 """
 

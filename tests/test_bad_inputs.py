@@ -736,9 +736,12 @@ def test_row_28_codes_among_the_numbers_are_asked_about(desk: Desk) -> None:
     for i in range(0, 200, 10):
         records[i]["INCOME"], records[i + 1]["TAX"], records[i + 2]["WEIGHT"] = "99999", "-9", "999"
     out = done(desk.run("inspect", desk.put("survey.csv", csv_text(records)))).out
-    for code in ("99999", "-9", "999"):
+    for code in ("-9", "999"):
         assert re.search(rf"of the values 10\.0% are {code}, apart from the rest: a code for no value\?", out)
         assert f"\n# missing = [{code}]\n" in out
+    both = "a top code? Then switch on top; a code for no value? Then add missing = [99999]"  # incomes reach that far
+    assert f"10.0% of the values are 99999, the largest: {both}" in out
+    assert "\n# top = 99999\n" in out
 
 
 # The machine, the disk and the folders.

@@ -274,7 +274,7 @@ def test_without_pyrage_the_extra_is_named(card: Path, to: list[str], monkeypatc
 
 
 def test_seal_loads_pyrage_only_when_it_is_used():
-    code = "import sys, maskwell.sealing, maskwell.masking.stored; sys.exit('pyrage' in sys.modules)"
+    code = "import sys, maskwell.sealing, maskwell.masking.release_files; sys.exit('pyrage' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
 
 

@@ -298,24 +298,24 @@ def test_the_fingerprint_beside_all_is_of_the_fields(run: Any, folder: Path) -> 
 
 def test_large_work_is_announced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """240 x 240 pairs are nothing alone, and much where they are matched or integrated over."""
-    from maskwell.cli import telling
+    from maskwell.cli import value_of_card
 
     heard: list[str] = []
-    monkeypatch.setattr(telling, "said_at_terminal", heard.append)
+    monkeypatch.setattr(value_of_card, "said_at_terminal", heard.append)
     masking = mw.Masking.read(release="out", private="inside")
     for options in ({}, {"helpers": 3}, {"prior": mw.Prior()}):
-        telling.said_before(mw.BayesIntruder(match_blocks=(), **options), masking, None)
+        value_of_card.said_before(mw.BayesIntruder(match_blocks=(), **options), masking, None)
     assert heard == ["up to 57,600 pairs of records for the intruder: this may take a while"] * 2
 
 
 def test_telling_announces_large_work_in_a_pipe_too(
     run: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwell.cli import telling
+    from maskwell.cli import value_of_card
 
     words = ("telling", *HALVES, *WHERE, "--targets", "held.csv", "--no-ceiling")
     assert run(*words).err == ""
-    monkeypatch.setattr(telling, "MANY_TOGETHER", 100)
+    monkeypatch.setattr(value_of_card, "MANY_TOGETHER", 100)
     ran = run(*words, "--json")
     first, *steps = ran.err.splitlines()
     assert re.fullmatch(r"up to [\d,]+ pairs of records for each intruder: this may take a while", first)

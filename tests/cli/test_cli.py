@@ -411,7 +411,7 @@ def test_ctrl_c_while_masking_leaves_nothing(run: Run, folder: Path, monkeypatch
 def test_a_signal_in_the_midst_of_masking_stops_it(folder: Path) -> None:
     """A true process, stopped when it has begun to write; nothing of it stays, in the temporary folder neither."""
     code = """
-import os, signal, sys, maskwell.masking.stored as stored
+import os, signal, sys, maskwell.masking.release_files as stored
 number = getattr(signal, sys.argv.pop())
 stored.codebook = lambda release: os.kill(os.getpid(), number)
 from maskwell.cli import main

@@ -238,7 +238,7 @@ def test_a_cheap_correction_stands_below(
     words: tuple[str, ...],
     options: dict[str, Any],
 ) -> None:
-    from maskwell.cli.fit import CHECKS
+    from maskwell.cli.fit_command import CHECKS
 
     monkeypatch.setattr(f"maskwell.analysis.corrections.cross_checks.{CHECKS[words[0]]}", Corrected)
     ran = run("fit", "out", FORMULA, "--check", *words)

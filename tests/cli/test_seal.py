@@ -17,7 +17,7 @@ import pytest
 
 import maskwell as mw
 from maskwell import cli
-from maskwell.cli import seal as sealing
+from maskwell.cli import seal_command as sealing
 from maskwell.sealing import read_card, seal
 
 FORMULA = "TAX ~ INCOME"
@@ -168,7 +168,7 @@ def test_ctrl_c_at_the_prompt_leaves_nothing(folder: Path) -> None:
     """At a real terminal: the prompt shows, Ctrl-C ends it as anywhere else."""
     before, (ours, its) = names(folder), pty.openpty()
     program = (
-        "import typer, maskwell.cli as cli; from maskwell.cli import sealing\n"
+        "import typer, maskwell.cli as cli; from maskwell.cli import seal_command as sealing\n"
         "if not any(c.callback.__name__ == 'seal' for c in cli.app.registered_commands):\n"
         "    cli.app.command()(sealing.seal)\n"
         "cli.main()"

@@ -77,7 +77,7 @@ def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> Any:
         return whole(case, masking, risks, (*left_out, *OF_KEYS, *OF_LAWS), *told, **named)
 
-    monkeypatch.setattr(verdict, "audited", short)
+    monkeypatch.setattr(verdict, "audit_masking", short)
 
 
 def plan_in(folder: Path, *masks: dict[str, Any], **sections: Any) -> ReleasePlan:

@@ -186,7 +186,7 @@ def test_a_refused_screen_shows_every_reason_in_full(folder: Path) -> None:
 def test_draft_reason_and_table_count_guessing_alike(tmp_path: Path) -> None:
     """Gaps of eight amounts leave as they are: the draft, the reason of the refusal and the table say the same."""
     from maskwell.attacks.fingerprint import floor_of
-    from maskwell.cli.new import _input_decisions
+    from maskwell.cli.new_command import _input_decisions
     from maskwell.pipeline.preconditions import refused_at_once
     from maskwell.plan import InputPlan, ReleasePlan
     from maskwell.plan.draft import Places, draft_plan, draft_schema

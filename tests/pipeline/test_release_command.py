@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 import maskwell as mw
 from maskwell.cli import main
-from maskwell.cli.release import ToldStages, release
+from maskwell.cli.release_command import ToldStages, release
 from maskwell.errors import BadInput
 from maskwell.pipeline.release_key import read_key
 from maskwell.plan import ReleasePlan
@@ -181,8 +181,8 @@ def test_the_plans_of_the_demo_are_plans(tmp_path: Path) -> None:
 @pytest.fixture
 def short_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a minute of the progress pass within a twentieth of a second."""
-    monkeypatch.setattr("maskwell.cli.release.A_MINUTE", 0.05)
-    monkeypatch.setattr("maskwell.cli.release.SHORT", 0.01)
+    monkeypatch.setattr("maskwell.cli.release_command.A_MINUTE", 0.05)
+    monkeypatch.setattr("maskwell.cli.release_command.SHORT", 0.01)
 
 
 @pytest.mark.usefixtures("short_minutes")
@@ -239,9 +239,9 @@ def test_the_clock_stops_the_work_with_exit_code_1_and_changes_nothing_else(
 
     import typer
 
-    from maskwell.cli import release
+    from maskwell.cli import release_command
 
-    monkeypatch.setattr(release, "SHORT", 0.01)
+    monkeypatch.setattr(release_command, "SHORT", 0.01)
 
     def work() -> None:
         with ToldStages(0.001) as told:

@@ -123,7 +123,7 @@ def test_a_calibrated_scale_is_raised_with_the_same_draws(
     """A calibration that finds too little stands for one that was unlucky."""
     from maskwell.pipeline import run
 
-    monkeypatch.setattr(run, "_calibrated", lambda case, floor: (case, None, []))
+    monkeypatch.setattr(run, "_calibrated_setting", lambda case, floor: (case, None, []))
     lucky = plan_in(folder, NOISE | {"r0": 0.8}, calibrate={})
     outcome = release(lucky, key=KEY)
     hows = [one.how for one in outcome.attempts]

@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from maskwell.cli.new import new
+from maskwell.cli.new_command import new
 from maskwell.errors import BadInput, CannotWrite
 from maskwell.masking import apply
 from maskwell.pipeline import read_input

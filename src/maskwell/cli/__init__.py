@@ -16,10 +16,10 @@ import typer
 
 from ..errors import BadPlan, CannotWrite, MaskwellError, OtherEncoding
 from ..studies.command import study
-from .attack import attack, swap
-from .audit import audit, compare
-from .calibrate import calibrate, fingerprint
-from .demo import demo
+from .attack_command import attack, swap
+from .audit_command import audit, compare
+from .calibrate_command import calibrate, fingerprint
+from .demo_command import demo
 from .file_options import (
     ColumnsOption,
     DecimalOption,
@@ -35,12 +35,12 @@ from .file_options import (
     is_plan,
     noise,
 )
-from .fit import fit
+from .fit_command import fit
 from .messages import warnings_told
-from .new import new
-from .release import STOPPED_EXIT_CODE, ToldStop
-from .release import release as release_plan
-from .seal import seal, unseal
+from .new_command import new
+from .release_command import STOPPED_EXIT_CODE, ToldStop
+from .release_command import release as release_plan
+from .seal_command import seal, unseal
 from .value_of_card import telling
 from .words import in_options
 

@@ -31,7 +31,7 @@ announce(__file__)
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-HELPING = "c1d11caf83147895"  # digest of that file: numba keeps these loops until this one changes
+HELPING = "6e6e320487f56bb6"  # digest of that file: numba keeps these loops until this one changes
 FAR = 40.0  # what lies this far below the largest term of a sum of exponentials adds nothing
 NOBODYS = -1e4  # log density of a record that no other unit can have
 

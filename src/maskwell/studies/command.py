@@ -61,7 +61,7 @@ def study(
 
 def _prepare(folder: Path) -> None:
     """Refuse pictures that cannot be drawn or written before the work begins."""
-    from ..cli.demo import make_folder
+    from ..cli.demo_command import make_folder
 
     check_pictures()
     make_folder(folder)

@@ -471,5 +471,5 @@ def test_near_ties_are_told_apart_better_than_by_counting_even_independent_draws
 def test_loops_are_compiled_anew_when_what_they_contain_changes():
     content = Path(moves.__file__).read_bytes()
     assert hashlib.sha256(content).hexdigest()[:16] == matching_noise_steps.HELPING, (
-        "write it into kernels/learning.py"
+        "write it into kernels/matching_noise_steps.py"
     )

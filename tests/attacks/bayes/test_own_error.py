@@ -241,7 +241,7 @@ def test_all_that_may_be_released_has_probability_one(name):
     z, x = amounts(A=grid), amounts(A=[3.0, 40.0])
     chance = np.exp(all_pairs(erring_terms([law], z, x, OwnError({"A": 4.0})), z, x))
     is_limit = np.isin(grid, (low, high)) & ("clamped" in name)
-    # a fine unit is a density at the middle of its interval: see FINE in laws.outlet
+    # a fine unit is a density at the middle of its interval: see FINE in laws.transform
     close = 1e-3 if name == "clamped bias" else 1e-6
     np.testing.assert_allclose((chance * np.where(is_limit, 1.0, unit)).sum(axis=1), 1.0, atol=close)
 

@@ -39,7 +39,7 @@ def problem_of(one, kernel, monkeypatch):
         seen.append(problem)
         raise Seen
 
-    monkeypatch.setattr(unknown_noise, "spanned", catch)
+    monkeypatch.setattr(unknown_noise, "node_posterior", catch)
     with pytest.raises(Seen):
         group_posterior([one.law], one.group, Kernel(kernel), UNSURE, Sampling(), seed=1)
     return seen[0]

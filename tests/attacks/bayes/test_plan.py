@@ -200,7 +200,9 @@ def test_without_noise_equal_values_are_found_and_impossible_targets_are_nobodys
             Schema((Column("ID", "text", frozenset({"id"})), *table.schema.columns)),
         )
         guess = plan.guess(
-            mw.attacks.contract.Known(known, table), masking.release, lambda t, side="": np.arange(len(t))
+            mw.attacks.protocol.IntruderKnowledge(known, table),
+            masking.release,
+            lambda t, side="": np.arange(len(t)),
         )
         assert guess.found.tolist() == [1, -1]
         assert guess.columns["probability"][0] == pytest.approx(1.0)

@@ -109,7 +109,7 @@ def test_both_directions_of_one_to_one_are_the_same_links(masking):
 def test_small_batches_give_the_same_answer(masking, monkeypatch):
     plans = [mw.BayesIntruder(), mw.BayesIntruder(direction="to_original", assignment="one-to-one")]
     whole = [mw.attack(plan, masking).table for plan in plans]
-    for module in ("ranking", "bayes.odds"):
+    for module in ("candidate_scores", "bayes.posterior_odds"):
         monkeypatch.setattr(f"maskwell.attacks.{module}.PAIRS_AT_ONCE", 300)
     for plan, table in zip(plans, whole, strict=True):
         again = mw.attack(plan, masking).table

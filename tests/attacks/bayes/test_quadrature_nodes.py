@@ -217,7 +217,7 @@ def test_bias_told_is_the_law_of_the_card():
     x = rng.normal(50, 30, (40, 2))
     z = np.maximum(np.round(x * rng.normal(1, 0.2, x.shape) + rng.normal(0, 3, x.shape), 1), 0.0)
     sides = table_of(A=z[:, 0], B=[*z[:-1, 1], None]), table_of(A=x[:, 0], B=[None, *x[1:, 1]])
-    outlets = (Outlet(low=0.0), Outlet(low=0.0, unit=mw.laws.outlet.Fraction(1, 10)))
+    outlets = (Outlet(low=0.0), Outlet(low=0.0, unit=mw.laws.transform.Fraction(1, 10)))
     spreads = (Multiplicative(0.2, 3.0), Multiplicative(0.2, 3.0))
     law = Additive(("A", "B"), Normal((1.0, 1.0)), outlets, spreads=spreads)
     pairs = np.divmod(np.arange(1600), 40)

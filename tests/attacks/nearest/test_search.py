@@ -289,7 +289,7 @@ def test_points_that_have_no_distance_are_refused(value):
 MEMORY = """
 import resource, sys
 import numpy as np
-from maskwell.attacks.neighbours import closer, nearest
+from maskwell.attacks.nearest.search import closer, nearest
 count, how = int(sys.argv[1]), sys.argv[2]
 points = np.random.default_rng(0).normal(size=(12_000, 3))
 both = lambda n: (np.zeros(n, np.int64), np.zeros(12_000, np.int64))

@@ -13,7 +13,7 @@ import typer
 from ..errors import BadInput, BadPlan, CannotWrite, MaskwellError, raise_all
 from .file_options import JsonOption, given_options
 from .messages import echo_message, warnings_told
-from .seal import IdentityOption, PassphraseFileOption, passphrase_for
+from .seal_command import IdentityOption, PassphraseFileOption, passphrase_for
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import BadPlan
-from .attack import NO, PrivateOption, ReleaseOption
+from .attack_command import NO, PrivateOption, ReleaseOption
 from .file_options import JsonOption, split_names
 from .messages import warnings_told
 

@@ -9,7 +9,7 @@ import typer
 
 from ..errors import CannotWrite
 from .file_options import SeedOption, StudyOption
-from .release import NO, ToldStages, summary
+from .release_command import NO, ToldStages, summary
 
 if TYPE_CHECKING:
     from ..pipeline import Outcome
