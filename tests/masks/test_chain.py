@@ -243,9 +243,7 @@ def test_all_problems_of_a_chain_are_said_at_once(survey, messages):
         "there is no column 'WAGE' (did you mean 'AGE'?)",
         "column 'TOTAL' is recomputed and masked too: it must do one of the two",
         "column 'TOTAL' cannot be recomputed: its part 'OTHER' is released as classes",
-        "column 'TOTAL' is recomputed and masked too: it must do one of the two",
         "column 'TOTAL' is recomputed twice",
-        "column 'TOTAL' cannot be recomputed: its part 'OTHER' is released as classes",
     )
 
 
