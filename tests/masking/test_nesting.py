@@ -146,6 +146,26 @@ def test_the_same_plan_keeps_the_law_and_every_bit_of_the_noise(many: Table, stu
     assert "the plan is that of the earlier release, so its noise law is kept" in again.notes
 
 
+def test_another_processor_draws_the_same_increment(
+    make_amounts: MakeAmounts, study_key: Key, monkeypatch: pytest.MonkeyPatch
+):
+    """Two increments of one record by one key would average out; eigenvectors differ in their last bits by machine."""
+    table = make_amounts(500)
+    first = apply(CorrelatedNoise(AB, sd_ratio=0.7), table, key=study_key)
+
+    def next_year() -> Any:
+        return noise(apply(CorrelatedNoise(AB, sd_ratio=1.0), table, earlier=first))
+
+    here, eigh = next_year(), np.linalg.eigh
+
+    def elsewhere(matrix: Any) -> Any:
+        values, vectors = eigh(matrix)
+        return values, np.nextafter(vectors, 2)
+
+    monkeypatch.setattr(np.linalg, "eigh", elsewhere)
+    assert np.abs(next_year() - here).max() <= 1e-9 * np.abs(here).max()
+
+
 def test_stages_share_no_words(many: Table, study_key: Key):
     """Three stages of the same size on one column: variances add up, where shared words would give nine times one."""
     stage = independent(1.0)

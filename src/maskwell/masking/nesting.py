@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .results import Masking
 
 SLACK = 1e-9  # of the new noise: what rounding errors of the arithmetic may take away
+SURE_DIGITS = 9  # of sizes and correlations: half of what they are computed to
 
 
 def nest(
@@ -189,17 +191,18 @@ def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:
         return new
     if isinstance(old, Additive) and isinstance(new, Additive):
         stages = tuple((label, _law_on_columns(stage, new)) for label, stage in stages_of(before[0]))
-        return _extended_chain(stages, _increment(_law_on_columns(old, new), new), new, number)
+        extra = _increment(_law_on_columns(old, new), new)
+        return _extended_chain(stages, extra, new, f"nested {number} {_digest(old, new)} ")
     if isinstance(old, Transition) and isinstance(new, Transition):
-        return _extended_chain(stages_of(before[0]), _further(old, new), new, number)
+        return _extended_chain(
+            stages_of(before[0]), _further(old, new), new, f"nested {number} {_digest(old, new)} "
+        )
     raise _noise_kind_error(new)
 
 
-def _extended_chain(stages: Any, extra: Any, new: Any, number: int) -> ChainedLaw:
+def _extended_chain(stages: Any, extra: Any, new: Any, label: str) -> ChainedLaw:
     """Add a stage whose label names the release and the increment, so that no two increments share words."""
-    if extra is None:
-        return ChainedLaw(stages, new)
-    return ChainedLaw((*stages, (f"nested {number} {_digest(extra)} ", extra)), new)
+    return ChainedLaw(stages if extra is None else (*stages, (label, extra)), new)
 
 
 def _first(law: Any, number: int) -> Law:
@@ -213,8 +216,24 @@ def _first(law: Any, number: int) -> Law:
     )
 
 
-def _digest(law: Any) -> str:
-    return hashlib.sha256(json.dumps(law.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+def _digest(*laws: Any) -> str:
+    """Return what tells laws apart and is the same on every machine.
+
+    An increment is told by the laws that it lies between: they are rounded, and its own covariance comes from
+    eigenvectors, whose last bits are the processor's. By these the same key would draw another increment elsewhere,
+    and who holds both files averages two.
+    """
+    plain = [_to_digits(law.to_dict()) for law in laws]
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _to_digits(value: Any) -> Any:
+    """Return plain data with as many digits as every processor agrees on."""
+    if isinstance(value, Mapping):
+        return {name: _to_digits(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_digits(one) for one in value]
+    return float(f"{value:.{SURE_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _law_on_columns(law: Any, new: Additive) -> Additive:
