@@ -1,8 +1,8 @@
 """The table of costs in `maskwell.pipeline.costs`, measured: what each default intruder takes, and what the table says.
 
-One made-up file for each row: amounts with noise of three quarters of their sd, in one block or in many, in fine steps or
-in steps as coarse as the noise, attacked once under the clock of the processor. `ratio` is the table's figure divided by
-what was measured: from 1 on the budget of a plan is kept, below it the table must be raised.
+One made-up file for each row: amounts with noise of three quarters of their sd, in one block or in many, in fine steps
+or in steps as coarse as the noise, attacked once under the clock of the processor. `ratio` is the table's figure
+divided by what was measured: from 1 on the budget of a plan is kept, below it the table must be raised.
 """
 
 from __future__ import annotations
@@ -71,7 +71,11 @@ def made_up(records: int, fields: int, blocks: int, unit: float) -> Table:
 def rows_of(records: int, fields: int, blocks: int, noise: str) -> list[dict[str, Any]]:
     """Measure the masking and every default intruder on one file."""
     table, columns = made_up(records, fields, blocks, _unit(noise)), tuple(f"X{j}" for j in range(fields))
-    mask = MixtureNoise(columns, 0.56, 0.2) if noise == "mixture" else CorrelatedNoise(columns, sd_ratio=SD_RATIO)
+    mask = (
+        MixtureNoise(columns, 0.56, 0.2)
+        if noise == "mixture"
+        else CorrelatedNoise(columns, sd_ratio=SD_RATIO)
+    )
     seconds = best(lambda: apply(mask, table, key=Key.from_seed(1)).release, 2)
     masking, card = apply(mask, table, key=Key.from_seed(1)), mask.card(table)
     size = f"{records:,} x {fields}, blocks {blocks}, {noise}"
@@ -88,7 +92,9 @@ def rows_of(records: int, fields: int, blocks: int, noise: str) -> list[dict[str
 
 def _unit(noise: str) -> float:
     """Return the step of amounts whose sd is 100 times the root of five, fine or as the noise's name says."""
-    return round(float(noise.removeprefix("units of ")) * SD_RATIO * 5**0.5 * 100) if "units" in noise else 0.1
+    return (
+        round(float(noise.removeprefix("units of ")) * SD_RATIO * 5**0.5 * 100) if "units" in noise else 0.1
+    )
 
 
 def _row(job: str, seconds: float, table: float) -> dict[str, Any]:

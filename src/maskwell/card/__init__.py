@@ -6,11 +6,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .noise_card import FORMAT, VERSION, NoiseCard, SwapParameters
+    from .noise_card import FORMAT, INCREMENT, VERSION, NoiseCard, SwapParameters, sure_digits
     from .release_density import RecordPair, block_numbers, joint_codes, log_background, pair_logpdf
 
 __all__ = [
     "FORMAT",
+    "INCREMENT",
     "VERSION",
     "NoiseCard",
     "RecordPair",
@@ -19,9 +20,10 @@ __all__ = [
     "joint_codes",
     "log_background",
     "pair_logpdf",
+    "sure_digits",
 ]
 
-_ON_THE_CARD = ("FORMAT", "VERSION", "NoiseCard", "SwapParameters")
+_ON_THE_CARD = ("FORMAT", "INCREMENT", "VERSION", "NoiseCard", "SwapParameters", "sure_digits")
 
 
 def __getattr__(name: str) -> Any:

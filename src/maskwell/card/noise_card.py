@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ..laws import Law
 
 FORMAT, VERSION = "maskwell noise card", 1
+INCREMENT = "nested"  # how the label of a stage begins that a nested release adds
+SURE_DIGITS = 9  # of sizes and correlations: half of what they are computed to
 MOST_BYTES = 2**24  # the correlations of a thousand columns have less than half of it
 
 
@@ -184,8 +186,11 @@ class NoiseCard:
 
     def to_json(self) -> str:
         """Write the card as JSON with a digest of its own content."""
-        content = self.to_dict()
-        return _format_json({**content, "digest": _digest(content)}) + "\n"
+        return _digested_json(self.to_dict())
+
+    def steady_text(self) -> str:
+        """Return the card as text that is the same on every processor: what keyed draws are named by."""
+        return _digested_json(_steady(self.to_dict()))
 
     @classmethod
     def from_json(cls, text: str) -> NoiseCard:
@@ -235,6 +240,34 @@ def _public(law: Any) -> Any:
         return law
     named = [name if name in law.released_as else f"category {i}" for i, name in enumerate(law.true, start=1)]
     return replace(law, true=tuple(named))
+
+
+def sure_digits(value: Any) -> Any:
+    """Return plain data with as many digits as every processor agrees on.
+
+    What comes from eigenvectors differs in its last bits by processor. Draws that are named by it would be others
+    elsewhere by the same key, and who holds both files averages two.
+    """
+    if isinstance(value, Mapping):
+        return {name: sure_digits(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [sure_digits(one) for one in value]
+    return float(f"{value:.{SURE_DIGITS}g}") if isinstance(value, float) else value
+
+
+def _steady(value: Any) -> Any:
+    """Return plain data with sure digits where eigenvectors give them: repaired correlations, and increments."""
+    if isinstance(value, Mapping):
+        if str(value.get("label", "")).startswith(INCREMENT):
+            return sure_digits(value)
+        return {
+            name: sure_digits(one) if name == "correlations" else _steady(one) for name, one in value.items()
+        }
+    return [_steady(one) for one in value] if isinstance(value, list) else value
+
+
+def _digested_json(content: dict[str, Any]) -> str:
+    return _format_json({**content, "digest": _digest(content)}) + "\n"
 
 
 def _digest(content: Mapping[str, Any]) -> str:

@@ -29,14 +29,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..card import NoiseCard
+from ..card import INCREMENT, NoiseCard, sure_digits
 from ..errors import BadPlan, raise_all
 from ..keys import Stream
 from ..laws import Additive, Classes, Law, Mixture, Normal, Outlet, Transition
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
     from .results import Masking
 
 SLACK = 1e-9  # of the new noise: what rounding errors of the arithmetic may take away
-SURE_DIGITS = 9  # of sizes and correlations: half of what they are computed to
 
 
 def nest(
@@ -192,10 +190,10 @@ def _nested_law(earlier: NoiseCard, law: Any, number: int) -> Law:
     if isinstance(old, Additive) and isinstance(new, Additive):
         stages = tuple((label, _law_on_columns(stage, new)) for label, stage in stages_of(before[0]))
         extra = _increment(_law_on_columns(old, new), new)
-        return _extended_chain(stages, extra, new, f"nested {number} {_digest(old, new)} ")
+        return _extended_chain(stages, extra, new, f"{INCREMENT} {number} {_digest(old, new)} ")
     if isinstance(old, Transition) and isinstance(new, Transition):
         return _extended_chain(
-            stages_of(before[0]), _further(old, new), new, f"nested {number} {_digest(old, new)} "
+            stages_of(before[0]), _further(old, new), new, f"{INCREMENT} {number} {_digest(old, new)} "
         )
     raise _noise_kind_error(new)
 
@@ -219,21 +217,10 @@ def _first(law: Any, number: int) -> Law:
 def _digest(*laws: Any) -> str:
     """Return what tells laws apart and is the same on every machine.
 
-    An increment is told by the laws that it lies between: they are rounded, and its own covariance comes from
-    eigenvectors, whose last bits are the processor's. By these the same key would draw another increment elsewhere,
-    and who holds both files averages two.
+    An increment is told by the laws that it lies between, which are rounded; its own covariance is not.
     """
-    plain = [_to_digits(law.to_dict()) for law in laws]
+    plain = [sure_digits(law.to_dict()) for law in laws]
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _to_digits(value: Any) -> Any:
-    """Return plain data with as many digits as every processor agrees on."""
-    if isinstance(value, Mapping):
-        return {name: _to_digits(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_to_digits(one) for one in value]
-    return float(f"{value:.{SURE_DIGITS}g}") if isinstance(value, float) else value
 
 
 def _law_on_columns(law: Any, new: Additive) -> Additive:

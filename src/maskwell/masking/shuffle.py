@@ -23,7 +23,7 @@ MOST_SHORT_IDS = 1_000_000
 
 def release_stage(masking: Masking) -> str:
     """Return the stage of order and ids: another for every release number and card."""
-    card = hashlib.sha256(masking.card.to_json().encode()).hexdigest()[:16]
+    card = hashlib.sha256(masking.card.steady_text().encode()).hexdigest()[:16]
     return f"release {masking.number} {card}"
 
 

@@ -69,6 +69,7 @@ def counts_of(plan: Any, table: Table, card: NoiseCard) -> AttackCounts:
         nodes=max(map(_nodes, laws), default=0.0),
         parts=parts,
         has_units=any(_has_cells(law, LEAST_SIZE) for law in laws),
+        unit_width=max(map(_third_width, laws), default=0.0),
         least_pairs=least_split_pairs(laws) if parts else least_pairs(laws),
     )
 
@@ -115,6 +116,12 @@ def _is_near_units(law: Any) -> bool:
 def _has_cells(law: Any, part: float = 1.0) -> bool:
     """Whether three units and more are coarse beside correlated noise, or a part of it."""
     return len(_cell_widths(law, part)) >= RECTANGLES
+
+
+def _third_width(law: Any) -> float:
+    """Return how wide three units at least are, in sds of correlated noise given the other columns."""
+    widths = np.sort(_cell_widths(law))
+    return float(widths[-RECTANGLES]) if len(widths) >= RECTANGLES else 0.0
 
 
 def _cell_widths(law: Any, part: float = 1.0) -> Floats:

@@ -27,8 +27,9 @@ BY_TREES = 1.5e-8  # normal noise, on pairs enough for trees
 UNTOLD, UNTOLD_MIXED = 1.5e-7, 3e-6
 # Where strong noise on the log scale brings values of three columns and more near their units
 UNTOLD_CELLS = 1e-5
-# Where three units and more are coarse beside small sizes of the noise: boxes at every node
-UNTOLD_UNITS = 3e-6
+# Where three units and more are coarse beside small sizes of the noise: boxes at every node; more of them where units
+# are wide beside the noise itself
+UNTOLD_UNITS, UNTOLD_WIDE_UNITS = 3e-6, 6e-6
 UNTOLD_COLUMN = 5e-7  # the columns of a record, read once
 # A pair of which three values and more are cells of coarse units under correlated noise, and each of its nodes
 CELLS, NODE = 3e-6, 2.4e-8
@@ -38,6 +39,8 @@ LARGE_BLOCK, FEW_FIELDS = 1_000, 8
 # One-to-one in a block: by trees or a matrix, or weighed in each round
 ASSIGNED_PAIR, WEIGHED_AGAIN = 1.3e-7, 4e-7
 ASSIGNED_LARGE, IN_MATRIX = 7e-8, 1_000  # by trees in large blocks; records of a block whose pairs are kept
+ASSIGNED_TIES = 6e-7  # where units are coarse: many pairs have one score, and prices settle slowly
+MANY_TIES, WIDE_UNIT = 1.0, 1.5  # unit widths from which on these costs were measured (`benchmarks/costs.py`)
 # A pair with three or more values at codes or limits of correlated noise: an integral by itself
 RECTANGLE = 3e-4
 COMPANY_PAIR = 2e-5  # the ceiling in a block: chains of matchings
@@ -74,6 +77,7 @@ class AttackCounts:
     nodes: float = 0.0
     parts: int = 0
     has_units: bool = False
+    unit_width: float = 0.0
     least_pairs: int = LEAST_PAIRS
 
     @property
@@ -116,6 +120,7 @@ class AttackCounts:
     def assignment_seconds(self, sample: int | None) -> float:
         """Return what one-to-one links cost in the blocks of the targets beside the weights of pairs."""
         small, large = (ASSIGNED_PAIR, ASSIGNED_LARGE) if self.by_trees else (ASSIGNED_PAIR, WEIGHED_AGAIN)
+        large = ASSIGNED_TIES if self.unit_width >= MANY_TIES else large
         squares = self.records.astype(np.float64) ** 2
         each = np.where(self.records > (LARGE_BLOCK if self.by_trees else IN_MATRIX), large, small)
         return float((self.seen(sample) * squares * each).sum())
@@ -143,6 +148,8 @@ def _untold_seconds(counts: AttackCounts) -> float:
         return UNTOLD_CELLS
     if not counts.normal:
         return UNTOLD_MIXED
+    if counts.unit_width >= WIDE_UNIT:
+        return UNTOLD_WIDE_UNITS
     return UNTOLD_UNITS if counts.has_units else UNTOLD
 
 
