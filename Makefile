@@ -72,13 +72,13 @@ clean:
 	@$(PYTHON) -m venv .venv
 
 .venv/.ready-to-run: pyproject.toml constraints.txt | .venv/bin/python
-	@echo "installing maskwell into .venv (once)"
+	@echo "installing maskwell into .venv and compiling its loops (once, some two minutes)"
 	@$(INSTALL) '.[all]'
 	@$(COMPILE)
 	@touch $@
 
 .venv/.ready-to-develop: pyproject.toml constraints.txt | .venv/bin/python
-	@echo "installing maskwell and its tools into .venv (once, about a minute)"
+	@echo "installing maskwell and its tools into .venv and compiling its loops (once, some two minutes)"
 	@$(INSTALL) '.[all,test,check,docs]'
 	@command -v age >/dev/null || test "$$(id -u)" != 0 || \
 		{ apt-get update -qq && apt-get install -qq -y age; } >/dev/null 2>&1 || true  # one test has it open our files

@@ -17,8 +17,7 @@ from scipy.integrate import quad
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from maskwell import kernels
-from maskwell.kernels import bias_density
+from maskwell.kernels import bias_density, compilation
 from maskwell.kernels.bias_density import FMS, FORWARD, PAPER, bias_log, bias_log_mean, log_bias
 
 Floats = NDArray[np.float64]
@@ -203,6 +202,6 @@ def test_numbers_beyond_squares_and_nodes_without_noise_or_weight_are_summed_too
 
 
 def test_one_command_compiles_the_drivers():
-    kernels._compile_bias()
+    compilation.compile_all()
     assert bias_density.bias_log.signatures
     assert bias_density.bias_log_mean.signatures

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwell import kernels
+from maskwell.kernels import compilation, kdtree_search
 from maskwell.kernels import kdtree as growing
-from maskwell.kernels import kdtree_search
 from maskwell.kernels.kdtree import ALIKE, FAN
 
 LEAF = 8
@@ -184,7 +183,7 @@ def test_places_near_a_searcher_are_located():
 
 
 def test_one_command_compiles_the_searches():
-    kernels.compile_all()
+    compilation.compile_all()
     from maskwell.kernels import distance_sieve_search
 
     drivers = growing.plant, kdtree_search.locate, kdtree_search.find_nearest, kdtree_search.count_closer

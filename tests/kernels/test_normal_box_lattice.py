@@ -10,8 +10,7 @@ from numpy.polynomial.legendre import leggauss
 from scipy.integrate import quad
 from scipy.special import ndtr, ndtri
 
-from maskwell import kernels
-from maskwell.kernels import normal_box_lattice
+from maskwell.kernels import compilation, normal_box_lattice
 from maskwell.kernels.normal_box import normal_rectangle
 
 SHIFTS = 8
@@ -141,6 +140,6 @@ def test_certain_ties_share_evenly(certain):
 
 
 def test_they_are_compiled_with_all_others():
-    kernels.compile_all()
+    compilation.compile_all()
     assert normal_box_lattice.box_chances.signatures
     assert normal_box_lattice.shared_chances.signatures

@@ -1,5 +1,7 @@
-"""`python -m maskwell.kernels` compiles every loop: part of setting up."""
+"""`python -m maskwell.kernels` compiles every loop: part of setting up, which says so by itself."""
 
-from . import compile_all
+from .code_cache import silence
+from .compilation import compile_all
 
+silence()
 compile_all()

@@ -7,7 +7,7 @@ together is at most `slack` (|s|^2 + |c|^2), so a squared distance lies between 
     (1 - slack) (|s|^2 + |c|^2) - 2 s.c    and    (1 + slack) (|s|^2 + |c|^2) - 2 s.c
 
 Only pairs that the bounds leave open are compared in full, by the same sum in the same order as everywhere. What is
-here becomes part of the loops that use it; their caches know their own files only, so after a change `make clean`.
+here becomes part of the loops that use it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from . import announce
+
+announce(__file__)
 
 TILE = 64  # points compared side by side
 UNIT = 2.0**-24  # relative rounding of single precision

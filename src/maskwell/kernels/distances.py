@@ -3,7 +3,7 @@
 The distance of a pair is always the same sum, over coordinates 0 to q - 1 in order. The bounds from a box are that very
 sum over the nearest (or furthest) sides of the box, and rounding never turns an order round: a bound holds for the
 computed distances to the last bit. The coordinates of what lies together are a stride apart. What is here becomes part
-of the loops that use it; their caches know their own files only, so after a change `make clean`.
+of the loops that use it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from . import announce
+
+announce(__file__)
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,6 +18,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from . import announce
+
+announce(__file__)
+
 WIDE = 64  # points of a tile
 ACROSS = 4  # coordinates at a time
 FLUSHED = 8  # tiles that are added up in single precision
