@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import maskwell as mw
-from maskwell.attacks.protocol import Guess
+from maskwell.attacks.protocol import Attack, Guess
 from maskwell.schema import Column, Schema
 
 FIELDS = ("INCOME", "TAX", "AGE")
@@ -80,13 +80,10 @@ def small() -> Any:
 
 
 @dataclass(frozen=True)
-class Closest:
+class Closest(Attack):
     """A plan that is none of ours: the released record closest in TAX, among all; ties shared."""
 
     to_masked: bool = True
-
-    def target_records(self, truth: mw.Table) -> Any:
-        return np.arange(len(truth))
 
     def to_dict(self) -> dict[str, Any]:
         return {"attack": "Closest"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -17,18 +17,34 @@ from ..table import Table
 from .class_codes import seen_by, sure_columns
 from .cluster_sample import ClusterSample
 from .linkage.remarks import other_units
-from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, Marks, mark
+from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, Marks, check_attack, mark
 from .response_knowledge import WITHIN, released_part
 from .target_blocks import TargetBlocks, target_blocks
 
 if TYPE_CHECKING:
+    from .bayes.own_error.error_law import OwnError
     from .risk import Risk, Risks
 
 LONGEST_OPTION = 30
 UNRELIED = "left in clear and NOT USED"
 
 
-def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None) -> Any:
+@overload
+def attack(plan: Attack, masking: Masking | Table, *, targets: Table | None = None) -> Risk: ...
+
+
+@overload
+def attack(
+    plan: Sequence[Attack] | Mapping[str, Attack], masking: Masking | Table, *, targets: Table | None = None
+) -> Risks: ...
+
+
+def attack(
+    plan: Attack | Sequence[Attack] | Mapping[str, Attack],
+    masking: Masking | Table,
+    *,
+    targets: Table | None = None,
+) -> Risk | Risks:
     """Attack a release as the plan's intruder would, and return his `Risk`; of several plans their `Risks`.
 
     `masking` may be a plain `Table` for plans that look at what no noise protects (`Fingerprint`).
@@ -39,7 +55,7 @@ def attack(plan: Any, masking: Masking | Table, *, targets: Table | None = None)
         raise BadPlan(
             f"targets is a Table, not a {type(targets).__name__}: make one with read(...) or Table.from_frame(...)"
         )
-    if isinstance(plan, Sequence | dict):
+    if isinstance(plan, Sequence | Mapping):
         return _side_by_side(plan, masking, targets)
     return _with_unrelied(attack_by(plan, masking, targets)[0], masking)
 
@@ -71,7 +87,7 @@ def attack_by(
     whose were (see `response_knowledge`), unless he holds a file of his own or his plan says that he does not.
     """
     masking, shared = _attacked_masking(plan, attacked), {} if shared is None else shared
-    knows = targets is None and getattr(plan, "response_knowledge", False)
+    knows = targets is None and plan.response_knowledge
     part = released_part(masking, shared) if knows else None
     if part is None:
         return _attack_result(plan, masking, targets, shared)
@@ -81,7 +97,7 @@ def attack_by(
 
 
 def _attack_result(
-    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+    plan: Attack, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
 ) -> AttackResult:
     """Let an intruder answer and mark him; where records exchanged values, for his record and for his values."""
     if masking.exchange is None:
@@ -108,7 +124,7 @@ class Answer:
     With a `part` of the file `masking` is that part, numbers are of records in it, and `records` counts the whole.
     """
 
-    plan: Any
+    plan: Attack
     guess: Guess
     known: Table
     numbers: Ints
@@ -133,14 +149,13 @@ class Answer:
         count = len(self.known) if self.chosen is None else len(self.chosen)
         tables, card = (self.known, masking.release.table), masking.release.card
         risk = score(self.plan, guess, marks, tables, card, count)
-        chosen = getattr(self.plan, "targets", None)
+        chosen = self.plan.targets
         if isinstance(chosen, ClusterSample):
             right = np.where(guess.claimed, marks.share, 0.0)
             risk = replace(risk, effective=chosen.effective(self.known, guess.searcher, right, self.records))
         notes = (*self.notes, *risk.notes)
         risk = replace(risk, records=self.records, released_share=self.released_share, notes=notes)
-        if hasattr(self.plan, "assessed"):
-            risk = self.plan.assessed(risk, MarkedGuess(guess, marks, self.known, self.numbers, masking))
+        risk = self.plan.assessed(risk, MarkedGuess(guess, marks, self.known, self.numbers, masking))
         return self._in_whole(AttackResult(risk, guess, marks, self.numbers))
 
     def _in_whole(self, found: AttackResult) -> AttackResult:
@@ -167,16 +182,16 @@ class Answer:
 
 
 def answer_of(
-    plan: Any, whole: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+    plan: Attack, whole: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
 ) -> Answer:
     """Let an intruder answer, without any link; his targets are chosen `among` some records (None: as he says)."""
     seen = seen_by(plan, whole, shared)
     masking = seen.masking
     plan, said = _in_clear_blocks(plan, masking)
     table, numbers, chosen = intruder_records(plan, whole, targets, masking.truth, among)
-    as_true = targets is None and getattr(plan, "error", None) is None
-    if targets is None and not as_true:
-        table = _with_error(table, plan, whole)
+    as_true = targets is None and plan.error is None
+    if targets is None and plan.error is not None:
+        table = _with_error(table, plan.error, whole)
     table = masking.truth if table is whole.truth else seen.coded(table)
     sought = None if chosen is None else np.flatnonzero(np.isin(numbers, chosen))
     judged = numbers if chosen is None else chosen
@@ -193,13 +208,13 @@ def answer_of(
     return Answer(plan, guess, table, numbers, chosen, masking, tuple(said), part, len(whole.truth), share)
 
 
-def _with_error(table: Table, plan: Any, masking: Masking) -> Table:
+def _with_error(table: Table, error: OwnError, masking: Masking) -> Table:
     """Return true records as an intruder holds them whose own values are off, by a keyed draw."""
     from .bayes.own_error.error_law import draw_with_errors
 
     key = masking.key or Key.from_seed(0)
     return draw_with_errors(
-        table, plan.error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table))
+        table, error, Stream(key, masking.truth.schema.series, "attack", record_blocks(table))
     )
 
 
@@ -211,16 +226,16 @@ def _bare(table: Table) -> Masking:
     return Masking(table, table, card, given=(Release(table, card), np.arange(len(table))))
 
 
-def _in_clear_blocks(plan: Any, masking: Masking) -> tuple[Any, list[str]]:
+def _in_clear_blocks(plan: Attack, masking: Masking) -> tuple[Attack, list[str]]:
     """Leave masked columns out of the blocks that a plan takes from the schema: nobody relies on those.
 
     Who codes by himself relies on what leaves as classes.
     """
-    if getattr(plan, "match_blocks", ()) is not None or not hasattr(plan, "match_columns"):
+    if plan.match_blocks is not None:
         return plan, []
     schema, masked = masking.release.table.schema, set(masking.card.masked)
     blocks = [name for name in plan.match_columns(schema) if not schema[name].drop]
-    if getattr(plan, "codes_itself", False):
+    if plan.codes_itself:
         masked -= set(sure_columns(masking.card, masking.truth.schema, masked))
     left = [name for name in blocks if name in masked]
     if not left:
@@ -239,15 +254,12 @@ def _on_presence(numbers: Ints, here: int) -> list[str]:
     ]
 
 
-def _attacked_masking(plan: Any, attacked: Any) -> Masking:
-    if isinstance(plan, type) or not hasattr(plan, "guess"):
-        raise BadPlan(
-            f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
-        )
-    if isinstance(attacked, Table) and getattr(plan, "on_tables", False):
+def _attacked_masking(plan: Attack, attacked: Any) -> Masking:
+    check_attack(plan)
+    if isinstance(attacked, Table) and plan.on_tables:
         return _bare(attacked)
     if not isinstance(attacked, Masking):
-        if getattr(plan, "on_tables", False):
+        if plan.on_tables:
             raise BadPlan(
                 f"attack needs a Masking or a maskwell Table here, not a {type(attacked).__name__}: make one with "
                 "read(...) or Table.from_frame(...)"
@@ -259,7 +271,7 @@ def _attacked_masking(plan: Any, attacked: Any) -> Masking:
 
 
 def intruder_records(
-    plan: Any,
+    plan: Attack,
     masking: Masking,
     targets: Table | None,
     seen: Table | None = None,
@@ -274,41 +286,33 @@ def intruder_records(
     if targets is not None:
         return targets, _given_numbers(plan, targets, masking), None
     records, chosen = _chosen_targets(plan, masking, among), None
-    if getattr(plan, "helpers", 0):
+    if plan.helpers:
         records, chosen = plan.company(masking.truth if seen is None else seen, records), records
         everybody = len(records) == len(masking.truth)
         chosen = None if len(chosen) == len(records) else chosen
         return (masking.truth if everybody else masking.truth.take(records)), records, chosen
-    competing = not getattr(plan, "to_masked", True) or getattr(plan, "assignment", "best") != "best"
-    if getattr(plan, "targets", None) is not None and competing:
+    competing = not plan.to_masked or plan.assignment != "best"
+    if plan.targets is not None and competing:
         everyone = np.asarray(plan.eligible_records(masking.truth) if among is None else among)
         chosen = records
         truth = masking.truth if seen is None else seen
-        records = everyone[np.isin(everyone, plan.company(truth, chosen))] if _in_blocks(plan) else everyone
+        records = everyone[np.isin(everyone, plan.company(truth, chosen))]
     everybody = len(records) == len(masking.truth)
     return (masking.truth if everybody else masking.truth.take(records)), records, chosen
 
 
-def _in_blocks(plan: Any) -> bool:
-    """Whether records compete within blocks alone, so that those of other blocks need not be looked at.
-
-    Who learns how he weighs them (by EM, or the noise) learns from all.
-    """
-    return hasattr(plan, "company") and getattr(plan, "to_masked", True) and plan.prior is None
-
-
-def _given_numbers(plan: Any, targets: Table, masking: Masking) -> Ints:
-    if getattr(plan, "largest_target_block", None) is not None:
+def _given_numbers(plan: Attack, targets: Table, masking: Masking) -> Ints:
+    if plan.largest_target_block is not None:
         raise BadPlan("give either a target file or largest_target_block, not both")
-    if getattr(plan, "targets", None) is not None:
+    if plan.targets is not None:
         raise BadPlan("give either a target file or targets in the plan, not both")
     return _numbers(targets, masking.truth)
 
 
-def _chosen_targets(plan: Any, masking: Masking, among: Ints | None = None) -> Ints:
-    if among is not None and getattr(plan, "targets", None) is None:
+def _chosen_targets(plan: Attack, masking: Masking, among: Ints | None = None) -> Ints:
+    if among is not None and plan.targets is None:
         return among
-    if getattr(plan, "targets", None) is None:
+    if plan.targets is None:
         return np.asarray(plan.target_records(masking.truth))
     keyed = order_of(masking)
     return np.asarray(plan.target_records(masking.truth, lambda truth: keyed(truth, "targets"), among))
@@ -360,10 +364,12 @@ def _blocks(table: Table, subkey: bytes) -> Any:
     return blocks.view(np.uint8)
 
 
-def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -> Risks:
+def _side_by_side(
+    plans: Sequence[Attack] | Mapping[str, Attack], masking: Masking | Table, targets: Table | None
+) -> Risks:
     from .risk import Risks
 
-    named = plans if isinstance(plans, dict) else dict(zip(_names(plans), plans, strict=True))
+    named = plans if isinstance(plans, Mapping) else dict(zip(_names(plans), plans, strict=True))
     if not named:
         raise BadPlan("there is no plan in the list")
     found: dict[str, Risk] = {}
@@ -379,10 +385,10 @@ def _side_by_side(plans: Any, masking: Masking | Table, targets: Table | None) -
     return Risks(found, refused)
 
 
-def _names(plans: Sequence[Any]) -> list[str]:
+def _names(plans: Sequence[Attack]) -> list[str]:
     """Name plans by their kind, by what tells those of one kind apart, and by a number where nothing does."""
     kinds = [type(plan).__name__ for plan in plans]
-    options = [dict(plan.to_dict()) if hasattr(plan, "to_dict") else {} for plan in plans]
+    options = [dict(plan.to_dict()) for plan in plans]
     names = []
     for kind, own in zip(kinds, options, strict=True):
         alike = [other for other, name in zip(options, kinds, strict=True) if name == kind]

@@ -14,7 +14,7 @@ Chosen for the figure beside every rate, and before any noise is drawn for what 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from .unmasked_values import Trait, comparable, fates, trait_of
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..table import Table
-    from .protocol import Guess, Ints, Marks
+    from .protocol import Attack, Guess, Ints, Marks
 
 
 def guessing_rate(
-    plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], card: NoiseCard, targets: int
+    plan: Attack, guess: Guess, marks: Marks, tables: tuple[Table, Table], card: NoiseCard, targets: int
 ) -> float:
     """Return the share of the targets that guessing finds; `tables` are the intruder's and the released records."""
     here = marks.findable
@@ -51,13 +51,13 @@ def _chances(sizes: Ints) -> float:
 
 
 def _numbers(
-    plan: Any, guess: Guess, tables: tuple[Table, Table], card: NoiseCard
+    plan: Attack, guess: Guess, tables: tuple[Table, Table], card: NoiseCard
 ) -> tuple[Ints, Ints] | None:
     """Number what an intruder sees in clear, alike in both tables; nothing where that is his blocks alone."""
     prints = guess.figures.get("prints")
     if prints is not None and plan.match_blocks is None:
         return prints.numbers[0], prints.numbers[1]
-    columns = plan.match_columns(tables[1].schema) if hasattr(plan, "match_columns") else ()
+    columns = plan.match_columns(tables[1].schema)
     known = [name for name in columns if all(name in table.schema for table in tables)]
     return alike_numbers(*tables, known, card)
 

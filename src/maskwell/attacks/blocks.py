@@ -16,14 +16,14 @@ from ..masking.protocol import WrittenPlan
 from ..schema import OPEN, Schema
 from ..table import Floats, Table
 from .agreement import CLOSED, CLOSED_STEP
-from .protocol import NOBODY, Ints
+from .protocol import NOBODY, Attack, Ints
 
 if TYPE_CHECKING:
     from .targets import Choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search(WrittenPlan):
+class Search(WrittenPlan, Attack):
     """Targets, blocks and direction of an intruder who searches.
 
     `largest_target_block`: the targets are the records in blocks of at most so many, by `target_blocks` (the schema's

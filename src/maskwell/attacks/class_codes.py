@@ -20,6 +20,7 @@ from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
 from ..schema import OPEN, Column, Schema
 from ..table import Floats, Statuses, Table
+from .protocol import Attack
 from .unchanged_values import draws_nothing
 from .unmasked_values import deterministic_column
 
@@ -37,7 +38,7 @@ class CodedRecords:
         return table if self.true is None else recode_table(table, self.laws, self.true)
 
 
-def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -> CodedRecords:
+def seen_by(plan: Attack, masking: Masking, shared: dict[Any, Any] | None = None) -> CodedRecords:
     """Return a masking with the plan's block columns that leave as classes coded in the truth already.
 
     Fields that a plan names are compared by their law, not coded. Plans that code by themselves (`codes_itself`) see
@@ -51,18 +52,18 @@ def seen_by(plan: Any, masking: Masking, shared: dict[Any, Any] | None = None) -
     if ("coded", columns) not in kept:
         kept["coded", columns] = _recode_masking(masking, columns)
     seen: CodedRecords = kept["coded", columns]
-    return CodedRecords(masking) if getattr(plan, "needs_law", False) and not seen.masking.card.laws else seen
+    return CodedRecords(masking) if plan.needs_law and not seen.masking.card.laws else seen
 
 
-def _coded_blocks(plan: Any, masking: Masking) -> tuple[str, ...]:
+def _coded_blocks(plan: Attack, masking: Masking) -> tuple[str, ...]:
     """Return the blocks of a plan that leave as classes, with those of one law together."""
-    if getattr(plan, "codes_itself", False) or not hasattr(plan, "match_columns"):
+    if plan.codes_itself:
         return ()
     schema = masking.truth.schema
     if is_withheld(masking.card):
         return ()
     asked = {name for name in plan.match_columns(masking.release.table.schema) if name in schema}
-    wanted = asked - set(getattr(plan, "fields", None) or ())
+    wanted = asked - set(plan.fields or ())
     return sure_columns(masking.card, schema, wanted) if wanted else ()
 
 

@@ -36,7 +36,10 @@ from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
 from ..masking.swap_record import Exchange, rest_columns
 from .attack_run import Answer, AttackResult, answer_of
-from .protocol import MOVED, Ints
+from .linkage.em import Fixed
+from .linkage.plan import Linkage
+from .nearest.plan import NearestRecord
+from .protocol import MOVED, Attack, Ints
 
 if TYPE_CHECKING:
     from ..table import Table
@@ -63,12 +66,12 @@ class SwapView:
     """What of a release an intruder goes by: a masking with these columns alone, and his plan for them."""
 
     by: str
-    plan: Any
+    plan: Attack
     masking: Masking
 
 
 def attack_exchanged(
-    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
+    plan: Attack, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None = None
 ) -> AttackResult:
     """Attack a release with exchanged records for his record and for his values; return the worse of the two.
 
@@ -114,12 +117,12 @@ def is_exempt(exchange: Exchange, risk: Risk) -> bool:
     return exchange.exempt is not None and (not risk.fields or set(exchange.columns) <= set(risk.fields))
 
 
-def found_by_part(plan: Any, masking: Masking, columns: tuple[str, ...], by: str) -> Risk | None:
+def found_by_part(plan: Attack, masking: Masking, columns: tuple[str, ...], by: str) -> Risk | None:
     """Return what an intruder finds by the columns that a swap would move, or by the rest, alone.
 
     No swap changes that. Nothing where he cannot work by them.
     """
-    blocks = tuple(plan.match_columns(masking.release.table.schema)) if hasattr(plan, "match_columns") else ()
+    blocks = tuple(plan.match_columns(masking.release.table.schema))
     view = _part(plan, masking, columns, blocks, by)
     try:
         return None if view is None else answer_of(view.plan, view.masking, None, {}).found().risk
@@ -128,7 +131,7 @@ def found_by_part(plan: Any, masking: Masking, columns: tuple[str, ...], by: str
 
 
 def _answers(
-    plan: Any, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None
+    plan: Attack, masking: Masking, targets: Table | None, shared: dict[Any, Any], among: Ints | None
 ) -> dict[str, Answer]:
     """Let the intruder answer by both, by the exchanged columns, and by the rest, as far as he can work by each."""
     whole = replace(masking, exchange=None, given=(masking.release, masking.order))
@@ -161,25 +164,25 @@ def _without_bound(answer: Answer) -> Answer:
     return replace(answer, guess=replace(answer.guess, figures=figures))
 
 
-def _views(plan: Any, masking: Masking, whole: Answer) -> Iterable[SwapView]:
+def _views(plan: Attack, masking: Masking, whole: Answer) -> Iterable[SwapView]:
     """Return the other ways to look at the release."""
     exchange = masking.exchange
     assert exchange is not None
     compared = set(whole.guess.figures.get("fields", ()))
-    relied_on = plan.match_columns(masking.release.table.schema) if hasattr(plan, "match_columns") else ()
+    relied_on = plan.match_columns(masking.release.table.schema)
     rest = rest_columns(masking.release.table, exchange.columns, exchange.blocks)
     compares_both = not compared or not (compared | set(relied_on)).isdisjoint(rest)
-    informed = getattr(plan, "needs_law", False)
+    informed = plan.needs_law
     if compares_both or informed:
-        parts = [EXCHANGED] if getattr(plan, "swapped", True) else []  # a fingerprint may leave them out
+        parts = [EXCHANGED] if plan.swapped else []  # a fingerprint may leave them out
         for by in [*parts, REST] if compares_both else parts:
             if view := _part(plan, masking, exchange.columns, exchange.blocks, by):
                 yield view
-    told = informed and getattr(plan, "prior", None) is None  # who has no card does not know the share
+    told = informed and plan.prior is None  # who has no card does not know the share
     if not told or not compares_both:
         return
     views = {FROM_DONORS: _from_donors(plan, masking, rest)}
-    if not getattr(plan, "helpers", 0):  # whole matchings take minutes
+    if not plan.helpers:  # whole matchings take minutes
         share = MOST if exchange.at_risk_share is None else min(exchange.at_risk_share, SURELY)
         names = {(DIRECTED, DIRECTED_FROM_DONORS): share}
         names |= {(MOSTLY, MOSTLY_FROM_DONORS): MOST} if abs(share - MOST) > APART else {}
@@ -203,7 +206,7 @@ def _with_share(view: SwapView | None, by: str, share: float) -> SwapView | None
 
 
 def _part(
-    plan: Any, masking: Masking, columns: tuple[str, ...], blocks: tuple[str, ...], by: str
+    plan: Attack, masking: Masking, columns: tuple[str, ...], blocks: tuple[str, ...], by: str
 ) -> SwapView | None:
     """Look at the exchanged columns alone, or at the rest alone, within the blocks of the swap."""
     table = masking.release.table
@@ -213,13 +216,13 @@ def _part(
     if own is None:
         return None
     cards = [_card_on(card, names) for card in (masking.card, masking.release.card)]
-    if not cards[1].laws and hasattr(own, "masked") and own.masked is None:
-        own = replace(own, masked=())
+    if not cards[1].laws:
+        own = own.with_nothing_masked()
     given = Release(table.select(names), cards[1]), masking.order
     return SwapView(by, own, replace(masking, card=cards[0], given=given, exchange=None))
 
 
-def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> SwapView | None:
+def _from_donors(plan: Attack, masking: Masking, rest: tuple[str, ...]) -> SwapView | None:
     """Look at all columns from where the exchanged ones stand: to them it is the rest that comes from another."""
     exchange, card = masking.exchange, masking.release.card
     assert exchange is not None
@@ -235,31 +238,32 @@ def _from_donors(plan: Any, masking: Masking, rest: tuple[str, ...]) -> SwapView
     return SwapView(FROM_DONORS, own, replace(masking, card=cards[0], given=given, exchange=None))
 
 
-def _restrict_plan(plan: Any, names: Iterable[str]) -> Any:
+def _restrict_plan(plan: Attack, names: Iterable[str]) -> Attack | None:
     """Return a plan that speaks of some columns only; nothing where it would compare none."""
     there, changes = set(names), dict[str, Any]()
-    options = {option.name for option in fields(plan)} if hasattr(plan, "__dataclass_fields__") else set()
+    options = {option.name for option in fields(plan)}
     for name in options & set(LISTS):
         given = getattr(plan, name)
         if given is not None:
             changes[name] = tuple(one for one in given if one in there)
             if not changes[name] and name in ("fields", "columns"):
                 return None
-    if "rules" in options:
-        changes["rules"] = tuple((name, rule) for name, rule in plan.rules if name in there)
-    if "weights" in options:
+    if isinstance(plan, Linkage):
+        changes["rules"] = tuple((name, rule) for name, rule in dict(plan.rules).items() if name in there)
+    if isinstance(plan, Linkage | NearestRecord):
         changes["weights"] = _weights_on(plan, there)
     return replace(plan, **changes)
 
 
-def _weights_on(plan: Any, there: set[str]) -> Any:
+def _weights_on(plan: Linkage | NearestRecord, there: set[str]) -> Any:
     """Return the weights of the fields that are left."""
-    weights, at = plan.weights, [i for i, name in enumerate(plan.fields or ()) if name in there]
+    weights: Any = plan.weights
+    at = [i for i, name in enumerate(plan.fields or ()) if name in there]
     if isinstance(weights, tuple) and weights and isinstance(weights[0][0], str):
         return tuple(pair for pair in weights if pair[0] in there) or None
     if isinstance(weights, tuple) and weights:
         return tuple(tuple(weights[i][j] for j in at) for i in at)
-    if hasattr(weights, "u") and isinstance(weights.u, tuple | list) and at:
+    if isinstance(weights, Fixed) and isinstance(weights.u, tuple | list) and at:
         return replace(weights, m=_some(weights.m, at), u=_some(weights.u, at))
     return weights
 

@@ -24,7 +24,7 @@ from ..table import Table
 from .attack_run import attack_by
 from .blocks import Search, check_fields, frozen_names, joint_codes
 from .candidate_scores import Blocks
-from .protocol import NOBODY, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
+from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, OrderOf
 from .risk import Risk
 from .sampled_uniqueness import SampledBlocks, sampled_floor
 from .targets import Quantiles, number_keys
@@ -151,6 +151,15 @@ class Fingerprint(Search):
         )
         return keys, [f"no noise yet: taken as masked are {who}; masked=... says otherwise"]
 
+    @property
+    def named_columns(self) -> tuple[str, ...] | None:
+        """The columns of the fingerprint, as the plan names them (nothing: by the schema)."""
+        return self.columns
+
+    def with_nothing_masked(self) -> Fingerprint:
+        """Return the plan for a release whose card has no law: nothing is masked where the plan does not say what."""
+        return replace(self, masked=()) if self.masked is None else self
+
     def _counted(self, known: Table, release: Release, masked: tuple[str, ...]) -> dict[str, Fate]:
         """Return the columns that make the fingerprint, with what is sure about each."""
         card, found = release.card, fates(release.table.schema, release.card, masked)
@@ -195,7 +204,7 @@ class Fingerprint(Search):
 
 
 def floor_of(
-    mask: Any, table: Table, targets_of: Any = None, *, columns: Sequence[str] | None = None
+    mask: Any, table: Table, targets_of: Attack | None = None, *, columns: Sequence[str] | None = None
 ) -> Risk:
     """Return what `Fingerprint` would find in a release by this mask, before any noise is drawn.
 
@@ -254,11 +263,15 @@ def _over_draws(plan: Fingerprint, mask: Any, table: Table) -> Risk:
     return replace(found[0], expected_correct=mean, notes=(said, *found[0].notes))
 
 
-def _targets_of(attack: Any) -> dict[str, Any]:
-    names = ("largest_target_block", "target_blocks", "targets")
-    given: dict[str, Any] = {name: getattr(attack, name, None) for name in names}
-    given["response_knowledge"] = getattr(attack, "response_knowledge", True)
-    return given if isinstance(given["targets"], Quantiles) else given | {"targets": None}
+def _targets_of(attack: Attack | None) -> dict[str, Any]:
+    if attack is None:
+        return {}
+    return {
+        "largest_target_block": attack.largest_target_block,
+        "target_blocks": attack.target_blocks,
+        "targets": attack.targets if isinstance(attack.targets, Quantiles) else None,
+        "response_knowledge": attack.response_knowledge,
+    }
 
 
 def _speaks(card: NoiseCard) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..masking import Masking
     from ..schema import Column
     from ..table import Table
+    from .protocol import Attack
     from .risk import Risk
 
 
@@ -81,14 +82,14 @@ def is_rounded(table: Table, name: str) -> bool:
     return not np.array_equal(on_unit(values, column.step), values, equal_nan=True)
 
 
-def with_known_blocks(attack: Any, table: Table, known: Iterable[str]) -> Any:
+def with_known_blocks(attack: Attack, table: Table, known: Iterable[str]) -> Attack:
     """Return an attack that matches within all known columns, where its blocks are not named.
 
     What he compares is no block of his, and who looks at the fingerprint alone knows all of them anyway.
     """
-    if getattr(attack, "match_blocks", ()) is not None or isinstance(attack, Fingerprint):
+    if attack.match_blocks is not None or isinstance(attack, Fingerprint):
         return attack
-    compared = set(getattr(attack, "fields", None) or ())
+    compared = set(attack.fields or ())
     named = set(table.schema.with_role("block"))  # a block that is compared too is refused, as ever
     return replace(attack, match_blocks=tuple(one for one in known if one in named or one not in compared))
 
@@ -101,7 +102,7 @@ def known_blocks(table: Table, card: NoiseCard, not_known: Mapping[str, str]) ->
 def unrelied_columns(risk: Risk, masking: Masking) -> tuple[str, ...]:
     """Return what leaves in clear, may be known outside, and was neither a block of an attack nor compared by it."""
     attack, card = risk.attack, masking.release.card
-    if isinstance(attack, Fingerprint) or not hasattr(attack, "match_columns") or is_withheld(card):
+    if isinstance(attack, Fingerprint) or is_withheld(card):
         return ()
     schema, truth = masking.release.table.schema, masking.truth
     used = {*risk.fields, *attack.match_columns(schema)}

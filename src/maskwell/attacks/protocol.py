@@ -7,16 +7,22 @@ afterwards. Permuting the links therefore changes what is correct and nothing el
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import Field, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import BadPlan
 from ..table import Floats, Table
 
 if TYPE_CHECKING:
     from ..masking import Masking, Release
+    from ..schema import Schema
+    from .bayes.own_error.error_law import OwnError
+    from .bayes.unknown_noise.priors import Prior
+    from .risk import Risk
+    from .targets import Choice
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -145,19 +151,161 @@ class MarkedGuess:
     masking: Masking
 
 
+@runtime_checkable
 class Attack(Protocol):
-    """A frozen plan of an intruder.
+    """A frozen plan of an intruder, and everything that is asked of one.
 
-    A plan may also have `assessed(risk, marked)`, which adds to the `Risk` what only this attack measures, and
-    `on_tables = True` where it makes sense on a table before any noise. Its records come with the block columns coded
-    as the release is, unless it `codes_itself`; one that `needs_law` to compare by has its own say where that is all.
+    A plan is a frozen dataclass that subclasses this or, with the options of who searches, `Search`; it has to say how
+    he guesses and how it is written. All else has a default, which holds where a plan does not state its own. An option
+    of a plan (a field) or a class attribute of the same name takes the place of a property here. A release or a budget
+    sets targets and blocks: for these the plan needs the fields of `Search`.
     """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def guess(self, known: IntruderKnowledge, release: Release, order_of: OrderOf) -> Guess:
         """Answer who is who, without links; `order_of(table, side)` is a keyed order of records, for ties."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
+
+    def assessed(self, risk: Risk, marked: MarkedGuess) -> Risk:
+        """Add to what was found what only this attack measures; here the links are known."""
+        return risk
+
+    # Whom he is after.
+
+    @property
+    def targets(self) -> Choice | None:
+        """Which of the eligible records are targets (nothing: all)."""
+        return None
+
+    @property
+    def largest_target_block(self) -> int | None:
+        """Eligible are the records in blocks of at most so many (nothing: all)."""
+        return None
+
+    @property
+    def target_blocks(self) -> tuple[str, ...] | None:
+        """The columns that make those blocks (nothing: the schema's block columns)."""
+        return None
+
+    @property
+    def response_knowledge(self) -> bool:
+        """Whether he knows that his target is in the release, where that is a sample of the records."""
+        return True
+
+    def eligible_records(self, truth: Table) -> Ints:
+        """Return the numbers of the records among which targets are chosen."""
+        return np.arange(len(truth))
+
+    def target_records(
+        self, truth: Table, order: Callable[[Table], Ints] | None = None, among: Ints | None = None
+    ) -> Ints:
+        """Return the numbers of the targets; a sample goes by a keyed order, `among` given records."""
+        return self.eligible_records(truth) if among is None else among
+
+    # Where he searches.
+
+    @property
+    def to_masked(self) -> bool:
+        """Whether his records search among the released ones; else a released record searches among his."""
+        return True
+
+    @property
+    def match_blocks(self) -> tuple[str, ...] | None:
+        """The columns on which he relies without doubt, as the plan names them (nothing: the schema's blocks)."""
+        return ()
+
+    def match_columns(self, schema: Schema) -> tuple[str, ...]:
+        """Return the columns within which he compares records; none: he compares all with all."""
+        return ()
+
+    @property
+    def codes_itself(self) -> bool:
+        """Whether he codes his records as the release is; else they come to him with the block columns coded."""
+        return False
+
+    @property
+    def on_tables(self) -> bool:
+        """Whether the attack makes sense on a plain table, before any noise."""
+        return False
+
+    @property
+    def answers_by_block(self) -> bool:
+        """Whether his answer on a target depends on the records of its blocks alone, where nothing was exchanged."""
+        return False
+
+    # What he compares, and how.
+
+    @property
+    def fields(self) -> tuple[str, ...] | None:
+        """The columns that he compares, as the plan names them (nothing: the attack chooses, or has no such thing)."""
+        return None
+
+    @property
+    def named_columns(self) -> tuple[str, ...] | None:
+        """All columns that he needs beside his blocks, as the plan names them (nothing: by the schema)."""
+        return self.fields
+
+    @property
+    def assignment(self) -> str:
+        """How links are made: "best" for each searching record, or "one-to-one"."""
+        return "best"
+
+    @property
+    def threshold(self) -> float:
+        """The probability above which he stands by a link."""
+        return 0.0
+
+    @property
+    def largest_h(self) -> int | None:
+        """Where counting h stops (nothing: nowhere)."""
+        return None
+
+    # What he knows beside his records.
+
+    @property
+    def needs_law(self) -> bool:
+        """Whether he compares by the laws of the card: where blocks alone have one, these stay as they are."""
+        return False
+
+    @property
+    def prior(self) -> Prior | None:
+        """What he believes of the parameters of the noise (nothing: he holds the card, or goes by none)."""
+        return None
+
+    @property
+    def error(self) -> OwnError | None:
+        """How far his own values are off (nothing: they are the true ones)."""
+        return None
+
+    @property
+    def helpers(self) -> int | str:
+        """How many other units he knows as well; "all" of them make him the ceiling."""
+        return 0
+
+    def company(self, truth: Table, targets: Ints) -> Ints:
+        """Return the targets with all whose records can help to find them, or compete with theirs."""
+        return np.arange(len(truth))
+
+    @property
+    def swapped(self) -> bool:
+        """Whether he relies on columns that were exchanged between some records."""
+        return True
+
+    def with_nothing_masked(self) -> Self:
+        """Return the plan for a release whose card has no law: nothing there is masked."""
+        return self
+
+
+def check_attack(plan: object) -> Attack:
+    """Return a plan of an attack; refuse what is none."""
+    if isinstance(plan, type) or not isinstance(plan, Attack):
+        raise BadPlan(
+            f"a {type(plan).__name__} is no attack: take one of maskwell.attacks, such as Linkage()"
+        )
+    return plan
 
 
 def mark(guess: Guess, numbers: Ints, order: Ints) -> Marks:

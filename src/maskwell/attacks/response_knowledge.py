@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..masking.results import Masking, labels_of
-from .protocol import NOBODY, Ints
+from .protocol import NOBODY, Attack, Ints
 from .targets import RecordSet
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Targets(NamedTuple):
     `share` is that of its targets in the whole truth that were released.
     """
 
-    attack: Any
+    attack: Attack
     among: Ints | None
     share: float
 
@@ -54,7 +54,7 @@ class ReleasedPart:
     place: Ints
     whole: Table
 
-    def targets(self, attack: Any) -> Targets:
+    def targets(self, attack: Attack) -> Targets:
         """Return the attack on this part, the records among which its targets are chosen, and the share of its own.
 
         Small blocks are those of the whole truth.
@@ -78,7 +78,7 @@ class ReleasedPart:
             raise BadPlan("none of the targets is in the release, so that nobody could be found: take others")
         return np.asarray(here)
 
-    def in_whole(self, risk: Risk, attack: Any, share: float) -> Risk:
+    def in_whole(self, risk: Risk, attack: Attack, share: float) -> Risk:
         """Return what was found with records named as in the whole truth, and the rate over all targets beside it."""
         belief = risk.belief
         if self.whole.ids is None:

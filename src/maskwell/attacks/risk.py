@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from .bayes.matching_posterior.ceiling_bound import Ceiling
+    from .protocol import Attack
 
 LIMITS = (
     "upper bound",
@@ -83,7 +84,7 @@ class Risk:
     reaches to its upper end.
     """
 
-    attack: Any
+    attack: Attack
     targets: int
     claims: int
     correct: int
@@ -143,7 +144,7 @@ class Risk:
 
         With a bound on the ceiling it is that of what the best intruder finds: from this rate to the bound's upper end.
         """
-        chosen = getattr(self.attack, "targets", None)
+        chosen = self.attack.targets
         if isinstance(chosen, ClusterSample):
             whole = self.targets == self.records
         else:
@@ -159,8 +160,7 @@ class Risk:
     @property
     def is_of_all_helpers(self) -> bool:
         """Whether this is the ceiling: the intruder holds the card and every other unit."""
-        plan = self.attack
-        return getattr(plan, "helpers", 0) == "all" and getattr(plan, "prior", None) is None
+        return self.attack.helpers == "all" and self.attack.prior is None
 
     @property
     def expected_incorrect(self) -> float:

@@ -13,14 +13,14 @@ from ..masking.results import labels_of
 from ..table import Floats, Table
 from .blind_guess import guessing_rate
 from .linkage.em import EMFit, pattern_bits
-from .protocol import Guess, Ints, Marks
+from .protocol import Attack, Guess, Ints, Marks
 from .risk import ClassCount, Risk
 
 NOTICEABLE = 0.01  # a difference of m and u that rounding and constant fields do not make
 
 
 def score(
-    plan: Any, guess: Guess, marks: Marks, tables: tuple[Table, Table], card: NoiseCard, targets: int
+    plan: Attack, guess: Guess, marks: Marks, tables: tuple[Table, Table], card: NoiseCard, targets: int
 ) -> Risk:
     """Sum a marked answer up: `tables` are the intruder's and the released records, `targets` how many are judged."""
     sides = tables if guess.to_masked else tables[::-1]

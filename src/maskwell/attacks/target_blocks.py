@@ -8,7 +8,7 @@ millions of records take no longer than their blocks do.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..arrow_buffers import from_numpy
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, Release
 from .blocks import block_codes
-from .protocol import NOBODY, Guess, Ints, Marks
+from .protocol import NOBODY, Attack, Guess, Ints, Marks
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,7 +65,7 @@ class TargetBlocks:
         return table
 
 
-def target_blocks(plan: Any, masking: Masking, numbers: Ints) -> TargetBlocks | None:
+def target_blocks(plan: Attack, masking: Masking, numbers: Ints) -> TargetBlocks | None:
     """Return the part of a masking that is in the blocks of some true records; nothing where that saves nothing."""
     columns = _columns(plan, masking)
     if not columns:
@@ -87,11 +87,10 @@ def target_blocks(plan: Any, masking: Masking, numbers: Ints) -> TargetBlocks | 
     return TargetBlocks(own, records, rows, place)
 
 
-def _columns(plan: Any, masking: Masking) -> tuple[str, ...]:
+def _columns(plan: Attack, masking: Masking) -> tuple[str, ...]:
     """Return the blocks of an intruder whose answer depends on those of his targets alone; of others none."""
     card = masking.release.card
-    alone = hasattr(plan, "company") and plan.to_masked and plan.targets is not None
-    if not alone or plan.prior is not None or plan.error is not None or plan.marginal != "truth":
+    if plan.targets is None or not plan.answers_by_block:
         return ()
     if is_withheld(card) or card.swapped is not None or len(masking.release.table) == 0:
         return ()

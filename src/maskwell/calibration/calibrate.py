@@ -153,7 +153,7 @@ def _calibration_result(
 def _are_sampled(bench: Bench) -> bool:
     """Whether some intruder is after fewer targets than there are, drawn at random."""
     plans = bench.plans.values() if isinstance(bench.plans, dict) else bench.plans
-    sizes = [(plan, sample_size(getattr(plan, "targets", None))) for plan in plans]
+    sizes = [(plan, sample_size(plan.targets)) for plan in plans]
     return any(size is not None and size < len(plan.eligible_records(bench.table)) for plan, size in sizes)
 
 

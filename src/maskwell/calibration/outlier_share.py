@@ -42,7 +42,7 @@ def outlyingness_of(risk: Risk, truth: Table, columns: Sequence[str] | None = No
     """
     if COLUMN in risk.table.column_names:
         return np.asarray(to_numpy(_array(risk, COLUMN)), dtype=np.float64)
-    if not getattr(risk.attack, "to_masked", True):
+    if not risk.attack.to_masked:
         raise BadPlan(
             f"{risk.name} searches from the release, where outlyingness is not known: judge over all records, or give "
             "it the direction 'to_masked'"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..attacks import NearestRecord, Risk, Risks, attack
+from ..attacks.protocol import Attack
 from ..card import NoiseCard
 from ..errors import BadPlan, MaskwellWarning, raise_all
 from ..keys import Key
@@ -335,10 +336,10 @@ def check_plans(plans: Any) -> Plans:
     if isinstance(plans, tuple):
         found = list(plans)
     listed = list(found.values()) if isinstance(found, dict) else found
-    if any(getattr(plan, "largest_h", None) is not None for plan in listed):
-        raise BadPlan("largest_h is for one attack on a large file: leave it out here, where h is averaged")
-    wrong = [plan for plan in listed if isinstance(plan, type) or not hasattr(plan, "guess")]
+    wrong = [plan for plan in listed if isinstance(plan, type) or not isinstance(plan, Attack)]
     if wrong or not listed:
         what = f"{wrong[0]!r} is no attack" if wrong else "there is no attack in the list"
         raise BadPlan(f"{what}: take plans of maskwell.attacks, such as NearestRecord()")
+    if any(plan.largest_h is not None for plan in listed):
+        raise BadPlan("largest_h is for one attack on a large file: leave it out here, where h is averaged")
     return found

@@ -239,8 +239,8 @@ def is_at_full_strength(evidence: Evidence, risk: Risk) -> bool:
     plan = risk.attack
     if (
         not is_informed(plan)
-        or getattr(plan, "threshold", 0.0) > 0
-        or getattr(plan, "weights", None) is not None
+        or plan.threshold > 0
+        or (isinstance(plan, NearestRecord) and plan.weights is not None)
     ):
         return False
     return _compares_all(evidence, risk) and _looks_for_enough(evidence, risk)
@@ -268,7 +268,7 @@ def _looks_for_enough(evidence: Evidence, risk: Risk) -> bool:
         return False
     if risk.targets >= min(LEAST_TARGETS, evidence.records):
         return True
-    is_whole = targets is None or getattr(targets, "sample", 0) >= LEAST_TARGETS
+    is_whole = targets is None or (isinstance(targets, Sample) and targets.sample >= LEAST_TARGETS)
     return is_whole and risk.attack.largest_target_block is not None
 
 
@@ -286,7 +286,7 @@ def _attack_sample(evidence: Evidence) -> LinkFindings:
 def _try_plans(plans: Mapping[str, Any], evidence: Evidence) -> tuple[dict[str, Risk], list[str]]:
     chosen = Sample(TARGETS) if evidence.records > ALL_UP_TO else None
     given = () if evidence.risks is None else evidence.risks.values()
-    aware = all(getattr(risk.attack, "response_knowledge", True) for risk in given)  # as the plan has it
+    aware = all(risk.attack.response_knowledge for risk in given)  # as the plan has it
     found, refused = dict[str, Risk](), list[str]()
     for name, plan in plans.items():
         try:

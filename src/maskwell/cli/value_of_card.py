@@ -67,7 +67,7 @@ def said_before(plans: Any, masking: Any, held: Any) -> None:
     """Say at a terminal how large the work is, where it is large."""
     plan = next(iter(plans.values())) if isinstance(plans, dict) else plans
     pairs = _pairs(plan, masking, held)
-    together = getattr(plan, "helpers", 0) or getattr(plan, "prior", None) is not None
+    together = plan.helpers or plan.prior is not None
     if pairs >= (MANY_TOGETHER if together or isinstance(plans, dict) else MANY):
         who = f"{len(plans)} intruders" if isinstance(plans, dict) else "the intruder"
         said_at_terminal(f"up to {pairs:,} pairs of records for {who}: this may take a while")

@@ -42,15 +42,15 @@ def costs_alike(table: Table, one: NoiseCard, other: NoiseCard) -> bool:
 def counts_of(plan: Any, table: Table, card: NoiseCard) -> AttackCounts:
     """Count the targets and records of each block in which an intruder searches, and his fields."""
     schema = table.schema
-    columns = plan.match_columns(schema) if hasattr(plan, "match_columns") else ()
+    columns = plan.match_columns(schema)
     masked = set(card.masked)
     blocks = [name for name in columns if name in schema and not schema[name].drop]
     clear = [name for name in blocks if name not in masked or AS_IT_WAS.format(name) in schema]
     keys = {name for name in schema.with_role("key") if not schema[name].drop and name not in clear}
-    own = getattr(plan, "fields", None)
+    own = plan.fields
     fields = len(own) if own else len(keys if isinstance(plan, Linkage) else keys | masked)
     codes, _ = block_codes(table, table, clear)
-    targets = plan.eligible_records(table) if hasattr(plan, "eligible_records") else np.arange(len(table))
+    targets = plan.eligible_records(table)
     size = int(codes.max(initial=0)) + 1
     every = np.bincount(codes[targets], minlength=size), np.bincount(codes, minlength=size)
     sure = set(sure_columns(card, schema, card.masked))

@@ -322,7 +322,7 @@ def _shared_out(
 
 def _planned_sample(attack: Any) -> int | None:
     """Return the sample of targets that a plan asks for itself."""
-    chosen = getattr(attack, "targets", None)
+    chosen = attack.targets
     return chosen.sample if isinstance(chosen, Sample) else None
 
 
@@ -330,7 +330,7 @@ def _part(name: str, attack: Any, counts: AttackCounts, share: float, most_secon
     asked = _planned_sample(attack)
     usual = counts.total if isinstance(attack, Fingerprint) else MOST_TARGETS
     most = min(counts.total, usual if asked is None else asked)
-    if isinstance(getattr(attack, "targets", None), Quantiles):
+    if isinstance(attack.targets, Quantiles):
         few = len(attack.targets.at)
         return BudgetPart(name, few, few, None, attack_seconds(attack, counts, few), counts.fields)
     sample = sample_within(attack, counts, share, most)
@@ -350,7 +350,7 @@ def _minutes(seconds: float) -> str:
 
 def _on(attack: Any, part: BudgetPart) -> Any:
     """Return the attack on as many targets as his part says."""
-    if part.sample >= part.targets or isinstance(getattr(attack, "targets", None), Quantiles):
+    if part.sample >= part.targets or isinstance(attack.targets, Quantiles):
         return attack
     return on_targets(attack, part.sample, part)
 

@@ -63,7 +63,7 @@ class CodedTable:
         return {name: self._attack(plan) for name, plan in plans.items()}
 
     def _attack(self, plan: Any) -> Any:
-        if not self.columns or getattr(plan, "largest_target_block", None) is None:
+        if not self.columns or plan.largest_target_block is None:
             return plan
         named = self.blocks if plan.target_blocks is None else plan.target_blocks
         renamed = [AS_IT_WAS.format(name) if name in self.columns else name for name in named]

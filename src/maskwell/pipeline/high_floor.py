@@ -291,8 +291,6 @@ def high_guessing(case: MaskingSetting, *, is_refused: bool = False) -> HighFloo
 
 def _guessed_by_gaps(plan: Any, table: Table, card: NoiseCard) -> float:
     """Return the rate of guessing among the records of a block with the same values missing or coded."""
-    if not hasattr(plan, "match_columns"):
-        return 0.0
     masked = set(card.masked)
     blocks = [n for n in plan.match_columns(table.schema) if n in table.schema and n not in masked]
     numbers = alike_numbers(table, table, [n for n in blocks if not table.schema[n].drop], card)

@@ -42,7 +42,7 @@ def unrelied_reasons(plan: ReleasePlan, masking: Masking, held: Mapping[str, Ris
     known = known_columns(masking.truth, masking.card, plan.targets.not_known)
     schema, missing = masking.release.table.schema, dict[str, list[str]]()
     for name, risk in held.items():
-        if isinstance(risk.attack, Fingerprint) or not hasattr(risk.attack, "match_columns"):
+        if isinstance(risk.attack, Fingerprint):
             continue
         used = {*risk.fields, *risk.attack.match_columns(schema)}
         left = ", ".join(one for one in known if one not in used)

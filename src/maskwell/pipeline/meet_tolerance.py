@@ -288,9 +288,7 @@ def most_dangerous(case: MaskingSetting, risks: Risks) -> str | None:
         for one in case.judge.standings(risks)
         if not one.met and not isinstance(case.intruders[one.name], Fingerprint) and risks[one.name].fields
     ]
-    told = [
-        name for name in able if getattr(case.intruders[name], "prior", None) is None
-    ]  # the others are slow
+    told = [name for name in able if case.intruders[name].prior is None]  # the others are slow
     near = [name for name in told if isinstance(case.intruders[name], NearestRecord)]
     return next(iter(near or told or able), None)
 

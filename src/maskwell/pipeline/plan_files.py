@@ -142,7 +142,7 @@ def read_targets(path: Path, schema: Schema, plan: Any) -> Table:
     them as the release does.
     """
     raw = _load(InputPlan(file=path))
-    compared = getattr(plan, "fields", None) or getattr(plan, "columns", None) or schema.with_role("key")
+    compared = plan.named_columns or schema.with_role("key")
     wanted = {*plan.match_columns(schema), *compared, schema.id_column}
     names = [name for name in raw.data.column_names if name in wanted and name in schema]
     columns = tuple(_as_collected(schema[name]) for name in names)

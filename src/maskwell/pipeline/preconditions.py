@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,14 +154,12 @@ def _try_out(plan: Any, table: Table, card: NoiseCard) -> None:
 
 def _small(plan: Any, records: int) -> Any:
     """Return a plan as it is tried on few records: on all of them, with fewer helpers, and a few steps of EM."""
-    changes: dict[str, Any] = {
-        name: None for name in ("largest_target_block", "target_blocks", "targets") if hasattr(plan, name)
-    }
+    options = {option.name for option in fields(plan)}
+    changes: dict[str, Any] = dict.fromkeys(options & {"largest_target_block", "target_blocks", "targets"})
     if isinstance(plan, Linkage) and isinstance(plan.weights, EM):
         changes["weights"] = replace(plan.weights, iterations=min(plan.weights.iterations, FEW_STEPS))
-    helpers = getattr(plan, "helpers", 0)
-    if isinstance(helpers, int) and helpers:
-        changes["helpers"] = max(min(helpers, records - 1), 0)
+    if isinstance(plan.helpers, int) and plan.helpers:
+        changes["helpers"] = max(min(plan.helpers, records - 1), 0)
     return replace(plan, **changes)
 
 

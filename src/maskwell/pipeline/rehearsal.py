@@ -217,10 +217,9 @@ def quick_or_cheapest_risks(case: MaskingSetting, masking: Masking) -> Risks:
 
 def _cheapest_risks(case: MaskingSetting, masking: Masking) -> Risks:
     """Attack by the cheapest of the tolerance, to know what is compared."""
-    held = [name for name in case.judge.held if hasattr(case.intruders[name], "match_columns")]
-    budget = case.budget
-    held = held if budget is None else sorted(held, key=lambda name: budget.part(name).seconds)
-    return case.attacked(masking, "calibrate", tuple(held[:1]))
+    held, budget = case.judge.held, case.budget
+    order = held if budget is None else sorted(held, key=lambda name: budget.part(name).seconds)
+    return case.attacked(masking, "calibrate", tuple(order[:1]))
 
 
 def drawn_anew(case: MaskingSetting, number: int) -> MaskingSetting:

@@ -47,7 +47,7 @@ def _common_blocks(table: Table, attacks: Mapping[str, Any], card: NoiseCard) ->
     schema, masked = table.schema, set(card.masked)
     common: set[str] | None = None
     for plan in attacks.values():
-        if isinstance(plan, Fingerprint) or not hasattr(plan, "match_columns"):
+        if isinstance(plan, Fingerprint):
             continue
         own = {name for name in plan.match_columns(schema) if name in schema and not schema[name].drop}
         common = own - masked if common is None else common & own

@@ -130,7 +130,7 @@ class Judge:
             f"{name} is held to the tolerance and looked for {risks[name].targets:,} chosen records alone, which say "
             "nothing of the others: leave quantiles out of his targets"
             for name in self.held
-            if name in risks and isinstance(getattr(risks[name].attack, "targets", None), Quantiles)
+            if name in risks and isinstance(risks[name].attack.targets, Quantiles)
         ]
         said += [
             f"{self._standing(name, risks).said}; he is not held to it: leave intruders out of [tolerance], or say why "

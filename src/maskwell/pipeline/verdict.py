@@ -108,12 +108,11 @@ def _aim(groups: Sequence[CompanionInformation], max_rate: float) -> float | Non
 def _companions(case: MaskingSetting, masking: Masking, risks: Risks) -> tuple[CompanionInformation, ...]:
     """Measure what columns that no intruder held to the tolerance compares tell of members of a dropped group."""
     held = [risks[name] for name in case.judge.held if name in risks]
-    linking = [risk for risk in held if hasattr(risk.attack, "match_columns")]
-    if not linking or is_withheld(masking.card):
+    if not held or is_withheld(masking.card):
         return ()
     schema = masking.release.table.schema
-    compared = {name for risk in linking for name in (*risk.fields, *risk.attack.match_columns(schema))}
-    return unknown_companions(masking, sorted(compared), max(risk.rate for risk in linking))
+    compared = {name for risk in held for name in (*risk.fields, *risk.attack.match_columns(schema))}
+    return unknown_companions(masking, sorted(compared), max(risk.rate for risk in held))
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class ReleasePlan(MaskPlan):
         left = {name: attack for name, attack in intruders.items() if name not in self.tolerance.not_held}
         if self.tolerance.on_h:
             return tuple(name for name, attack in left.items() if type(attack).__name__ == "NearestRecord")
-        return tuple(name for name, attack in left.items() if getattr(attack, "helpers", 0) != "all")
+        return tuple(name for name, attack in left.items() if attack.helpers != "all")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data, which `from_dict` reads back; keys that are not set are left out."""
@@ -256,7 +256,7 @@ def _unaware(intruders: Iterable[tuple[str, Any]], targets: Any) -> list[str]:
         f"intruder {name!r}: response_knowledge = false needs a reason on record: say under [targets], in "
         "presence_not_known, why nobody outside knows who is in the release"
         for name, attack in intruders
-        if not getattr(attack, "response_knowledge", True)
+        if not attack.response_knowledge
     ]
 
 

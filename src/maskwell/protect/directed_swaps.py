@@ -18,6 +18,7 @@ import numpy as np
 
 from ..attacks.attack_run import attack_by
 from ..attacks.donors import EXCHANGED, REST, found_by_part
+from ..attacks.protocol import check_attack
 from ..attacks.risk import Risk
 from ..card import SwapParameters
 from ..errors import BadPlan, HopelessSwap, MaskwellWarning, raise_all
@@ -68,7 +69,7 @@ def swap(
     how many are done, and how many there will be at most.
     """
     _check(masking, tolerance)
-    if getattr(attack, "targets", None) is not None:
+    if check_attack(attack).targets is not None:
         raise BadPlan(
             "swapping against a sample of the targets protects these alone, and the same sample would then find "
             "nothing: leave targets out of the attack that is swapped against"

@@ -61,7 +61,7 @@ def reach_of(
     raise_all(schema.missing_columns(asked), BadPlan)
     bound = [name for name in asked if schema[name].roles & {"id", "group"}]
     raise_all((f"column {name!r} says whose record it is and cannot be swapped" for name in bound), BadPlan)
-    blocks = tuple(attack.match_columns(schema)) if hasattr(attack, "match_columns") else ()
+    blocks = attack.match_columns(schema)
     groups = _together(masking)
     about = _About(blocks, frozenset(table.names))
     moving, found = _with_computed(_group_closure(set(asked), groups), groups, masking.truth, about)
@@ -86,7 +86,7 @@ def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: S
         numbers = [
             c.name for c in table.schema.columns if "key" in c.roles and c.is_number and c.name in leaving
         ]
-        fields = getattr(attack, "fields", None) or tuple(numbers)
+        fields = attack.fields or tuple(numbers)
         blocks = attack.match_columns(table.schema)
         moved = _group_closure(set(columns or fields), groups)
         if fields and leaving - moved - set(blocks):

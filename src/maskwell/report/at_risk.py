@@ -62,7 +62,7 @@ def by_outlyingness(risk: Risk, masking: Masking) -> list[Share]:
 
 def by_amount(risk: Risk, masking: Masking) -> dict[str, list[Share]]:
     """Return for each masked amount the shares by decile of its true value among the targets."""
-    if not getattr(risk.attack, "to_masked", True):
+    if not risk.attack.to_masked:
         return {}
     import pyarrow.compute as pc
 

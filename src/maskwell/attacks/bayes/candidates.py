@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..pair_density import is_lowered, laws_on
 from ..protocol import IntruderKnowledge, Ints, OrderOf
 from .law_kernels import BACKWARD
 from .likelihood import swapped_columns
+
+if TYPE_CHECKING:
+    from .plan import BayesIntruder
 
 STATUSES = 257  # more than there are statuses
 # A prime by which codes of many columns are folded: two that fold alike only stay in one block
@@ -118,7 +121,7 @@ def _status_codes(table: Table, laws: Sequence[Any]) -> Ints:
     return code
 
 
-def status_laws(plan: Any, release: Release, fields: Sequence[str]) -> list[Any]:
+def status_laws(plan: BayesIntruder, release: Release, fields: Sequence[str]) -> list[Any]:
     """Return the laws by which statuses split blocks: of noise that leaves closed values as they are, not exchanged."""
     if plan.prior is not None or plan.error is not None or plan.kernel in BACKWARD:
         return []

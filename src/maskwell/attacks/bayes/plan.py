@@ -121,11 +121,19 @@ class BayesIntruder(Search):
         return replace(guess, notes=tuple(notes))
 
     def company(self, truth: Table, targets: Ints) -> Ints:
-        """Return the targets with all who can help to find them: with the card only units of their blocks can."""
-        if self.prior is not None or len(targets) == len(truth):
+        """Return the targets with all who can help to find them: with the card only units of their blocks can.
+
+        Who learns the noise learns from all, and from a released record the search is among all.
+        """
+        if self.prior is not None or not self.to_masked or len(targets) == len(truth):
             return np.arange(len(truth))
         blocks, _ = block_codes(truth, truth, self.match_columns(truth.schema))
         return np.flatnonzero(np.isin(blocks, blocks[targets]))
+
+    @property
+    def answers_by_block(self) -> bool:
+        """Whether he answers by the card and the true records of the targets' blocks alone."""
+        return self.to_masked and self.prior is None and self.error is None and self.marginal == "truth"
 
     def _on_knowledge(self, fields: tuple[str, ...], known: IntruderKnowledge, release: Release) -> list[str]:
         """Refuse priors and errors of what is not there, and say what a prior leaves out."""
@@ -174,7 +182,7 @@ class BayesIntruder(Search):
         return ceiling_of(self, marked, risk.fields, given)
 
 
-def _kernel_problems(plan: Any) -> list[str]:
+def _kernel_problems(plan: BayesIntruder) -> list[str]:
     if plan.kernel not in KERNELS:
         near = nearest(str(plan.kernel), KERNELS)
         return [f"kernel must be one of {', '.join(KERNELS)}, not {plan.kernel!r}{near}"]
@@ -188,7 +196,7 @@ def _kernel_problems(plan: Any) -> list[str]:
     return problems
 
 
-def _knowledge_problems(plan: Any) -> list[str]:
+def _knowledge_problems(plan: BayesIntruder) -> list[str]:
     """Say what is wrong with prior, error, helpers and sampling."""
     problems = []
     for name, kind in (("prior", "Prior"), ("error", "OwnError"), ("sampling", "Sampling")):
@@ -198,14 +206,14 @@ def _knowledge_problems(plan: Any) -> list[str]:
     if plan.prior is not None and plan.error is not None:
         problems.append("give either a prior or an error: both at once are not supported")
     number = isinstance(plan.helpers, Integral) and not isinstance(plan.helpers, bool)
-    if plan.helpers != EVERYBODY and not (number and plan.helpers >= 0):
+    if plan.helpers != EVERYBODY and not (number and int(plan.helpers) >= 0):
         problems.append(f"helpers is a whole number from 0 on or 'all', not {plan.helpers!r}")
     elif plan.helpers:
         problems += _helper_problems(plan)
     return problems
 
 
-def _helper_problems(plan: Any) -> list[str]:
+def _helper_problems(plan: BayesIntruder) -> list[str]:
     problems = []
     if plan.assignment == "one-to-one":
         problems.append(
@@ -248,7 +256,7 @@ def _check_helpers(helpers: int | str, known: IntruderKnowledge) -> None:
         )
 
 
-def _figure_problems(plan: Any) -> list[str]:
+def _figure_problems(plan: BayesIntruder) -> list[str]:
     problems = []
     for name, low, high in (("threshold", 0.0, 1.0), ("eps", 0.0, 0.5)):
         value = getattr(plan, name)

@@ -38,6 +38,7 @@ from .likelihood import PairLikelihood, swapped_columns
 from .posterior_odds import Odds
 
 if TYPE_CHECKING:
+    from .plan import BayesIntruder
     from .pruned_sums.scores import TreeScores
 
 UPPER_BOUND = "f(z) comes from the steward's own true records: an upper bound on what an outsider can do"
@@ -72,7 +73,7 @@ class PosteriorAnswer:
 
 
 def link_by_posterior(
-    plan: Any, known: IntruderKnowledge, release: Release, order_of: OrderOf, fields: Sequence[str]
+    plan: BayesIntruder, known: IntruderKnowledge, release: Release, order_of: OrderOf, fields: Sequence[str]
 ) -> Guess:
     """Link every target by its posterior, reading the laws as the plan says."""
     uncertain = () if plan.error is None else plan.error.columns
@@ -107,7 +108,7 @@ def link_by_posterior(
 
 
 def _posterior_answer(
-    plan: Any,
+    plan: BayesIntruder,
     known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
@@ -144,7 +145,7 @@ def _posterior_answer(
 
 
 def _quick(
-    plan: Any,
+    plan: BayesIntruder,
     known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
@@ -182,7 +183,7 @@ def _quick(
 
 
 def _by_parts(
-    plan: Any,
+    plan: BayesIntruder,
     known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
@@ -207,7 +208,7 @@ def _change(before: Floats, now: Floats) -> float:
 
 
 def odds_of(
-    plan: Any,
+    plan: BayesIntruder,
     known: IntruderKnowledge,
     release: Release,
     fields: Sequence[str],
@@ -244,7 +245,7 @@ def swapped_log_density(release: Release, fields: Sequence[str], reading: LawRea
     return log_gaussian(release.table, moved, release.card, blocks)
 
 
-def log_f(plan: Any, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
+def log_f(plan: BayesIntruder, release: Release, fields: Sequence[str], blocks: Ints) -> Floats:
     """Return the f(z) of an outsider, or nothing for kernels without one."""
     if plan.kernel != "coherent":
         return np.zeros(len(release.table))
@@ -307,7 +308,7 @@ def _columns(answer: PosteriorAnswer, to_masked: bool) -> dict[str, Floats]:
     return columns
 
 
-def _notes(plan: Any, release: Release, ground: CandidateBlocks) -> list[str]:
+def _notes(plan: BayesIntruder, release: Release, ground: CandidateBlocks) -> list[str]:
     weighs = plan.kernel == "coherent" and plan.to_masked
     notes = [UPPER_BOUND] if weighs and plan.marginal == "truth" else []
     notes += [TOO_SURE] if swapped_columns(release.card) else []
@@ -315,7 +316,7 @@ def _notes(plan: Any, release: Release, ground: CandidateBlocks) -> list[str]:
     return notes
 
 
-def _error_notes(plan: Any, odds: Any) -> list[str]:
+def _error_notes(plan: BayesIntruder, odds: Any) -> list[str]:
     if plan.error is None:
         return []
     from .own_error.true_value_law import error_notes

@@ -150,7 +150,7 @@ class Telling:
             return wrap(f"basis: {self._basis()}", WIDTH)
         findable = "" if risk.belief.findable == risk.belief.targets else self._findable(risk)
         texts = [findable]
-        if self.pointless is None:
+        if self.pointless is None and isinstance(risk.attack, BayesIntruder):
             texts = [
                 describe_assumptions(risk.assumed, risk.attack, self.unknowns),
                 findable,

@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...laws.unknowns import BIAS_SD, SCALE, SD, Unknown
 from .law_kernels import KERNELS
 from .posterior import IF_RELEASED
+
+if TYPE_CHECKING:
+    from .plan import BayesIntruder
 
 NEEDED = "without them nobody can analyse the release correctly"
 MARGIN = 0.1  # a difference that may be this large is not called nothing
@@ -90,7 +93,7 @@ def pointless(assumed: Any, unknowns: Sequence[Unknown] | None) -> str | None:
     return None
 
 
-def describe_assumptions(assumed: Any, plan: Any, unknowns: Sequence[Unknown] | None) -> str:
+def describe_assumptions(assumed: Any, plan: BayesIntruder, unknowns: Sequence[Unknown] | None) -> str:
     """Say what those who were not told hold, and what is not known to them."""
     left_out = (f"kernel {plan.kernel}", "no helpers", "claims every best link")
     said = [one for one in assumed.knows if one not in left_out]

@@ -62,7 +62,9 @@ class FavourableRecords:
             table.values(FIELDS).all(axis=1) for table in (masking.truth, masking.release.table)
         )
         ones = masking.release.table.values(FIELDS).mean()
-        correct = attack(PLAN, masking).h.values[released] == 0
+        h = attack(PLAN, masking).h
+        assert h is not None
+        correct = h.values[released] == 0
         return np.array([ones, released.mean(), truth.mean(), correct.mean()])
 
 

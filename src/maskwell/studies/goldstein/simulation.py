@@ -90,7 +90,9 @@ class GoldsteinJob:
 
     def found(self, masking: Masking) -> Floats:
         """Return the h of each target."""
-        return np.asarray(attack(self.plan, masking).h.values, dtype=np.float64)
+        h = attack(self.plan, masking).h
+        assert h is not None
+        return np.asarray(h.values, dtype=np.float64)
 
     @property
     def plan(self) -> NearestRecord:
