@@ -21,8 +21,8 @@ from ..tolerances import ExpectedH, MaxRate, ProbH, Ratio
 from .estimates import Ends, Estimate, Pair, ends_of_mean, ends_of_ratio, ends_of_share
 from .outlier_share import worst_tenth
 
-ALL, WORST_DECILE = "all", "worst decile"
-OVER = (ALL, WORST_DECILE)
+ALL, OUTLYING = "all", "outlying"
+OVER = (ALL, OUTLYING)
 
 
 @dataclass(frozen=True, slots=True)

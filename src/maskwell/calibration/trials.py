@@ -21,7 +21,7 @@ import numpy as np
 from ..attacks import NearestRecord, Risk, Risks, attack
 from ..attacks.protocol import Attack
 from ..card import NoiseCard
-from ..errors import BadPlan, MaskwellWarning, raise_all
+from ..errors import BadPlan, MaskwellWarning
 from ..keys import Key
 from ..masking import Masking, Setting, apply
 from ..table import Floats, Table
@@ -293,17 +293,9 @@ def replicate_problems(name: str, count: Any) -> list[str]:
     return [f"{name} is a whole number of at least 2 (one draw has no standard error), not {count!r}"]
 
 
-def check_replicates(count: Any) -> int:
-    """Refuse a number of draws that gives no standard error."""
-    raise_all(replicate_problems("replicates", count), BadPlan)
-    return int(count)
-
-
-def check_over(over: Any) -> str:
-    """Refuse what is not one of the groups of records that can be judged."""
-    if over not in OVER:
-        raise BadPlan(f"over is 'all' or 'worst decile', not {over!r}")
-    return str(over)
+def over_problems(over: Any) -> list[str]:
+    """Return what is wrong with the name of a group of records that is judged."""
+    return [] if over in OVER else [f"over is 'all' or 'outlying', not {over!r}"]
 
 
 def check_key(key: Any, seed: Any) -> Key:
