@@ -5,8 +5,9 @@ bounds do (no attack is needed to know: widening is forecast); the others go on 
 along which the risk falls and no bound breaks, and the weakest noise on it is searched as for one scale.
 
 How pieces that models use share what the bounds allow is chosen by what the release tells of a record were data and
-noise normal, half log det(1 + data / noise), which falls as the informed intruder's risk does. It only chooses where
-to look: the risk is that of the attacks.
+noise normal, half log det(1 + data / noise) (the Gaussian channel: Cover and Thomas 2006, chapter 9), which falls as
+the informed intruder's risk does. It only chooses where to look: the risk is that of the attacks. Own derivation.
+Chosen by `calibrate(bounds=...)` where one scale for all breaks a bound.
 """
 
 from __future__ import annotations

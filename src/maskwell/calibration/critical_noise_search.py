@@ -1,4 +1,10 @@
-"""`critical_noise`: the noise beyond which more noise protects hardly anybody, by Moore's closed form and exactly."""
+"""`critical_noise`: the noise beyond which more noise protects hardly anybody, by Moore's closed form and exactly.
+
+c* = smallest c with G(c) - G(infinity) <= epsilon x targets, G by `agreement_curves`: sizes upwards until one is
+enough, then bisection of log c. It answers the question of Moore (1996), section VII, without the Taylor series (own
+derivation); knees of the curve are not looked for, since they depend on the window. Called by the steward, and by
+`protect.kim_winkler`.
+"""
 
 from __future__ import annotations
 

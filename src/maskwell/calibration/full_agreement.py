@@ -1,4 +1,11 @@
-"""Who else would agree: the chance that other records agree fully with a target, and the share that leaves of it."""
+"""Who else would agree: the chance that other records agree fully with a target, and the share that leaves of it.
+
+    E 1 / (1 + K + certain) = integral over s from 0 to 1 of s^certain prod (1 - p_i + p_i s) ds
+
+K the number of others that agree, each by itself with chance p_i: own derivation, from 1 / (1 + k) = integral of s^k
+and the generating function of K. Gauss-Legendre in panels that halve towards 1. Used by `agreement_curves` for the
+correct links of an intruder who shares ties.
+"""
 
 from __future__ import annotations
 

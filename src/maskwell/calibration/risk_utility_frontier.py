@@ -1,4 +1,9 @@
-"""`frontier`: risk against utility loss for several masks, each at several scales."""
+"""`frontier`: risk against utility loss for several masks, each at several scales.
+
+The risk-utility map (Duncan, Keller-McNulty and Stokes 2001): a point is on the frontier where no other has less of
+both. All points are of the same draws (`trials`), so that differences are told apart with few of them. Called by the
+steward and by the command.
+"""
 
 from __future__ import annotations
 

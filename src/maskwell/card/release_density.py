@@ -1,7 +1,10 @@
 """The density of released records given true ones: in any pairs, and in a whole block where records were exchanged.
 
+    p(z | x_1 .. x_N) = (1 - share) p(z | x_own) + share (1/N) sum over the block of p(z | x_m)
+
 After noise, some records exchange their values with another of their block. Whose values a record then carries is not
-known, so its density is that of the noise mixed with the mean density over all true records of the block.
+known, so its density is that of the noise mixed with the mean density over all true records of the block (own
+derivation, for exchanges at random). Read by attacks and analyses in place of the laws where the card speaks of swaps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What columns in clear, and gaps, tell of masked ones: each by itself, and the cells that several make together."""
+"""What columns in clear, and gaps, tell of masked ones: each by itself, and the cells that several make together.
+
+Share explained = 1 - sum of squares left on held-out folds / sum of squares (cross-validation, Stone 1974): by least
+squares on clear numbers and levels, and by means of cells, shrunk by one record. Called by `noise_checks`, and by
+`narrow_classes` for its cells.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""What is left in the bytes of the public files: labels that nobody has any more, and strings known to be secret."""
+"""What is left in the bytes of the public files: labels that nobody has any more, and strings known to be secret.
+
+Strings are found by a hash of their last eight bytes and compared in full (Karp and Rabin 1987). Called by
+`file_checks`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Links by intruders who know the law: among all records, and among those that lie farthest out."""
+"""Links by intruders who know the law: among all records, and among those that lie farthest out.
+
+The largest rate = correct links / targets among the Bayesian intruder (`attacks.bayes`), the nearest record by the
+card, and the plan's own attacks. Far out is by Mahalanobis' distance (1936), of the data's covariance, the noise's, and
+column by column. Called by `file_checks`.
+"""
 
 from __future__ import annotations
 

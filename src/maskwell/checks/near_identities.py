@@ -2,6 +2,7 @@
 
 Least squares on many small random sets of records, some of which have none of the errors: where a column is left with
 less than its rounding there, its coefficients are taken to the nearest simple fractions and tried on all records.
+Random small sets as in RANSAC (Fischler and Bolles 1981); fractions by continued fractions. Called by `relations`.
 """
 
 from __future__ import annotations

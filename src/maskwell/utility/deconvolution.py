@@ -3,6 +3,7 @@
 The released values are counted on a grid that is fine against the noise, values at a limit apart. The share of each
 true value on the grid then follows by the EM algorithm for mixtures with known components (Laird 1978), from the
 released distribution on. Mean and sd of such an estimate settle long before its bumps do, and are all that is used.
+Chosen by `correction` where moments do not correct.
 """
 
 from __future__ import annotations

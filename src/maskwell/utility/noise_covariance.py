@@ -11,7 +11,8 @@ All three hold with and without mean correction. Where limits cut the noise off,
 covariance is a function C(x) of the true values. The law itself is drawn from then: with T h(x) = E(h(z) | x), the mean
 of C over the true values is that of T^-1 C over the released ones, and T^-1 = I - (T - I) + (T - I)^2 - ... is taken up
 to its third term, and on from there where the terms fall by a steady factor. A pair whose third term still matters is
-not corrected.
+not corrected. Own derivation; the series is Neumann's for the inverse of T. Chosen by `correction` for pairs that share
+a law.
 """
 
 from __future__ import annotations

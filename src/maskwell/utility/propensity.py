@@ -8,6 +8,7 @@ the parameters and N all records (Snoke, Raab, Nowok, Dibben and Slavkovic 2018)
 independent samples of one law have 1 / (1 - c) times as much, which is 2 where both have the same size. Masked records
 are the same people as the true ones, so that differences cancel which those of other people would have: without any
 mask the ratio is 0, not 1, and a ratio below 1 / (1 - c) says that the mask moves less than taking other people would.
+Called by `comparison`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Tests that look at released values themselves: cells left nearly true, digits against digits, steps.
 
 Left true: |z - x| below half a unit, 5 1/2 and 50 1/2 units, from a ten-thousandth to a fiftieth of the noise's sd,
-against the mass that the law has there (Poisson).
-Digits: the residue of a true column by the bins of a digit score, chi^2; from modulus 100 on residues are groups.
-Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units; |S_f|^2 / n is Exp(1) at every frequency f at
-which the noise has no characteristic function left (f >= 1 / s with normal noise of s units).
+against the mass that the law has there (Poisson). Digits: the residue of a true column by the bins of a digit score,
+chi^2; from modulus 100 on residues are groups. Steps: S_f = sum of exp(2 pi i f K) over K = z, z + x, z - x in units;
+|S_f|^2 / n is Exp(1) at every frequency f at which the noise has no characteristic function left (f >= 1 / s with
+normal noise of s units). Own derivation; the law of left-true counts is bounded by the Poisson's (Anderson and Samuels
+1967). Called by `battery`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ With K = z / unit and the block from L = (B - 1/2) units to U = (B + m - 1/2) un
     u_m = (u - G(L)) / (G(U) - G(L)),
 
 which is uniform for every law, unit and limit, whether the noise is large beside m units or not. Parity and digits do
-not show in u itself: it moves by one unit's mass, a ten-thousandth perhaps.
+not show in u itself: it moves by one unit's mass, a ten-thousandth perhaps. Own derivation: a uniform given an event
+that its interval decides is uniform on the interval (Dunn and Smyth 1996). Called by `battery`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The checks of an audit that the tests of residuals make: each the least adjusted p-value of some families.
 
 A check's figure is the least p-value, adjusted for all tests, among those whose effect is large enough to warn. It
-fails where a test whose effect is large enough to fail has so small a p-value too (`surely`).
+fails where a test whose effect is large enough to fail has so small a p-value too (`surely`). Adjusted p by Bonferroni
+in `ledger`. Chosen by `catalogue`.
 """
 
 from __future__ import annotations
