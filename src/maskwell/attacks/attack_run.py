@@ -24,7 +24,7 @@ from .target_blocks import TargetBlocks, target_blocks
 if TYPE_CHECKING:
     from .risk import Risk, Risks
 
-LONGEST_OPTION = 30
+LONGEST_OPTION = 30  # letters of an option that are said in the name of a plan
 UNRELIED = "left in clear and NOT USED"
 
 

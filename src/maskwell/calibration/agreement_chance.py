@@ -28,13 +28,13 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Boxes = tuple[Floats, Floats]
 
-SHIFTS = 8
-MOST_POINTS, FEWEST_POINTS = 128, 8
+SHIFTS = 8  # of the lattice: they tell the error of every sum
+MOST_POINTS, FEWEST_POINTS = 128, 8  # of the lattice for a box
 # Boxes x points under each shift: the more boxes are summed, the fewer points each needs.
 POINTS_IN_ALL = 2**15
 POINTS_OF_SUBSETS = 2**17  # of alternating sums, in which errors add up
 STANDARD_ERRORS = 3.5  # what is called the error of a sum
-MOST_SUBSETS = 5_000
+MOST_SUBSETS = 5_000  # of fields that may disagree: beyond, inclusion and exclusion takes too long
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,10 @@ from .trials import Trial
 ROUND = "bounds"
 MOST_TIMES = 8.0  # how far a column's scale grows at most beyond one for all
 MOVES = (2.0, 1.4)  # by how much the share of one piece is moved: coarse first
-PASSES = 2
+PASSES = 2  # over all shares with each factor
 LEAST_GAIN = 0.002  # nats
 FINE, COARSE = 0.005, 0.03  # precision of a scale at which bounds end: for good, and to compare shares
-MOST_TRIED = 24
+MOST_TRIED = 24  # scales of a search for the end of the bounds
 WIDER_PRECISION = 0.05  # of the scale that the trade-off is told at
 
 

@@ -40,10 +40,10 @@ from .trials import (
 )
 from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
 
-LEVEL = 0.05
-PRECISION = 0.02
+LEVEL = 0.05  # the chance that a scale which exceeds the tolerance is confirmed
+PRECISION = 0.02  # of the scale
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
-MOST_ATTEMPTS = 12
+MOST_ATTEMPTS = 12  # at confirming a scale
 LITTLE_GAIN = (
     "scales for each column saved no more than the precision of the scale: one scale for all is kept"
 )

@@ -22,9 +22,10 @@ from .search import SEARCH, Scales, bisect
 from .trials import Trial
 
 MOVES = (2.0, 1.4)  # by how much one column's scale is moved: coarse first
-MOVES_PER_COLUMN = 8
+MOVES_PER_COLUMN = 8  # that are tried at most
 CHEAPER = 0.02  # by which share a move must lower the price
 LOWERED = 1.1  # the stride by which all scales are lowered after a move
+# Of the bracket of a scale by its price; draws that a price is the mean of
 HALVINGS_OF_PRICE, DRAWS_OF_PRICE = 7, 4
 
 

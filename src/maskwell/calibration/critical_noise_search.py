@@ -35,10 +35,11 @@ from .agreement_curves import (
 from .closed_form import MooreNoise, moore_noise
 from .comparison_setting import INFINITE, ComparisonSetting, make_situation
 
-LOWEST, HIGHEST = 1e-3, 1e6
+LOWEST, HIGHEST = 1e-3, 1e6  # sd ratios that are tried
 COARSE, FINE = 4, 24  # sizes tried in a decade, while agreement falls and where it does not
 BEYOND = 3  # sizes tried beyond the critical one
 PRECISION = 1e-4  # of the logarithm of the critical size
+# At which the curve is shown
 USUAL_R0 = (0.995, 0.99, 0.98, 0.97, 0.95, 0.9, 0.5, 0.1)
 
 Agreeing = Callable[[float], Sum]

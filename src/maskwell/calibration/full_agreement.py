@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from .comparison_setting import ComparisonSetting
 
 MOST_PAIRS = 200_000  # some seconds for each size of the noise
-PAIRS_AT_ONCE = 200_000
-NODES, PANELS = 8, 16
+PAIRS_AT_ONCE = 200_000  # boxes held in one go
+NODES, PANELS = 8, 16  # of Gauss and Legendre in each panel; panels, halved towards 1
 # A chance of ties enters the sums multiplied by that of the true record
 POINTS_IN_ALL, FEWEST_POINTS = 2**14, 4
 NEGLIGIBLE = 1e-7  # pairs that cannot have a larger chance are left out

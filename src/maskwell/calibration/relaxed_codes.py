@@ -25,7 +25,7 @@ from .closed_form import ROOT_12, closed_form
 from .comparison_setting import ComparisonSetting, make_situation
 
 STEPS = 8  # codes tried between the present one and none
-BISECTIONS = 4
+BISECTIONS = 4  # between the last code that is safe and the next
 SIDES = {"top": (TOP_CODED, 1), "bottom": (BOTTOM_CODED, -1)}
 
 Codes = Mapping[str, tuple[float | None, float | None]]

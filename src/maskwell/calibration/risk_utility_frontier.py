@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
-GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
-LEVEL = 0.05
+GRID = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors on the scale of each mask
+LEVEL = 0.05  # of the Monte Carlo error that is allowed for
 MOST_LINES = 24
 
 

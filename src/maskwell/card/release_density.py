@@ -26,7 +26,7 @@ from ..table import Floats, Statuses, Table, coded_values
 
 Ints = npt.NDArray[np.int64]
 
-PAIRS_AT_ONCE = 250_000
+PAIRS_AT_ONCE = 250_000  # pairs held in one go
 FAR_IN_SDS = 9.0  # a normal density there is exp(-40) of its peak
 FAR_BELOW_PEAK = 15.0  # what is exp(-25) of this adds nothing, even a thousand million times
 

@@ -21,7 +21,7 @@ from .residuals import FEWEST, NOTHING
 
 Integers = npt.NDArray[np.int64]
 
-FOLDS = 4
+FOLDS = 4  # of the records, each predicted from the three others
 MOST_LEVELS, FEWEST_IN_LEVEL = 60, 5  # categories of a clear column that predict, and the records they need
 MOST_CROSSED = 12  # columns whose cells are looked at: 66 pairs
 

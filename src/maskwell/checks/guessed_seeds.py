@@ -32,7 +32,7 @@ from .seeds import BY_RECORD, GENERATORS, common_seeds
 
 FIRST, MORE = 60, 4  # records on which all seeds are tried: so many, and more for each column
 THEN = 1_000  # records on which the most promising are tried again, and after them all
-PROMISING = 20
+PROMISING = 20  # guesses that are tried again on more records
 # Records on which seeds of each record are tried: chance gives .4 among a few thousand tries
 BY_RECORDS = 120
 # Columns that may be seeds of their record, and numbers drawn from each seed
@@ -40,7 +40,7 @@ MOST_SEEDING, MOST_NUMBERS = 12, 4
 SEEDED_BY_HASH = tuple(GENERATORS)[:5:2]  # normals of numpy and of Python
 WIDEST, MOST = 8, 40  # columns taken together, looked at
 HIT = 0.65  # below it a guess has failed
-FEWEST = 40
+FEWEST = 40  # known records, and two for each column: with fewer, chance looks like a seed
 
 
 @dataclass(frozen=True, slots=True)

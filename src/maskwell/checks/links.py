@@ -33,8 +33,8 @@ from .scales import column_on_scale, covariance, errors, noised_columns
 
 TARGETS = 1_000  # records that are looked for: a rate of 15% is then known to 1.1 points
 ALL_UP_TO = 1_250  # records: of so few all are looked for
-OUTER_TARGETS = 250
-OUTER_SHARE = 0.05
+OUTER_TARGETS = 250  # records far out that are looked for anew
+OUTER_SHARE = 0.05  # of the records, those farthest out
 LEAST_OUTER = 100  # targets of an attack already made that lie far out: fewer are looked for anew
 LEAST_TARGETS = 500  # of an attack already made: a rate of 15% is then known to 1.6 points
 MANY_PAIRS = 30_000_000  # up to which he is tried where the plan's own intruders are weaker: some ten seconds

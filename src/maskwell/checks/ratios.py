@@ -21,8 +21,8 @@ from .protocol import CheckFigure
 Bools = npt.NDArray[np.bool_]
 
 LOOKED_AT = 4_000  # records that show whether a ratio has less noise than its columns
-TARGETS = 500
-MOST_COLUMNS, MOST_RATIOS = 30, 6
+TARGETS = 500  # records that are looked for by ratios
+MOST_COLUMNS, MOST_RATIOS = 30, 6  # looked at in pairs; ratios that links go by
 LESS = 0.5  # of the relative noise of either column: a ratio with less than that tells more than the two
 LEAST = 50  # records with both values
 EXACT = 1e-6  # of a ratio's own spread: differences below it are rounding

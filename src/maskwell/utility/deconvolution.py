@@ -18,7 +18,7 @@ from ..table import Floats
 
 STEPS, SETTLED = 400, 1e-7  # at most so many; until the mean and sd move by less than this share of the sd
 FINEST, COARSEST = 5.0, 2.0  # cells of the grid within one sd of the noise: wanted, and at least
-MOST_CELLS = 900
+MOST_CELLS = 900  # of the grid: EM works on cells x cells
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..table import Floats
 
-PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+PROBABILITIES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)  # of the quantiles that are told
 REACH = 1.959963984540054  # half the width of a 95% interval, in standard errors
 MOST_CLASSES, PER_CLASS = 50, 100  # of the Hellinger distance: chance alone then makes at most 0.05
 

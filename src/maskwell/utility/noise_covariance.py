@@ -36,7 +36,7 @@ from .pairs import TruthAndRelease
 
 # Records that are drawn from at most; draws for each state, over all repeats
 RECORDS, CELLS = 50_000, 200_000
-MOST_REPEATS = 40
+MOST_REPEATS = 40  # draws of the noise of each record
 FALLING = 0.7  # terms that fall more slowly tell nothing of the rest of the series
 SETTLED = 0.02  # a third term beyond this share of the sds of both columns: the series has not settled
 UNSETTLED = "their noise depends too much on the values for its covariance to be told from released ones"

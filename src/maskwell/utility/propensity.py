@@ -27,7 +27,8 @@ from .results import Propensity
 
 # Records of each file: the ratio grows with the records, so that large files are made comparable
 LARGEST = 20_000
-MOST_PRODUCTS, MOST_LEVELS = 60, 30
+MOST_PRODUCTS, MOST_LEVELS = 60, 30  # products of numbers; levels of a category that have an indicator
+# Of reweighted least squares; change that ends them; a trace, so that separation ends too
 STEPS, SETTLED, RIDGE = 30, 1e-8, 1e-8
 FLAT = 1e-9  # eigenvalues of the design's correlations below this are no parameter
 

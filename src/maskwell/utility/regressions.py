@@ -48,7 +48,7 @@ MOST_CUT = 0.2  # share of values at a limit beyond which limits are never ignor
 # Share at a limit times the noise's share of the variance: the attenuation is off by less than this
 SLIGHT = 0.01
 REFUSALS = (BadPlan, BadInput, NoLaw)
-CHAINS, DRAWS, WARMUP = 2, 400, 200
+CHAINS, DRAWS, WARMUP = 2, 400, 200  # of an adjusted fit whose means and sds alone are read
 LONGER = 5  # times as many draws where chains did not agree: what then does not is said not to be fitted
 
 

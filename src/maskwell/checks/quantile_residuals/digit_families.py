@@ -33,13 +33,13 @@ SHARES = (
     2e-2,
 )  # of the local sd around the true value: windows where units are fine beside the noise
 NEAR = 0.05  # of the local sd: what is called nearly true
-TIMES = 1.5
+TIMES = 1.5  # as many as expected, from which on a count fails
 REACH = 10.0  # local sds: what lies farther from the true value has no chance, and its tails tell of it
-FEW_RESIDUES = 10
+FEW_RESIDUES = 10  # up to which residues make a table; more are groups
 DECIMAL = 10  # the modulus for which digits of several true columns are looked at together
 # Tables of the digits of two and of three columns: all of 16, and of 10
 MOST_IN_TWOS, MOST_IN_THREES = 120, 120
-LEAST_EXPECTED = 10
+LEAST_EXPECTED = 10  # records of a residue, so that chi^2 holds
 CIRCLE = 100_000  # units after which steps are folded: all decimal digits up to the fifth divide it
 LEAST_STEPS = 5  # units in an sd: below, steps cannot be told from the unit
 SURELY_INSIDE = 1e-5  # chance of a limit above which a cell does not count for steps

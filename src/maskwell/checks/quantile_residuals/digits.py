@@ -17,7 +17,7 @@ from ...table import Floats
 from .cells import Bools, ScoredCells
 from .marginals import BiasMarginal, Tails
 
-MODULI = (2, 5, 10, 100, 1000)
+MODULI = (2, 5, 10, 100, 1000)  # blocks of 2 and 5 units see parity and fives, the others last digits
 # Of the nearer tail: below it a block is so narrow that its density is level to a part in a million, while the
 # difference of two distribution functions would have lost its digits.
 NARROW = 1e-6

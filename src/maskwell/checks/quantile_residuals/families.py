@@ -35,9 +35,9 @@ GROUPS, LARGE_GROUPS = (
     Effect("intraclass correlation", 0.05, 0.02),
     Effect("intraclass correlation", 0.02, 0.02),
 )
-MANY_MEMBERS = 50
-MOST_BINS, LEAST_EXPECTED = 20, 50
-LEVELS = (2.0, 3.0, 4.0)
+MANY_MEMBERS = 50  # of a group: a smaller intraclass correlation then matters
+MOST_BINS, LEAST_EXPECTED = 20, 50  # of equal probability; records in each, so that chi^2 holds
+LEVELS = (2.0, 3.0, 4.0)  # of a score, beyond which tails are counted
 BITS = (1, 4, 7)  # beyond the log of the number of records: bins so fine that two scores in one are rare
 TEN = 10  # records by which a count must differ as well
 

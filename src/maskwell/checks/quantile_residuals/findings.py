@@ -20,7 +20,7 @@ from .ledger import FAMILIES, Ledger, LedgerLine
 from .residue_matches import LARGEST, LARGEST_OF_THREE, LARGEST_OF_TWO
 
 NOTHING = float("nan")
-FAIL_P, WARN_P = 1e-5, 1e-3
+FAIL_P, WARN_P = 1e-5, 1e-3  # adjusted for all tests of a release
 MOST_SHOWN = 8
 SIZES = (30, 300, 3_000)  # of classes for which is said what would have been seen
 REASON = (

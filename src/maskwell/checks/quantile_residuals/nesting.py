@@ -26,7 +26,7 @@ from ..evidence import Evidence
 from .cells import Integers, ScoredCells, as_named, jitter, score_column, table_scores
 from .marginals import NoiseMarginal, NormalMarginal, clip_scores, normal_score
 
-NODES = 32
+NODES = 32  # of Gauss and Legendre over the cell of the earlier value
 HALVINGS = 60  # of the bracket of an inverse distribution function: to the last digit of a double
 
 
