@@ -1,4 +1,9 @@
-"""`calibrate`: the weakest noise that meets a tolerance, confirmed on fresh terms."""
+"""`calibrate`: the weakest noise that meets a tolerance, confirmed on fresh terms.
+
+min scale with E(figure) <= limit over possible noise (Moore 1996, section XI, conjectures 5 and 6 for the limits). The
+scale found by `search` flatters, since it was chosen for coming out well: it is put to fresh draws, at level
+alpha / (k (k + 1)) in attempt k, which sum to alpha (own derivation). Called by the release job and the command.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +41,7 @@ from .trials import (
 from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
 
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
-MOST_ATTEMPTS = 12
+MOST_ATTEMPTS = 12  # at confirming a scale
 LITTLE_GAIN = (
     "scales for each column saved no more than the precision of the scale: one scale for all is kept"
 )

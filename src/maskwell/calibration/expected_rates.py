@@ -1,4 +1,8 @@
-"""`expected_risk`: what intruders achieve on average over all possible noise of a mask, not on one release of it."""
+"""`expected_risk`: what intruders achieve on average over all possible noise of a mask, not on one release of it.
+
+E(rate) by the mean over draws of the noise under calibration keys, with Student's interval, not narrower than the
+pooled count allows (Clopper and Pearson 1934, in `estimates`). Called by the steward and by the commands.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""`frontier`: risk against utility loss for several masks, each at several scales."""
+"""`frontier`: risk against utility loss for several masks, each at several scales.
+
+The risk-utility map (Duncan, Keller-McNulty and Stokes 2001): a point is on the frontier where no other has less of
+both. All points are of the same draws (`trials`), so that differences are told apart with few of them. Called by the
+steward and by the command.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +39,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEARCH = Search()
-GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
-LEVEL = 0.05
+GRID = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors on the scale of each mask
+LEVEL = 0.05  # of the Monte Carlo error that is allowed for
 MOST_LINES = 24
 
 

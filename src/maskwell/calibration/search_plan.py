@@ -16,8 +16,8 @@ from .bounds import Bound
 from .measures import ALL
 from .trials import over_problems, replicate_problems
 
-LEVEL = 0.05
-PRECISION = 0.02
+LEVEL = 0.05  # the chance that a scale which exceeds the tolerance is confirmed
+PRECISION = 0.02  # of the scale
 DRAWS, DRAWS_PER_POINT = 20, 10  # of a scale that is searched, and of each point of a frontier
 REFUSE, REPORT = "refuse", "report"
 FLOORS = (REFUSE, REPORT)

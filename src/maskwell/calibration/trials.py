@@ -1,8 +1,8 @@
 """Trials: a mask is drawn under keys of calibration alone, attacked, and judged.
 
 The key of a draw depends on the round and its number, not on the scale: all scales of a search see the same words
-(common random numbers), so that differences between scales are told apart with few draws. No release shares a word
-with them.
+(common random numbers, Kahn and Marshall 1953), so that differences between scales are told apart with few draws. No
+release shares a word with them. Run by every search, `expected_risk` and `frontier`.
 """
 
 from __future__ import annotations
