@@ -184,7 +184,7 @@ def _usual_mask(table: Table, fields: tuple[str, ...]) -> tuple[Any, list[str]]:
 
 def _masked_fields(mask: Any, table: Table, fields: tuple[str, ...], attack: Linkage) -> tuple[str, ...]:
     """Return the fields the mask touches, refusing masks without a size and masks of the blocks."""
-    if type(mask) not in SCALED or getattr(mask, "variance", None) is not None:
+    if type(mask) not in SCALED or (isinstance(mask, IndependentNoise) and mask.variance is not None):
         raise BadPlan(
             "critical noise needs a mask whose size can be set: CorrelatedNoise, or IndependentNoise with a "
             "variance_ratio"

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..keys import Key
+from ..masking.protocol import is_mask
 from ..table import Table
 from .estimates import Estimate
 from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
@@ -115,7 +116,7 @@ def expected_risk(
     `attack` is one plan or several (by default the nearest-record intruder, plain and informed); `below` is the p of
     Pr(h < p). The draws come from subkeys of the key that no release uses.
     """
-    if isinstance(mask, type) or not callable(getattr(mask, "card", None)):
+    if not is_mask(mask):
         raise BadPlan(
             f"expected_risk needs a mask, such as CorrelatedNoise(columns, sd_ratio=0.3), not {mask!r}"
         )

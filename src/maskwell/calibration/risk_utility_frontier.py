@@ -13,6 +13,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..keys import Key
+from ..masking.protocol import is_mask
 from ..table import Table
 from ..tolerances import is_real
 from .estimates import Estimate
@@ -231,9 +232,7 @@ def _masks_by_name(masks: Any) -> dict[str, Any]:
             f"{k} {kinds[: i + 1].count(k)}" if kinds.count(k) > 1 else k for i, k in enumerate(kinds)
         ]
         named = dict(zip(numbered, listed, strict=True))
-    wrong = [
-        mask for mask in named.values() if isinstance(mask, type) or not callable(getattr(mask, "card", None))
-    ]
+    wrong = [mask for mask in named.values() if not is_mask(mask)]
     if wrong or not named:
         what = f"{wrong[0]!r} is no mask" if wrong else "there is no mask in the list"
         raise BadPlan(f"{what}: frontier takes plans such as CorrelatedNoise(columns, sd_ratio=0.3)")

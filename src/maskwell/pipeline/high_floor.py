@@ -24,6 +24,7 @@ from ..calibration.measures import ALL
 from ..errors import MaskwellError
 from ..plan.hidden_columns import ROOM as CLEAR_ROOM
 from ..plan.hidden_columns import Clear, columns_to_drop
+from ..tolerances import MaxRate
 from .attack_counts import counts_of
 from .coded_columns import CodedTable
 from .outcome import Advice
@@ -163,7 +164,7 @@ def _sure_floor(case: MaskingSetting, floor: Risk) -> Risk | None:
 
 
 def _max_tolerated_rate(case: MaskingSetting) -> float:
-    limit = getattr(case.judge.tolerance, "max_rate", None)
+    limit = case.judge.tolerance.max_rate if isinstance(case.judge.tolerance, MaxRate) else None
     return 1.0 if limit is None else float(limit)
 
 

@@ -311,9 +311,7 @@ def _warnings(page: _Page) -> Html:
 def _at_limits(card: NoiseCard) -> list[str]:
     """Say what values at a limit, coded ones, and values that cannot occur stand for, of the columns that have them."""
     outlets = {
-        name: outlet
-        for law in card.laws
-        for name, outlet in zip(law.columns, getattr(law, "outlets", ()), strict=False)
+        name: outlet for law in card.laws for name, outlet in zip(law.columns, law.outlets, strict=False)
     }
     cut = [name for name, one in outlets.items() if _is_cut(one)]
     coded = [name for name, one in outlets.items() if one.low_coded or one.high_coded]

@@ -11,6 +11,8 @@ import numpy as np
 
 from ...card import NoiseCard
 from ...errors import BadPlan, NoLaw
+from ...masking.protocol import is_mask
+from ...masking.results import Masking, Release
 from ...table import Table
 from ..system import Floats
 from .covariate_model import covariate_model
@@ -118,13 +120,11 @@ def _card(planned: Any, table: Table) -> NoiseCard:
     """Resolve a mask to its card; take a card, or a masking's, as it is."""
     if isinstance(planned, NoiseCard):
         return planned
-    card = getattr(planned, "card", None)
-    if isinstance(card, NoiseCard):
-        return card
-    if not callable(card):
+    if isinstance(planned, Masking | Release):
+        return planned.card
+    if not is_mask(planned):
         raise BadPlan(f"a forecast needs a mask or a noise card, not a {type(planned).__name__}")
-    resolved: NoiseCard = card(table)
-    return resolved
+    return planned.card(table)
 
 
 def _linear(named: FormulaColumns, asked: CorrectionRequest, noised: NoiseOfColumns) -> Forecast:
