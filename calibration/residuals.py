@@ -86,7 +86,7 @@ def _nested(table: Table, key: Key) -> Masking:
 def _swapped(table: Table, key: Key) -> Masking:
     masking = apply(mw.IndependentNoise(AMOUNTS, variance_ratio=0.3), table, key=key)
     plan = mw.NearestRecord(fields=("income", "wealth"), match_blocks=("region",))
-    return mw.swap(masking, plan, mw.SwapShare(0.1))
+    return mw.swap(masking, plan, mw.tolerances.SwapShare(0.1))
 
 
 TWO = ("income", "wealth")

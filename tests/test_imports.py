@@ -33,7 +33,7 @@ def loaded_by(code: str) -> list[str]:
     "code",
     [
         "import maskwell",
-        "import maskwell; maskwell.Schema, maskwell.Key, maskwell.MASKS, maskwell.apply, maskwell.Masking",
+        "import maskwell; maskwell.Schema, maskwell.Key, maskwell.masks.MASKS, maskwell.apply, maskwell.Masking",
         "import maskwell; maskwell.Key.from_os(); maskwell.CorrelatedNoise(('A', 'B'), r0=0.9).to_dict()",
     ],
 )

@@ -73,5 +73,7 @@ def test_a_level_that_nobody_has_rests_on_its_prior_and_that_is_said() -> None:
     found = _fitted("y ~ c", masked, draws=500, chains=2)
     said = [note for note in found.notes if "prior" in note]
     assert said == ["c[never] rests on its prior: the released records hardly say anything of it"]
-    given = _fitted("y ~ c", masked, draws=500, chains=2, priors=mw.Priors(coefficients={"c[never]": (0, 1)}))
+    given = _fitted(
+        "y ~ c", masked, draws=500, chains=2, priors=mw.analysis.Priors(coefficients={"c[never]": (0, 1)})
+    )
     assert not any("prior" in note for note in given.notes)

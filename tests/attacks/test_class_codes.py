@@ -158,7 +158,7 @@ def test_records_that_moved_are_weighed_within_the_classes(masking: mw.Masking, 
     plan = mw.BayesIntruder(**FIELDS, match_blocks=())
     rates = []
     for one in (masking, by_hand):
-        swapped = mw.swap(one, INTRUDERS["nearest"], mw.SwapShare(0.2))
+        swapped = mw.swap(one, INTRUDERS["nearest"], mw.tolerances.SwapShare(0.2))
         rates.append(mw.attack(plan, swapped).expected_correct)
     assert rates[0] == pytest.approx(rates[1])
 

@@ -60,7 +60,9 @@ def rates(masking: mw.Masking, fields: tuple[str, ...]) -> tuple[float, float]:
 @pytest.fixture(scope="module")
 def swapped() -> mw.Masking:
     """Amounts with light noise of which one is exchanged by three in five of those found."""
-    return mw.swap(masked(dict.fromkeys(FIELDS, 0.4)), mw.NearestRecord(), mw.SwapShare(0.6), columns="a")
+    return mw.swap(
+        masked(dict.fromkeys(FIELDS, 0.4)), mw.NearestRecord(), mw.tolerances.SwapShare(0.6), columns="a"
+    )
 
 
 def test_each_column_knows_its_donor(swapped: mw.Masking) -> None:
@@ -86,7 +88,7 @@ def test_both_rates_are_those_of_the_best_guess_of_three(swapped: mw.Masking) ->
 def test_no_swap_changes_what_the_exchanged_columns_tell_by_themselves() -> None:
     masking = masked(dict.fromkeys(FIELDS, 0.4))
     before = mw.attack(mw.NearestRecord(), masking).rate
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(1.0), columns=FIELDS)
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(1.0), columns=FIELDS)
     risk = mw.attack(mw.NearestRecord(), swapped)
     assert risk.his_values.rate == pytest.approx(before)
     assert risk.rate == pytest.approx(before)
@@ -96,7 +98,7 @@ def test_no_swap_changes_what_the_exchanged_columns_tell_by_themselves() -> None
 def test_a_rest_drowned_in_noise_does_not_hide_his_values() -> None:
     """By all fields he finds little; by the exchanged ones alone most of them."""
     masking = masked({"a": 0.01, "b": 60.0, "c": 60.0})
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.5), columns="a")
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.5), columns="a")
     by_both, by_values = rates(swapped, FIELDS)[1], rates(swapped, ("a",))[1]
     risk = mw.attack(mw.NearestRecord(), swapped)
     assert by_both < 0.2 * by_values
@@ -110,10 +112,10 @@ def test_a_rest_drowned_in_noise_does_not_hide_his_values() -> None:
 def test_a_swap_that_would_only_rename_rows_is_refused() -> None:
     table = people().select([*FIELDS, "region"])
     masking = masked(dict.fromkeys(FIELDS, 0.4), table)
-    for tolerance in (mw.MaxRate(0.1), mw.SwapShare(0.2)):
+    for tolerance in (mw.MaxRate(0.1), mw.tolerances.SwapShare(0.2)):
         with pytest.raises(BadPlan, match=r"only renames rows.*leave the others in the row"):
             mw.swap(masking, mw.NearestRecord(), tolerance)
-    assert mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.2), columns="a").swapping.swaps > 0
+    assert mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.2), columns="a").swapping.swaps > 0
 
 
 def test_a_column_that_is_the_same_inside_blocks_is_no_rest() -> None:
@@ -122,17 +124,20 @@ def test_a_column_that_is_the_same_inside_blocks_is_no_rest() -> None:
     column = table.schema["answer"]
     same = table.with_columns({"answer": (column, codes + 5.0, table.status("answer"))})
     with pytest.raises(BadPlan, match="only renames rows"):
-        mw.swap(masked(dict.fromkeys(FIELDS, 0.4), same), mw.NearestRecord(), mw.SwapShare(0.2))
+        mw.swap(masked(dict.fromkeys(FIELDS, 0.4), same), mw.NearestRecord(), mw.tolerances.SwapShare(0.2))
 
 
 def test_columns_with_correlated_noise_move_together() -> None:
     masking = mw.apply(mw.CorrelatedNoise(FIELDS, sd_ratio=0.2), people(), seed=1)
-    assert mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.2), columns="a").swapping.columns == FIELDS
+    assert (
+        mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.2), columns="a").swapping.columns
+        == FIELDS
+    )
 
 
 def test_one_law_of_independent_noise_is_parted_on_the_card() -> None:
     masking = mw.apply(mw.IndependentNoise(FIELDS, variance_ratio=0.1), people(), seed=1)
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.2), columns=("a", "c"))
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.2), columns=("a", "c"))
     assert [law.columns for law in swapped.card.laws] == [("a", "c"), ("b",)]
     sds = {name: law.noise.sds[law.columns.index(name)] for law in swapped.card.laws for name in law.columns}
     assert sds == dict(zip(FIELDS, masking.card.laws[0].noise.sds, strict=True))
@@ -146,7 +151,10 @@ def test_classes_of_an_amount_move_with_it() -> None:
     data = table.data.append_column("class", pa.array(classes.astype(np.int64)))
     wider = replace(table, data=data, schema=Schema((*table.schema.columns, column)))
     swapped = mw.swap(
-        masked(dict.fromkeys(FIELDS, 0.4), wider), mw.NearestRecord(), mw.SwapShare(0.3), columns="a"
+        masked(dict.fromkeys(FIELDS, 0.4), wider),
+        mw.NearestRecord(),
+        mw.tolerances.SwapShare(0.3),
+        columns="a",
     )
     assert swapped.swapping.columns == ("a", "class")
 
@@ -216,7 +224,7 @@ def test_the_tolerance_is_held_against_both() -> None:
 def test_who_knows_the_law_finds_values_by_what_he_knows_of_the_rest() -> None:
     """Bayes' rule written out: for his values it is the rest that may be another's."""
     swapped = mw.swap(
-        masked({"a": 0.5, "b": 0.5, "c": 0.5}), mw.NearestRecord(), mw.SwapShare(1.0), columns="a"
+        masked({"a": 0.5, "b": 0.5, "c": 0.5}), mw.NearestRecord(), mw.tolerances.SwapShare(1.0), columns="a"
     )
     risk = mw.attack(mw.BayesIntruder(), swapped)
     truth, table, share = swapped.truth, swapped.release.table, swapped.card.swapped.share
@@ -304,7 +312,7 @@ def mixed_rates(masking: mw.Masking, share: float, sd: float) -> tuple[float, fl
 def test_who_knows_how_many_of_those_at_risk_were_exchanged_is_tried_too() -> None:
     """Swaps are directed: of those who can be found far more were exchanged than the card's share says."""
     masking = masked(dict.fromkeys(FIELDS, 0.6))
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.9), columns="a")
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.9), columns="a")
     swapping, exchange = swapped.swapping, swapped.exchange
     assert exchange.at_risk_share == swapping.at_risk_moved / swapping.at_risk > swapped.card.swapped.share
     assert swapping.exchange.at_risk_share == exchange.at_risk_share
@@ -323,7 +331,7 @@ def test_the_bound_on_the_ceiling_covers_both_questions(monkeypatch: pytest.Monk
     monkeypatch.setattr(posterior, "MATCHED_CELLS", 10_000)
     monkeypatch.setattr(ceiling_bound, "CELLS", 6)
     masking = masked(dict.fromkeys(FIELDS, 0.6))
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.5), columns="a")
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.5), columns="a")
     plan = mw.BayesIntruder(match_blocks=("region",), helpers="all")
     risk = mw.attack(plan, swapped)
     bounds = [one.ceiling for one in (risk.his_record, risk.his_values)]
@@ -366,7 +374,7 @@ def log_density(masking: mw.Masking, name: str) -> Any:
 
 @pytest.mark.parametrize("moved", [("job", "kind"), ("kind", "b")])
 def test_classes_that_were_exchanged_are_found_as_by_brute_force(moved: tuple[str, ...]) -> None:
-    swapped = mw.swap(with_classes(), mw.BayesIntruder(), mw.SwapShare(0.6), columns=moved)
+    swapped = mw.swap(with_classes(), mw.BayesIntruder(), mw.tolerances.SwapShare(0.6), columns=moved)
     truth, table, share = swapped.truth, swapped.release.table, swapped.card.swapped.share
     exchanged = swapped.exchange.columns
     rest = [name for name in (*FIELDS, "job", "kind") if name not in exchanged]
@@ -396,7 +404,7 @@ def test_after_directed_swaps_no_ceiling_is_claimed() -> None:
     assert (
         "the ceiling: holds in expectation over the noise; in a single draw another may find more" in before
     )
-    swapped = mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.6), columns="a")
+    swapped = mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.6), columns="a")
     risks = mw.attack(plans, swapped)
     assert "is no ceiling after directed ones" in " ".join(repr(risks).split())
     assert any("(no ceiling)" in note for note in risks["the ceiling"].notes)

@@ -340,7 +340,7 @@ def test_a_few_targets_may_be_alone_in_a_sample_by_chance():
     group, noisy = np.repeat(np.arange(12), 3), np.random.default_rng(2).standard_normal(36)
     table = table_of(Column("G", "integer"), Column("X", "continuous", KEY), G=group, X=noisy)
     mask = mw.Chain([mw.IndependentNoise(("X",), variance=1.0), mw.Subsample(0.3)])
-    plan = mw.Fingerprint(targets=mw.Quantiles((0.5,), of="X"), response_knowledge=False)
+    plan = mw.Fingerprint(targets=mw.attacks.Quantiles((0.5,), of="X"), response_knowledge=False)
     expected = floor_of(mask, table, plan).rate
     assert expected == pytest.approx(0.3 * 0.7**2)
     assert floor_of(mask, table, replace(plan, response_knowledge=True)).rate == pytest.approx(0.7**2)
@@ -378,7 +378,9 @@ def test_every_figure_of_a_sampled_floor_is_of_those_who_are_expected_in_it(peop
 
 def test_exchanged_columns_count_and_the_marks_say_who_is_safe(people, masking):
     columns = (*VALUES, *AMOUNTS)
-    swapped = mw.swap(masking, mw.Linkage(fields=AMOUNTS, match_blocks=("REGION",)), mw.SwapShare(0.5))
+    swapped = mw.swap(
+        masking, mw.Linkage(fields=AMOUNTS, match_blocks=("REGION",)), mw.tolerances.SwapShare(0.5)
+    )
     assert 0 < swapped.card.swapped.share < 1
     before = mw.attack(mw.Fingerprint(columns=columns), masking)
     after = mw.attack(mw.Fingerprint(columns=columns), swapped)
@@ -394,7 +396,7 @@ def test_fingerprints_can_be_swapped_away(masking):
     plan = mw.Fingerprint(columns=(*VALUES, *AMOUNTS), match_blocks=("REGION",))
     before = mw.attack(plan, masking)
     assert before.fields == ("SEX", "EDU", *AMOUNTS)
-    after = mw.attack(plan, mw.swap(masking, plan, mw.SwapShare(0.5)))
+    after = mw.attack(plan, mw.swap(masking, plan, mw.tolerances.SwapShare(0.5)))
     assert after.his_record.expected_correct <= before.expected_correct / 2
     assert after.expected_correct == after.his_values.expected_correct == before.expected_correct
 
@@ -485,7 +487,7 @@ def test_targets_in_small_blocks_are_alone_among_all(make_people):
 
 
 def test_the_floor_of_a_sample_of_targets_is_that_of_all(people):
-    plan = mw.NearestRecord(targets=mw.Sample(20))
+    plan = mw.NearestRecord(targets=mw.attacks.Sample(20))
     assert floor_of(NOISE, people, plan).targets == len(people)
 
 

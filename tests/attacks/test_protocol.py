@@ -21,18 +21,18 @@ EXAMPLES = {
         mw.Linkage(
             fields=(*AMOUNTS, "EDU"),
             match_blocks=("REGION",),
-            rules={"AGE": mw.Absolute(2), "TAX": mw.Relative(0.2, base="larger")},
-            weights=mw.Fixed((0.9, 0.8, 0.7, 0.6), 0.1),
+            rules={"AGE": mw.attacks.Absolute(2), "TAX": mw.attacks.Relative(0.2, base="larger")},
+            weights=mw.attacks.Fixed((0.9, 0.8, 0.7, 0.6), 0.1),
             assignment="one-to-one",
         ),
-        mw.Linkage(fields=AMOUNTS, match_blocks=(), cut_offs=(3.0, 0.0), weights=mw.EM(starts=2)),
+        mw.Linkage(fields=AMOUNTS, match_blocks=(), cut_offs=(3.0, 0.0), weights=mw.attacks.EM(starts=2)),
     ],
     "NearestRecord": [
         mw.NearestRecord(match_blocks=("REGION",)),
         mw.NearestRecord(fields=AMOUNTS, match_blocks=(), direction="to_original", assignment="one-to-one"),
         mw.NearestRecord(distance="noise", match_blocks=("REGION",), ranked_by="same"),
         mw.NearestRecord(distance="release", match_blocks=("REGION",), direction="to_original"),
-        mw.NearestRecord(distance="posterior", match_blocks=("REGION",), targets=mw.Sample(90)),
+        mw.NearestRecord(distance="posterior", match_blocks=("REGION",), targets=mw.attacks.Sample(90)),
         mw.NearestRecord(distance="posterior", shrink="per_variable", match_blocks=()),
         mw.NearestRecord(shrink="matrix", match_blocks=("REGION",), assignment="one-to-one"),
         mw.NearestRecord(shrink="per_variable", weights={"INCOME": 2.0, "AGE": 0.5}, match_blocks=()),
@@ -46,18 +46,26 @@ EXAMPLES = {
         ),
         mw.NearestRecord(
             match_blocks=("REGION",),
-            targets=mw.Quantiles(tuple(np.arange(1, 41) / 40), of="row sum", columns=("INCOME", "TAX")),
+            targets=mw.attacks.Quantiles(
+                tuple(np.arange(1, 41) / 40), of="row sum", columns=("INCOME", "TAX")
+            ),
         ),
     ],
     "BayesIntruder": [
         mw.BayesIntruder(match_blocks=("REGION",)),
         mw.BayesIntruder(fields=AMOUNTS, match_blocks=(), direction="to_original", assignment="one-to-one"),
         mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), kernel="forward", threshold=0.2),
-        mw.BayesIntruder(match_blocks=("REGION",), marginal="gaussian", targets=mw.Sample(90)),
-        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), prior=mw.Prior(family="lognormal")),
-        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), error=mw.OwnError(sds={"AGE": 1.0})),
-        mw.BayesIntruder(match_blocks=("REGION",), helpers=7, sampling=mw.Sampling(draws=200)),
-        mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), helpers="all", targets=mw.Sample(30)),
+        mw.BayesIntruder(match_blocks=("REGION",), marginal="gaussian", targets=mw.attacks.Sample(90)),
+        mw.BayesIntruder(
+            fields=AMOUNTS, match_blocks=("REGION",), prior=mw.attacks.Prior(family="lognormal")
+        ),
+        mw.BayesIntruder(
+            fields=AMOUNTS, match_blocks=("REGION",), error=mw.attacks.OwnError(sds={"AGE": 1.0})
+        ),
+        mw.BayesIntruder(match_blocks=("REGION",), helpers=7, sampling=mw.attacks.Sampling(draws=200)),
+        mw.BayesIntruder(
+            fields=AMOUNTS, match_blocks=("REGION",), helpers="all", targets=mw.attacks.Sample(30)
+        ),
     ],
     "Fingerprint": [
         mw.Fingerprint(),
@@ -67,7 +75,7 @@ EXAMPLES = {
             direction="to_original",
             swapped=False,
         ),
-        mw.Fingerprint(columns=("SEX", "EDU", *AMOUNTS), match_blocks=(), targets=mw.Sample(120)),
+        mw.Fingerprint(columns=("SEX", "EDU", *AMOUNTS), match_blocks=(), targets=mw.attacks.Sample(120)),
     ],
 }
 

@@ -102,14 +102,14 @@ def test_small_blocks_are_those_of_the_whole_file():
     small = np.flatnonzero(np.bincount(block)[block] <= limit)
     risk = mw.attack(mw.BayesIntruder(largest_target_block=limit), masking)
     assert risk.targets == np.isin(small, masking.order).sum()
-    some = mw.attack(mw.BayesIntruder(largest_target_block=limit, targets=mw.Sample(10)), masking)
+    some = mw.attack(mw.BayesIntruder(largest_target_block=limit, targets=mw.attacks.Sample(10)), masking)
     assert some.targets == 10
     assert some.interval is not None
 
 
 def test_a_sample_is_drawn_among_the_released_and_its_interval_is_about_these():
     masking = sampled(people())
-    risk = mw.attack(mw.BayesIntruder(targets=mw.Sample(60)), masking)
+    risk = mw.attack(mw.BayesIntruder(targets=mw.attacks.Sample(60)), masking)
     assert risk.targets == 60
     low, high = risk.interval
     assert low < mw.attack(mw.BayesIntruder(), masking).rate < high

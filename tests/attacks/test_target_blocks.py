@@ -78,7 +78,7 @@ def test_a_part_of_the_file_gives_the_answer_of_the_whole(name, ids, monkeypatch
 
 def test_who_is_without_the_card_makes_densities_in_the_blocks_of_his_targets_alone(monkeypatch):
     masking = masking_of(800, 40, ids=True)
-    plan = mw.BayesIntruder(prior=mw.Prior(), marginal="gaussian", targets=Sample(9))
+    plan = mw.BayesIntruder(prior=mw.attacks.Prior(), marginal="gaussian", targets=Sample(9))
     sizes, of = [], PairLikelihood.of.__func__
 
     def seen(cls, card, fields, z, x, read):

@@ -93,7 +93,7 @@ def test_noise_that_grows_with_the_value_spares_zeros_unless_it_has_a_floor():
 
 def test_a_range_without_noise_leaves_its_values_to_be_found():
     values = np.random.default_rng(0).integers(0, 2000, (300, 2)).astype(float)
-    mask = mw.IndependentNoise(("A", "B"), variance_ratio=50.0, spread=mw.Step((1000.0,), (0.0, 1.0)))
+    mask = mw.IndependentNoise(("A", "B"), variance_ratio=50.0, spread=mw.laws.Step((1000.0,), (0.0, 1.0)))
     table = table_of(values, unit=1)
     for seed in range(3):
         masking = masked(mask, table, seed)

@@ -102,7 +102,7 @@ def test_a_law_that_leaves_cells_true_is_no_leak_but_noise_for_some_values_alone
     one = finding(half, "cells left true")
     assert one.verdict == PASS
     assert "50" in one.said or "49" in one.said or "51" in one.said or "48" in one.said or "52" in one.said
-    spread = mw.Step(breaks=(90.0,), ratios=(0.0, 1.0))
+    spread = mw.laws.Step(breaks=(90.0,), ratios=(0.0, 1.0))
     outliers = apply(mw.IndependentNoise(("pay",), variance=30.0, spread=spread), table, seed=1)
     assert finding(outliers, "cells left true").verdict == FAIL
 
@@ -294,7 +294,7 @@ def test_swapped_records_are_judged_by_the_noise_before_the_exchange():
     masking = apply(
         mw.IndependentNoise(AMOUNTS, variance_ratio=0.09), true_file(600), key=Key(bytes(range(32)))
     )
-    swapped = mw.swap(masking, mw.NearestRecord(fields=AMOUNTS), mw.SwapShare(0.5))
+    swapped = mw.swap(masking, mw.NearestRecord(fields=AMOUNTS), mw.tolerances.SwapShare(0.5))
     assert swapped.swapping.swaps > 20
     for check in ("affine noise", "best estimate", "cells left true"):
         assert finding(swapped, check).figure == finding(masking, check).figure

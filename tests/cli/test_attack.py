@@ -225,11 +225,11 @@ def test_the_law_takes_its_own_options(run: Any, folder: Path) -> None:
     where: dict[str, Any] = {"match_blocks": ("REGION",), "fields": ("INCOME", "TAX", "AGE")}
     for options, more in (
         (("--kernel", "forward", "--threshold", 0.5), {"kernel": "forward", "threshold": 0.5}),
-        (("--untold",), {"prior": mw.Prior()}),
+        (("--untold",), {"prior": mw.attacks.Prior()}),
         (("--marginal", "gaussian"), {"marginal": "gaussian"}),
         (
             ("--untold", "--family", "gamma", "--mean-over-sd", 4),
-            {"prior": mw.Prior(family="gamma", mean_over_sd=4.0)},
+            {"prior": mw.attacks.Prior(family="gamma", mean_over_sd=4.0)},
         ),
         (("--helpers", "all"), {"helpers": "all"}),
     ):
@@ -273,7 +273,7 @@ def test_telling_prints_what_the_library_says(run: Any, folder: Path) -> None:
     ran = run("telling", *HALVES, *WHERE, "--mean-over-sd", 5)
     masking = mw.Masking.read(release="out", private="inside")
     plan = mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME", "TAX", "AGE"))
-    said = mw.telling(masking, plan=plan, prior=mw.Prior(mean_over_sd=5.0))
+    said = mw.attacks.telling(masking, plan=plan, prior=mw.attacks.Prior(mean_over_sd=5.0))
     assert (ran.code, ran.out) == (0, f"{said!r}\n")
     figures = json.loads(run("telling", *HALVES, *WHERE, "--mean-over-sd", 5, "--json").out)
     assert figures["difference"] == pytest.approx(said.difference)
@@ -303,7 +303,7 @@ def test_large_work_is_announced(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     heard: list[str] = []
     monkeypatch.setattr(value_of_card, "said_at_terminal", heard.append)
     masking = mw.Masking.read(release="out", private="inside")
-    for options in ({}, {"helpers": 3}, {"prior": mw.Prior()}):
+    for options in ({}, {"helpers": 3}, {"prior": mw.attacks.Prior()}):
         value_of_card.said_before(mw.BayesIntruder(match_blocks=(), **options), masking, None)
     assert heard == ["up to 57,600 pairs of records for the intruder: this may take a while"] * 2
 

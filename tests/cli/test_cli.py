@@ -370,7 +370,7 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", [name for name in mw.MASKS if name != "Chain"])
+@pytest.mark.parametrize("name", [name for name in mw.masks.MASKS if name != "Chain"])
 def test_every_mask_runs_from_a_plan(run: Run, folder: Path, name: str) -> None:
     text = plan(folder).read_text().partition("[[masks]]")[0]
     (folder / "plan.toml").write_text(f'{text}[[masks]]\nmask = "{name}"\n{SECTIONS[name]}\n')

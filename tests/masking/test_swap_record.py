@@ -16,7 +16,7 @@ from maskwell.masking.column_figures import column_figures
 from maskwell.masking.swap_record import COVARIANCES, DOMAINS, Swapping, exchange, figures_table
 from maskwell.report import masking_summary
 
-PLAN = mw.Linkage(fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"), weights=mw.Fixed())
+PLAN = mw.Linkage(fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"), weights=mw.attacks.Fixed())
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def masking(people):
 
 @pytest.fixture(scope="module")
 def swapped(masking):
-    return mw.swap(masking, PLAN, mw.SwapShare(0.7), domains="EDU")
+    return mw.swap(masking, PLAN, mw.tolerances.SwapShare(0.7), domains="EDU")
 
 
 def test_a_swapped_masking_comes_back_from_disk(swapped, tmp_path):

@@ -30,7 +30,7 @@ __all__ = ["folder"]
 MASKS = (
     mw.IndependentNoise(("X",), variance_ratio=0.123, limits=(("X", 0.0, None),)),
     mw.Grouping(("KIND",), groups=(("one", ("a", "b")), ("two", ("c", "d")))),
-    mw.IndependentNoise(("Y",), variance=4.0, spread=mw.Power(exponent=0.5, floor=1.0)),
+    mw.IndependentNoise(("Y",), variance=4.0, spread=mw.laws.Power(exponent=0.5, floor=1.0)),
     mw.IndependentNoise(("Z",), variance_ratio=0.1, transform="log", shift=0.5),
     mw.Recompute("TOTAL", (("X", 1.0), ("Y", -1.0))),
     mw.Subsample(fraction=0.5),

@@ -29,7 +29,7 @@ MASKS = [
     ),
     (
         'mask = "IndependentNoise"\ncolumns = "A"\nvariance_ratio = 0.1\nspread = { form = "power", exponent = 1.0 }',
-        mw.IndependentNoise("A", variance_ratio=0.1, spread=mw.Power(1.0)),
+        mw.IndependentNoise("A", variance_ratio=0.1, spread=mw.laws.Power(1.0)),
     ),
     (
         'mask = "CorrelatedNoise"\ncolumns = ["A", "B"]\nsd_ratio = 0.2\n'
@@ -38,7 +38,7 @@ MASKS = [
         mw.CorrelatedNoise(
             ("A", "B"),
             sd_ratio=0.2,
-            spread=mw.Step((0.0, 10.0), (1.0, 2.5, 0.0)),
+            spread=mw.laws.Step((0.0, 10.0), (1.0, 2.5, 0.0)),
             limits=(("A", 0.0, 9.0), ("B", None, 5.5)),
         ),
     ),
@@ -108,7 +108,7 @@ def test_what_a_mask_says_of_itself_is_a_section_of_a_plan(mask: Any) -> None:
 
 
 def test_every_mask_is_tried() -> None:
-    assert {type(mask) for _, mask in MASKS} | {mw.Chain} == set(mw.MASKS.values())
+    assert {type(mask) for _, mask in MASKS} | {mw.Chain} == set(mw.masks.MASKS.values())
 
 
 def test_several_masks_are_a_chain() -> None:
@@ -118,7 +118,9 @@ def test_several_masks_are_a_chain() -> None:
     assert plan_of(texts[0]).mask(schema) == masks[0]
 
 
-@pytest.mark.parametrize("kind", [*mw.MASKS.values(), mw.Step, mw.Power, InputPlan, OutputPlan])
+@pytest.mark.parametrize(
+    "kind", [*mw.masks.MASKS.values(), mw.laws.Step, mw.laws.Power, InputPlan, OutputPlan]
+)
 def test_there_are_words_for_the_type_of_every_parameter(kind: Any) -> None:
     if kind is not mw.Chain:  # a plan's masks are a chain
         assert "something else" not in {type_words(get_type_hints(kind)[item.name]) for item in fields(kind)}
@@ -279,12 +281,12 @@ def fitting(hint: Any) -> st.SearchStrategy[Any]:
     return st.one_of(right, right, right, ANYTHING)
 
 
-@pytest.mark.parametrize("name", [name for name in mw.MASKS if name != "Chain"])
+@pytest.mark.parametrize("name", [name for name in mw.masks.MASKS if name != "Chain"])
 @settings(max_examples=40)  # 1,500 were tried once for each mask
 @given(data=st.data())
 def test_whatever_a_plan_says_is_built_or_refused(name: str, data: st.DataObject) -> None:
     """No other exception comes out, whatever stands at the keys of a mask."""
-    kind = mw.MASKS[name]
+    kind = mw.masks.MASKS[name]
     hints = {item.name: get_type_hints(kind)[item.name] for item in fields(kind) if item.name != "spread"}
     given_keys = data.draw(st.sets(st.sampled_from(sorted(hints)), max_size=6))
     section = {key: data.draw(fitting(hints[key])) for key in sorted(given_keys)}

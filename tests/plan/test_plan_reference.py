@@ -102,7 +102,7 @@ def test_every_key_of_every_mask_is_explained() -> None:
     told = {(row[0].strip("`"), mask, row[2], row[3]) for row in rows("masks") for mask in row[1].split(", ")}
     kept = {
         (item.name, name, type_words(get_type_hints(kind)[item.name]), default_of(item))
-        for name, kind in mw.MASKS.items()
+        for name, kind in mw.masks.MASKS.items()
         if name != "Chain"
         for item in fields(kind)
     }
@@ -115,7 +115,7 @@ def test_every_key_of_every_intruder_is_explained() -> None:
     told = {(row[0].strip("`"), attack) for row in rows("intruders") for attack in row[1].split(", ")}
     kept = {
         (item.name, name)
-        for name, kind in mw.ATTACKS.items()
+        for name, kind in mw.attacks.ATTACKS.items()
         for item in fields(kind)
         if item.name not in shared
     }
@@ -128,7 +128,7 @@ def test_examples_of_intruders_are_read(row: list[str]) -> None:
     attack = row[1].split(", ")[0]
     beside = {"targets": {"presence_not_known": "drawn inside"}} if "response" in row[0] else {}
     plan = ReleasePlan.from_dict(LEAST | beside | {"intruders": [{"attack": attack} | example(row[-1])]})
-    assert plan.intruders[0][1] != mw.ATTACKS[attack]() or row[0] == "`weights`"
+    assert plan.intruders[0][1] != mw.attacks.ATTACKS[attack]() or row[0] == "`weights`"
 
 
 def test_the_whole_examples_are_plans() -> None:

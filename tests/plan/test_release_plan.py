@@ -399,19 +399,19 @@ ANYTHING = st.recursive(
 )
 
 
-@pytest.mark.parametrize("name", list(mw.ATTACKS))
+@pytest.mark.parametrize("name", list(mw.attacks.ATTACKS))
 @settings(max_examples=25)
 @given(data=st.data())
 def test_whatever_an_intruder_is_told_is_built_or_refused(name: str, data: st.DataObject) -> None:
     """No other exception comes out, whatever stands at the keys of an intruder."""
-    options = [item.name for item in fields(mw.ATTACKS[name])]
+    options = [item.name for item in fields(mw.attacks.ATTACKS[name])]
     chosen = data.draw(st.sets(st.sampled_from(options), min_size=1, max_size=4))
     section = {"attack": name} | {option: data.draw(ANYTHING) for option in sorted(chosen)}
     try:
         built = ReleasePlan.from_dict(tomllib.loads(LEAST) | {"intruders": [section]}).intruders
     except BadPlan:
         built = ()
-    assert all(isinstance(attack, mw.ATTACKS[name]) for _, attack in built)
+    assert all(isinstance(attack, mw.attacks.ATTACKS[name]) for _, attack in built)
 
 
 @settings(max_examples=50)

@@ -16,7 +16,7 @@ from maskwell.attacks.protocol import Attack, Guess
 from maskwell.schema import Column, Schema
 
 FIELDS = ("INCOME", "TAX", "AGE")
-LINKAGE = mw.Linkage(fields=FIELDS, match_blocks=("REGION", "SEX"), weights=mw.Fixed())
+LINKAGE = mw.Linkage(fields=FIELDS, match_blocks=("REGION", "SEX"), weights=mw.attacks.Fixed())
 SMALL = Schema(
     (
         Column("ID", "text", frozenset({"id"})),

@@ -19,7 +19,7 @@ from maskwell.protect.directed_swaps import fewest
 
 swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
 
-TOLERANCES = [mw.MaxRate(0.15), mw.MaxRate(0.4), mw.Ratio(2.0), mw.SwapShare(0.25)]
+TOLERANCES = [mw.MaxRate(0.15), mw.MaxRate(0.4), mw.Ratio(2.0), mw.tolerances.SwapShare(0.25)]
 
 
 def rows(table, names, records=slice(None)) -> list[tuple]:
@@ -40,13 +40,13 @@ def test_the_tolerance_holds_after_the_swaps(swapped, linkage):
     assert swapping.swaps > 0
     assert risk.expected_correct == swapping.after.expected_correct < swapping.before.expected_correct
     assert (risk.correct, risk.claims) == (swapping.after.correct, swapping.after.claims)
-    if not isinstance(swapping.tolerance, mw.SwapShare):
+    if not isinstance(swapping.tolerance, mw.tolerances.SwapShare):
         assert swapping.tolerance.met(risk.expected_correct, risk.expected_incorrect, risk.targets)
 
 
 def test_one_swap_less_would_not_do(swapped, masking, linkage):
     swapping = swapped.swapping
-    if isinstance(swapping.tolerance, mw.SwapShare):
+    if isinstance(swapping.tolerance, mw.tolerances.SwapShare):
         assert swapping.swaps == int(np.ceil(0.25 * swapping.at_risk)) == swapping.needed
         return
     fewer = exchange(masking.masked, swapping.columns, swapping.pairs[:-1])
@@ -152,7 +152,7 @@ def test_the_same_inputs_give_the_same_bytes(masking, linkage, tmp_path):
 
 
 def test_a_swapped_masking_is_shuffled_anew(masking, linkage):
-    swapped = swap(masking, linkage, mw.SwapShare(0.1))
+    swapped = swap(masking, linkage, mw.tolerances.SwapShare(0.1))
     assert not np.array_equal(swapped.order, masking.order)
     assert set(swapped.release.table.ids.to_pylist()).isdisjoint(masking.release.table.ids.to_pylist())
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_reached_is_done_as_far_as_possible_and_said(small):
     masking = small("aabbbc", [100.0, 200.0, 1.0, 2.0, 3.0, 50.0], [10.0, 20.0, 1.0, 2.0, 3.0, 5.0])
     said = "at most 0 of the targets linked correctly is not reached: after all 2 possible swaps 2.0 of 6 targets"
     with pytest.warns(MaskwellWarning, match=said):
-        swapped = swap(masking, mw.Linkage(weights=mw.Fixed()), mw.MaxRate(0.0))
+        swapped = swap(masking, mw.Linkage(weights=mw.attacks.Fixed()), mw.MaxRate(0.0))
     swapping = swapped.swapping
     assert (swapping.met, swapping.swaps, swapping.trace[-1].swaps) == (False, 2, 2)
     assert len(swapping.stuck) == sum(swapping.reasons.values()) == 2
@@ -182,9 +182,9 @@ def test_what_cannot_be_reached_is_done_as_far_as_possible_and_said(small):
 def test_a_share_of_one_need_not_protect_everybody(small):
     """Three records whose links are all correct: two exchange, the third has nobody left."""
     masking = small("aaa", [100.0, 200.0, 300.0], [10.0, 20.0, 30.0])
-    plan = mw.Linkage(weights=mw.Fixed())
+    plan = mw.Linkage(weights=mw.attacks.Fixed())
     with pytest.warns(MaskwellWarning, match="1 record at risk has no partner"):
-        swapped = swap(masking, plan, mw.SwapShare(1.0))
+        swapped = swap(masking, plan, mw.tolerances.SwapShare(1.0))
     assert (swapped.swapping.at_risk, swapped.swapping.swaps, swapped.swapping.met) == (3, 1, False)
     assert swapped.swapping.after.expected_correct == 1
     assert any("could not be exchanged" in note for note in swapped.notes)
@@ -192,7 +192,7 @@ def test_a_share_of_one_need_not_protect_everybody(small):
 
 def test_mutual_seconds_do_not_swap_back(small):
     masking = small("aabb", [100.0, 200.0, 1.0, 2.0], [10.0, 20.0, 1.0, 2.0])
-    swapped = swap(masking, mw.Linkage(weights=mw.Fixed()), mw.SwapShare(1.0))
+    swapped = swap(masking, mw.Linkage(weights=mw.attacks.Fixed()), mw.tolerances.SwapShare(1.0))
     assert (swapped.swapping.at_risk, swapped.swapping.swaps, swapped.swapping.met) == (4, 2, True)
     assert swapped.swapping.after.expected_correct == 0
 
@@ -220,7 +220,7 @@ def test_only_released_records_are_swapped(masked, linkage):
         {"direction": "to_original", "claims": "all links"},
         {"claims": "all links"},
         {"assignment": "one-to-one"},
-        {"weights": mw.EM()},
+        {"weights": mw.attacks.EM()},
         {"match_blocks": ()},
     ],
     ids=str,
@@ -234,9 +234,11 @@ def test_every_way_of_linking_can_be_swapped_against(masking, linkage, options):
     assert swapped.card.swapped.blocks == (plan.match_blocks or ())
 
 
-@pytest.mark.parametrize("name", [name for name in ("NearestRecord", "BayesIntruder") if name in mw.ATTACKS])
+@pytest.mark.parametrize(
+    "name", [name for name in ("NearestRecord", "BayesIntruder") if name in mw.attacks.ATTACKS]
+)
 def test_other_intruders_can_be_swapped_against(masking, name):
-    plan = mw.ATTACKS[name](fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"))
+    plan = mw.attacks.ATTACKS[name](fields=("INCOME", "TAX", "AGE"), match_blocks=("REGION", "SEX"))
     swapped = swap(masking, plan, mw.MaxRate(0.7 * mw.attack(plan, masking).rate))
     assert swapped.swapping.met
     assert mw.attack(plan, swapped).expected_correct == swapped.swapping.after.expected_correct
@@ -244,7 +246,7 @@ def test_other_intruders_can_be_swapped_against(masking, name):
 
 def test_any_plan_that_ranks_partners_will_do(masking, closest):
     before = mw.attack(closest, masking).rate
-    swapped = mw.swap(masking, closest, mw.SwapShare(0.5))
+    swapped = mw.swap(masking, closest, mw.tolerances.SwapShare(0.5))
     assert swapped.swapping.met
     assert swapped.swapping.his_record.rate < 0.6 * before
     assert swapped.swapping.his_values.rate == pytest.approx(before)
@@ -357,4 +359,4 @@ def test_a_sample_of_targets_is_not_swapped_against():
         mw.IndependentNoise(("INCOME",), variance_ratio=0.1), mw.datasets.housing(1000), seed=1
     )
     with pytest.raises(BadPlan, match="protects these alone"):
-        swap(masking, mw.NearestRecord(targets=mw.Sample(100)), mw.MaxRate(0.1))
+        swap(masking, mw.NearestRecord(targets=mw.attacks.Sample(100)), mw.MaxRate(0.1))

@@ -91,8 +91,8 @@ def swap_of_one(rest, reason=None):
     """Exchange AGE and AMOUNT, which the intruder knows, with this left in the row."""
     table = table_of(rest).select(["REGION", "AGE", "AMOUNT", *rest])
     masking = mw.apply(mw.IndependentNoise(("AGE", "AMOUNT"), variance_ratio=1e-4), table, seed=3)
-    plan = mw.Linkage(fields=("AGE", "AMOUNT"), match_blocks=("REGION",), weights=mw.Fixed())
-    return mw.swap(masking, plan, mw.SwapShare(0.2), exempt_values=reason)
+    plan = mw.Linkage(fields=("AGE", "AMOUNT"), match_blocks=("REGION",), weights=mw.attacks.Fixed())
+    return mw.swap(masking, plan, mw.tolerances.SwapShare(0.2), exempt_values=reason)
 
 
 def test_what_is_computed_moves_with_its_columns():

@@ -41,9 +41,12 @@ def test_an_identity_in_clear_columns_is_kept(masking):
 
 def test_the_sum_holds_after_a_swap(masked):
     plan = mw.Linkage(
-        fields=("TOTAL",), match_blocks=("REGION",), weights=mw.Fixed(), rule=mw.Relative(0.001)
+        fields=("TOTAL",),
+        match_blocks=("REGION",),
+        weights=mw.attacks.Fixed(),
+        rule=mw.attacks.Relative(0.001),
     )
-    swapped = mw.swap(masked(MASK), plan, mw.SwapShare(0.5))
+    swapped = mw.swap(masked(MASK), plan, mw.tolerances.SwapShare(0.5))
     values = swapped.masked.values(("WAGE", "OTHER", "TOTAL"))
     assert swapped.swapping.swaps > 0
     assert (values[:, 0] + values[:, 1] == values[:, 2]).all()
@@ -63,7 +66,7 @@ def test_what_cannot_move_is_refused(masking, fields, said):
 def test_categories_move_by_their_released_values(masked, linkage):
     """PRAM and groups as compared fields: codes of the release move, and shares in the file stay."""
     mask = mw.Chain([mw.Pram("EDU", stay=0.9), mw.Grouping("AGE", breaks=(30, 50, 70))])
-    plan = replace(linkage, fields=("EDU", "INCOME", "TAX"), rule=mw.Relative(0.001))
+    plan = replace(linkage, fields=("EDU", "INCOME", "TAX"), rule=mw.attacks.Relative(0.001))
     swapped = mw.swap(masked(mask), plan, mw.MaxRate(0.5), exempt_values="he is after the rest")
     assert swapped.swapping.columns == ("INCOME", "TAX", "EDU")
     shares = [row for row in swapped.swapping.covariances.to_pylist() if row["column"] == "EDU is low"]

@@ -22,7 +22,7 @@ def survey() -> Any:
 def kim_winkler(survey: Any, tolerance: Any, **options: Any) -> mw.Masking:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mw.MaskwellWarning)
-        return mw.kim_winkler(
+        return mw.protect.kim_winkler(
             survey, WINKLER, tolerance, seed=1, exempt_values="REGION is what he is after", **options
         )
 
@@ -36,7 +36,7 @@ def test_noise_is_what_is_tolerable_where_that_is_less(survey: Any) -> None:
 
 def test_noise_is_what_is_useful_where_that_is_less(survey: Any) -> None:
     masking = kim_winkler(survey, mw.MaxRate(0.2), r0=0.1, epsilon=0.02)
-    useful = mw.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
+    useful = mw.calibration.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
     assert masking.mask.sd_ratio == pytest.approx(useful, rel=0.005)
     assert any("would save at most 2.0%" in note for note in masking.notes)
 
@@ -53,8 +53,8 @@ def test_the_tolerance_holds_afterwards_and_one_swap_less_would_not_do(survey: A
 def test_what_is_useful_is_that_of_the_columns_noised(survey: Any) -> None:
     masking = kim_winkler(survey, mw.MaxRate(0.9), epsilon=0.02, columns=("INCOME",))
     mask = mw.CorrelatedNoise(("INCOME",), sd_ratio=1.0)
-    alone = mw.critical_noise(survey, attack=WINKLER, mask=mask, epsilon=0.02).critical_sd_ratio
-    whole = mw.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
+    alone = mw.calibration.critical_noise(survey, attack=WINKLER, mask=mask, epsilon=0.02).critical_sd_ratio
+    whole = mw.calibration.critical_noise(survey, attack=WINKLER, epsilon=0.02).critical_sd_ratio
     assert masking.mask.sd_ratio == pytest.approx(alone, rel=0.005)
     assert alone != pytest.approx(whole, rel=0.05)
 

@@ -53,7 +53,7 @@ def test_blocks_that_are_matched_on_keep_their_means(masking, linkage):
 
 
 def test_other_blocks_are_the_domains_unless_told(masking, linkage):
-    free = mw.Linkage(fields=linkage.fields, match_blocks=("SEX",), weights=mw.Fixed())
+    free = mw.Linkage(fields=linkage.fields, match_blocks=("SEX",), weights=mw.attacks.Fixed())
     assert set(swap(masking, free, mw.MaxRate(0.3)).swapping.domains["domain"].to_pylist()) == {"REGION"}
     assert len(swap(masking, linkage, mw.MaxRate(0.3)).swapping.domains) == 0
 

@@ -14,7 +14,7 @@ from maskwell.protect.swap_walk import ALONE, LIKE_ALL, NONE_LEFT, walk_along
 
 swap = partial(mw.swap, exempt_values="the intruder holds these values; what he is after stays in the row")
 
-PLAN = mw.Linkage(weights=mw.Fixed())
+PLAN = mw.Linkage(weights=mw.attacks.Fixed())
 
 
 def walk(masking, plan=PLAN, seed=1):
@@ -26,7 +26,7 @@ def walk(masking, plan=PLAN, seed=1):
 def test_stuck_records_are_listed_with_the_reason(small, direction):
     """Block a has one record, block b two of the same, block c three of which two exchange."""
     masking = small("abbccc", [5.0, 7.0, 7.0, 100.0, 200.0, 300.0], [1.0, 1.0, 1.0, 10.0, 20.0, 30.0])
-    found = walk(masking, mw.Linkage(weights=mw.Fixed(), direction=direction))
+    found = walk(masking, mw.Linkage(weights=mw.attacks.Fixed(), direction=direction))
     assert found.at_risk == 6
     assert len(found.pairs) == 1
     assert set(found.pairs[0]) < {3, 4, 5}

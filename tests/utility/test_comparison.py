@@ -234,8 +234,8 @@ def test_no_mask_moves_no_figure():
 def test_exchanged_columns_keep_their_own_figures(make_people):
     fields = ("INCOME", "TAX", "AGE")
     masking = apply(CorrelatedNoise(fields, sd_ratio=0.3), make_people(), seed=5)
-    attack = mw.Linkage(fields=fields, match_blocks=("REGION", "SEX"), weights=mw.Fixed())
-    swapped = mw.swap(masking, attack, mw.SwapShare(0.25))
+    attack = mw.Linkage(fields=fields, match_blocks=("REGION", "SEX"), weights=mw.attacks.Fixed())
+    swapped = mw.swap(masking, attack, mw.tolerances.SwapShare(0.25))
     found, before = compare(swapped), compare(masking)
     assert swapped.swapping.swaps > 0
     names = found.correlations.names

@@ -176,7 +176,9 @@ def test_a_gap_that_another_record_brought_is_left_out() -> None:
     survey = mw.datasets.housing(1500)
     noise = mw.IndependentNoise(("INCOME", "HOME_VAL", "MORTGAGE"), variance_ratio=0.3, transform="log")
     masking = mw.swap(
-        mw.apply(noise, survey, seed=1), mw.NearestRecord(match_blocks=("REGION",)), mw.SwapShare(0.1)
+        mw.apply(noise, survey, seed=1),
+        mw.NearestRecord(match_blocks=("REGION",)),
+        mw.tolerances.SwapShare(0.1),
     )
     model = "log(HOME_VAL) ~ log(INCOME) + log(MORTGAGE)"
     (found,) = mw.compare(masking, models=[model]).models

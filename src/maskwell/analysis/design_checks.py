@@ -1,4 +1,8 @@
-"""What is wrong with a design, or worth knowing, before any draw is made."""
+"""What is wrong with a design, or worth knowing, before any draw is made.
+
+Collinear: a singular value below COLLINEAR of the largest, columns brought to one size (Belsley, Kuh and Welsch 1980).
+Weak: reliability 1 - var(noise) / var(z) below WEAK (Fuller 1987, section 1.1). Called by `model_fit` before sampling.
+"""
 
 from __future__ import annotations
 

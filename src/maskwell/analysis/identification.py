@@ -1,4 +1,9 @@
-"""What numbers cannot tell: columns that are nearly one, and errors larger than what they are part of."""
+"""What numbers cannot tell: columns that are nearly one, and errors larger than what they are part of.
+
+A known error variance v is refused where the released column's sum of squares is below v times the chi-squared quantile
+IMPOSSIBLE: own derivation, since the sum of squares of x + e is at least v chi-squared in law whatever x. Called by
+`model_fit` before and after sampling.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""From a formula and a release to a system of equations: the covariate model and the model of interest."""
+"""From a formula and a release to a system of equations: the covariate model and the model of interest.
+
+(A1a)-(A1c) of Goldstein and Shlomo's appendix: p(z | x) by the card, p(x | clean columns) with the grouping of the
+model of interest, p(y | x). Several unknown columns make a recursion: categories first, as sequential probits, then
+numbers given those before. Made by `model_fit` for every sampler (`analysis.system` says what is in it).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Priors: weak, proper, in the units of the data; each can be changed."""
+"""Priors: weak, proper, in the units of the data; each can be changed.
+
+Slopes normal(0, coefficient_sd sd(y) / sd(what other columns leave of the column)), sds half-t with 2 degrees of
+freedom and scale sd_scale sd(y) (Gelman 2006), covariances of group effects as Huang and Wand (2013): half-t sds and
+uniform correlations. Resolved by each sampler for its equations, the same in all.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """What a sampler is given: the variables of a model, the equations between them, and the noise on them.
 
-Everything is a recursive system of regressions. The covariate model comes first: unknown categories given what is
-known, then unknown numbers given both and each other; the last equation is the model of interest. Each equation
-regresses one variable on columns made of the others, with group effects; an unknown value is drawn from the product
-of the equations it occurs in and of the law of its noise.
+Everything is a recursive system of regressions, p(y | x) p(x | w) p(z | x): (A1a)-(A1c) of Goldstein and Shlomo's
+appendix. The covariate model comes first: unknown categories given what is known, then unknown numbers given both and
+each other; the last equation is the model of interest. Each equation regresses one variable on columns made of the
+others, with group effects; an unknown value is drawn from the product of the equations it occurs in and of the law of
+its noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """When two values agree: rules for each field, lowered to bounds that a found value must lie between.
 
-A closed value (missing, or at a code) is a number of its own far above all others, so that statuses are compared by the
-same two comparisons as amounts: missing agrees with missing, a code with the same code, and nothing else with either.
+|t - p| <= q |t|, t the searching value (Moore 1996, section III), or q max(|t|, |p|), or an amount. Bounds are moved by
+single steps of a double until they say just what the rule says. A closed value (missing, or at a code) is a number of
+its own far above all others, so that statuses are compared by the same two comparisons as amounts: missing agrees with
+missing, a code with the same code, and nothing else with either. Used by `linkage`, and by `calibration` for the chance
+of agreement.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
 """Blind guessing: what is found by taking any record that is alike in all that leaves in clear.
 
-Alike are records of one block in which the same values are missing or coded, where noise does not change that; to who
-goes by fingerprints, records with the same fingerprint. With n_i records alike target i in what is searched,
+Alike are records of one block in which the same values are missing or coded, where noise does not change that; for an
+intruder who goes by fingerprints, records with the same fingerprint. With n_i records alike target i in what is
+searched,
 
     guessing = (1 / targets) sum over the targets whose own record is among these of 1 / n_i.
 
-No noise brings an intruder who stands by all his links below it. Chosen for the figure beside every rate, and before
-any noise is drawn for what no noise brings down (`pipeline.high_floor`): both number records alike here.
+The expected rate of a draw at random (own derivation). No noise brings an intruder who stands by all links below it.
+Chosen for the figure beside every rate, and before any noise is drawn for what no noise brings down
+(`pipeline.high_floor`): both number records alike here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Intruders who score every candidate of a block: from scores of pairs, a batch at a time, to an answer."""
+"""Intruders who score every candidate of a block: from scores of pairs, a batch at a time, to an answer.
+
+For each searcher the largest score, its ties within SAME_SCORE, the second, and the log of the sum of exp(weights),
+added batch by batch (log a + b by the larger of both). One-to-one links are the assignment of largest total (Kuhn 1955)
+by `one_to_one`, block by block. Used by `bayes` and `nearest`.
+"""
 
 from __future__ import annotations
 

@@ -1,25 +1,25 @@
-"""Attacks on a release whose records exchanged values: "his record" and "his values" are two questions.
+"""Attacks on a release whose records exchanged values: "the record" and "the values" of a target are two questions.
 
 After a swap a released row carries, in the exchanged columns E, the values of a donor, and in the rest R (all else that
-leaves) those of its own record. Who finds the row whose R is his target's has found his *record*; who finds the row
-whose E is his target's has found his *values*. They are two attacks, each with the best of several guesses:
+leaves) those of its own record. An intruder who finds the row whose R is the target's has found the *record*; one who
+finds the row whose E is the target's has found the *values*. They are two attacks, each with the best of several
+guesses (own derivation of the mixtures):
 
 - by R alone, and by E alone: no swap changes what the one finds of the record and the other of the values;
-- by both, mixed with the share s of records that were exchanged, as the card tells it. For his record the density of a
-  row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for his values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)];
+- by both, mixed with the share s of records that were exchanged, as the card tells it. For the record the density of a
+  row is p(z_R | x) [(1 - s) p(z_E | x) + s f(z_E)]; for the values p(z_E | x) [(1 - s) p(z_R | x) + s f(z_R)];
 - by both, with s the share of the records at risk that were exchanged, and with s = 0.9: swaps are directed, so that
-  who can be found was exchanged more often than the card's share.
+  targets that can be found were exchanged more often than the card's share.
 
 Which guess is best is seen by the links, which no intruder has: the rate is that of one who chooses luckily, and so a
 little high rather than low. Where blocks are too large to be matched, the bound on the ceiling is that of the answers
 by both, the larger of the two questions; it supposes exchanges at random in the card's share.
 
-An exchange between two whose R is the same, value by value, only renames their rows: each then has the other's whole
-record, and is marked as his. Else a column that is nearly constant, or a coin, would hide who is found as surely as one
-that tells everybody apart.
-
-One guess marked twice would understate both: where R is drowned in noise, who goes by both misses the values that E
-alone gives away. A tolerance is held against the larger of the two rates, unless the steward exempted the values.
+An exchange between two records whose R is the same, value by value, only renames their rows: each then has the other's
+whole record, and is marked so. Else a column that is nearly constant, or a coin, would hide who is found as surely as
+one that tells every record apart. One guess marked twice would understate both questions: where R is drowned in noise,
+an intruder who goes by both misses the values that E alone gives away. A tolerance is held against the larger of the
+two rates, unless the steward exempted the values. Chosen by `attack_run` for every masking with an exchange.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The intruder whom no noise stops: he finds who is unique by what leaves unmasked and by what is missing or coded.
+"""The intruder whom no noise stops: it finds who is unique by what leaves unmasked and by what is missing or coded.
 
-`floor_of(mask, table, targets_of=attack)` gives his `Risk` before any noise is drawn, for calibration: however large
-the noise of that mask, an intruder with the same targets who uses all that shows finds no smaller share of them.
+A link is claimed where one known and one released record have the same fingerprint and no other has: population
+uniqueness (Duncan and Lambert 1989; Skinner and Elliot 2002) on the whole file. `floor_of(mask, table,
+targets_of=attack)` gives the `Risk` before any noise is drawn, for calibration: however large the noise of that mask,
+an intruder with the same targets who uses all that shows finds no smaller share of them.
 """
 
 from __future__ import annotations

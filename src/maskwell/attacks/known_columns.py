@@ -1,9 +1,10 @@
 """What an intruder may know for sure: the columns that leave as they were collected.
 
-Who knows a record's values in the columns C that leave unchanged searches among the released records with the same
-values there, and weighs the noised ones by p(z | x) inside. A rate that was found in larger blocks understates his. So
-the intruders of a release and of the commands match within all of C, weights and columns without any role among them,
-but for those that the steward calls known to nobody; `attack` in Python says which of C its plan did not use.
+An intruder who knows a record's values in the columns C that leave unchanged searches among the released records with
+the same values there, and weighs the noised ones by p(z | x) inside. A rate that was found in larger blocks understates
+this one. So the intruders of a release and of the commands match within all of C, weights and columns without any role
+among them, but for those that the steward calls known to nobody; `attack` in Python says which of C its plan did not
+use.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Only some pairs are listed: the best of each row. Prices u, v that make the assignment over these the best one prove it
 to be the best over all pairs where no other pair has a cost below u + v; pairs that have are listed too, and so on
-(column generation: Dantzig's rule on Kuhn's dual). What is left, the sum over rows of cost - v less its minimum over
-all columns, bounds by how much any assignment can be better: the `gap`. A block whose pairs fit a matrix goes to scipy,
-which is the reference (`tests` compare both).
+(column generation: Dantzig's rule on the dual of Kuhn 1955). What is left, the sum over rows of cost - v less its
+minimum over all columns, bounds by how much any assignment can be better: the `gap`. A block of at most DENSE_CELLS
+pairs goes to scipy, which is the reference (`tests` compare both); larger ones to `kernels.assignment`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """log p(z | x) of many pairs of a released and a true record, without making tables of pairs.
 
-What depends on one record alone is computed once: its statuses, where the law centres its noise, which noised values
-lead to a released one. Pairs whose statuses the masks cannot have produced are never evaluated.
+log p(z | x) = sum over laws of the log density, or log probability of the cell, of z given x, by the order of
+operations in docs/design.md. Own derivation of what is shared: statuses, where the law centres its noise, and which
+noised values lead to a released one depend on one record alone and are computed once. Pairs whose statuses the masks
+cannot have produced are never evaluated. Normal cells in many columns go one by one to
+`kernels.normal_box_conditional` (Mendell and Elston 1974). Used by every reading of the laws in `bayes`.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Response knowledge: who attacks a sample of the records knows that his target is in it.
+"""Response knowledge: an intruder who attacks a sample of the records knows that the target is in it.
 
 Where a release has m of n records, an intruder who finds k of them finds k / n of all persons of the file and k / m of
-those in the release. Who was asked in a survey often tells, and who harmed nobody else has no use for the first figure:
-so a tolerance is held against k / m, by an intruder who knows whose records were released (Duncan and Lambert, 1989,
-section 2; Hundepool and others, Statistical Disclosure Control, 2012, section 3.3). Nobody else can be a candidate for
-him: the population of which he knows the distribution, the helpers who compete for records and the fingerprints among
+those in the release. Who was asked in a survey often tells, and whoever was harmed has no use for the first figure: so
+a tolerance is held against k / m, by an intruder who knows whose records were released (Duncan and Lambert, 1989,
+section 2; Hundepool and others, Statistical Disclosure Control, 2012, section 3.3). No other unit can then be a
+candidate: the population whose distribution is known, the helpers who compete for records and the fingerprints among
 which one is unique are those of the release. That is the attack on a masking of the released records alone.
 
-Chosen unless a plan says `response_knowledge=False`, or the intruder holds a file of his own, in which anybody may be:
+Chosen unless a plan says `response_knowledge=False`, or the intruder holds a file of its own, in which anybody may be:
 then the rate is over all targets. Both rates stand in the `Risk`.
 """
 

@@ -1,4 +1,9 @@
-"""What an attack found: flat figures, one table, and one screen of text."""
+"""What an attack found: flat figures, one table, and one screen of text.
+
+rate = (sum over claimed links of the share 1 / ties that is right) / targets. Where targets are a sample it has
+Wilson's interval (1927), on the effective number of targets for whole blocks (`cluster_sample`). `h`, `belief` and
+`floor` are measured by their intruders.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A masking in the blocks of some targets alone: who looks for a sample need not read the whole file.
+"""A masking in the blocks of some targets alone: an intruder who looks for a sample need not read the whole file.
 
 By the card, records of other blocks have no part in the posterior of a target: f(z) and the units that were not
-released are those of his block. So the answer is the same to the last digit, and a few hundred targets among millions
-of records take no longer than their blocks do.
+released are those of the target's block. So the answer is the same to the last digit, and a few hundred targets among
+millions of records take no longer than their blocks do.
 """
 
 from __future__ import annotations

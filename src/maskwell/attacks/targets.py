@@ -1,4 +1,9 @@
-"""Which true records an intruder holds: all of them, some drawn by the key, or those at given quantiles."""
+"""Which true records an intruder holds: all of them, some drawn by the key, or those at given quantiles.
+
+The record of quantile p is that of rank ceil(p n): of the distance from the centre, or of the signed sum of
+standardised values, which is what the deciles of table 1 of Goldstein and Shlomo are of. `Sample` draws without
+replacement by the key.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The fingerprint floor: how many records no noise protects, where they are, and what would remove them."""
+"""The fingerprint floor: how many records no noise protects, where they are, and what would remove them.
+
+floor = targets alone with their fingerprint / targets. What remains without a column is counted by 64-bit sums
+(exclusive or) of random words, one for each value of each column: taking a column away takes its word away (Zobrist
+1970), and two fingerprints collide with a chance of 2^-63. Made by `fingerprint` and for a sample by
+`sampled_uniqueness`.
+"""
 
 from __future__ import annotations
 

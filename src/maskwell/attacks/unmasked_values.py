@@ -2,7 +2,8 @@
 
 A `Fate` says of a column what its law leaves for certain; `deterministic_table` sends records through the laws that
 draw nothing. What depends on the noise is left out: a code that the mask itself gives, a category that may become
-another. Values that the noise of a column spares are nearly sure (see `spared`).
+another. Values that the noise of a column spares are nearly sure (see `unchanged_values`). Own derivation. Read by
+`fingerprint`, `uniqueness` and `blind_guess`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
-"""Probabilities of pairs by passing messages: an approximation that is good where many records are possible for a unit.
+"""Chances of pairs by belief propagation: an approximation of the marginals of a random matching.
 
 N units fill N places: K known units and N - K others that weigh 1 with everything, n records and N - n places of units
-that were not released. Each unit tells each place how much it wants it beside all its other wishes, each place each
-unit how free it is beside all others that want it; where this ends, Bethe's approximation of the matchings is best.
+that were not released. With weights w of units a and places i, messages are passed until the chances rest:
+
+    s_ai = w_ai / (sum of o_aj, j not i),   o_ai = w_ai / (sum of s_bi, b not a),   odds of (a, i) = o_ai s_ai / w_ai
+
+A fixed point is a stationary point of Bethe's free energy (Huang and Jebara 2009; Vontobel 2013, The Bethe permanent).
+The error is not bounded. It is small where many records are possible for a unit, and there sampling is slow.
+Used by `attacks/bayes/matching_posterior/belief_propagation`, beside chains whose draws cannot tell records apart.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Log kernels of multiplicative bias with additive noise: z = theta x + e, theta ~ N(1, bias_sd^2), e ~ N(0, sd^2).
 
-forward is f(z|x) = N(z; x, V), V = sd^2 + bias_sd^2 x^2. paper is f(x|z) under a flat law of x: forward times E|theta|,
-where theta given z and x is N(m, u), m = (sd^2 + bias_sd^2 x z) / V, u = bias_sd^2 sd^2 / V. fms is N(x; z, sd^2 +
-bias_sd^2 z^2): forward with z and x exchanged. Where the variance is 0 a kernel is a point mass: 0 where z = x, else
-minus infinity.
+The law is A2.1 and A2.2 of Trottini, Fienberg, Makov and Meyer (2003), with one draw of e for each cell. forward is
+f(z|x) = N(z; x, V), V = sd^2 + bias_sd^2 x^2. paper is f(x|z) under a flat law of x, their (4): forward times E|theta|,
+where theta given z and x is N(m, u), m = (sd^2 + bias_sd^2 x z) / V, u = bias_sd^2 sd^2 / V; E|theta| is the mean of a
+folded normal (own derivation: complete the square in theta, so that no Monte Carlo is needed). fms is N(x; z, sd^2 +
+bias_sd^2 z^2) of Fienberg, Makov and Sanil (1997): forward with z and x exchanged. Where the variance is 0 a kernel is
+a point mass: 0 where z = x, else minus infinity.
 
 The scalar function keeps its digits at every scale. The sum over nodes takes many pairs side by side, with an
-exponential that the compiler can vectorise; pairs whose numbers it cannot hold go to the scalar function.
+exponential that the compiler can vectorise; pairs whose numbers it cannot hold go to the scalar function. The sums
+serve `attacks/bayes/unknown_noise`, where nodes are values of the unknown sds.
 """
 
 from __future__ import annotations

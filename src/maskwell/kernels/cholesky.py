@@ -1,4 +1,8 @@
-"""Cholesky roots of small matrices, in place."""
+"""Cholesky roots of small matrices, in place: A = L L', and solutions of A x = b and L' x = b.
+
+Golub and Van Loan (2013), section 4.2. Chosen by the Gibbs kernels, whose matrices have a few rows for each record:
+a call of LAPACK costs more than the arithmetic there.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Noised counts with the true ones integrated out: the likelihood by linear predictor, and the normal closest to it.
 
 With P(y | eta) the model and c(y) the chance of what was released, the likelihood is sum c(y) P(y | eta). Its
-derivatives are those of the model averaged over the true count given the release (Louis 1982).
+derivatives are those of the model averaged over the true count given the release (Louis 1982). Chosen by
+`analysis/samplers/gibbs/elliptical_slice` where a Poisson or negative binomial response was noised.
 """
 
 from __future__ import annotations

@@ -1,8 +1,13 @@
 """Log densities and log interval masses of the noise laws, compiled.
 
-Scalar functions, for laws, record pairs and Gibbs samplers alike; below each law its driver over 1-D arrays.
-All keep their digits in the tails: they work with logarithms and scaled complementary error functions throughout.
-A zero sd is a point mass: the log density is then 0 at the point and minus infinity elsewhere.
+Normal, Laplace, mixtures of normals, and lognormal bias with normal noise. A density is log p(z - x); a mass, of a
+clamped or rounded value, is log P(lower <= z <= upper | x). For lognormal bias, z = theta x + e with log theta ~
+N(-s^2/2, s^2), s^2 = log(1 + phi^2), it is an integral over log theta: adaptive Gauss-Legendre panels from the one or
+two peaks on, their error by null rules (Berntsen and Espelid 1991). Far tails use exp(t^2) erfc(t) by its asymptotic
+series (Abramowitz and Stegun 1964, 7.1.23). Scalar functions, for laws, record pairs and Gibbs samplers alike; below
+each law its driver over 1-D arrays. All keep their digits in the tails: they work with logarithms and scaled
+complementary error functions throughout. A zero sd is a point mass: the log density is then 0 at the point and minus
+infinity elsewhere.
 """
 
 from __future__ import annotations

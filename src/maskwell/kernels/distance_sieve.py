@@ -6,8 +6,10 @@ together is at most `slack` (|s|^2 + |c|^2), so a squared distance lies between 
 
     (1 - slack) (|s|^2 + |c|^2) - 2 s.c    and    (1 + slack) (|s|^2 + |c|^2) - 2 s.c
 
-Only pairs that the bounds leave open are compared in full, by the same sum in the same order as everywhere. What is
-here becomes part of the loops that use it.
+Own derivation, from the bound n u / (1 - n u) of a sum of n products (Higham 2002, section 3.1) and 2 |s||c| <= |s|^2 +
+|c|^2. Only pairs that the bounds leave open are compared in full, by the same sum in the same order as everywhere, so
+that the sieve changes no answer. What is here becomes part of the loops that use it: the k-d trees and
+`distance_sieve_search`.
 """
 
 from __future__ import annotations

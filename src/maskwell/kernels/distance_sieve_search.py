@@ -1,5 +1,8 @@
-"""Nearest points and counts from matrix products: the sieve decides, what it leaves open is compared in full.
+"""Nearest points and counts from matrix products: min over c of |s - c|^2, and how many c have |s - c|^2 < limit.
 
+The bounds of `distance_sieve` decide (own derivation there); pairs that they leave open are compared in full, so that
+the answer is that of all pairs. Chosen by `attacks/nearest/search` where a k-d tree
+compares a large share of all pairs.
 The products are made here, two searchers and four coordinates at a time. A library's multiplication with threads of its
 own, called from ours, took up to fifty times as long on a machine with other work.
 """

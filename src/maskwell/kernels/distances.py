@@ -1,5 +1,7 @@
-"""Distances of points and of boxes, norm 2 (squared Euclidean) or 1 (city block).
+"""Distances of points and of boxes, norm 2 (squared Euclidean) or 1 (city block): sum of |s_k - c_k|^norm.
 
+From a box they are sums of max(low - s, s - high, 0)^norm (least) and of max(s - low, high - s)^norm (largest), the
+bounds of Friedman, Bentley and Finkel (1977).
 The distance of a pair is always the same sum, over coordinates 0 to q - 1 in order. The bounds from a box are that very
 sum over the nearest (or furthest) sides of the box, and rounding never turns an order round: a bound holds for the
 computed distances to the last bit. The coordinates of what lies together are a stride apart. What is here becomes part

@@ -1,4 +1,11 @@
-"""EM for two latent classes of agreement patterns."""
+"""EM for two latent classes of agreement patterns: matches (share p) and non-matches.
+
+    P(pattern g) = p prod m_f^g_f (1 - m_f)^(1 - g_f) + (1 - p) prod u_f^g_f (1 - u_f)^(1 - g_f)
+
+Fields agree independently within a class (Fellegi and Sunter 1969). The E step gives each pattern its chance of the
+first class, the M step sets p, m and u to weighted shares (Dempster, Laird and Rubin 1977; Winkler 1988). The steps run
+over the 2^k counts of patterns, not over pairs. For `attacks/linkage/em`, which chooses the starts and judges the end.
+"""
 
 from __future__ import annotations
 

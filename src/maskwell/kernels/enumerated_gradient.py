@@ -1,8 +1,9 @@
 """Derivatives of the log likelihoods of `enumerated_likelihood`, and draws of the categories that it sums over.
 
 With the combinations weighed by how likely they are given the record, the derivative by a linear predictor is the
-weighted sum of those of the logs: of a stick, phi / Phi(eta) where its level was taken and -phi / Phi(-eta) where it
-was passed; of the response, l'(eta).
+weighted sum of those of the logs (Louis 1982): of a stick, phi / Phi(eta) where its level was taken and
+-phi / Phi(-eta) where it was passed; of the response, l'(eta). For the modes and the Hamiltonian steps of
+`analysis/samplers/enumeration`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 """Log likelihoods of records whose unknown values are categories, summed over.
 
-A combination is a level of each unknown category, the first one counting slowest. The likelihood of a record is the sum
-over combinations of what its released cells weigh there, times the chance of its levels by their sequential probits,
-times its response's likelihood. Records are worked on in blocks, one step for all of a block after the other, so that
-the processor takes several at a time. A linear predictor is known columns times coefficients, the same for all
-combinations, and a difference that each of its variants has: a constant, or multiples of some known columns.
+    log L = sum over records of log sum over combinations c of (product of w(released | c_j)) P(c | sticks) P(y | eta_c)
+
+A combination c is a level of each unknown category, the first one counting slowest. The chance of a level is a
+sequential (stick-breaking) probit: Phi(eta_s) that it stops at level s, given that it got there (Albert and Chib 2001).
+Records are worked on in blocks, one step for all of a block after the other, so that the processor takes several at a
+time. A linear predictor is known columns times coefficients, the same for all combinations, and a difference that each
+of its variants has: a constant, or multiples of some known columns.
+Chosen by `analysis/samplers/enumeration` where every unknown value is a category and the combinations are few.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Systems of regressions in flat arrays: linear predictors of records, log likelihoods, and sums over records."""
+"""Systems of regressions in flat arrays: linear predictors of records, log likelihoods, and sums over records.
+
+eta_i = offset_i + sum over columns c of clean_ic program_c(state_i) b_c, with b_c one coefficient or one for each
+group. Families: normal, probit (also a stick), logit, cumulative probit between cuts, Poisson, negative binomial
+(McCullagh and Nelder 1989). `accumulate` adds up X'WX and X'Wt for a normal draw of coefficients. The Gibbs kernels
+for models of any form are built from these; `gibbs_linear` does without where all is linear and normal.
+"""
 
 from __future__ import annotations
 

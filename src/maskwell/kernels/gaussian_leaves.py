@@ -1,7 +1,9 @@
 """Adding the tiles of a tree to the sum of one query, and keeping the points that score best.
 
-Tiles below the best are summed in single precision; what this can do is part of the bound of the sum (`spoilt`). The
-best, and shares that are not small, are always taken in double precision, by the same sum in the same order.
+A leaf of `gaussian_sums`: total += sum of exp(score_j - ref) over a tile, or of s / (1 - s) where exp(score) is a share
+s. Tiles below the best are summed in single precision; what this can do is part of the bound of the sum (`spoilt_by`,
+own derivation from the bound in `gaussian_tiles`). The best, and shares that are not small, are always taken in double
+precision, by the same sum in the same order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Which points of a tree score within bounds: counted, marked, and the two of lowest number named."""
+"""Which points of a tree score within bounds: counted, marked, and the two of lowest number named.
+
+score = offset - |point - query|^2 / 2. Branch and bound on the boxes of a k-d tree (Friedman, Bentley and Finkel 1977):
+a node is opened only if its largest offset less half the squared distance of its box is not below the lower bound. For
+`attacks/bayes/pruned_sums/trees`, which counts ties and candidates of the Bayesian intruder with it.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
 """Sums of exp(score) over the points of a tree, score = offset - |point - query|^2 / 2, and the points that score best.
 
-What a node can add is at most its count times exp(key), key = its largest offset less half the squared distance of its
-box: no point of it scores higher, rounding included; where s / (1 - s) is summed, that over 1 less the largest share.
+The same sums as in Greengard and Strain (1991), by the boxes of a tree as in Gray and Moore (2000); the order of the
+search and the bound are our own. What a node can add is at most its count times exp(key), key = its largest offset less
+half the squared distance of its box: no point of it scores higher, rounding included; where s / (1 - s) is summed, that
+over 1 less the largest share.
 Nodes wait on shelves by their keys, in steps below a first good score, and are taken from the highest. The first good
 scores are the two best of the tile where the query stands; steps are 1, or wider where the second is far below: half of
 the shelves reach down to it. As soon as all that still waits can add no more than the allowance, and can hold neither
 the best nor the second, the search ends: every sum comes with a proven bound of what it lacks, and nobody who scores
 best is missed. Tiles in which every score is so low that all of them together add next to nothing are not summed at
-all, and counted among what is lacking.
-
-Where single precision takes too much of the allowance the query is repeated with more in double precision.
+all, and counted among what is lacking. Where single precision takes too much of the allowance the query is repeated
+with more in double precision. Chosen by `attacks/bayes/pruned_sums` for blocks of many records with normal noise.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ query as the tile's own points but for its half diagonal h, so with u = 2^-24, d
 
     |rounded d^2 - d^2| <= u (4 d^2 + 4 d h + (p + 1) d^2),    products and sums included, to first order in u,
 
-half of it in the exponent; offset, base and their sums add u times a few of their sizes, the exponential 1e-6.
+half of it in the exponent; offset, base and their sums add u times a few of their sizes, the exponential 1e-6. Own
+derivation, by the model of rounding in Higham (2002), section 2.2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Trees over the blocks of some points whose leaves are tiles, and where a query stands in them."""
+"""Trees over the blocks of some points whose leaves are tiles, and where a query stands in them.
+
+k-d trees (Friedman, Bentley and Finkel 1977), cut at the median of the longest side, with up to FAN children for each
+node and the largest offset of each child beside its box, which is what `gaussian_sums` bounds scores by. Grown by
+`attacks/bayes/pruned_sums/trees`, once for each file of points.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Draws of an equation's parameters given sums over its records: coefficients with group effects integrated out."""
+"""Draws of an equation's parameters given sums over its records: coefficients with group effects integrated out.
+
+With t = X b + Z u + e, u_g ~ N(0, D) and weights W: b is drawn from its normal law given t alone, of precision X'WX +
+prior - sum over g of M_g (Z_g'W Z_g + D^-1)^-1 M_g', M_g = X_g'W Z_g; then each u_g given b (Lindley and Smith 1972;
+Chib and Carlin 1999 draw in this order, since b and u are then one block). Used by `analysis/samplers/gibbs/sweeps` for
+every equation that is normal or made so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""True counts behind noised ones: drawn among the whole numbers, by what the model and the release say of each."""
+"""True counts behind noised ones: drawn among the whole numbers, by what the model and the release say of each.
+
+P(y | rest) is proportional to c(y) P(y | eta), P Poisson or negative binomial and c(y) the chance of the release. The
+walk goes outwards from the mode by the ratios P(y + 1) / P(y) = mean / (y + 1), or odds (y + size) / (y + 1), until the
+mass that is left is negligible: an exact draw by inversion (Devroye 1986, section III.2). Where the model is far from
+all that may have given the release, by logarithms; where too many counts are possible to list them, Metropolis steps.
+Used by `analysis/samplers/gibbs/sweeps` for a count response with noise.
+"""
 
 from __future__ import annotations
 

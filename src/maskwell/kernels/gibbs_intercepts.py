@@ -1,6 +1,8 @@
 """Linear models with one intercept for each group: coefficients with the intercepts integrated out, then these.
 
-As `coefficients`, for groups that have one effect each: nothing is allocated, so that a sweep can afford it often.
+As `gibbs_coefficients` (Chib and Carlin 1999), for groups that have one effect each: with w_g the sum of weights and
+1/v the precision of intercepts, a group takes m_g m_g' / (w_g + 1/v) from the precision of the coefficients. Nothing is
+allocated, so that a sweep can afford it often.
 """
 
 from __future__ import annotations

@@ -3,7 +3,9 @@
 Where every equation of a number is gaussian and linear with slopes that all records share, a record is a short vector
 of basis values: 1, known columns, unknown numbers, levels of one unknown category. The sums of products of basis
 values, and their sums by group, are all that the parameters need: `gibbs_linear_levels` draws the category,
-`gibbs_linear_sums` these sums.
+`gibbs_linear_sums` these sums. Sds have half-t priors (2 degrees of freedom) as mixtures of inverse gammas (Huang and
+Wand 2013); a factor on group effects and their sd is drawn by a slice (Liu and Sabatti 2000; Neal 2003). Sufficient
+statistics in place of values is our own derivation. Chosen by `analysis/samplers/gibbs/linear_gaussian`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Given its code k and group g, the numbers t of a record are normal: root' t = H v + c[g, k] + z, where v are its fixed
 values (known columns and the linear part of the noise, less their means in the group), H and c come from the
-parameters, and z is standard normal. So the log weights of the levels, with t integrated out, are linear in v.
+parameters, and z is standard normal. So the log weights of the levels, with t integrated out, are linear in v: own
+derivation, a linear discriminant (Anderson 2003, chapter 6), since the precision of t is the same at all levels.
 """
 
 from __future__ import annotations

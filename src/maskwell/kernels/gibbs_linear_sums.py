@@ -3,7 +3,8 @@
 The sums that the parameters need are those of the fixed values v of the records and of the normals z of their numbers
 (see `gibbs_linear_levels`). Those of v do not change in all, and by cell (group and level) are kept up to date with the
 codes. Those of z have a known law given v: by cell the sum of z is normal, with as many variances as records; within
-cells z'v is normal, with covariance v'v, and what v leaves of z'z is Wishart.
+cells z'v is normal, with covariance v'v, and what v leaves of z'z is Wishart, drawn by Bartlett's root (Anderson 2003,
+section 7.2). Own derivation: a draw needs normals for each cell and each fixed value, not for each record.
 """
 
 from __future__ import annotations

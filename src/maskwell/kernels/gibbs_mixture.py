@@ -1,4 +1,11 @@
-"""Moves of a mixture's component together with the true values that it implies."""
+"""Moves of a mixture's component together with the true values that it implies.
+
+Proposed are another component k' by its weight and true values x' at which the noise has the same place in k' as it had
+in k: (z - x' - mean_k') / sd_k' = (z - x - mean_k) / sd_k. The density of the noise and the Jacobian of the move
+cancel, so that it is accepted by the ratio of the equations at x' and x: own derivation, a deterministic move as in
+Green (1995). Used by `analysis/samplers/gibbs/sweeps` for masks with mixtures, whose components a plain Gibbs step
+hardly leaves when they lie apart.
+"""
 
 from __future__ import annotations
 

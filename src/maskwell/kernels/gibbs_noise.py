@@ -1,8 +1,9 @@
 """The noise on unknown numbers inside a sampler: its density given the state, and what is redrawn given it.
 
-`arrays` is `analysis.noise.Arrays`: u = slope t + offset - correction + s(t) e, e ~ Normal(shift, P^-1),
+`arrays` is `analysis.noise.arrays`: u = slope t + offset - correction + s(t) e, e ~ Normal(shift, P^-1),
 P = M' diag(weight) M. Given the state t, `refresh` redraws everything that makes e normal: noised values behind limits
-and units, components of mixtures, scales of Laplace noise, lognormal biases, and which records were swapped.
+and units, components of mixtures, scales of Laplace noise (inverse Gaussian, Park and Casella 2008), lognormal biases
+(by slices, Neal 2003), and which records were swapped. Used by every Gibbs sweep whose noise is not plain normal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""What Gibbs draws for each record: its unknown categories, the utilities behind them, and its unknown numbers."""
+"""What Gibbs draws for each record: its unknown categories, the utilities behind them, and its unknown numbers.
+
+Categories are drawn by enumeration of their levels. Utilities make probit and ordered equations gaussian (Albert and
+Chib 1993), Polya-Gamma weights logistic ones (Polson, Scott and Windle 2013). Numbers are drawn from their normal
+conditional where all equations are linear and gaussian in them, one after the other within limits; else by an
+elliptical slice, the normal part as its prior (Murray, Adams and MacKay 2010). Used by
+`analysis/samplers/gibbs/sweeps`.
+"""
 
 from __future__ import annotations
 

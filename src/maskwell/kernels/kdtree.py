@@ -1,7 +1,9 @@
 """A k-d tree for each block of points, in arrays.
 
+Friedman, Bentley and Finkel (1977): nodes are cut at the median of the longest side of their box until they have few
+points. Differences: up to FAN children for a node, and all points the same is a leaf of any size.
 The points of a block stand together, and so do those of every node; a node knows the box around its points. Points
-are kept twice: as they are, and in single precision for the sieve.
+are kept twice: as they are, and in single precision for the sieve. Grown by `attacks/nearest/search`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Searching the trees of a forest: the nearest points with their ties, and how many lie within a radius.
 
-The bounds from boxes hold for the computed distances to the last bit, and the sieve only leaves out what cannot count:
-a tree finds what comparing all pairs finds, ties included.
+Branch and bound (Friedman, Bentley and Finkel 1977); counts take whole nodes that lie within the radius, as in Gray and
+Moore (2000). The bounds from boxes hold for the computed distances to the last bit, and the sieve only leaves out what
+cannot count: a tree finds what comparing all pairs finds, ties included. Chosen by `attacks/nearest/search`.
 """
 
 from __future__ import annotations

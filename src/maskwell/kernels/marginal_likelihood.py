@@ -1,9 +1,12 @@
 """Likelihoods of responses whose linear predictor is normal: eta_i ~ Normal(mean_i, variance_i), integrated out.
 
+log E[exp(l(eta_i))]. Probit: Phi(mean / sqrt(1 + variance)). Logit: Gauss-Hermite nodes about the mean. Counts: nodes
+about the mode of the integrand, scaled by its curvature (Liu and Pierce 1994).
 Each family has a `_total`, the log likelihood of all records, and a `_slopes`, which also writes its derivatives by
 the mean and by the variance of each record. Integrals are sums over Gauss-Hermite nodes: `nodes` and `weights` are the
-positive half of an even rule for the standard normal law, weights summing to one half. With weights on the nodes
-that are proportional to the integrand, d/dmean = E[l'(eta)] and d/dvariance = E[l'(eta)^2 + l''(eta)] / 2.
+positive half of an even rule for the standard normal law, weights summing to one half. With weights on the nodes that
+are proportional to the integrand, d/dmean = E[l'(eta)] and d/dvariance = E[l'(eta)^2 + l''(eta)] / 2 (Price 1958).
+Used by `analysis/samplers/marginal`, which chooses the number of nodes.
 """
 
 from __future__ import annotations

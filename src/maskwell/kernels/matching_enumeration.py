@@ -1,8 +1,13 @@
 """All matchings of few known units with the records of their block, at one value of the noise parameters.
 
+    sum over matchings of (product of their pairs' weights) x (weight of the number of pairs), and each pair's share
+
 The units of a job (those of one group in one block) are bits of a subset; the records of the block are met one after
-the other, each with one of the units or with none. Weights are those of the unit's row divided by the largest, so that
-sums need no logarithms. Where even so they vanish, a matching is taken to be impossible.
+the other, each with one of the units or with none. That is 2^units x records steps, of the order of Ryser (1963), with
+positive terms only, so that nothing cancels. Weights are those of the unit's row divided by the largest, so that sums
+need no logarithms. Where even so they vanish, a matching is taken to be impossible.
+Chosen by `attacks/bayes/matching_posterior/enumeration`; the sum replaces (6) of Trottini, Fienberg, Makov and Meyer
+(2003), with the posterior weight of each matching in place of its prior weight.
 """
 
 from __future__ import annotations

@@ -10,6 +10,8 @@ weights but those of known units with records are 1. A loop walks there: somebod
 weight, who had that one takes another, until somebody takes the first. Walked backwards it gives every unit its old
 record, with the same sums of weights below and the old weights above: the chances there and back are as the weights of
 the two matchings, so that no loop is ever refused. Any matching can become any other, however few pairs are possible.
+The target is that of Jerrum, Sinclair and Vigoda (2004); the loops are our own derivation, for the reason just given.
+Chosen by `attacks/bayes/matching_posterior/mcmc` for blocks that are too large to sum over.
 Steps are put into each other (`inline_bare_loop`) and make no array (`bare`), as in `matching_noise_mcmc`.
 """
 

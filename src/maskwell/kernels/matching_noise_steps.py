@@ -1,6 +1,10 @@
 """Parameters of the noise given a matching, the density of records that are nobody's, and chains over both together.
 
-Parameters step on the log scale, each group of them by itself, and are accepted by the whole weight of the state.
+Parameters step on the log scale, each group of them by itself, and are accepted by the whole weight of the state:
+random-walk Metropolis-Hastings (Hastings 1970) on p(matching, parameters | release). `smooth` adds the expectation of
+one more move in place of where it led (Gelfand and Smith 1990). Chosen by
+`attacks/bayes/matching_posterior/parameter_chains` where the parameters are unknown and sums over matchings are too
+long.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """The record loops of the paper's Metropolis sampler: independence proposals for true values, one record at a time.
 
-Goldstein and Shlomo, A probabilistic procedure for anonymisation, appendix (A1)-(A3). The terms of a target are
-inlined: calls would count the references of a dozen arrays each time.
+Goldstein and Shlomo, A probabilistic procedure for anonymisation, appendix (A1)-(A3): X ~ N(R x, R (1 - R) var(x)),
+accepted by the ratio of (A2) times the ratio of proposals, which the paper leaves out (Hastings 1970). The terms of a
+target are inlined: calls would count the references of a dozen arrays each time. Only for
+`analysis/samplers/goldstein`, to show the paper's sampler and its faults.
 """
 
 from __future__ import annotations

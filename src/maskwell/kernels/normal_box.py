@@ -1,9 +1,12 @@
 """Probabilities of boxes under a normal law, and densities of some coordinates with boxes for the others.
 
+P(lower <= N(0, C) <= upper) is the product of masses of z_k given z_1 .. z_(k-1), averaged over a lattice of uniforms
+(Genz 1992), the narrowest coordinate first (Gibson, Glasbey and Elston 1994).
 One covariance, many records; boxes that bound one or two coordinates are answered by `normal_box_planes`, small ones
 of more by `normal_box_small`. The covariance may be singular: a coordinate that others determine narrows the interval
 of the last free coordinate it depends on. A record's answer does not depend on the other records of the call, to the
-bit: all is elementwise, and sums run in a fixed order.
+bit: all is elementwise, and sums run in a fixed order. The laws of correlated noise with limits or units use it
+(`laws/noise`), and the density of released values; where many boxes with fewer digits do, `normal_box_lattice`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Probabilities of many boxes under one correlated normal law, compiled: fewer digits than `normal_box`, far faster.
 
-Genz's separation of variables on one lattice, the same for all boxes. Each box gets one answer for each random
+Genz's separation of variables (1992) on one lattice, the same for all boxes. Each box gets one answer for each random
 shift of the lattice: sums of answers keep their shifts, so that the spread over shifts gives the error of any sum,
-however the errors of its boxes hang together. With the lattice fixed the answers are smooth in the bounds.
+however the errors of its boxes hang together. With the lattice fixed the answers are smooth in the bounds. Used by
+`calibration/agreement_chance` and `calibration/full_agreement`, which need one box for each pair and level of noise.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
 """Comparing pairs of records: each field agrees when the found value lies between the searcher's two bounds.
 
-Candidates are sorted by block, one contiguous row a field; a searcher's candidates are those from `start` to `stop`.
-The pattern of a pair has bit f set where field f agrees. Nothing here grows with the number of pairs.
+The pattern of a pair has bit f set where field f agrees: the comparison vector of Fellegi and Sunter (1969), with the
+tolerance |t - p| <= q |t| of Moore (1996), section III, or any other in the bounds. Candidates are sorted by block, one
+contiguous row a field; a searcher's candidates are those from `start` to `stop`. Nothing here grows with the number of
+pairs. `attacks/linkage/assignment` compares with it; `attacks/linkage/sorted_pairs` decides where sorted columns find
+the same counts sooner.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """Sums over all matchings, by subsets of the smaller side: exact, and on the log scale throughout.
 
+    sum over matchings of (product of their pairs' weights) x (weight of the number of pairs), and each pair's share
+
 The units of the smaller side (few) are bits; those of the other side (many) are met one after the other, each with one
-of the few or with none. The weight of a matching is the product of its pairs' weights times a weight of its size.
+of the few or with none: 2^few x few x many steps, the order of Ryser's formula (1963) for a permanent, without its
+differences, so that no digits are lost. Chosen by `attacks/bayes/matching_posterior/components` where the smaller side
+of a component is short; longer ones are sampled (`matching_mcmc`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
 """Single random draws for the loops of Gibbs samplers, and the normal distribution function.
 
+Truncated normals by rejection (Robert 1995), inverse Gaussians (Michael, Schucany and Haas 1976), Wishart matrices by
+Bartlett's root (1933), categories from logarithms by inversion.
 Every draw takes a generator first and is exact: no table, no cut tail. Times in comments are of one core (AMD EPYC,
 numba 0.68), where a normal costs 10 ns, an exponential 7 and a uniform 7.
 """

@@ -1,4 +1,8 @@
-"""Exchanges between records of near rank."""
+"""Exchanges between records of near rank: rank swapping (Moore 1996, Controlled data-swapping techniques).
+
+A record exchanges its value with a free one at most `window` ranks above. The law of `masks/exchange` draws by it
+(`laws/discrete`), and `checks/rank_windows` runs it on ranks to see what window a release was made with.
+"""
 
 from __future__ import annotations
 

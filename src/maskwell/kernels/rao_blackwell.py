@@ -1,4 +1,9 @@
-"""What each unit would take next, averaged over matchings that were drawn: smoother than counting what it had."""
+"""What each unit would take next, averaged over matchings that were drawn: smoother than counting what it had.
+
+Chance of a pair = mean over draws of P(one more step gives the pair | draw), a step that leaves the law of matchings as
+it is: the same expectation as the share of draws that have the pair, with less variance (Gelfand and Smith 1990).
+Used by `attacks/bayes/matching_posterior/matchings` on the draws of `matching_mcmc`.
+"""
 
 from __future__ import annotations
 

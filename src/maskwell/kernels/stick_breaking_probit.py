@@ -1,4 +1,11 @@
-"""Sequential probits of a category, by patterns of known columns: counts are all that their parameters need."""
+"""Sequential probits of a category, by patterns of known columns: counts are all that their parameters need.
+
+P(stop at level s | got there) = Phi(x'b_s + u_g), so that the log likelihood of a stick is the sum over patterns of
+taken log Phi(eta) + (tried - taken) log Phi(-eta) (Albert and Chib 2001). Coefficients and effects are drawn by an
+elliptical slice around the mode (Murray, Adams and MacKay 2010), the effects' variance under a half-t prior (Huang and
+Wand 2013), then a common factor on effects and their sd (Liu and Sabatti 2000). Chosen by `gibbs_linear`, whose
+category has few patterns; other samplers draw utilities in `gibbs_records`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Responses that are not gaussian: the likelihood by linear predictor, and the normal that lies closest to it."""
+"""Responses that are not gaussian: the likelihood by linear predictor, and the normal that lies closest to it.
+
+At eta, slope l'(eta) and curvature w = -l''(eta) give the target eta + l'(eta) / w of weight w: one step of iterated
+weighted least squares is one Newton step (McCullagh and Nelder 1989, section 2.5). `excess` is what this normal leaves
+of the log likelihood, which the elliptical slice of `analysis/samplers/gibbs/elliptical_slice` follows.
+"""
 
 from __future__ import annotations
 

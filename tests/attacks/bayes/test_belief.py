@@ -245,7 +245,7 @@ def test_some_targets_stand_as_among_all(masking):
     plan = mw.BayesIntruder(direction="to_original")
     everybody, some = (
         mw.attack(plan, masking),
-        mw.attack(mw.BayesIntruder(direction="to_original", targets=mw.Sample(20)), masking),
+        mw.attack(mw.BayesIntruder(direction="to_original", targets=mw.attacks.Sample(20)), masking),
     )
     ids = everybody.table["target_id"].to_pylist()
     rows = [ids.index(one) for one in some.table["target_id"].to_pylist()]

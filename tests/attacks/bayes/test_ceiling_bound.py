@@ -97,7 +97,7 @@ def test_some_cells_stand_for_all(bounded, monkeypatch):
 
 def test_of_a_sample_of_targets_the_bound_is_about_all_with_its_error(bounded):
     masking = masking_of(NOISE)
-    risk, guess = attack_by(mw.BayesIntruder(helpers="all", targets=mw.Sample(50)), masking)[:2]
+    risk, guess = attack_by(mw.BayesIntruder(helpers="all", targets=mw.attacks.Sample(50)), masking)[:2]
     whole = mw.attack(ALL, masking).ceiling
     wide = risk.ceiling.high - risk.ceiling.low
     assert len(guess) == risk.targets == 50

@@ -15,8 +15,8 @@ from maskwell.errors import BadPlan
 
 from .test_plan import NAMES, masked, table_of
 
-UNSURE = mw.Prior(mean_over_sd=2.0)
-BRIEF = mw.Sampling(chains=2, draws=200, most=200, ess=10.0, rhat=2.0)
+UNSURE = mw.attacks.Prior(mean_over_sd=2.0)
+BRIEF = mw.attacks.Sampling(chains=2, draws=200, most=200, ess=10.0, rhat=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_without_the_card_all_others_are_no_ceiling_and_need_no_f(masking):
 @pytest.mark.parametrize("prior", [None, UNSURE])
 def test_a_few_targets_are_the_same_among_few_and_all(masking, prior, monkeypatch):
     """Only targets and helpers take part; who does not changes nothing."""
-    few = mw.BayesIntruder(helpers=2, targets=mw.Sample(6), prior=prior)
+    few = mw.BayesIntruder(helpers=2, targets=mw.attacks.Sample(6), prior=prior)
     some, guess = attack_by(few, masking)[:2]
     chances = guess.columns["probability"][guess.found >= 0]
     monkeypatch.setattr(posterior, "_taking_part", lambda groups: np.arange(40))
@@ -76,7 +76,7 @@ def test_a_few_targets_are_the_same_among_few_and_all(masking, prior, monkeypatc
 
 def test_only_known_times_released_is_limited(masking, monkeypatch):
     monkeypatch.setattr(posterior, "MOST_PAIRS", 30 * 40)
-    plan = mw.BayesIntruder(helpers=2, targets=mw.Sample(9))
+    plan = mw.BayesIntruder(helpers=2, targets=mw.attacks.Sample(9))
     assert mw.attack(plan, masking).targets == 9
     said = "40 targets and helpers and 40 released records, 1,600 pairs where 1,200 can be held"
     with pytest.raises(BadPlan, match=said):

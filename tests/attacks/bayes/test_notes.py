@@ -31,15 +31,17 @@ def masking(table):
 
 def test_an_error_that_plays_no_part_is_said_first_and_loud(masking):
     """TAX is known exactly, and only one true record has it: the figures are those without any error."""
-    off, sure = (mw.attack(mw.BayesIntruder(error=e), masking) for e in (mw.OwnError({"INC": 3000.0}), None))
+    off, sure = (
+        mw.attack(mw.BayesIntruder(error=e), masking) for e in (mw.attacks.OwnError({"INC": 3000.0}), None)
+    )
     assert off.rate == sure.rate
     assert off.notes[0].startswith("THE ERROR PLAYS NO PART: his other columns single out the record in the")
     assert "take marginal='gaussian'" in off.notes[0]
-    alone = mw.attack(mw.BayesIntruder(fields=("INC",), error=mw.OwnError({"INC": 3000.0})), masking)
+    alone = mw.attack(mw.BayesIntruder(fields=("INC",), error=mw.attacks.OwnError({"INC": 3000.0})), masking)
     assert not any("THE ERROR PLAYS" in note for note in alone.notes)
-    outside = mw.BayesIntruder(error=mw.OwnError({"INC": 3000.0}), marginal="gaussian")
+    outside = mw.BayesIntruder(error=mw.attacks.OwnError({"INC": 3000.0}), marginal="gaussian")
     assert not any("THE ERROR PLAYS" in note for note in mw.attack(outside, masking).notes)
-    tiny = mw.attack(mw.BayesIntruder(fields=("INC",), error=mw.OwnError({"INC": 1e-6})), masking)
+    tiny = mw.attack(mw.BayesIntruder(fields=("INC",), error=mw.attacks.OwnError({"INC": 1e-6})), masking)
     assert "values so nearly right single out" in tiny.notes[0]
 
 
@@ -64,7 +66,9 @@ def test_what_leaves_nothing_unknown_is_said_once(make_people):
     mask = mw.Chain((mw.IndependentNoise(("INCOME",), variance_ratio=0.3), mw.Pram(("SEX",), stay=0.8)))
     masking = mw.apply(mask, people, seed=3)
     for helpers in (0, 2):
-        risk = mw.attack(mw.BayesIntruder(prior=mw.Prior(), helpers=helpers, match_blocks=()), masking)
+        risk = mw.attack(
+            mw.BayesIntruder(prior=mw.attacks.Prior(), helpers=helpers, match_blocks=()), masking
+        )
         told = [note for note in risk.notes if "nothing to learn" in note or "taken as told" in note]
         assert len(told) == 1
         assert "SEX" in told[0]

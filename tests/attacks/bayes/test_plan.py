@@ -53,7 +53,10 @@ def masking(table):
         ({"kernel": "coherrent"}, "did you mean 'coherent'"),
         ({"marginal": "release"}, "marginal must be 'truth', 'gaussian' or a function"),
         ({"kernel": "paper", "marginal": "gaussian"}, "marginal is the f"),
-        ({"kernel": "fms", "error": mw.OwnError(sds={"A": 1.0})}, "takes the intruder's values for exact"),
+        (
+            {"kernel": "fms", "error": mw.attacks.OwnError(sds={"A": 1.0})},
+            "takes the intruder's values for exact",
+        ),
         ({"prior": 20}, "prior takes a Prior: such as Prior"),
         ({"error": {"A": 1.0}}, "error takes an OwnError: such as OwnError"),
         ({"helpers": -1}, "helpers is a whole number from 0 on or 'all'"),
@@ -61,10 +64,13 @@ def masking(table):
         ({"helpers": "everybody"}, "helpers is a whole number"),
         ({"helpers": 3, "assignment": "one-to-one"}, "each record belong to one unit"),
         ({"helpers": 3, "direction": "to_original"}, "helpers look for masked records"),
-        ({"helpers": 3, "error": mw.OwnError(sds={"A": 1.0})}, "helpers are known without error"),
+        ({"helpers": 3, "error": mw.attacks.OwnError(sds={"A": 1.0})}, "helpers are known without error"),
         ({"threshold": 1.0}, "threshold must be a number from 0 to below 1"),
         ({"eps": -1e-3}, "eps must be a number from 0 to below 0.5"),
-        ({"prior": mw.Prior(), "error": mw.OwnError(sds={"A": 1.0})}, "either a prior or an error"),
+        (
+            {"prior": mw.attacks.Prior(), "error": mw.attacks.OwnError(sds={"A": 1.0})},
+            "either a prior or an error",
+        ),
     ],
 )
 def test_bad_options_are_refused(options, said):
@@ -74,7 +80,11 @@ def test_bad_options_are_refused(options, said):
 
 def test_a_release_by_rank_swapping_alone_has_no_law(table):
     swapped = masked(mw.RankSwap(NAMES, window_ratio=0.1), table)
-    for plan in (mw.BayesIntruder(), mw.BayesIntruder(helpers="all"), mw.BayesIntruder(prior=mw.Prior())):
+    for plan in (
+        mw.BayesIntruder(),
+        mw.BayesIntruder(helpers="all"),
+        mw.BayesIntruder(prior=mw.attacks.Prior()),
+    ):
         for fields in (None, ("A",)):
             with pytest.raises(NoLaw, match="has no law"):
                 mw.attack(replace(plan, fields=fields), swapped)
@@ -169,7 +179,7 @@ def test_a_prior_on_what_is_not_there_is_refused(masking):
     from scipy.stats import lognorm
 
     with pytest.raises(BadPlan, match="scale"):
-        mw.attack(mw.BayesIntruder(prior=mw.Prior(given={"scale": lognorm(0.1)})), masking)
+        mw.attack(mw.BayesIntruder(prior=mw.attacks.Prior(given={"scale": lognorm(0.1)})), masking)
 
 
 # Edges.
@@ -235,9 +245,9 @@ def test_a_change_of_unit_changes_no_belief(table):
         guess = attack_by(plan, masking)[1]
         return masking.order[guess.found], guess.columns["probability"]
 
-    plans = [mw.BayesIntruder(), mw.BayesIntruder(kernel="paper"), mw.BayesIntruder(prior=mw.Prior())]
+    plans = [mw.BayesIntruder(), mw.BayesIntruder(kernel="paper"), mw.BayesIntruder(prior=mw.attacks.Prior())]
     plans += [
-        mw.BayesIntruder(kernel="fms", prior=mw.Prior(family="gamma")),
+        mw.BayesIntruder(kernel="fms", prior=mw.attacks.Prior(family="gamma")),
         mw.BayesIntruder(marginal="gaussian"),
     ]
     for plan in plans:
@@ -317,7 +327,7 @@ def test_the_report_names_what_was_compared_and_assumed(make_people):
     ]
     assert risk.assumed.alone == sum(keys[1].count(key) == 1 for key in keys[0])
     plan = mw.BayesIntruder(
-        fields=("TAX",), match_blocks=(), prior=mw.Prior(mean_over_sd=5.0), kernel="forward"
+        fields=("TAX",), match_blocks=(), prior=mw.attacks.Prior(mean_over_sd=5.0), kernel="forward"
     )
     said = " ".join(repr(mw.attack(plan, masking)).split())
     assert "compares TAX by the noise, among all records, no blocks" in said
@@ -337,9 +347,9 @@ def test_to_original_says_nothing_of_the_marginal(masking):
 @pytest.mark.parametrize(
     "plan",
     [
-        mw.BayesIntruder(kernel="paper", prior=mw.Prior(family="gamma", mean_over_sd=5.0)),
-        mw.BayesIntruder(helpers="all", sampling=mw.Sampling(chains=2, draws=200)),
-        mw.BayesIntruder(error=mw.OwnError(sds={"A": 2.0}), threshold=0.5, eps=1e-3),
+        mw.BayesIntruder(kernel="paper", prior=mw.attacks.Prior(family="gamma", mean_over_sd=5.0)),
+        mw.BayesIntruder(helpers="all", sampling=mw.attacks.Sampling(chains=2, draws=200)),
+        mw.BayesIntruder(error=mw.attacks.OwnError(sds={"A": 2.0}), threshold=0.5, eps=1e-3),
     ],
 )
 def test_plans_survive_being_written(plan):
@@ -357,13 +367,13 @@ def test_intruders_side_by_side_answer_as_they_do_alone(make_people):
     """What they share is computed once, and changes nothing: also with swaps, priors and errors among them."""
     noisy = masked(mw.CorrelatedNoise(("INCOME", "TAX"), sd_ratio=0.3), make_people(90))
     where = {"match_blocks": ("REGION",), "fields": ("INCOME", "TAX")}
-    swapped = mw.swap(noisy, mw.NearestRecord(**where), mw.SwapShare(0.5))
+    swapped = mw.swap(noisy, mw.NearestRecord(**where), mw.tolerances.SwapShare(0.5))
     assert swapped.swapping is not None
     plans = {
         "told": mw.BayesIntruder(**where),
-        "untold": mw.BayesIntruder(**where, prior=mw.Prior(mean_over_sd=3.0)),
+        "untold": mw.BayesIntruder(**where, prior=mw.attacks.Prior(mean_over_sd=3.0)),
         "one-to-one": mw.BayesIntruder(**where, assignment="one-to-one"),
-        "off": mw.BayesIntruder(**where, error=mw.OwnError(sds={"TAX": 10.0})),
+        "off": mw.BayesIntruder(**where, error=mw.attacks.OwnError(sds={"TAX": 10.0})),
         "ceiling": mw.BayesIntruder(**where, helpers="all"),
         "other fields": mw.BayesIntruder(match_blocks=("REGION",), fields=("INCOME",)),
     }

@@ -298,7 +298,7 @@ def test_bad_plans_are_refused(options, said):
 
 def test_plans_of_one_kind_are_named_by_what_differs(masking):
     plans = [
-        mw.Linkage(fields=AMOUNTS, weights=mw.Fixed()),
+        mw.Linkage(fields=AMOUNTS, weights=mw.attacks.Fixed()),
         mw.NearestRecord(),
         mw.BayesIntruder(),
         mw.BayesIntruder(assignment="one-to-one"),

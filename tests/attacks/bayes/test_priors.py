@@ -439,7 +439,7 @@ MASKS = {
     "lognormal bias": mw.BiasNoise(("AGE",), bias_sd=0.2, sd_ratio=0.1, shape="lognormal"),
     "laplace": mw.IndependentNoise(("WAGE",), variance_ratio=0.2, shape="laplace"),
     "log scale": mw.IndependentNoise(("WAGE", "OTHER"), variance_ratio=0.1, transform="log", shift=1.0),
-    "steps": mw.IndependentNoise(("WAGE",), variance_ratio=0.2, spread=mw.Step((1000.0,), (0.5, 2.0))),
+    "steps": mw.IndependentNoise(("WAGE",), variance_ratio=0.2, spread=mw.laws.Step((1000.0,), (0.5, 2.0))),
     "codes": mw.CodeNoise(("SEX",), variance=0.3),
     "rounded codes": mw.CodeNoise(("SEX",), variance=0.3, rounded=True),
     "pram": mw.Pram(("EDU",), stay=0.7),

@@ -47,10 +47,10 @@ PLANS = {
     "coherent": {},
     "forward": {"kernel": "forward"},
     "gaussian": {"marginal": "gaussian"},
-    "some": {"targets": mw.Sample(100)},
+    "some": {"targets": mw.attacks.Sample(100)},
     "to original": {"direction": "to_original"},
     "gaussian, to original": {"direction": "to_original", "marginal": "gaussian"},
-    "some, to original": {"direction": "to_original", "targets": mw.Sample(100)},
+    "some, to original": {"direction": "to_original", "targets": mw.attacks.Sample(100)},
 }
 
 

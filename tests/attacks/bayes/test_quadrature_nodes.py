@@ -252,7 +252,7 @@ UNSETTLING = {
 )
 def test_probabilities_settle_under_every_prior(mask, name):
     unknown = "scale" if isinstance(mask, mw.CorrelatedNoise) else "sd"
-    intruder = mw.BayesIntruder(prior=mw.Prior(given={unknown: UNSETTLING[name]}))
+    intruder = mw.BayesIntruder(prior=mw.attacks.Prior(given={unknown: UNSETTLING[name]}))
     risk = mw.attack(intruder, mw.apply(mask, survey(), seed=1))
     said = [note for note in risk.notes if "nodes" in note]
     assert len(said) == 1
@@ -266,7 +266,7 @@ def test_nothing_unknown_has_no_nodes():
         Schema((Column("SEX", "category", frozenset({"key"}), categories=("a", "b")),)),
     )
     masking = mw.apply(mw.Pram(("SEX",), stay=0.7), table, seed=1)
-    risk = mw.attack(mw.BayesIntruder(prior=mw.Prior()), masking)
+    risk = mw.attack(mw.BayesIntruder(prior=mw.attacks.Prior()), masking)
     assert not any("nodes" in note for note in risk.notes)
     assert any("nothing unknown" in note for note in risk.notes)
 

@@ -30,7 +30,7 @@ def swapped() -> mw.Masking:
     )
     noise = mw.IndependentNoise(("x", "y"), variance_ratio=0.1)
     masking = mw.apply(noise, Table.from_frame(pa.table(columns), schema), seed=1)
-    return mw.swap(masking, mw.NearestRecord(), mw.SwapShare(0.3))
+    return mw.swap(masking, mw.NearestRecord(), mw.tolerances.SwapShare(0.3))
 
 
 def test_one_pass_gives_what_two_give(swapped: mw.Masking, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +53,7 @@ def test_who_is_not_told_the_noise_does_not_look_at_the_truth(
         raise AssertionError("he has no true records but his own")
 
     monkeypatch.setattr(posterior_odds, "log_moved", truth)
-    plan = mw.BayesIntruder(prior=mw.Prior(), kernel="forward")
+    plan = mw.BayesIntruder(prior=mw.attacks.Prior(), kernel="forward")
     risk = mw.attack(plan, swapped)
     probabilities = np.asarray(risk.table["probability"])
     assert np.isfinite(probabilities).all()

@@ -33,11 +33,11 @@ def masking(make_people):
 
 @pytest.fixture(scope="module")
 def told(masking):
-    return mw.telling(masking, plan=PLAN, helpers=(119,))
+    return mw.attacks.telling(masking, plan=PLAN, helpers=(119,))
 
 
 def test_every_figure_is_that_of_its_attack(masking, told):
-    prior = mw.Prior()
+    prior = mw.attacks.Prior()
     for name in ("coherent", "forward"):
         plan = mw.BayesIntruder(fields=AMOUNTS, match_blocks=("REGION",), kernel=name)
         assert told.told[name].to_dict() == mw.attack(plan, masking).to_dict()
@@ -119,11 +119,11 @@ def test_it_prints_and_writes_figures_without_a_record(told):
 
 def test_bad_plans_are_refused(masking, people):
     with pytest.raises(BadPlan, match="give a BayesIntruder, not a Linkage"):
-        mw.telling(masking, plan=mw.Linkage())
+        mw.attacks.telling(masking, plan=mw.Linkage())
     with pytest.raises(BadPlan, match="sets prior and helpers itself"):
-        mw.telling(masking, plan=mw.BayesIntruder(helpers=3))
+        mw.attacks.telling(masking, plan=mw.BayesIntruder(helpers=3))
     with pytest.raises(NoLaw, match="no law"):
-        mw.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
+        mw.attacks.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ def test_bad_plans_are_refused(masking, people):
         ({"helpers": (True,)}, "not True"),
         ({"prior": 20}, "prior is a Prior, not a int"),
         ({"plan": mw.BayesIntruder(kernel="paper")}, "compares the kernels itself"),
-        ({"plan": mw.BayesIntruder(error=mw.OwnError(sds={"TAX": 1.0}))}, "leave error out"),
+        ({"plan": mw.BayesIntruder(error=mw.attacks.OwnError(sds={"TAX": 1.0}))}, "leave error out"),
     ],
 )
 def test_bad_options_end_in_a_sentence(masking, options, said):
     with pytest.raises(BadPlan, match=said):
-        mw.telling(masking, **options)
+        mw.attacks.telling(masking, **options)
 
 
 def test_what_is_no_masking_is_refused():
     with pytest.raises(BadPlan, match="telling needs a Masking, not a int"):
-        mw.telling(3)
+        mw.attacks.telling(3)
 
 
 def test_one_number_none_and_too_many_helpers(make_people):
@@ -154,31 +154,34 @@ def test_one_number_none_and_too_many_helpers(make_people):
     with pytest.raises(
         BadPlan, match=r"^12 helpers are more than there are others: give at most 11, or all$"
     ):
-        mw.telling(small, plan=PLAN, helpers=(0, 2, 12), progress=heard.append)
+        mw.attacks.telling(small, plan=PLAN, helpers=(0, 2, 12), progress=heard.append)
     assert heard == []
-    said = mw.telling(small, plan=PLAN, helpers=(0, 2, 2), ceiling=False, progress=heard.append)
+    said = mw.attacks.telling(small, plan=PLAN, helpers=(0, 2, 2), ceiling=False, progress=heard.append)
     assert list(said.helped) == [2]
     assert heard[-2:] == ["forward, not told", "2 helpers, not told"]
-    assert list(mw.telling(small, plan=PLAN, helpers=2, ceiling=False).helped) == [2]
+    assert list(mw.attacks.telling(small, plan=PLAN, helpers=2, ceiling=False).helped) == [2]
     held = make_people(12).take(np.arange(5))
     with pytest.raises(BadPlan, match="give at most 4,"):
-        mw.telling(small, plan=PLAN, helpers=5, targets=held)
+        mw.attacks.telling(small, plan=PLAN, helpers=5, targets=held)
 
 
 def test_a_target_file_that_is_none_is_refused_as_by_attack(masking):
-    for run in (mw.attack, lambda plan, masking, targets: mw.telling(masking, plan=plan, targets=targets)):
+    for run in (
+        mw.attack,
+        lambda plan, masking, targets: mw.attacks.telling(masking, plan=plan, targets=targets),
+    ):
         with pytest.raises(BadPlan, match="targets is a Table, not a int"):
             run(PLAN, masking, targets=3)
 
 
 def test_bad_plans_of_every_intruder_are_bad_plans(masking):
     with pytest.raises(BadPlan, match="sd:AGE"):
-        mw.telling(masking, plan=PLAN, prior=mw.Prior(given={"sd:AGE": stats.gamma(4)}))
+        mw.attacks.telling(masking, plan=PLAN, prior=mw.attacks.Prior(given={"sd:AGE": stats.gamma(4)}))
 
 
 def test_problems_are_listed_once(people):
     with pytest.raises(NoLaw) as caught:
-        mw.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
+        mw.attacks.telling(masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), people))
     assert str(caught.value).count("has no law") == 1
 
 
@@ -200,7 +203,7 @@ def test_who_has_helpers_may_draw_his_links(told):
 
 def test_who_holds_a_file_of_his_own_is_not_the_ceiling(masking, make_people):
     held = make_people(120).take(np.arange(30))
-    said = mw.telling(masking, plan=PLAN, targets=held)
+    said = mw.attacks.telling(masking, plan=PLAN, targets=held)
     assert said.told["coherent"].targets == 30
     assert "knows all in his file" in repr(said)
     assert "ceiling" not in repr(said)
@@ -242,13 +245,19 @@ def test_a_ceiling_below_another_is_explained(told):
 
 def test_it_says_what_it_takes_for_granted(masking, make_people):
     plan = replace(PLAN, threshold=0.5)
-    said = " ".join(repr(mw.telling(masking, plan=plan, prior=mw.Prior("gamma", 4), ceiling=False)).split())
+    said = " ".join(
+        repr(
+            mw.attacks.telling(masking, plan=plan, prior=mw.attacks.Prior("gamma", 4), ceiling=False)
+        ).split()
+    )
     assert "prior gamma, mean over sd 4; unknown: one factor (scale) on the sds of INCOME, TAX" in said
     assert "correlations and sd ratios, is taken from the card" in said
     assert "f(z) by the true records (no outsider has these: an upper bound)" in said
     assert "claims links above 0.5" in said
     apart = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(30))
-    said = " ".join(repr(mw.telling(apart, plan=replace(PLAN, marginal="gaussian"), ceiling=False)).split())
+    said = " ".join(
+        repr(mw.attacks.telling(apart, plan=replace(PLAN, marginal="gaussian"), ceiling=False)).split()
+    )
     assert "unknown: the sd of the noise of INCOME, TAX;" in said
     assert "a normal law fitted to the release" in said
     assert "upper bound" not in said
@@ -276,14 +285,16 @@ def test_what_did_not_settle_is_said_once_each(told):
 
 def test_the_notes_of_real_draws_are_found(told, masking):
     """The words by which notes are found are those that attacks write."""
-    few = mw.BayesIntruder(fields=AMOUNTS, helpers="all", sampling=mw.Sampling(draws=100, most=100, ess=1e5))
+    few = mw.BayesIntruder(
+        fields=AMOUNTS, helpers="all", sampling=mw.attacks.Sampling(draws=100, most=100, ess=1e5)
+    )
     notes = doubtful_notes([("he", mw.attack(few, masking).notes)])
     assert [any(word in note for note in notes) for word in ("NOT CONVERGED", "not decided")] == [True, True]
 
 
 def test_where_nothing_is_compared_by_noise_there_is_nothing_to_tell(make_people):
     swapped = masked(mw.RankSwap(AMOUNTS, window_ratio=0.1), make_people(60))
-    said = mw.telling(swapped, plan=mw.BayesIntruder(fields=("AGE",), match_blocks=("REGION",)))
+    said = mw.attacks.telling(swapped, plan=mw.BayesIntruder(fields=("AGE",), match_blocks=("REGION",)))
     assert repr(said).startswith("the noise protects nobody here, and there is nothing to tell")
     assert "tell the parameters" not in repr(said)
     assert said.to_dict()["nothing_to_tell"]
@@ -292,7 +303,7 @@ def test_where_nothing_is_compared_by_noise_there_is_nothing_to_tell(make_people
 def test_where_all_are_singled_out_in_clear_there_is_nothing_to_tell(make_people, told):
     noisy = masked(mw.IndependentNoise(AMOUNTS, variance_ratio=0.2), make_people(60))
     plan = mw.BayesIntruder(fields=(*AMOUNTS, "WEIGHT"), match_blocks=("REGION",))
-    said = mw.telling(noisy, plan=plan, ceiling=False)
+    said = mw.attacks.telling(noisy, plan=plan, ceiling=False)
     assert said.told["coherent"].assumed.alone == 60
     assert repr(said).startswith(
         "the noise protects nobody here: REGION, WEIGHT, left in clear, alone single"
@@ -311,7 +322,7 @@ def test_a_sample_says_the_truth_as_an_attack_does(make_people):
     """Over those who have a record; the forward kernel has no weight for the others, which stands below its row."""
     sample = masked(mw.Chain((mw.CorrelatedNoise(AMOUNTS, sd_ratio=0.3), mw.Subsample(0.5))), make_people(80))
     plan = replace(PLAN, response_knowledge=False)
-    said = mw.telling(sample, plan=plan, ceiling=False)
+    said = mw.attacks.telling(sample, plan=plan, ceiling=False)
     given = mw.attack(plan, sample).belief.truth_probability
     assert given.count < 80
     assert f"{given.mean:.1%}" in repr(said).splitlines()[2].split()
@@ -327,7 +338,7 @@ def test_reasons_that_differ_by_the_kernel_are_said_once():
 
 def test_refused_kernels_and_long_lines_fit_the_screen(make_people):
     biased = masked(mw.BiasNoise(AMOUNTS, bias_sd=0.1, sd_ratio=0.2), make_people(60))
-    said = repr(mw.telling(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
+    said = repr(mw.attacks.telling(biased, plan=replace(PLAN, direction="to_original"), helpers=(3, 4)))
     assert max(map(len, said.splitlines())) <= 100
     assert said.count("helpers look for masked records") == 1
     assert said.count("is for normal bias and noise") == 1

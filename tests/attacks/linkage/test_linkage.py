@@ -76,7 +76,7 @@ def test_matching_blocks_may_drop_columns_that_define_the_targets(masking):
 
 def test_without_noise_everybody_is_found_by_a_strict_rule():
     masking = masked(make(), ratio=1e-9)
-    risk = mw.attack(mw.Linkage(rule=mw.Relative(0.001)), masking)
+    risk = mw.attack(mw.Linkage(rule=mw.attacks.Relative(0.001)), masking)
     assert risk.correct == risk.targets == 300
     assert risk.class_of("re-identification").correct == 300
 
@@ -133,7 +133,7 @@ def test_more_fields_than_a_mask_of_patterns_holds_are_counted_alike():
     masking = mw.apply(
         mw.IndependentNoise(tuple(names), variance_ratio=0.3), Table.from_frame(frame, schema), seed=1
     )
-    plan = mw.Linkage(rule=mw.Absolute(0.5), links="re-identified")
+    plan = mw.Linkage(rule=mw.attacks.Absolute(0.5), links="re-identified")
     risk = mw.attack(plan, masking)
     assert sum(risk.patterns["pairs"].to_pylist()) == 60 * 60
     assert risk.to_dict()["classes"] == mw.attack(replace(plan, links="all"), masking).to_dict()["classes"]
@@ -182,7 +182,7 @@ def test_the_intruder_codes_his_values_as_the_release_does():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", mw.MaskwellWarning)
         masking = mw.apply(mw.Coding("C", top=200.0), table, seed=2)
-    risk = mw.attack(mw.Linkage(fields=("C",), rule=mw.Exact()), masking)
+    risk = mw.attack(mw.Linkage(fields=("C",), rule=mw.attacks.Exact()), masking)
     assert risk.true_m[0] == 1.0
 
 
@@ -265,7 +265,9 @@ def test_a_class_that_is_not_matches_is_said_to_be_none():
 
 
 def test_a_class_of_matches_is_said_to_look_like_them(masking):
-    risk = mw.attack(mw.Linkage(match_blocks=("TOWN",), rule=mw.Relative(0.3)), masked(make(), ratio=0.02))
+    risk = mw.attack(
+        mw.Linkage(match_blocks=("TOWN",), rule=mw.attacks.Relative(0.3)), masked(make(), ratio=0.02)
+    )
     assert any("looks like matches" in note for note in risk.notes)
 
 
@@ -419,9 +421,9 @@ def test_fields_that_do_not_fit_are_refused(masking):
     with pytest.raises(BadPlan, match="both a field and a matching block"):
         mw.attack(mw.Linkage(fields=("A", "TOWN")), masking)
     with pytest.raises(BadPlan, match="names, not numbers"):
-        mw.attack(mw.Linkage(fields=("A", "KIND"), rules={"KIND": mw.Absolute(1)}), masking)
+        mw.attack(mw.Linkage(fields=("A", "KIND"), rules={"KIND": mw.attacks.Absolute(1)}), masking)
     with pytest.raises(BadPlan, match="which is no field"):
-        mw.attack(mw.Linkage(fields=("A",), rules={"B": mw.Absolute(1)}), masking)
+        mw.attack(mw.Linkage(fields=("A",), rules={"B": mw.attacks.Absolute(1)}), masking)
     with pytest.raises(BadPlan, match="figures of m for 3 fields"):
         mw.attack(mw.Linkage(weights=Fixed((0.9, 0.8), 0.1)), masking)
 

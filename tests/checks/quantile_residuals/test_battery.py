@@ -678,7 +678,7 @@ def test_a_total_that_is_no_sum_of_its_released_parts_is_impossible() -> None:
 
 def test_swapped_cells_are_judged_by_the_truth_of_their_donor(release: Masking) -> None:
     plan = mw.NearestRecord(fields=AMOUNTS, match_blocks=("region",))
-    swapped = mw.swap(release, plan, mw.SwapShare(0.2))
+    swapped = mw.swap(release, plan, mw.tolerances.SwapShare(0.2))
     assert swapped.swapping is not None
     assert swapped.swapping.swaps
     before, after, own = (

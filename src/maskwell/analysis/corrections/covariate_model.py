@@ -1,4 +1,10 @@
-"""The covariate model of a forecast: kinds given clean columns, numbers given both, fitted to the true records."""
+"""The covariate model of a forecast: kinds given clean columns, numbers given both, fitted to the true records.
+
+A kind is a combination of noised categories: P(kind | clean) is a multinomial logit, fitted by Newton's steps with a
+little ridge (McCullagh and Nelder 1989, chapter 5); numbers given clean columns and kind are normal, by least squares.
+Its parameters are unknown in `information`, which simulates from it. Made by `interval_forecast` where no closed form
+holds.
+"""
 
 from __future__ import annotations
 

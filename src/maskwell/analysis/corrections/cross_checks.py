@@ -1,4 +1,11 @@
-"""Three cheap cross-checks of a fit: moment correction, regression calibration and SIMEX."""
+"""Three cheap cross-checks of a fit: moment correction, regression calibration and SIMEX.
+
+Moments: Fuller (1987), section 2.2 (`fuller_moments`). Calibration: E(x | z) in place of z, Carroll, Ruppert, Stefanski
+and Crainiceanu (2006), chapter 4 (`calibration`). SIMEX: estimates at noise (1 + lambda) times that released, their
+polynomial in lambda taken to -1, with the simulation jackknife (Cook and Stefanski 1994; Stefanski and Cook 1995).
+All refuse columns that were clamped, coded or coarsely rounded. Called by the analyst and by `fit --check`, never in
+place of `fit`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""From a formula and a table to the arrays that corrections work on, refusing models that they cannot correct."""
+"""From a formula and a table to the arrays that corrections work on, refusing models that they cannot correct.
+
+Response and design must be linear in all noised columns together, so that y = y_0 + L_y u and x = x_0 + L_x u for the
+noise u, with known loadings L: then E over the noise needs its covariance alone (Fuller 1987, section 2.2).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What the noise of a release costs a linear model: the paper's index, and the true inflation of standard errors."""
+"""What the noise of a release costs a linear model: the paper's index, and the true inflation of standard errors.
+
+Goldstein and Shlomo's |X'X| / |X'X + N Omega| (section 6), and beside it the ratio of sandwich standard errors with and
+without noise (`interval_inflation`), since the index is not the efficiency of the estimates: it looks at the predictors
+alone. Called by the analyst (`mw.analysis.efficiency`).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +27,7 @@ from .result import aligned_lines, figure
 class Efficiency:
     """How much of a model's precision the noise leaves.
 
-    `index` is Goldstein and Shlomo's ``|X'X| / |X'X + N Omega|`` (section 7), which looks at the predictors alone.
+    `index` is Goldstein and Shlomo's ``|X'X| / |X'X + N Omega|`` (section 6), which looks at the predictors alone.
     `relative` is the efficiency of the estimates themselves: the ratio of the determinants of their covariances without
     and with noise. `inflation` has, for each coefficient, how many times larger its standard error is than the truth
     would have given. All are estimated from the release.

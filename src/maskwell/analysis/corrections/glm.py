@@ -1,4 +1,9 @@
-"""Ordinary fits of generalised linear models to columns taken at their word: least squares and Newton's steps."""
+"""Ordinary fits of generalised linear models to columns taken at their word: least squares and Newton's steps.
+
+beta <- beta + I(beta)^-1 s(beta), I the expected information (Fisher's scoring; McCullagh and Nelder 1989, section
+2.5), halved where it leads down. Covariances: the inverse of the observed information, and the sandwich (White 1980).
+Every correction ends in such a fit, and the unadjusted estimates beside it are one.
+"""
 
 from __future__ import annotations
 

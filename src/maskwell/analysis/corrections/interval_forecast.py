@@ -1,4 +1,9 @@
-"""A forecast for the steward, before anything is released: how much wider noise will make the intervals of a model."""
+"""A forecast for the steward, before anything is released: how much wider noise will make the intervals of a model.
+
+widening of a coefficient = sd of its estimate with noise / sd without - 1. Linear models: `interval_inflation`, in
+closed form. Others, and limits, units, categories: `information`, by simulation. Called by `forecast` and by the
+release job for the models of its plan.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""How true values pass through the laws of a card, limits, units and all: drawn, and as a density."""
+"""How true values pass through the laws of a card, limits, units and all: drawn, and as a density p(z | x).
+
+Read for `information`, which needs both: draws of z given x and log p(z | x), with slopes and means of the noise taken
+off for proposals. No formula of its own: all are those of `laws`.
+"""
 
 from __future__ import annotations
 

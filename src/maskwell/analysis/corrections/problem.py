@@ -1,4 +1,8 @@
-"""What every correction works on: a response, its design, and how both move with the noise of some variables."""
+"""What every correction works on: a response, its design, and how both move with the noise of some variables.
+
+For a contrast k of (response, design) with loadings L and noise covariance C the noise of k has covariance L C L'k with
+all of them (Fuller 1987, section 2.2); `noise_moments` sums L C L' over the records. Made by `design_arrays`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The law of the unknown numbers as arrays: what a sampler's loops read, and what they redraw."""
+"""The law of the unknown numbers as arrays: what a sampler's loops read, and what they redraw.
+
+    u = slope t + offset - correction + s(t) e,   e ~ Normal(shift, P^-1),   P = M' diag(weight) M
+
+Every additive law is normal given what is drawn beside it: components of mixtures, variances of Laplace noise (Andrews
+and Mallows 1974), biases. Filled by `card_arrays`, read by `kernels.gibbs_noise` and by samplers in closed form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Which noised values a released one stands for, and which true ones where there was no noise."""
+"""Which noised values a released one stands for, and which true ones where there was no noise.
+
+A released z at a limit stands for all beyond it, on a unit u for [z - u/2, z + u/2], in a class for its ends: the
+inverse of the order of operations in docs/design.md. Read by `card_arrays` (noise inside cells is drawn) and as limits
+of true values without noise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""How likely a true count makes what was released: a row of whole numbers for every different released value."""
+"""How likely a true count makes what was released: a row of whole numbers for every different released value.
+
+c(y) = p(z | y) / max over y of p(z | y), y = first, first + 1, ..: listed until it is below exp(LEAST_LOG). Own
+derivation: with c the true count can be summed over exactly (`kernels.count_likelihood`). Chosen by `count_response`
+where the noise of a count is its own; else it is computed draw by draw.
+"""
 
 from __future__ import annotations
 

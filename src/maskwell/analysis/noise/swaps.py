@@ -1,4 +1,9 @@
-"""What swapped records were released with: values that came from anywhere in their block."""
+"""What swapped records were released with: values that came from anywhere in their block.
+
+p(z | x) = (1 - share) p_own(z | x) + share N(z; mean, C of the block), the second fitted to what was released: own
+derivation, a mixture with an indicator for each record that Gibbs draws (`kernels.gibbs_noise`). Read by `card_arrays`
+where the card speaks of swaps.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Several chains at once, on all cores: warmed up, recorded, and carried on until they agree."""
+"""Several chains at once, on all cores: warmed up, recorded, and carried on until they agree.
+
+Starts are dispersed around a first fit, so that R-hat can show what has not converged (Gelman and Rubin 1992). Each
+chain sweeps by `gibbs.linear_gaussian` where that holds, else by `gibbs.sweeps`. Called by `choice` where no sampler in
+closed form or with unknowns integrated out holds.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Which sampler a system gets: the fastest that is valid for it."""
+"""Which sampler a system gets: the fastest that is valid for it.
+
+In the order of FASTEST: `conjugate` (linear, plain normal noise), `marginal` (unknown numbers integrated out),
+`enumeration` (unknown categories summed over); each may give way while it runs. Gibbs (`chains`) takes all the rest.
+`fit(..., sampler=...)` names one of them.
+"""
 
 from __future__ import annotations
 

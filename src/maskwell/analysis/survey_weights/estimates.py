@@ -2,7 +2,9 @@
 
 An estimate is the posterior mean (the mode of the marginal posterior, where the resamples are recentred
 anyway). What a resample leaves open within itself does not count: the resamples differ by the sampling
-variance already. Estimates come in two halves, whose difference tells the error of their draws.
+variance already (see `bootstrap`, after Goldstein, Carpenter and Kenward 2018). Estimates come in two halves, whose
+difference tells the error of their draws. The way is that of `samplers.choice`, with short Gibbs chains where it gives
+none.
 """
 
 from __future__ import annotations

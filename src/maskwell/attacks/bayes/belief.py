@@ -1,4 +1,9 @@
-"""What a Bayesian intruder believes about the truth, and whether what he says of himself comes true."""
+"""What a Bayesian intruder believes about the truth, and whether the probabilities it gives come true.
+
+The figures of one attack: the rank of the true record among the candidates, the posterior of the truth and of the best
+link, and for each threshold t the links claimed (posterior above t) and those correct (assumption A4 of Trottini,
+Fienberg, Makov and Meyer 2003; mean and sd as in the cells of their tables 2 and 3). Made for every `BayesIntruder`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Whether a release fits its card, and a target its best record: asked with the links in hand, by the steward alone."""
+"""Whether a release fits its card, and a target its best record: asked with the links in hand, by the steward alone.
+
+The gap is the mean of log p(z | x) over true pairs less that over fresh draws from p(. | x): 0 but for chance where the
+card is right. It is refused beyond FAR standard errors and WIDE in the log (own derivation: by the law of large numbers
+its expectation is minus the Kullback-Leibler divergence of the true noise from the card, plus a difference of
+entropies). Called by `BayesIntruder.assessed`.
+"""
 
 from __future__ import annotations
 

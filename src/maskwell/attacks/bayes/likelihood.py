@@ -1,4 +1,11 @@
-"""log p(z | x) of pairs as the intruder reads the laws, with exchanged values."""
+"""log p(z | x) of pairs as the intruder reads the laws, with exchanged values.
+
+    p(z | x) = kept [(1 - share) moved + share f(moved)]
+
+where `moved` are the factors of columns whose values a share of the records exchanged within its block, and f(moved)
+their density over the block: own derivation, for exchanges at random. Factors come from `attacks.pair_density`, or from
+another reading of the laws (`law_kernels`). Used by `posterior_odds` for every pair that is scored.
+"""
 
 from __future__ import annotations
 

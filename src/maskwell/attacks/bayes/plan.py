@@ -1,4 +1,9 @@
-"""The Bayesian intruder: he weighs every candidate by how much likelier it makes what was released."""
+"""The Bayesian intruder: every candidate weighed by how much likelier it makes what was released.
+
+P(link i | x, z) is proportional to f(z_i | x) / f(z_i) with each record as likely beforehand (Trottini, Fienberg,
+Makov and Meyer 2003, section 4.1; Fienberg, Makov and Sanil 1997, (1) and (2)). The plan chooses: `posterior` without
+helpers, `matching_posterior.posterior` with them; `unknown_noise` with a prior, `own_error` with an error.
+"""
 
 from __future__ import annotations
 

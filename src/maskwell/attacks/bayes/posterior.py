@@ -1,4 +1,11 @@
-"""The answer of an intruder who knows his target alone: every candidate weighed, parameters integrated out."""
+"""The answer of an intruder who knows its target alone: every candidate weighed, parameters integrated out.
+
+P(i | x, z) = w_i / (sum of w_j + w_absent), w from `posterior_odds`; w_absent is the number of units that were not
+released, times f(x | not released) for kernels f(x|z): (1), (2) and (4) of Fienberg, Makov and Sanil (1997), where the
+printed (N - n) stands for (N - n)/N. With a prior the integral over the parameters is made finer until no probability
+changes by more than SETTLED. Chosen by `BayesIntruder` without helpers; large blocks of plain normal noise go to
+`pruned_sums`.
+"""
 
 from __future__ import annotations
 

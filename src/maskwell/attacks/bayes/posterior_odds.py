@@ -1,4 +1,11 @@
-"""How much likelier a target makes a released record: scores of all pairs within blocks, and what they sum to."""
+"""How much likelier a target makes a released record: scores of all pairs within blocks, and what they sum to.
+
+score = log f(z|x) - log f(z). With marginal="truth" f(z) is the mean of f(z|x_m) over the N true records of the block,
+and the posterior weight leaves the target's own record out of it: r (N - 1) / (N - r), r = f(z|x) / f(z). Own
+derivation (see `against_others`): it is the odds of "z is the target's" against "z is another's". The other kernels
+take their own logs for the score. Chosen by `posterior` and `matching_posterior.posterior` wherever pairs are looked at
+one by one.
+"""
 
 from __future__ import annotations
 

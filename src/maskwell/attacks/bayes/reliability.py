@@ -1,4 +1,9 @@
-"""Whether a probability of 0.7 is right in 70%: what an intruder says of his links against what comes true."""
+"""Whether a probability of 0.7 is right in 70%: what an intruder says of its links against what comes true.
+
+Gap in standard errors z = (sum of right - sum of p) / sqrt(sum of p (1/k - p)), k the number of tied candidates; beside
+it Chernoff's bound (1952) on the chance of such a sum, as exp(-r^2 / 2), which holds for few links too: the smaller of
+both counts. Bins have Wilson's interval (1927). Made for every `BayesIntruder` by `belief`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What telling the parameters of the noise gives away: the same intruder with the card, and with a prior instead."""
+"""What telling the parameters of the noise gives away: the same intruder with the card, and with a prior instead.
+
+difference = rate of the best intruder with the card - rate of the best without it, with its standard error over
+targets: cases d.1 and d.2 of Trottini, Fienberg, Makov and Meyer (2003), section 5, on one release, and the advice of
+their section 6. Called by the command that compares both (`cli/value_of_card`) and by `mw.attacks.telling`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""One-to-one links of a matcher: in each block the assignment of largest total score."""
+"""One-to-one links of a matcher: in each block the assignment of largest total score.
+
+max over injective assignments of the sum of pattern scores (Kuhn 1955; Winkler 1994 for record linkage). scipy's
+matrix where a block fits, else `attacks.one_to_one` over listed pairs. Chosen by `Linkage(assignment="one-to-one")`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
 """The weights of agreement: by EM on the pattern counts, or given.
 
 A pair is a match with probability p. Given that it is, field f agrees with probability m_f, given that it is not, u_f,
-independently over fields (Fellegi and Sunter). EM finds the m, u and p that fit the counts of the 2^k patterns best. It
-finds a latent class; whether that class is "matches" is another question, and `Fit.doubts` asks it.
+independently over fields; its weight is log2(m_f / u_f) or log2((1 - m_f) / (1 - u_f)) (Fellegi and Sunter 1969). EM
+finds the m, u and p that fit the counts of the 2^k patterns best (Dempster, Laird and Rubin 1977; Winkler 1988), from
+several starts. It finds a latent class; whether that class is "matches" is another question, and `risk_figures` asks it
+with the links in hand. The first steps are numpy's, later ones `kernels.em`. Chosen by `Linkage(weights=EM())`, the
+default.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Winkler's matcher: patterns counted once and weighed, each searcher linked to its best candidate."""
+"""Winkler's matcher: patterns counted once and weighed, each searcher linked to its best candidate.
+
+score of a pair = sum over fields of its weight of agreement or disagreement (Fellegi and Sunter 1969; Moore 1996,
+section IX). Links are classed by how many fields agree: all, all but one, fewer (Moore 1996, section III), or by two
+cut-offs of the score. Called by `Linkage.guess`; pairs are compared by `sorted_pairs`.
+"""
 
 from __future__ import annotations
 

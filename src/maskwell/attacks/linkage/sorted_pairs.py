@@ -1,4 +1,10 @@
-"""Searchers and candidates sorted by block, and the two passes over their pairs."""
+"""Searchers and candidates sorted by block, and the two passes over their pairs.
+
+Pass 1 counts the 2^k patterns, pass 2 finds for each searcher the candidates of the best-ranked pattern and their ties.
+Own derivation: with only 2^k scores, ranks of patterns are all that a pair needs, and a searcher whose marked patterns
+show its best rank is looked up only where links are named. numpy compares up to FEW_COMPARISONS values, else
+`kernels.pairs`. Used by `matcher`; by `field_choice` on samples (Winkler 1988 estimates on counts as well).
+"""
 
 from __future__ import annotations
 

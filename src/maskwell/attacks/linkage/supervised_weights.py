@@ -1,4 +1,8 @@
-"""Weights that a steward learns from the links: the best that Fellegi-Sunter weights can be."""
+"""Weights that a steward learns from the links: the best that Fellegi-Sunter weights (1969) can be.
+
+m_f = (agreements in true pairs + 1/2) / (true pairs + 1), u_f the same in all other pairs. Called by stewards only
+(`mw.attacks.supervised_weights`); no intruder and no release uses it.
+"""
 
 from __future__ import annotations
 

@@ -3,8 +3,10 @@
 Fewer differing statuses come before any distance. Where the searchers of every kind of statuses are no more than its
 candidates (or no fewer, in every kind), an assignment without any differing status is possible, so that the best one
 has none: kinds are then independent of one another, and within one the costs are squared distances of points, which
-`one_to_one.Near` solves over certified candidates. In other blocks, and by distances that are no Euclidean ones, all
-pairs are scored, with a penalty for a differing status above any cost; beyond what can be held, anew in every round.
+`one_to_one.NearPairs` solves over certified candidates (Kuhn's problem, 1955). In other blocks, and by distances that
+are no Euclidean ones, all pairs are scored, with a penalty for a differing status above any cost; beyond what can be
+held, anew in every round. Chosen by `NearestRecord(assignment="one-to-one")` for blocks beyond
+`one_to_one.DENSE_CELLS`.
 """
 
 from __future__ import annotations

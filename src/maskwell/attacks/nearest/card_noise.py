@@ -1,4 +1,10 @@
-"""What a noise card tells an intruder about some fields: where the noise centres a value, and its covariance."""
+"""What a noise card tells an intruder about some fields: where the noise centres a value, and its covariance.
+
+z = slope y + offset + noise; a unit u adds u^2 / 12 to a variance (Sheppard 1898). Noise whose size depends on the
+value has its mean square: for z = theta x + e it follows from E z^2 = (1 + b^2) E x^2 + s^2. Own derivation: a distance
+has one covariance for all records, so that averages stand where the law has more. Read by `distances` for all that
+need the card.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """The distances of the nearest-record intruder, resolved from a release: its table and, for some, its card.
 
-Every distance but Gower's is Euclidean after a linear map of each side. In units of the release's sds let u be where
-the noise centres a true value and w the released one: w = u + noise, with covariances R of w and M of the noise.
+Every distance but Gower's (1971) is Euclidean after a linear map of each side. In units of the release's sds let u be
+where the noise centres a true value and w the released one: w = u + noise, with covariances R of w and M of the noise.
 With M = L L' and L^-1 R L'^-1 = V diag(1 + s) V' (s below 0 is taken for 0), the coordinates V' L^-1 u have variances
 s and noise of variance 1, so that E(u|w) shrinks each of them by s / (1 + s) and leaves it with variance s / (1 + s).
+E(u|w) is (3) of Goldstein and Shlomo, section 2, which prints it transposed; whitened by the posterior covariance, its
+nearest record is that of the Gaussian coherent intruder (own derivation). Chosen by `NearestRecord(distance=...)`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The intruder by distance: he links a record to the one that lies nearest."""
+"""The intruder by distance: it links a record to the one that lies nearest.
+
+argmin over candidates of |A y - B z|, A and B by the plan's distance (`distances`); Goldstein and Shlomo, section 2,
+(1) and (3). Searched by `status_search`, measured by `h_index`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Nearest points and how many lie closer: exact, ties included, whatever way is quickest."""
+"""Nearest points and how many lie closer: exact, ties included, whatever way is quickest.
+
+argmin |s - c|^2 or sum |s - c| over the candidates of a block, by k-d trees (Friedman, Bentley and Finkel 1977,
+`kernels.kdtree`). Where a tree compares more than the share FADED of all pairs, measured on TRIED searchers, Euclidean
+searches go by matrix products instead (`kernels.distance_sieve_search`). Used by `status_search`.
+"""
 
 from __future__ import annotations
 

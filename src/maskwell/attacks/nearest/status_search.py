@@ -1,4 +1,9 @@
-"""Searches in which statuses count before distances: records are grouped by the statuses of their fields."""
+"""Searches in which statuses count before distances: records are grouped by the statuses of their fields.
+
+Order of candidates: number of differing statuses first, then the distance over the fields open on both sides. Own
+derivation: the number of differing statuses is the same for all pairs of two kinds of statuses, so that kinds are
+searched in turn, and only as far as a searcher still lacks candidates. Used by `plan`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Expressions that are affine in the unknown numbers, taken apart; and normal noise that leaves nothing to draw."""
+"""Expressions that are affine in the unknown numbers, taken apart; and normal noise that leaves nothing to draw.
+
+A column is c(w) + sum over j of d_j(w) x_j, found by walking its expression; (own derivation: sums and products in
+which at most one factor holds unknowns). Asked by `conjugate` and `marginal` whether they apply.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""How the equations of a linear system hang together with its reduced form."""
+"""How the equations of a linear system hang together with its reduced form.
+
+A recursive system y_k = B_k (w, y_1 .. y_(k-1)) + e_k with independent normal errors is one multivariate normal
+regression of all y on w, if each equation has all earlier responses and its clean columns span the same space; sds and
+coefficients follow from the Cholesky root of the covariance. Own derivation by that factorisation, as for path models
+(Anderson 2003, section 2.5). Asked by `sampler` whether it holds.
+"""
 
 from __future__ import annotations
 

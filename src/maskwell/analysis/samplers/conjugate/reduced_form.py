@@ -2,9 +2,9 @@
 
 Released numbers Y (records x d) given clean columns W are normal with mean W B and covariance T = S + N: that of the
 true values plus the known one of the noise. Under a conjugate prior of (B, T), limited to T - N positive definite,
-draws are independent: T from an inverse Wishart law, B given T from a matrix normal one, kept where T - N is a
-covariance.
-Everything comes from the triangle R of [W Y] = Q R, which is made in one pass.
+draws are independent: T from an inverse Wishart law, B given T from a matrix normal one (Zellner 1971, chapter 8), kept
+where T - N is a covariance. Everything comes from the triangle R of [W Y] = Q R, which is made in one pass. Used by
+`sampler`.
 """
 
 from __future__ import annotations

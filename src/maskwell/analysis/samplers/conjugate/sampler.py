@@ -1,12 +1,13 @@
 """Draws in closed form: linear models under plain normal noise on predictors, response or both.
 
 The model of interest and the covariate model together are one multivariate normal regression of the unknown numbers
-and the response on the clean columns (`closed_reduced`); coefficients, residual sds and the covariate model follow from
+and the response on the clean columns (`reduced_form`); coefficients, residual sds and the covariate model follow from
 each draw of its coefficients and its covariance. Under a `Conjugate` prior draws are independent as they are. Under
 `Priors`, which are not conjugate, they are proposals of an independence chain whose Hastings ratio is that of the two
-priors: with weak priors and more than some hundred records nearly all are accepted. Where the noise leaves little of
-the residual sd the ratio is large at sds near 0 and chains would stand still there: the sd is then proposed by a law
-near to its conditional posterior (`sampler`), and chains mix better than those of the other samplers do.
+priors (Tierney 1994): with weak priors and more than some hundred records nearly all are accepted. Where the noise
+leaves little of the residual sd the ratio is large at sds near 0 and chains would stand still there: the sd is then
+proposed by a law near to its conditional posterior (`redrawn`). Chosen first by `choice` where `applies` has nothing
+against it.
 """
 
 from __future__ import annotations

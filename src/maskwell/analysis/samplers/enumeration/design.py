@@ -1,4 +1,10 @@
-"""From a system of equations to the records of the enumerated sampler."""
+"""From a system of equations to the records of the enumerated sampler.
+
+eta of a record under combination c = known columns b + differences_c b (see `kernels.enumerated_likelihood`). Records
+that are alike in all known columns and releases are counted once, with weight n: the sum over records is then a sum
+over kinds. `why_not` says what this sampler cannot take: more than MOST_COMBINATIONS, or an unknown that is no
+category.
+"""
 
 from __future__ import annotations
 

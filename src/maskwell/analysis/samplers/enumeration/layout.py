@@ -1,4 +1,7 @@
-"""Where the coefficients that the compiled loops take lie, and how parameters become them."""
+"""Where the coefficients that the compiled loops take lie, and how parameters become them.
+
+coefficients = turn theta + fixed: a linear map, so that gradients go back by its transpose. Made once by `design`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The modes of the posterior: where noise hardly leaves a category there may be several."""
+"""The modes of the posterior: where noise hardly leaves a category there may be several.
+
+Climbs are those of `marginal.mode`. Levels that changed places fit nearly as well where noise hardly leaves a category
+(label switching: Stephens 2000): the labels at the highest mode are permuted, and what is climbed to from there is a
+mode too, unless its log density is MATTERS lower. Own derivation of the search. Used by `sampler` for its proposals.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The posterior of a model's parameters with its unknown categories summed over, and its gradient."""
+"""The posterior of a model's parameters with its unknown categories summed over, and its gradient.
+
+log p(theta | release) = log prior + sum over records of log sum over combinations (`kernels.enumerated_likelihood`,
+`kernels.enumerated_gradient`), with log sigma, log shape, or the first cut and the logs of the gaps between cuts as
+parameters and their Jacobians. Sampled by `sampler`.
+"""
 
 from __future__ import annotations
 

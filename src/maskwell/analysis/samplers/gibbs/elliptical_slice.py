@@ -2,7 +2,9 @@
 
 Given everything else, the log posterior of coefficients and group effects is concave. Newton's method finds its
 mode and curvature, the normal with these is the slice's prior, and the slice follows what is left: exact and
-without tuning. From far out in a tail it would not find in, so chains begin near the mode.
+without tuning (Murray, Adams and MacKay 2010; Nishihara, Murray and Adams 2014 for a prior that is fitted). From far
+out in a tail it would not find in, so chains begin near the mode. Chosen by `sweeps` for logit, probit, Poisson and
+negative binomial models of interest.
 
 The true counts behind noised ones are integrated out, and drawn afterwards. The log posterior may then have several
 modes, so that the climb always begins at the same place, that of the chain's beginning, and not at where it is now.

@@ -1,4 +1,9 @@
-"""From a system of equations to the flat arrays that the compiled loops work on."""
+"""From a system of equations to the flat arrays that the compiled loops work on.
+
+It decides how each unknown is drawn: numbers in which every equation is linear and gaussian (or augmented: Albert and
+Chib 1993; Polson, Scott and Windle 2013) together from a normal law, up to JOINT_SLICES others together on an
+elliptical slice, more of them one by one; categories by enumeration. Made once for `sweeps`.
+"""
 
 from __future__ import annotations
 

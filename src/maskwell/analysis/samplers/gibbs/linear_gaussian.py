@@ -3,7 +3,8 @@
 Every number equation is gaussian; numbers enter alone, with slopes that all records share; all of them are unknown in
 every record under plain normal noise; at most one category is unknown; at most one factor groups the records, by
 intercepts. Then a sweep draws the category with the numbers integrated out in one pass over the records, and of the
-numbers only the sums of products that the parameters need (see `kernels.gibbs_linear_sums`).
+numbers only the sums of products that the parameters need (see `kernels.gibbs_linear_sums`; a collapsed Gibbs sampler,
+Liu 1994). Chosen by `chains` where `applies`, in place of `sweeps`.
 """
 
 from __future__ import annotations

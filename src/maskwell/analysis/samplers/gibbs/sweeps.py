@@ -3,7 +3,9 @@
 One step: unknown categories by enumeration (utilities integrated out), numbers in which an equation is curved by
 elliptical slices, utilities and Polya-Gamma weights, the other numbers from their normal conditional, what the noise
 leaves open; then every equation's coefficients: gaussian ones with the effects of a factor integrated out, those of
-other models of interest by elliptical slices around their mode (utilities integrated out), and the variances.
+other models of interest by elliptical slices around their mode (utilities integrated out), and the variances. It does
+the steps 1) to 4) of Goldstein and Shlomo, section 6, with exact conditionals (Gelfand and Smith 1990) in place of
+their Metropolis step wherever there are any. Chosen by `chains` where `linear_gaussian` does not apply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The paper's own sampler (A3) for a system, by name: `fit(..., sampler="paper")`."""
+"""The paper's own sampler (A3) for a system, by name: `fit(..., sampler="paper")`.
+
+Goldstein and Shlomo, appendix (A1)-(A3), with the Hastings ratio that (A3) lacks (`metropolis` has the details).
+Never chosen by itself: it serves the study of the paper.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The log posterior density of many vectors of parameters at once: what `Posterior.value` gives for each.
+"""The log posterior density of many vectors of parameters at once: what `MarginalPosterior.value` gives for each.
 
-The small matrices of all vectors are worked on together; only the records' likelihood is taken one vector at a time.
+The same sums as in `posterior` and `problem`. The small matrices of all vectors are worked on together; only the
+records' likelihood is taken one vector at a time. Used for proposals of `independence_chain`, a batch at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""From a system of equations to the records of the marginal sampler."""
+"""From a system of equations to the records of the marginal sampler.
+
+Columns are taken apart into clean parts and multiples of unknown numbers (`conjugate.affine`), records sorted by which
+numbers were released and by their noise: within a kind one filter serves all (`problem`). `why_not` says what this
+sampler cannot take: unknown categories, limits, noise that is not plain normal, or more than MOST_KINDS kinds.
+"""
 
 from __future__ import annotations
 

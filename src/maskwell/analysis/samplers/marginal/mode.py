@@ -1,4 +1,9 @@
-"""The mode of a marginal posterior and the normal law that fits there."""
+"""The mode of a marginal posterior and the normal law that fits there.
+
+Quasi-Newton climbs in coordinates of about unit curvature (Nocedal and Wright 2006, chapter 6), and second derivatives
+by differences of gradients: Laplace's normal law (Tierney and Kadane 1986). Proposals of `independence_chain` start
+from it, for this sampler and for `enumeration`.
+"""
 
 from __future__ import annotations
 

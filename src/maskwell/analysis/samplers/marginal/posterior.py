@@ -1,4 +1,10 @@
-"""The posterior of a model's parameters with its unknown numbers integrated out, and its gradient."""
+"""The posterior of a model's parameters with its unknown numbers integrated out, and its gradient.
+
+log p(theta | release) = log prior + sum of log N(u; A'w, S + N) + sum of log p(y | mean, variance of eta given u)
+
+with the letters of `problem`; own derivation of the gradient by the chain rule through the filter H = S (S + N)^-1.
+Sampled by `sampler`; its mode serves weighted resamples (`survey_weights.estimates`).
+"""
 
 from __future__ import annotations
 

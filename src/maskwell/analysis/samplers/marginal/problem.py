@@ -2,9 +2,9 @@
 
 Column k of the model of interest is c_k + sum_s e_s D_s[k] x: clean parts, and multipliers e_s times constant slopes of
 the unknown numbers x. The covariate model has x ~ Normal(A' w, S), what was released is u = x + noise. Then x given u
-is normal with mean m = (I - H) A' w + H u and variance V = (I - H) S, H = S (S + N)^-1, and the linear predictor is
-normal with mean sum_k b_k c_k + sum_s e_s b_s' m, b_s = D_s' b, and variance sum_st e_s e_t b_s' V b_t: both are
-products of columns that never change with coefficients that do.
+is normal with mean m = (I - H) A' w + H u and variance V = (I - H) S, H = S (S + N)^-1 (Anderson 2003, section 2.5),
+and the linear predictor is normal with mean sum_k b_k c_k + sum_s e_s b_s' m, b_s = D_s' b, and variance sum_st e_s e_t
+b_s' V b_t: both are products of columns that never change with coefficients that do.
 """
 
 from __future__ import annotations

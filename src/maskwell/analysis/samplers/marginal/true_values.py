@@ -2,8 +2,8 @@
 
 Given the parameters, x is normal given what was released, and the response tells of it by one linear combination. So
 the linear predictor is drawn from its own law (a gaussian response gives it up to its error), and x is moved along its
-regression on it until they agree (Matheron's rule: a draw given a value is a free one plus the gain times what it
-lacks).
+regression on it until they agree (Matheron's rule, as in Wilson and others 2020: a draw given a value is a free one
+plus the gain times what it lacks). Called by `joint_draws` where true values are asked for.
 """
 
 from __future__ import annotations

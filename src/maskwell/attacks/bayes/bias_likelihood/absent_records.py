@@ -1,8 +1,12 @@
 """The density of a true record that was not released, under the kernels f(x|z): an average over what else could be.
 
-f(x0 | not released) is the integral of f(x0|z) over the predictive law of a released value: a Student t, that of normal
-values with the usual vague prior. Columns are independent of each other, as the kernels have it, but for those whose
-noise is correlated: they have a multivariate t. Values that are not open have the share of their status.
+    f(x0 | not released) = integral of f(x0|z) t(z) dz        (Fienberg, Makov and Sanil 1997, (4))
+
+with t the predictive law of one more released value: a Student t, that of normal values with the usual vague prior.
+Columns are independent of each other, as the kernels have it, but for those whose noise is correlated: they have a
+multivariate t, and the integral is over log w of the chi-squared mixture, by the trapezoid rule (Trefethen and Weideman
+2014). Values that are not open have the share of their status. Chosen by `law_kernels` for kernels paper and fms;
+under coherent an absent record weighs 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 """The kernels f(x|z) of bias and noise as factors of pairs: what a released value says about a true one.
 
-paper and fms are closed forms for values that left as points (`kernels.bias_density`). Where noise is the same for
-every value both are the normal density of the difference. They are taken on the scale where noise is added, short of
-the Jacobian of the true value, which is the same for every candidate of a target.
+paper is (4) of Trottini, Fienberg, Makov and Meyer (2003), fms the normal N(z, sd^2 + bias_sd^2 z^2) of Fienberg, Makov
+and Sanil (1997); both are closed forms for values that left as points (`kernels.bias_density`). Where noise is the same
+for every value both are the normal density of the difference. They are taken on the scale where noise is added, short
+of the Jacobian of the true value, which is the same for every candidate of a target. Chosen by
+`BayesIntruder(kernel="paper")` and `"fms"`, to see published results again.
 """
 
 from __future__ import annotations

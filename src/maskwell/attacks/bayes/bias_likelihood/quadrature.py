@@ -1,6 +1,8 @@
 """Adaptive quadrature over the whole line for many integrands at once, in logs.
 
-Panels between given breaks, and two tails to infinity, are halved until each is exact to a small share of the whole.
+Panels between given breaks, and two tails mapped to (0, 1), are halved until each is exact to a small share of the
+whole: Gauss-Legendre sums with null rules for the error (Berntsen and Espelid 1991), as in `kernels.densities`. Used by
+`absent_records`, whose integrands have several peaks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """A normal law of amounts of which some lie beyond limits, where only the limit is seen: fitted by maximum likelihood.
 
-Means and sds come from each column by itself; a correlation from its pair of columns, given these.
+Means and sds come from each column by itself: the log likelihood is the sum of log densities of values seen and of log
+tail probabilities of the others (Tobin 1958), concave in 1 / sd and mean / sd (Olsen 1978). A correlation comes from
+its pair of columns, given these. Chosen by `released_density` where a released column has values at a limit; else
+plain moments do.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""What an outsider takes for f(z), the density of released records: one normal law for all amounts, or his own."""
+"""What an outsider takes for f(z), the density of released records: one normal law for all amounts, or one given.
+
+    log f(z) = log share of z's cell in its block + log N(z_inside; mean, C) P(the others beyond) - log P(inside limits)
+
+cells by statuses, categories and what left in clear (see `log_gaussian`). Moments are those of the release, fitted to
+limits by `censored_normal`, and no direction of C has less variance than the noise. Own derivation; it stands for the
+model (1) of Trottini, Fienberg, Makov and Meyer (2003) that users are told. Chosen by `marginal="gaussian"`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """The law of true values that an outsider gets from a release and its card: what was released with the noise taken out.
 
-Amounts are normal on the scale where noise is added; categories have their shares, apart from the amounts, as in the
-f(z) of `released_density`.
+Amounts are normal on the scale where noise is added, with covariance cov(z) - noise, in no direction less than a little
+(the moments of Fuller 1987, section 1.2). Categories have the shares that make the release likeliest, by EM (Dempster,
+Laird and Rubin 1977), apart from the amounts, as in the f(z) of `released_density`. Chosen by
+`own_error/density_prior` for an intruder with errors who holds marginal="gaussian".
 """
 
 from __future__ import annotations

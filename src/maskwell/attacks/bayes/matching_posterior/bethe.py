@@ -1,4 +1,8 @@
-"""Bethe's approximation where the parameters of the noise were drawn: averaged over values that stand for all draws."""
+"""Bethe's approximation where the parameters of the noise were drawn: averaged over values that stand for all draws.
+
+P(pair) = mean over VALUES draws of the parameters of the chances by `belief_propagation` at each (Rao-Blackwell,
+Gelfand and Smith 1990, with approximate chances). Chosen by `unknown_noise` beside its chains.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """A bound on the ceiling of blocks too large to be matched: some neighbourhoods, with their own records told.
 
-Who knows all units x and all records z takes for target i the record j of the largest P(i has j | x, z), and nobody
-expects to find more. Tell him for a set S of units, chosen by x alone, which records Z_S are theirs. Matchings of S
-with Z_S are left, and max_j P(i has j | x, z, Z_S) is no smaller in expectation: with more known the best guess is
-right no less often (Blackwell, 1953, Annals of Mathematical Statistics 24, 265-272). Its mean over targets bounds the
-ceiling from above; what is told excludes records that are far from i, so the bound is near where these have little
-weight, and too high by a few in |S| where all records of a block are alike.
+An intruder who knows all units x and all records z takes for target i the record j of the largest P(i has j | x, z),
+and no intruder expects to find more. Tell this intruder for a set S of units, chosen by x alone, which records Z_S are
+theirs. Matchings of S with Z_S are left, and max_j P(i has j | x, z, Z_S) is no smaller in expectation: with more known
+the best guess is right no less often (Blackwell, 1953, Annals of Mathematical Statistics 24, 265-272). Its mean over
+targets bounds the ceiling from above; what is told excludes records that are far from i, so the bound is near where
+these have little weight, and too high by a few in |S| where all records of a block are alike.
 
 Targets are drawn at random, each with its neighbourhood: a cell of a k-d partition of its block's units and those
 nearest to the cell. The mean over a cell's targets, cells drawn by their number of targets, is unbiased (Hansen and
@@ -13,6 +13,7 @@ Hurwitz, 1943). What varies little is by how much it exceeds what each target's 
 for all: that is what cells are asked for. The interval is Student's, over cells, and so has the error of sampled
 matchings in it; where one cell in fifty exceeds by much and the others not at all, forty may have missed it. Where the
 targets are a sample the bound is about all records that it stands for, and has its error.
+Chosen by `BayesIntruder(helpers="all")` with the card where blocks have more pairs than `matchings.MATCHED_CELLS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What chains walk on, and where they start: the best matching of what is expected, and ever hotter ones."""
+"""What chains walk on, and where they start: the best matching of what is expected, and ever hotter ones.
+
+Start 0 is the assignment of largest total log weight (Kuhn 1955, by scipy) at the centre of the prior; start k has
+parameters drawn over 2 sds of the prior, and log kernels plus HOTTER^k times Gumbel noise. Starts that are far apart
+let R-hat show chains that do not mix (Gelman and Rubin 1992). Used by `parameter_chains`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Matchings of a block in pieces that do not depend on each other, or only through how many pairs they have."""
+"""Matchings of a block in pieces that do not depend on each other, or only through how many pairs they have.
+
+Pieces are the connected components of the graph of pairs that some whole matching has: a pair has one if and only if
+its ends are strongly connected by exchanges from a matching at hand (Dulmage and Mendelsohn 1958). Where the number of
+pairs is not fixed, pieces are coupled by the polynomials of their sums by size: the weight of m pairs is
+(N - K)! / (N - K - n + m)!. A piece is summed over exactly (`kernels.permanent`) up to MOST_STATES, else sampled.
+Used by `matchings`.
+"""
 
 from __future__ import annotations
 

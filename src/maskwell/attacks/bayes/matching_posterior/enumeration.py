@@ -1,7 +1,12 @@
 """Few known units and noise that was not told: all matchings are counted, at the nodes of a lattice of parameters.
 
-Given the parameters the sum over matchings is exact, and the sum over a lattice is as good as exact where it is fine
-enough for a smooth posterior: two lattices, one between the nodes of the other, must agree.
+    P(pair | z) = sum over nodes psi of p(psi) sum over matchings with the pair / the same over all matchings
+
+It corrects (6) of Trottini, Fienberg, Makov and Meyer (2003), which weights matchings by their prior. Given the
+parameters the sum over matchings is exact (`kernels.matching_enumeration`), and the sum over a lattice is as good as
+exact where it is fine enough for a smooth posterior: two lattices, one between the nodes of the other, must agree.
+Chosen by `posterior` for up to MOST_UNITS known units in a block and MOST_UNKNOWNS parameters, where it costs no more
+than chains would; else `unknown_noise`.
 """
 
 from __future__ import annotations

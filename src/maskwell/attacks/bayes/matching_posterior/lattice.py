@@ -1,4 +1,10 @@
-"""Nodes of a lattice that is shaped like a posterior, found by walking out from its tops."""
+"""Nodes of a lattice that is shaped like a posterior, found by walking out from its tops.
+
+Steps are along a root of the covariance at the largest top, minus the inverse of the second derivatives; the walk goes
+on from every node that is at most CUT below the largest log density: the exploration of Rue, Martino and Chopin (2009,
+section 3.1), in all directions and from several tops. Equal weights then integrate a smooth density nearly exactly (the
+trapezoid rule: Trefethen and Weideman 2014). Used by `enumeration`.
+"""
 
 from __future__ import annotations
 

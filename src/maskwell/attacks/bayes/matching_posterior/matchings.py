@@ -1,4 +1,11 @@
-"""Who has which record, all known units at once, when the law is told: exact where few are matched, else sampled."""
+"""Who has which record, all known units at once, when the law is told: exact where few are matched, else sampled.
+
+P(unit a has record i) is proportional to the sum over matchings with that pair of prod f(z|x) / f(z): a ratio of
+permanents (Jerrum, Sinclair and Vigoda 2004). Pieces that are small are counted (`components`), others drawn
+(`mcmc`) until R-hat and ESS are as `Sampling` asks (Vehtari and others 2021); draws are smoothed by
+`kernels.rao_blackwell` and shrunk by `belief_propagation`. Used by `posterior` for every block of an intruder with
+helpers who holds the card, and by `parameter_nodes`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Chains of matchings from starts far apart, and whether they agree."""
+"""Chains of matchings from starts far apart, and whether they agree.
+
+The walk is that of `kernels.matching_mcmc`. Weights are first brought to nearly equal sums for each record by factors
+(Sinkhorn 1964), which no matching's chance depends on and which make loops short. R-hat and effective sample size are
+rank-normalised, of split chains (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Chosen by `matchings` for
+pieces too large to count.
+"""
 
 from __future__ import annotations
 

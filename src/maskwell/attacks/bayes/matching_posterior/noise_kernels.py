@@ -1,8 +1,10 @@
 """The kernels of known units with released records as functions of the unknown parameters of the noise.
 
 Normal noise whose columns are independent, or share one scale, goes to compiled loops that compute a pair as the
-parameters stand (`NormalKernel`). Every other law is asked for all pairs, at each value of the parameters or at nodes
-of a grid over them (`ListedKernel`).
+parameters stand: log N(z; x, (sd noise)^2 + (bias_sd bias)^2) of `kernels.matching_noise_mcmc` (`NormalKernel`). Every
+other law is asked for all pairs, at each value of the parameters or at nodes of a grid over their logs, with Lagrange's
+cubics between (`ListedKernel`). Own derivation; PACE says how fine the grid must be. Chosen by `model_of`, for
+`enumeration` and `unknown_noise`.
 """
 
 from __future__ import annotations

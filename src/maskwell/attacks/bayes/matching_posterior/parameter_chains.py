@@ -1,4 +1,10 @@
-"""Chains over matchings and parameters together; steps are learned before draws count."""
+"""Chains over matchings and parameters together; steps are learned before draws count.
+
+Random-walk Metropolis steps of log psi (Hastings 1970) between sweeps of the matching. Their covariance is 2.4^2 / d
+that of the draws before (Gelman, Roberts and Gilks 1996), scaled to an acceptance of WANTED; it is adapted between
+rounds only, so that the draws of a round have the right law. Chosen by `unknown_noise` where matchings are neither
+counted (`enumeration`) nor drawn at nodes (`parameter_nodes`).
+"""
 
 from __future__ import annotations
 

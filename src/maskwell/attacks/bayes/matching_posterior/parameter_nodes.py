@@ -1,12 +1,15 @@
 """Many known units and noise that was not told: matchings are drawn at a few values of the parameters.
 
 With hundreds of units matching and parameters hang together so closely that chains over both crawl. But then the
-posterior of the parameters is near normal, and its slope at any value is an average over the matchings there,
+posterior of the parameters is near normal, and its slope at any value is an average over the matchings there (Fisher's
+identity; Louis 1982),
 
     d log posterior = d log prior + sum over pairs of P(pair) d log kernel + the same of records that are nobody's.
 
-Where it has its mass is found with approximate chances (messages); matchings are drawn at nodes along its axes, slopes
-are added up to its log density, and what is believed of every record is averaged over the nodes of each axis.
+Where it has its mass is found with approximate chances (`belief_propagation`); matchings are drawn at Gauss-Hermite
+nodes along its axes, slopes are added up to its log density, and what is believed of every record is averaged over the
+nodes of each axis. Own derivation: effects of the axes are added, which leaves out their interaction.
+Chosen by `unknown_noise` from LEAST_UNITS known units in one block on.
 """
 
 from __future__ import annotations

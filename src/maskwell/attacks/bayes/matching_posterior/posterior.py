@@ -1,4 +1,9 @@
-"""The answer of an intruder who knows other units too: each released record belongs to one of them or to a stranger."""
+"""The answer of an intruder who knows other units too: each released record belongs to one of them or to a stranger.
+
+Case L > 0 of Trottini, Fienberg, Makov and Meyer (2003), section 4.1, with matchings weighed by their posterior. With
+the card blocks are independent: `matchings`. Without it: `enumeration`, else `unknown_noise`. Too large blocks are
+bounded: `ceiling_bound`. Chosen by `BayesIntruder` with `helpers`; without helpers it is `attacks.bayes.posterior`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""How chains move: who exchanges with whom, which records are proposed, how parameters step, what free ones weigh."""
+"""How chains move: who exchanges with whom, which records are proposed, how parameters step, what free ones weigh.
+
+All are fixed while draws count, and their chances enter the Metropolis-Hastings ratio (Hastings 1970). Records are
+proposed by their weight at the mean of the parameters; where every record belongs to a known unit, columns are first
+brought to nearly equal sums (Sinkhorn 1964). log f(z) of free records comes from a grid over log psi, made as fine as
+CELLS allows. Used by `parameter_chains`.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,12 @@
-"""What an intruder learns from other units that he knows, without knowing which records are theirs.
+"""What an intruder learns from other units that are known, without knowing which records are theirs.
 
-Who has which record, and the parameters of the noise that nobody told him, are drawn together: prior of the parameters
-x kernels of all pairs x densities of the records that belong to nobody he knows. Every known unit is a target at once.
-(Eq. (6) of Trottini and others weights matchings by their prior; helpers then mislead. Here their posterior counts.)
+Who has which record, and the parameters psi of the noise that were not told, are drawn together from
+
+    p(psi) prod over pairs of f(z | x; psi) prod over records of no known unit of f(z; psi)
+
+Every known unit is a target at once. (Eq. (6) of Trottini, Fienberg, Makov and Meyer 2003 weights matchings by their
+prior; helpers then mislead. Here their posterior counts.) Chosen by `posterior` where `enumeration` is too much; it
+takes `parameter_nodes` for many units, else `parameter_chains`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """log p(z | y) in closed form: a normal law of true amounts, normal errors of the intruder, normal noise.
 
-Given what he knows, the true amounts are normal around a value between his own and what the others make likely. It
-takes the place of his own, and what is still uncertain of it adds to the noise.
+Given y = x + error and x ~ N(m, S), x is normal with mean m + S (S + E)^-1 (y - m) and covariance S - S (S + E)^-1 S
+(Anderson 2003, section 2.5). The mean takes the place of y, and the covariance adds to that of the noise. Chosen by
+`density_prior` where law, errors and noise are all normal and plain; else nodes on a lattice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Noise with an independent normal error added to it, where the sum is none of the noises that masks draw from.
 
-Only densities are asked of these: nothing is drawn from them and none is written.
+A mixture of normals stays one, each component with the error in its covariance. Laplace and normal together have the
+density exp(s^2 / 2b^2) / 2b [e^(-t/b) Phi(t/s - s/b) + e^(t/b) Phi(-t/s - s/b)] (the normal-Laplace law, Reed 2006).
+Only densities are asked of these: nothing is drawn from them and none is written. Chosen by `error_law` where errors
+add to the noise on one scale.
 """
 
 from __future__ import annotations

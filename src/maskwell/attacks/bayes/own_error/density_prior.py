@@ -1,8 +1,11 @@
 """log p(z | y) for a law of true values that has a density: nodes of true values behind each known record.
 
+    p(z | y) = sum over nodes x of w(x) p(z | x),   w(x) proportional to g(y | x) p(x)
+
 Nodes lie on a lattice around what y and the density of true values together make likely, close enough to each other
-for the noise; each is weighed by g(y | x) p(x). Columns that left in clear have no part in it: their factor is that of
-`erring_terms`.
+for the noise (`nodes`; own derivation). Columns that left in clear have no part in it: their factor is that of
+`erring_terms`. Chosen by `true_value_law` for marginal="gaussian", or where the error has a `population`; where all is
+normal, `closed_form` takes its place.
 """
 
 from __future__ import annotations

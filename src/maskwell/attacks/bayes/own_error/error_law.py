@@ -1,10 +1,11 @@
-"""What the intruder's own values are off by: a plan, how such values are drawn, and p(z | what he knows).
+"""What the intruder's own values are off by: a plan, how such values are drawn, and p(z | what is known).
 
-His value y of an amount is the true x plus a normal error, his category the true one but for a share of wrong ones.
-`own_terms` are the factors of that error's law g(y | x). What is behind his values depends on the law of true values
-that he holds (`true_value_law`); the factors of `erring_terms` are for one who holds none: no x is likelier to him
-beforehand, the true value is normal around y, and where his errors are as large as the spread of the data he is too
-sure.
+The intruder's value y of an amount is the true x plus a normal error, of a category the true one but for a share of
+wrong ones (the classical error model: Carroll, Ruppert, Stefanski and Crainiceanu 2006, section 1.2).
+`own_terms` are the factors of that error's law g(y | x). What is behind the values depends on the law of true values
+that the intruder holds (`true_value_law`); the factors of `erring_terms` are for one who holds none: no x is likelier
+beforehand, the true value is normal around y, and where the errors are as large as the spread of the data this
+intruder is too sure. Chosen by `BayesIntruder(error=OwnError(...))`.
 """
 
 from __future__ import annotations

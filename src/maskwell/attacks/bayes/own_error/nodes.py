@@ -1,4 +1,10 @@
-"""Nodes of the true values behind known ones: lattices where the errors and the density of true values put them."""
+"""Nodes of the true values behind known ones: lattices where the errors and the density of true values put them.
+
+x is proportional to g(y | x) p(x). A few nodes are looked at, the lattice is moved and stretched to their weighted mean
+and covariance, and so on until no axis gets narrower; then it is laid to REACH sds, as close as the noise resolves.
+Equal weights on such a lattice are the trapezoid rule, nearly exact for smooth densities (Trefethen and Weideman 2014);
+the adaptation is our own, as in Naylor and Smith (1982). Used by `density_prior`.
+"""
 
 from __future__ import annotations
 

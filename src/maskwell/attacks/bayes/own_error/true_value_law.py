@@ -1,8 +1,10 @@
-"""The true values behind those of an intruder whose own are off: p(z | y), by the law of true values that he holds.
+"""The true values behind those of an intruder whose own are off: p(z | y), by the law of true values that is held.
 
-He sees y, off by an error of density g(y | x). With p(x) the law of true values, x given y has the density
+The intruder sees y, off by an error of density g(y | x). With p(x) the law of true values, x given y has the density
 g(y | x) p(x) / p(y), and p(z | y) is the law averaged over it. f(z) is the law averaged over p(x) itself: both must be
-of one p(x), or his probabilities do not come true.
+of one p(x), or the intruder's probabilities do not come true (own derivation: Bayes' theorem with y for x; compare
+Carroll and others 2006, chapter 8). Chosen by `posterior` with an `OwnError`: the steward's records for
+marginal="truth", `density_prior` for the others.
 """
 
 from __future__ import annotations

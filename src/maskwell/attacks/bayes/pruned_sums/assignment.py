@@ -1,7 +1,9 @@
 """One-to-one links without looking at every pair, where plain normal noise and many records allow it.
 
 A score is an offset of the released record less half the squared distance where the noise has variance 1, so records of
-one block and one kind (which of their values are open) make a block of `attacks.one_to_one.Near`; no other pair can be.
+one block and one kind (which of their values are open) make a block of `attacks.one_to_one.NearPairs`; no other pair
+can be. The assignment is that of Kuhn (1955), certified by its dual there. Chosen by `posterior` with
+assignment="one-to-one" where `scores` searches by trees.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ A cell of width u, split into k parts of width w = u / k, has the density
 
     P(cell) / u  =  1/k sum_i phi(z + (i - (k - 1) / 2) w - x; S_i),   S_i = S + w^2 / 12,
 
-each part by Sheppard's correction (see `scores`). Several coarse columns give a grid of shifts. So f(z) is a sum that
-trees make, of as many searchers as there are shifts, and a pair costs a square for each of them, where nodes in boxes
-of several columns are hundreds (see `kernels.normal_box_small`). Taken where many pairs have units beyond what trees
-can take whole, and few enough parts do.
+each part by Sheppard's correction (1898, see `scores`). Several coarse columns give a grid of shifts. So f(z) is a sum
+that trees make, of as many searchers as there are shifts, and a pair costs a square for each of them, where nodes in
+boxes of several columns are hundreds (see `kernels.normal_box_small`). Taken by `posterior` where many pairs have units
+beyond what trees can take whole, and few enough parts do.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""The best candidates and all posterior weights without looking at every pair, for normal noise that is everywhere the
-same: in coordinates in which it has variance 1 and is independent, log f(z|x) is a constant less |z - x|^2 / 2.
+"""The best candidates and all posterior weights without looking at every pair, for normal noise of one covariance.
 
-What is left out is bounded, not guessed (`kernels.gaussian_sums`). Let a weight be s / (1 - s), s = exp(-|z - x|^2 / 2)
-/ S, S the sum over the true records. S lacks at most a share d of S without its largest term, so 1 - s is right within
-a factor 1 + d and the weight too; of the sum of weights at most a share e is left out. A posterior, weight / (sum +
-anything), is then right within a factor (1 + d)(1 + e): `neglected` is that factor less 1. Rounding comes on top: where
-s comes within SURE of 1, 1 - s is known to five or six digits, as it is when all pairs are looked at.
+In coordinates in which the noise has variance 1 and is independent, log f(z|x) is a constant less |z - x|^2 / 2.
+What is left out is bounded, not guessed (`kernels.gaussian_sums`; compare Gray and Moore 2000). Let a weight be
+s / (1 - s), s = exp(-|z - x|^2 / 2) / S, S the sum over the true records. S lacks at most a share d of S without its
+largest term, so 1 - s is right within a factor 1 + d and the weight too; of the sum of weights at most a share e is
+left out. A posterior, weight / (sum + anything), is then right within a factor (1 + d)(1 + e): `neglected` is that
+factor less 1 (own derivation). Rounding comes on top: where s comes within SURE of 1, 1 - s is known to five or six
+digits, as it is when all pairs are looked at.
 
 Scores are too high by at most log(1 + d). Links, seconds and ties are still those of comparing all pairs: where that
-leaves open who is first or second, the sums concerned are made whole, and only these.
+leaves open who is first or second, the sums concerned are made whole, and only these. Used by `scores`.
 """
 
 from __future__ import annotations

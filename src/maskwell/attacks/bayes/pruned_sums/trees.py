@@ -1,4 +1,8 @@
-"""Trees over candidates, one for each block, for sums of exp(offset - |candidate - searcher|^2 / 2)."""
+"""Trees over candidates, one for each block, for sums of exp(offset - |candidate - searcher|^2 / 2).
+
+The k-d trees of `kernels.gaussian_trees` (Friedman, Bentley and Finkel 1977), searched on all cores, near searchers one
+after the other so that what one reads is still at hand for the next. Used by `posterior_sums` and `cell_mixture`.
+"""
 
 from __future__ import annotations
 

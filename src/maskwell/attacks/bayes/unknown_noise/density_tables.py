@@ -1,7 +1,9 @@
 """Log densities that depend on one distance alone, tabulated once and looked up for all pairs.
 
 The square of a distance says by its leading bits in which panel it lies, four in each doubling, and by the others
-where: a polynomial gives the log there. Panels that it does not fit are left to the function itself.
+where: a polynomial of degree DEGREE through Chebyshev's points gives the log there (Trefethen 2013, chapter 8, for why
+that converges fast). Panels that it does not fit to FIT are left to the function itself. Chosen by `prior_average` and
+`normal_bias_factor` from WORTH pairs on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """log p(z | x) of pairs where the figures of the law are not told: its integral over the intruder's prior.
 
-Unknowns of one column are integrated column by column. One that several columns share makes them dependent: the sum
-over its nodes is then the outermost, and the columns are multiplied inside it.
+    p(z | x) = integral of p(psi) p(z | x; psi) dpsi = sum over nodes of weight x p(z | x; node)
+
+which is case d.2 of Trottini, Fienberg, Makov and Meyer (2003), section 5, with one psi for all records. Unknowns of
+one column are integrated column by column. One that several columns share makes them dependent: the sum over its nodes
+is then the outermost, and the columns are multiplied inside it. Nodes come from `quadrature_nodes`. Chosen by
+`law_kernels` with a `Prior`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Columns with normal bias and noise as factors of pairs: quick where both values are open and away from limits."""
+"""Columns with normal bias and noise as factors of pairs: quick where both values are open and away from limits.
+
+f(z|x) = N(z; x, sd^2 + bias_sd^2 x^2) (Trottini, Fienberg, Makov and Meyer 2003, A2.1), summed over nodes of both sds
+where they are unknown. A unit that is not quite fine is averaged over by three Gauss-Legendre points. Chosen by
+`law_kernels` and `integral`; other laws and values at limits are asked as they are (`attacks.pair_density`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Noise of unknown size, and bias and noise of unknown sizes, averaged over a prior: laws as any other to a pair."""
+"""Noise of unknown size, and bias and noise of unknown sizes, averaged over a prior: laws as any other to a pair.
+
+p(e) = sum over nodes of weight x N(e; 0, scale^2 V): a scale mixture of normals (Andrews and Mallows 1974). At points
+it depends on the distance e'V^-1 e alone, so that one table serves all pairs (`density_tables`); boxes go to
+`normal_boxes`. Chosen by `integral` where one factor on all sds of a law is unknown (`AveragedNoise`), or both sds of a
+column with bias (`AveragedBias`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Priors of single unknowns, on the log of their value: density, and nodes to integrate over them."""
+"""Priors of single unknowns, on the log of their value: density, and nodes to integrate over them.
+
+Inverse gamma on the sd and gamma on the variance are powers of a gamma variable, psi = scale (G / shape)^power, so that
+log psi has mean log scale + power (digamma(shape) - log shape) and sd |power| sqrt(trigamma(shape)). Nodes are Gauss
+and Hermite's for a normal log psi of that mean and sd, reweighted by the density (Naylor and Smith 1982). Resolved by
+`priors`; `quadrature_nodes` decides how many nodes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What an intruder believes about the figures of a law that nobody told him: one prior, resolved for each unknown."""
+"""What an intruder believes about the figures of a law that were not told: one prior, resolved for each unknown.
+
+Assumption A3 of Trottini, Fienberg, Makov and Meyer (2003), read as priors of the sds: sd ~ IG(402, 401 range/6), bias
+sd ~ IG(402, 401/12) for theta from 0.75 to 1.25, so mean over sd is 20. Gamma priors on the variance are those of
+Fienberg, Makov and Sanil (1997), section 4.2. Chosen by `BayesIntruder(prior=Prior(...))`.
+"""
 
 from __future__ import annotations
 

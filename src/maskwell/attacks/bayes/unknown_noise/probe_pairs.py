@@ -1,7 +1,10 @@
 """Pairs of records that show what integrals over the unknown figures of a law have to resolve.
 
-They are looked at without the units of columns: where a unit begins to matter as noise gets smaller densities jump a
-little, which is no matter for nodes.
+The likelihood of psi from one pair is narrow where the pair nearly agrees and lies in the prior's tail where it does
+not: likely pairs, pairs DEPTHS below the best of their record in the log, and released values with true ones that
+hardly differ are taken as extremes (own derivation). They are looked at without the units of columns: where a unit
+begins to matter as noise gets smaller densities jump a little, which is no matter for nodes. Used by
+`quadrature_nodes`.
 """
 
 from __future__ import annotations
