@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..attacks.targets import sample_size
 from ..errors import BadPlan, raise_all
@@ -35,6 +35,11 @@ from .trials import (
 )
 from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
 
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask, Masking
+    from ..tolerances import Tolerance
+
 LEVEL = 0.05
 PRECISION = 0.02
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
@@ -51,10 +56,10 @@ FIFTEEN_PERCENT = MaxRate(0.15)  # Moore's conjecture 5
 
 
 def calibrate(
-    mask: Any,
+    mask: Mask,
     table: Table,
-    attack: Any = None,
-    tolerance: Any = FIFTEEN_PERCENT,
+    attack: Attacks | None = None,
+    tolerance: Tolerance = FIFTEEN_PERCENT,
     *,
     bounds: Sequence[Bound] = (),
     over: str = "all",
@@ -65,7 +70,7 @@ def calibrate(
     precision: float = PRECISION,
     level: float = LEVEL,
     per_column: bool = False,
-    objective: Any = TOTAL_VARIANCE,
+    objective: str | Callable[[Masking], float] = TOTAL_VARIANCE,
     floor: str = "refuse",
     exact: bool = False,
     progress: Progress | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..masks import CorrelatedNoise, IndependentNoise
 from ..table import Floats, Table
 from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restrict_law
 from .full_agreement import AgreeingPairs, find_pairs, tie_shares
+
+if TYPE_CHECKING:
+    from ..masking import Mask
 
 Scale = Callable[[Any, float], Any]
 INFINITE = 1e8  # stands for a noise without bound: a target that agrees within a finite range then has a chance of 1e-8
@@ -46,7 +49,7 @@ class ComparisonSetting:
 
     table: Table
     attack: Linkage
-    mask: Any
+    mask: Mask
     fields: tuple[str, ...]
     rules: tuple[Rule, ...]
     masked: tuple[str, ...]
@@ -118,7 +121,9 @@ class ComparisonSetting:
         return Sum.of(chances * tie_shares(self, self.pairs, sd_ratio))
 
 
-def make_situation(table: Table, attack: Any = None, mask: Any = None) -> ComparisonSetting:
+def make_situation(
+    table: Table, attack: Linkage | None = None, mask: Mask | None = None
+) -> ComparisonSetting:
     """Resolve an attack (by default record linkage) and a mask (correlated noise on its number fields)."""
     if not isinstance(table, Table):
         raise BadPlan(f"critical noise is about a Table, not a {type(table).__name__}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from ..table import Table
 from .estimates import Estimate
 from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
 from .trials import Bench, check_key, check_over, check_plans, check_replicates, check_table
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +104,9 @@ def _line(what: str, one: Estimate) -> str:
 
 
 def expected_risk(
-    mask: Any,
+    mask: Mask,
     table: Table,
-    attack: Any = None,
+    attack: Attacks | None = None,
     *,
     over: str = "all",
     replicates: int = 20,

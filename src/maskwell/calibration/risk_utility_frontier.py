@@ -32,8 +32,14 @@ from .trials import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pyarrow as pa
     from matplotlib.figure import Figure
+
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask, Masking
+    from ..tolerances import Tolerance
 
 GRID = (0.25, 0.5, 1.0, 2.0, 4.0)
 LEVEL = 0.05
@@ -67,7 +73,7 @@ class Frontier:
     measure: Measure
     loss_name: str
     over: str
-    tolerance: Any = None
+    tolerance: Tolerance | None = None
     chosen: FrontierPoint | None = None
     notes: tuple[str, ...] = ()
 
@@ -160,13 +166,13 @@ def _plain(point: FrontierPoint) -> dict[str, Any]:
 
 
 def frontier(
-    masks: Any,
+    masks: Mask | Sequence[Mask] | Mapping[str, Mask],
     table: Table,
-    attacks: Any = None,
+    attacks: Attacks | None = None,
     grid: Sequence[float] = GRID,
     *,
-    tolerance: Any = None,
-    loss: Any = IL1S,
+    tolerance: Tolerance | None = None,
+    loss: str | Callable[[Masking], float] = IL1S,
     over: str = ALL,
     replicates: int = 10,
     key: Key | None = None,
@@ -222,7 +228,7 @@ def frontier(
     )
 
 
-def _masks_by_name(masks: Any) -> dict[str, Any]:
+def _masks_by_name(masks: Any) -> dict[str, Mask]:
     if isinstance(masks, Mapping):
         named = {str(name): mask for name, mask in masks.items()}
     else:
@@ -247,7 +253,7 @@ def _factors(grid: Any) -> list[float]:
 
 
 def _line_of(
-    bench: Bench, name: str, mask: Any, factors: list[float], replicates: int
+    bench: Bench, name: str, mask: Mask, factors: list[float], replicates: int
 ) -> tuple[list[FrontierPoint], list[str]]:
     """Try a mask at all scales that its plan allows; say which it refuses."""
     if not has_scale(mask):
@@ -289,7 +295,7 @@ def _least_loss_point(points: list[FrontierPoint]) -> FrontierPoint | None:
     return min(able, key=lambda point: point.loss.mean, default=None)
 
 
-def _notes(tolerance: Any, chosen: FrontierPoint | None) -> list[str]:
+def _notes(tolerance: Tolerance | None, chosen: FrontierPoint | None) -> list[str]:
     if tolerance is None:
         return []
     if chosen is None:

@@ -275,7 +275,7 @@ def _columns_to_leave_out(case: MaskingSetting, audit: Audit, floor: Risk) -> tu
     """
     limit = next((one.limits.fail for one in audit.findings if one.check == FLOOR), None)
     columns: list[str] = []
-    for step in floor.floor.steps.to_pylist():
+    for step in floor.sure_floor.steps.to_pylist():
         columns.append(step["column"])
         share = step["remaining"] / floor.targets
         if not case.judge.hopeless(case.intruders, share) and (limit is None or share <= limit):

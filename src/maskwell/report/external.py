@@ -23,6 +23,7 @@ from .words import by_passphrase_of, count_of, figure, sentence
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..masking import Release
+    from ..pipeline import Outcome
     from ..plan import ReleasePlan
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
@@ -56,7 +57,7 @@ class _Page:
         return tuple(name for name in self.release.table.names if name in touched)
 
 
-def external_report(outcome: Any, folder: Path | None = None) -> str:
+def external_report(outcome: Outcome, folder: Path | None = None) -> str:
     """Return the report for recipients: a whole HTML page that may leave with the release.
 
     Its figures are computed from the data file, the schema and the card in `folder`, where these were written; without

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from .law_passage import channel_of, limits_bind, passing_columns
 from .noise_moments import NoiseOfColumns, noised_columns
 from .problem import CorrectionProblem
 from .result import aligned_lines, figure
+
+if TYPE_CHECKING:
+    from ...masking import Mask
 
 SMALL = 0.005  # widening below this is none
 
@@ -96,7 +99,12 @@ def _sentence(name: str, wider: float) -> str:
 
 
 def forecast(
-    formula: str, table: Table, planned: Any, *, family: str = "gaussian", seed: int = 0
+    formula: str,
+    table: Table,
+    planned: Mask | NoiseCard | Masking | Release,
+    *,
+    family: str = "gaussian",
+    seed: int = 0,
 ) -> Forecast:
     """Forecast, from the true table and a mask (or the card of one), how much noise will widen a model's intervals.
 
