@@ -139,6 +139,8 @@ TOLERANCES: dict[str, Any] = {
     "expected_h": ExpectedH,
     "prob_h": ProbH,
 }
+Tolerance = MaxRate | Ratio | ExpectedH | ProbH
+SwapAim = MaxRate | Ratio | SwapShare
 SWAPPED_TO = (MaxRate, Ratio, SwapShare)  # what swapping can be asked for
 
 

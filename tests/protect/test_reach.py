@@ -36,7 +36,7 @@ def test_fields_are_widened_to_what_was_masked_together(masked, fields, columns)
 
 
 def test_an_identity_in_clear_columns_is_kept(masking):
-    assert reach_of(masking, object(), ("WAGE",)).columns == ("WAGE", "OTHER", "TOTAL")
+    assert reach_of(masking, mw.Linkage(match_blocks=()), ("WAGE",)).columns == ("WAGE", "OTHER", "TOTAL")
 
 
 def test_the_sum_holds_after_a_swap(masked):

@@ -121,7 +121,7 @@ def _values(law: Any, table: Table, name: str) -> Floats:
 
     if isinstance(law, Classes):
         return np.full(len(table), np.nan)
-    if law is not None and hasattr(law, "outlets"):
+    if law is not None and law.outlets:
         return released_values(law.outlets[law.columns.index(name)], table, name)[0]
     return np.array(table.floats(name))
 

@@ -52,7 +52,7 @@ def _chosen_by_noise(release: Release, columns: Sequence[str]) -> tuple[str, ...
     named = []
     for name in columns:
         law = law_of(release.card, name)
-        if not hasattr(law, "outlets"):
+        if law is None or not law.outlets:
             continue
         ends = zip(law.outlets[law.columns.index(name)].codes, (BOTTOM_CODED, TOP_CODED), strict=True)
         status = release.table.status(name)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -22,6 +22,11 @@ from .results.draws import Draws
 from .results.summary import Diagnostics
 from .samplers.chains import ChainSettings
 from .system import ORDERED, Effects, Floats, System
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .results.posterior import Posterior
 
 SYNONYMS = {
     "binomial": "binary",
@@ -77,7 +82,7 @@ class FitOptions:
     cores: int | None = None
     keep_truths: bool = False
     missing: str = DRAW
-    progress: Any = None
+    progress: bool | Callable[[int, int], None] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("chains", 1), ("draws", 4), ("warmup", 0), ("seed", 0), ("cores", 1)):
@@ -96,6 +101,21 @@ class FitOptions:
             raise BadPlan(f"sampler {self.sampler!r} is not one of {', '.join(SAMPLERS)}{hint}")
 
 
+class FitArguments(TypedDict, total=False):
+    """The fields of `FitOptions` by their names, as `fit` takes them."""
+
+    chains: int
+    draws: int | None
+    warmup: int
+    sampler: str
+    priors: Priors
+    seed: int | None
+    cores: int | None
+    keep_truths: bool
+    missing: str
+    progress: bool | Callable[[int, int], None] | None
+
+
 def fit(
     formula: str,
     release: Release,
@@ -107,8 +127,8 @@ def fit(
     covariate_groups: bool = True,
     naive: bool = True,
     options: FitOptions | None = None,
-    **given: Any,
-) -> Any:
+    **given: Unpack[FitArguments],
+) -> Posterior:
     """Fit a model to a release as if to the original: true values of noised columns are drawn with the parameters.
 
     `formula` is read by formulae (`y ~ x1*x2 + sex + (1|school)`); `family` is gaussian, binary (with `link` logit
@@ -265,7 +285,8 @@ def sample(system: System, options: FitOptions, seed: np.random.SeedSequence) ->
         found = _until_converged(run, system, options, seed)
     else:
         _tell(system, options, options.draws)
-        found = run(system, options.priors, _chain_settings(options, options.draws), seed, options.progress)
+        show = None if isinstance(options.progress, bool) else options.progress
+        found = run(system, options.priors, _chain_settings(options, options.draws), seed, show)
     return _with_remedy(found, system, options.sampler)
 
 
@@ -356,7 +377,7 @@ def _response_coding_notes(system: System) -> tuple[str, ...]:
 
 def _posterior(
     asked: ModelRequest, system: System, draws: Draws, beside: Draws | None, notes: tuple[str, ...]
-) -> Any:
+) -> Posterior:
     from .prediction_columns import SystemPredictor
     from .results.posterior import Posterior
     from .samplers.gibbs.layout import unknown_variables

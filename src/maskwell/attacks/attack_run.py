@@ -17,7 +17,18 @@ from ..table import Table
 from .class_codes import seen_by, sure_columns
 from .cluster_sample import ClusterSample
 from .linkage.remarks import other_units
-from .protocol import NOBODY, Attack, Guess, IntruderKnowledge, Ints, MarkedGuess, Marks, check_attack, mark
+from .protocol import (
+    NOBODY,
+    Attack,
+    Attacks,
+    Guess,
+    IntruderKnowledge,
+    Ints,
+    MarkedGuess,
+    Marks,
+    check_attack,
+    mark,
+)
 from .response_knowledge import WITHIN, released_part
 from .target_blocks import TargetBlocks, target_blocks
 
@@ -39,12 +50,7 @@ def attack(
 ) -> Risks: ...
 
 
-def attack(
-    plan: Attack | Sequence[Attack] | Mapping[str, Attack],
-    masking: Masking | Table,
-    *,
-    targets: Table | None = None,
-) -> Risk | Risks:
+def attack(plan: Attacks, masking: Masking | Table, *, targets: Table | None = None) -> Risk | Risks:
     """Attack a release as the plan's intruder would, and return his `Risk`; of several plans their `Risks`.
 
     `masking` may be a plain `Table` for plans that look at what no noise protects (`Fingerprint`).

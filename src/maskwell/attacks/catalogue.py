@@ -13,6 +13,7 @@ from .fingerprint import Fingerprint
 from .linkage.em import WEIGHTS
 from .linkage.plan import Linkage
 from .nearest.plan import NearestRecord
+from .protocol import Attack
 from .targets import choice_from_dict
 
 ATTACKS: dict[str, Any] = {
@@ -44,7 +45,7 @@ def _read_sampling(data: Mapping[str, Any]) -> Any:
 _PARTS = {"targets": choice_from_dict, "prior": _prior, "error": _error, "sampling": _read_sampling}
 
 
-def attack_from_dict(data: Mapping[str, Any]) -> Any:
+def attack_from_dict(data: Mapping[str, Any]) -> Attack:
     """Build an attack from plain data."""
     given = dict(data)
     name = given.pop("attack", None)
@@ -55,7 +56,8 @@ def attack_from_dict(data: Mapping[str, Any]) -> Any:
     options = [item.name for item in fields(ATTACKS[name])]
     strange = [f"{name} has no option {key!r}{nearest(key, options)}" for key in given if key not in options]
     raise_all(strange, BadPlan)
-    return ATTACKS[name](**{key: _option(key, value) for key, value in given.items()})
+    plan: Attack = ATTACKS[name](**{key: _option(key, value) for key, value in given.items()})
+    return plan
 
 
 def _option(name: str, value: Any) -> Any:

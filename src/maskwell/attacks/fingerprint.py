@@ -221,7 +221,7 @@ def floor_of(
     masking = Masking(table, table, card, mask, given=(release, np.arange(len(table))))
     risk, guess, _, _ = attack_by(plan, masking)
     if card.subsampled is None:
-        return _over_draws(plan, mask, table) if risk.floor.spared else risk
+        return _over_draws(plan, mask, table) if risk.sure_floor.spared else risk
     return _over_samples(risk, guess, card.subsampled)
 
 
@@ -233,7 +233,7 @@ def _over_samples(risk: Risk, guess: Guess, share: float) -> Risk:
     """
     is_known = risk.attack.response_knowledge
     sampling = SampledBlocks(share, is_known)
-    found = sampled_floor(risk.floor, guess.figures["prints"], sampling)
+    found = sampled_floor(risk.sure_floor, guess.figures["prints"], sampling)
     whom = "among the targets in the release" if is_known else "among all targets"
     said = f"each record is released with probability {share:g}: the correct links are those expected {whom}"
     targets = max(round(found.targets), 1)

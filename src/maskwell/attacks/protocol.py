@@ -6,7 +6,7 @@ afterwards. Permuting the links therefore changes what is correct and nothing el
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
@@ -297,6 +297,9 @@ class Attack(Protocol):
     def with_nothing_masked(self) -> Self:
         """Return the plan for a release whose card has no law: nothing there is masked."""
         return self
+
+
+Attacks = Attack | Sequence[Attack] | Mapping[str, Attack]  # one intruder, or several with or without names
 
 
 def check_attack(plan: object) -> Attack:

@@ -24,8 +24,11 @@ from .targets import Sample
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .bayes.assumptions import AttackAssumptions
+    from .bayes.belief import Belief
     from .bayes.matching_posterior.ceiling_bound import Ceiling
     from .protocol import Attack
+    from .uniqueness import Floor
 
 LIMITS = (
     "upper bound",
@@ -99,9 +102,9 @@ class Risk:
     patterns: pa.Table | None = field(default=None, repr=False, compare=False)
     true_m: Floats | None = field(default=None, repr=False, compare=False)
     h: HIndex | None = field(default=None, repr=False, compare=False)
-    floor: Any = field(default=None, repr=False, compare=False)
-    belief: Any = field(default=None, repr=False, compare=False)
-    assumed: Any = field(default=None, repr=False, compare=False)
+    floor: Floor | None = field(default=None, repr=False, compare=False)
+    belief: Belief | None = field(default=None, repr=False, compare=False)
+    assumed: AttackAssumptions | None = field(default=None, repr=False, compare=False)
     records: int | None = None
     effective: float | None = None
     gap: float | None = None
@@ -161,6 +164,18 @@ class Risk:
     def is_of_all_helpers(self) -> bool:
         """Whether this is the ceiling: the intruder holds the card and every other unit."""
         return self.attack.helpers == "all" and self.attack.prior is None
+
+    @property
+    def sure_floor(self) -> Floor:
+        """The floor of a risk that has one: what a `Fingerprint` found."""
+        assert self.floor is not None
+        return self.floor
+
+    @property
+    def sure_belief(self) -> Belief:
+        """The belief of a risk that has one: what a `BayesIntruder` thinks of his links."""
+        assert self.belief is not None
+        return self.belief
 
     @property
     def expected_incorrect(self) -> float:

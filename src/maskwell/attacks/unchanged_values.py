@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..laws import Additive, SkewedBias
+from ..laws import Additive, SkewedBias, Step
 from ..laws.chain import combined_of
 from ..masking import Masking
 from ..table import Floats
@@ -42,7 +42,7 @@ class SparedValues:
         spread = law.spreads[place] if law.spreads else None
         if spread is None or draws_nothing(law, place):
             return None
-        some = 0 in getattr(spread, "ratios", ()) or spread.factor(np.zeros(1))[0] == 0
+        some = (isinstance(spread, Step) and 0 in spread.ratios) or spread.factor(np.zeros(1))[0] == 0
         return cls(law, place) if some else None
 
     def marks(self, values: Floats) -> Bools:

@@ -21,6 +21,9 @@ from .full_agreement import MOST_PAIRS
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..attacks import Linkage
+    from ..masking import Mask
+
 FINE_R0 = tuple(round(1 - step / 1000, 3) for step in range(1, 26))  # Moore's future research 2
 TOO_MANY_PAIRS = (
     f"correct links are not predicted: more than {MOST_PAIRS:,} pairs of targets and other records share a block and "
@@ -108,8 +111,8 @@ def curve_lines(points: Sequence[CurvePoint]) -> list[str]:
 def agreement_curve(
     table: Table,
     *,
-    attack: Any = None,
-    mask: Any = None,
+    attack: Linkage | None = None,
+    mask: Mask | None = None,
     disagreeing: int = 0,
     sd_ratios: Sequence[float] | float | None = None,
     r0: Sequence[float] | float | None = None,

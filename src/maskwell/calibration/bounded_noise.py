@@ -22,6 +22,7 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..errors import BadPlan
+from ..laws import Additive
 from ..masks import CorrelatedNoise
 from ..table import Floats, Table
 from .bounds import Bounds, IntervalWidening, percent
@@ -278,8 +279,8 @@ def _next_factor(
 
 def _information(card: NoiseCard, table: Table) -> float | None:
     """Return what a release tells of a record, in nats, were data and noise normal; nothing for other laws."""
-    laws: list[Any] = [law for law in card.laws if getattr(law, "noise", None) is not None]
-    if not laws or len(laws) < len(card.laws) or any(getattr(law, "spreads", ()) for law in laws):
+    laws = [law for law in card.laws if isinstance(law, Additive)]
+    if not laws or len(laws) < len(card.laws) or any(law.spreads for law in laws):
         return None
     names = [name for law in laws for name in law.columns]
     if any(table.schema[name].kind not in ("integer", "continuous") for name in names):

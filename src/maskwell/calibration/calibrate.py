@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..attacks.targets import sample_size
 from ..errors import BadPlan
 from ..keys import Key
-from ..masking.protocol import Mask
 from ..masks import Chain
 from ..table import Table
 from ..tolerances import MaxRate
@@ -39,6 +38,11 @@ from .trials import (
     check_table,
 )
 from .uniqueness import check_floor, fingerprint_floor, floor_notes, is_certain
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask
+    from ..tolerances import Tolerance
 
 RAISED = 0.05  # by which share the scale is raised where it is not confirmed; twice that the second time, and so on
 MOST_ATTEMPTS = 12  # at confirming a scale
@@ -70,8 +74,8 @@ class Draws:
 def calibrate(
     mask: Mask,
     table: Table,
-    attack: Any = None,
-    tolerance: Any = FIFTEEN_PERCENT,
+    attack: Attacks | None = None,
+    tolerance: Tolerance = FIFTEEN_PERCENT,
     *,
     search: Search = SEARCH,
     key: Key | None = None,
@@ -94,7 +98,7 @@ def calibrate(
 
 
 def weakest_noise(
-    mask: Mask, table: Table, attack: Any, tolerance: Any, search: Search, draws: Draws
+    mask: Mask, table: Table, attack: Attacks | None, tolerance: Tolerance, search: Search, draws: Draws
 ) -> Calibration:
     """Do what `calibrate` does, on draws of which some may be known."""
     terms = Terms.of(check_search(search))

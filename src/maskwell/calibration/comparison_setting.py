@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from ..masks import CorrelatedNoise, IndependentNoise
 from ..table import Floats, Table
 from .agreement_chance import Bools, Ints, Sum, chances_of_most, noise_boxes, restrict_law
 from .full_agreement import AgreeingPairs, find_pairs, tie_shares
+
+if TYPE_CHECKING:
+    from ..masking import Mask
 
 Scale = Callable[[Any, float], Any]
 INFINITE = 1e8  # stands for a noise without bound: a target that agrees within a finite range then has a chance of 1e-8
@@ -51,7 +54,7 @@ class ComparisonSetting:
 
     table: Table
     attack: Linkage
-    mask: Any
+    mask: Mask
     fields: tuple[str, ...]
     rules: tuple[Rule, ...]
     masked: tuple[str, ...]
@@ -123,7 +126,9 @@ class ComparisonSetting:
         return Sum.of(chances * tie_shares(self, self.pairs, sd_ratio))
 
 
-def make_situation(table: Table, attack: Any = None, mask: Any = None) -> ComparisonSetting:
+def make_situation(
+    table: Table, attack: Linkage | None = None, mask: Mask | None = None
+) -> ComparisonSetting:
     """Resolve an attack (by default record linkage) and a mask (correlated noise on its number fields)."""
     if not isinstance(table, Table):
         raise BadPlan(f"critical noise is about a Table, not a {type(table).__name__}")
@@ -189,7 +194,7 @@ def _usual_mask(table: Table, fields: tuple[str, ...]) -> tuple[Any, list[str]]:
 
 def _masked_fields(mask: Any, table: Table, fields: tuple[str, ...], attack: Linkage) -> tuple[str, ...]:
     """Return the fields the mask touches, refusing masks without a size and masks of the blocks."""
-    if type(mask) not in SCALED or getattr(mask, "variance", None) is not None:
+    if type(mask) not in SCALED or (isinstance(mask, IndependentNoise) and mask.variance is not None):
         raise BadPlan(
             "critical noise needs a mask whose size can be set: CorrelatedNoise, or IndependentNoise with a "
             "variance_ratio"

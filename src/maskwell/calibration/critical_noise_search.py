@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import log
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,10 @@ from .agreement_curves import (
 from .closed_form import MooreNoise, moore_noise
 from .comparison_setting import INFINITE, ComparisonSetting, make_situation
 
+if TYPE_CHECKING:
+    from ..attacks import Linkage
+    from ..masking import Mask
+
 LOWEST, HIGHEST = 1e-3, 1e6  # sd ratios that are tried
 COARSE, FINE = 4, 24  # sizes tried in a decade, while agreement falls and where it does not
 BEYOND = 3  # sizes tried beyond the critical one
@@ -55,8 +59,8 @@ class CriticalNoise:
     the closed form of the literature, for comparison. `is_monotone` says whether G fell along all sizes tried.
     """
 
-    attack: Any
-    mask: Any
+    attack: Linkage
+    mask: Mask
     fields: tuple[str, ...]
     targets: int
     epsilon: float
@@ -124,8 +128,8 @@ class CriticalNoise:
 def critical_noise(
     table: Table,
     *,
-    attack: Any = None,
-    mask: Any = None,
+    attack: Linkage | None = None,
+    mask: Mask | None = None,
     epsilon: float = 0.01,
     disagreeing: int = 0,
     substantial_share: float = 0.5,

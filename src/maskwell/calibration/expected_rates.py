@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import BadPlan
 from ..keys import Key
+from ..masking.protocol import is_mask
 from ..table import Table
 from .estimates import Estimate
 from .measures import ALL, Measure, MeasureCounts, below_measure, count_links, mean_h_measure, rate_measure
@@ -22,6 +23,10 @@ from .search_plan import Search, check_search
 from .trials import Bench, check_key, check_plans, check_table
 
 SEARCH = Search()
+
+if TYPE_CHECKING:
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +111,9 @@ def _line(what: str, one: Estimate) -> str:
 
 
 def expected_risk(
-    mask: Any,
+    mask: Mask,
     table: Table,
-    attack: Any = None,
+    attack: Attacks | None = None,
     *,
     below: int = 3,
     search: Search = SEARCH,
@@ -120,7 +125,7 @@ def expected_risk(
     `attack` is one plan or several (by default the nearest-record intruder, plain and informed); `below` is the p of
     Pr(h < p); `search` says over whom and on how many draws, which come from subkeys of the key that no release uses.
     """
-    if isinstance(mask, type) or not callable(getattr(mask, "card", None)):
+    if not is_mask(mask):
         raise BadPlan(
             f"expected_risk needs a mask, such as CorrelatedNoise(columns, sd_ratio=0.3), not {mask!r}"
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from ..table import Floats, Table
 from ..tolerances import ExpectedH, MaxRate, ProbH, Ratio
 from .estimates import Ends, Estimate, Pair, ends_of_mean, ends_of_ratio, ends_of_share
 from .outlier_share import worst_tenth
+
+if TYPE_CHECKING:
+    from ..tolerances import Tolerance
 
 ALL, OUTLYING = "all", "outlying"
 OVER = (ALL, OUTLYING)
@@ -115,7 +118,7 @@ def rate_measure(limit: float = np.inf) -> Measure:
     return Measure("rate of correct links", limit, lambda found: (found.correct / found.targets, 1.0))
 
 
-def measure_of(tolerance: Any) -> Measure:
+def measure_of(tolerance: Tolerance) -> Measure:
     """Return what a tolerance looks at."""
     match tolerance:
         case MaxRate():

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from math import ceil, floor, isnan, log10, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from ..table import Floats, Table
 from .agreement_curves import TOO_MANY_PAIRS, check_sizes
 from .closed_form import ROOT_12, closed_form
 from .comparison_setting import ComparisonSetting, make_situation
+
+if TYPE_CHECKING:
+    from ..attacks import Linkage
+    from ..masking import Mask
 
 STEPS = 8  # codes tried between the present one and none
 BISECTIONS = 4  # between the last code that is safe and the next
@@ -140,8 +144,8 @@ def relaxed_code(
     *,
     code: float,
     side: str = "top",
-    attack: Any = None,
-    mask: Any = None,
+    attack: Linkage | None = None,
+    mask: Mask | None = None,
 ) -> RelaxedCode:
     """Return the most relaxed code of a column with which the expected correct links are no more than with `code`.
 
@@ -205,7 +209,7 @@ def _amounts(table: Table, name: str, side: str, code: float) -> Floats:
 
 
 def _situation(
-    table: Table, name: str, side: str, at: float | None, attack: Any, mask: Any
+    table: Table, name: str, side: str, at: float | None, attack: Linkage | None, mask: Mask | None
 ) -> ComparisonSetting:
     column = table.schema[name]
     plain = table.with_columns({name: (_without_code(column, side), table.floats(name), table.status(name))})

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
 
+    from ..masking import Mask
+    from ..tolerances import Tolerance
+
 MOST_LINES = 14
 LONGEST_WORDS = 48
 
@@ -42,9 +45,9 @@ class Calibration:
     plan of `trade_off` that meets the tolerance. `sampled` says that only some of the targets were looked at.
     """
 
-    mask: Any
-    given: Any
-    tolerance: Any
+    mask: Mask
+    given: Mask
+    tolerance: Tolerance
     over: str
     measure: Measure = field(repr=False)
     confirmation: Trial | None

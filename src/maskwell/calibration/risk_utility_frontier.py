@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import BadPlan
 from ..keys import Key
+from ..masking.protocol import is_mask
 from ..table import Table
 from ..tolerances import is_real
 from .estimates import Estimate
@@ -37,6 +38,10 @@ from .trials import (
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.figure import Figure
+
+    from ..attacks.protocol import Attacks
+    from ..masking import Mask
+    from ..tolerances import Tolerance
 
 SEARCH = Search()
 GRID = (0.25, 0.5, 1.0, 2.0, 4.0)  # factors on the scale of each mask
@@ -71,7 +76,7 @@ class Frontier:
     measure: Measure
     loss_name: str
     over: str
-    tolerance: Any = None
+    tolerance: Tolerance | None = None
     chosen: FrontierPoint | None = None
     notes: tuple[str, ...] = ()
 
@@ -164,12 +169,12 @@ def _plain(point: FrontierPoint) -> dict[str, Any]:
 
 
 def frontier(
-    masks: Any,
+    masks: Mask | Sequence[Mask] | Mapping[str, Mask],
     table: Table,
-    attacks: Any = None,
+    attacks: Attacks | None = None,
     grid: Sequence[float] = GRID,
     *,
-    tolerance: Any = None,
+    tolerance: Tolerance | None = None,
     search: Search = SEARCH,
     key: Key | None = None,
     seed: int | None = None,
@@ -224,7 +229,7 @@ def frontier(
     )
 
 
-def _masks_by_name(masks: Any) -> dict[str, Any]:
+def _masks_by_name(masks: Any) -> dict[str, Mask]:
     if isinstance(masks, Mapping):
         named = {str(name): mask for name, mask in masks.items()}
     else:
@@ -234,9 +239,7 @@ def _masks_by_name(masks: Any) -> dict[str, Any]:
             f"{k} {kinds[: i + 1].count(k)}" if kinds.count(k) > 1 else k for i, k in enumerate(kinds)
         ]
         named = dict(zip(numbered, listed, strict=True))
-    wrong = [
-        mask for mask in named.values() if isinstance(mask, type) or not callable(getattr(mask, "card", None))
-    ]
+    wrong = [mask for mask in named.values() if not is_mask(mask)]
     if wrong or not named:
         what = f"{wrong[0]!r} is no mask" if wrong else "there is no mask in the list"
         raise BadPlan(f"{what}: frontier takes plans such as CorrelatedNoise(columns, sd_ratio=0.3)")
@@ -251,7 +254,7 @@ def _factors(grid: Any) -> list[float]:
 
 
 def _line_of(
-    bench: Bench, name: str, mask: Any, factors: list[float], replicates: int
+    bench: Bench, name: str, mask: Mask, factors: list[float], replicates: int
 ) -> tuple[list[FrontierPoint], list[str]]:
     """Try a mask at all scales that its plan allows; say which it refuses."""
     if not has_scale(mask):
@@ -293,7 +296,7 @@ def _least_loss_point(points: list[FrontierPoint]) -> FrontierPoint | None:
     return min(able, key=lambda point: point.loss.mean, default=None)
 
 
-def _notes(tolerance: Any, chosen: FrontierPoint | None) -> list[str]:
+def _notes(tolerance: Tolerance | None, chosen: FrontierPoint | None) -> list[str]:
     if tolerance is None:
         return []
     if chosen is None:

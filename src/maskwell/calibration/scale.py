@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import BadPlan
+from ..masking.protocol import is_mask
 from ..masks import (
     BiasNoise,
     Chain,
@@ -27,6 +28,7 @@ from ..masks import (
     Pram,
     RankSwap,
 )
+from ..masks.resolve import NoiseOptions
 from ..table import Floats, Table
 from ..tolerances import is_real
 
@@ -141,7 +143,7 @@ def has_scale(mask: Any) -> bool:
 
 def check_scale(mask: Any) -> None:
     """Refuse what is no mask, and masks without a free scale."""
-    if isinstance(mask, type) or not callable(getattr(mask, "card", None)):
+    if not is_mask(mask):
         what = mask.__name__ if isinstance(mask, type) else f"a {type(mask).__name__}"
         raise BadPlan(f"{what} is no mask: give a plan such as CorrelatedNoise(columns, sd_ratio=0.3)")
     if not has_scale(mask):
@@ -294,7 +296,7 @@ def columns_apart(mask: Any, table: Table) -> tuple[Any, ...]:
     """
     if isinstance(mask, Chain):
         return tuple(piece for stage in mask.masks for piece in columns_apart(stage, table))
-    joint = not isinstance(mask, BY_COLUMN) or getattr(mask, "correlated", False)
+    joint = not isinstance(mask, BY_COLUMN) or (isinstance(mask, MixtureNoise) and mask.correlated)
     if joint or len(mask.columns) == 1:
         return (mask,)
     return tuple(_of_column(mask, name) for name in mask.columns if not _left_out(mask, table, name))
@@ -328,7 +330,7 @@ def _by_groups(mask: Any, table: Table, group_of: Callable[[str], Any]) -> tuple
 
 def _left_out(mask: Any, table: Table, name: str) -> bool:
     """Whether the mask passes over a column because it is constant."""
-    if not getattr(mask, "skip_constant", False):
+    if not isinstance(mask, NoiseOptions) or not mask.skip_constant:
         return False
     values = table.floats(name)
     known = values[~np.isnan(values)]
@@ -342,7 +344,7 @@ def _of_column(mask: Any, name: str) -> Any:
         value = getattr(mask, option)
         if isinstance(value, tuple):
             own[option] = value[place]
-    if getattr(mask, "limits", ()):
+    if isinstance(mask, NoiseOptions) and mask.limits:
         own["limits"] = tuple(limit for limit in mask.limits if limit[0] == name)
     return replace(mask, **own)
 

@@ -6,15 +6,18 @@ the same records judged, the same number of draws. What a verb does not use is r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import BadPlan, raise_all
 from ..tolerances import is_real
 from .bounds import Bound
 from .measures import ALL
 from .trials import over_problems, replicate_problems
+
+if TYPE_CHECKING:
+    from ..masking import Masking
 
 LEVEL = 0.05  # the chance that a scale which exceeds the tolerance is confirmed
 PRECISION = 0.02  # of the scale
@@ -41,7 +44,7 @@ class Search:
     precision: float = PRECISION
     level: float = LEVEL
     per_column: bool = False
-    objective: Any = None
+    objective: str | Callable[[Masking], float] | None = None
     bounds: Sequence[Bound] = ()
     floor: str = REFUSE
     exact: bool = False

@@ -188,6 +188,11 @@ class ResolvedTrial:
 
     resolved: NoiseCard
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the law."""
+        return self.resolved.columns
+
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Return the law as it was computed."""
         return self.resolved

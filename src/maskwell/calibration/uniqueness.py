@@ -20,7 +20,7 @@ TARGETS = ("largest_target_block", "target_blocks", "targets", "response_knowled
 
 def is_certain(mask: Any, table: Any) -> bool:
     """Whether the floor is the same at every scale: of values that noise spares more of it may cover some."""
-    return not floor_of(mask, table).floor.spared
+    return not floor_of(mask, table).sure_floor.spared
 
 
 def fingerprint_floor(bench: Bench, mask: Any) -> float:

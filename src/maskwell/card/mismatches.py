@@ -32,7 +32,7 @@ def misfits(card: NoiseCard, schema: Schema) -> Problems:
 
 def _misfit(law: Any, j: int, column: Column) -> str:
     """Say what a column must be for a law to speak of it, or nothing where it is."""
-    from ..laws import Classes, RankSwapped, Transition
+    from ..laws import Additive, Classes, RankSwapped, Transition
     from ..laws.chain import combined_of
 
     law = combined_of(law)
@@ -42,7 +42,7 @@ def _misfit(law: Any, j: int, column: Column) -> str:
         return "" if fits else "a category with the categories of its law"
     if isinstance(law, RankSwapped):
         return ""
-    codes = getattr(law, "categories", ())
+    codes = law.categories if isinstance(law, Additive) else ()
     if codes and column.kind == "category":
         return "" if column.categories == codes[j] else "a category with the categories of its law"
     return "" if column.is_number else "a number"

@@ -85,7 +85,7 @@ class RecordPair:
 
         Where the mask itself gives codes, statuses may differ, and all numbers are the same.
         """
-        count, outlets = len(self.status_z), getattr(combined_of(self.law), "outlets", ())
+        count, outlets = len(self.status_z), combined_of(self.law).outlets
         if any(code is not None for outlet in outlets for code in outlet.codes):
             return np.zeros(count, np.int64), np.zeros(len(self.status_x), np.int64)
         both = np.vstack([self.status_z, self.status_x])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..card import NoiseCard
 from ..errors import MaskwellError
-from ..laws import Additive, SkewedBias
+from ..laws import Additive, Multiplicative, SkewedBias
 from ..laws.chain import combined_of, stages_of
 from ..masking import Setting
 from ..masks import mask_from_dict
@@ -93,9 +93,9 @@ def _of_noise(law: Additive) -> Iterator[tuple[str, float]]:
     else:
         yield from ((f"sd of {n}", float(sd)) for n, sd in zip(names, noise.sds, strict=False))
     for name, spread in zip(names, law.spreads, strict=False):
-        if (sd := getattr(spread, "sd", None)) is not None:
-            yield f"additive sd of {name}", float(sd)
-    yield from _correlations(getattr(noise, "correlations", ()), names)
+        if isinstance(spread, Multiplicative):
+            yield f"additive sd of {name}", float(spread.sd)
+    yield from _correlations(noise.correlations, names)
     yield from _offsets(law)
 
 

@@ -30,7 +30,7 @@ def fingerprint_floor(evidence: Evidence) -> CheckFigure:
     risk, why = _fingerprints(evidence)
     if risk is None:
         return CheckFigure(float("nan"), f"the floor cannot be told: {why}")
-    floor = risk.floor
+    floor = risk.sure_floor
     by = [", ".join(floor.values)] if floor.values else []
     by += [f"what is missing or coded in {', '.join(floor.patterns)}"] if floor.patterns else []
     by += [f"values without noise in {', '.join(floor.spared)}"] if floor.spared else []

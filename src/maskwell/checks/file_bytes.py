@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from ..errors import MaskwellError
 from ..io import FORMATS, load
-from ..laws import Additive, Transition
+from ..laws import Additive, Classes, Transition
 from ..laws.chain import combined_of
 from ..schema import Column
 from ..table import Table, coded_values
@@ -122,7 +122,7 @@ def _spoken_of(law: Any, name: str) -> set[str]:
         return {*law.true, *law.released_as}
     if isinstance(law, Additive) and law.categories:
         return set(law.categories[law.columns.index(name)])
-    return set(getattr(law, "labels", ()))
+    return set(law.labels) if isinstance(law, Classes) else set()
 
 
 def _found_by_kind(evidence: Evidence) -> dict[str, set[bytes]]:

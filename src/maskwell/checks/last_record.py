@@ -209,9 +209,10 @@ def _by_correlations(evidence: Evidence, names: set[str]) -> Iterator[tuple[str,
     """Return what the correlations of the noise tell of each record that is open in all columns of a law."""
     for law in evidence.masking.card.laws:
         for _, stage in stages_of(law):
-            noise = getattr(stage, "noise", None)
-            correlations = np.array(getattr(noise, "correlations", ()))
-            if isinstance(stage, Additive) and set(stage.columns) <= names and correlations.size > 1:
+            if not isinstance(stage, Additive) or not set(stage.columns) <= names:
+                continue
+            correlations = np.array(stage.noise.correlations)
+            if correlations.size > 1:
                 records = len(evidence.masking.truth)
                 if evidence.masking.number > 1 and not _is_on_steps(correlations, correlation_step(records)):
                     continue  # what is left between two releases: a difference of rounded figures tells nothing new

@@ -21,7 +21,7 @@ from ..attacks.risk import Risk, wilson
 from ..attacks.targets import RecordSet, standardised_values
 from ..card import block_numbers
 from ..errors import MaskwellError
-from ..laws import RankSwapped
+from ..laws import Additive, RankSwapped
 from ..laws.chain import combined_of
 from ..masking.hidden_cards import is_withheld
 from ..masking.results import Masking, labels_of
@@ -405,7 +405,7 @@ def _law_has_rectangles(evidence: Evidence) -> bool:
 def _has_rectangles(law: Any) -> bool:
     """Whether a density needs the probability of a rectangle: correlated noise on columns with limits."""
     law = combined_of(law)
-    if not getattr(getattr(law, "noise", None), "correlations", ()):
+    if not isinstance(law, Additive) or not law.noise.correlations:
         return False
     return any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
 

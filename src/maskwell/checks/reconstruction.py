@@ -22,7 +22,15 @@ from .findings import PASS
 from .protocol import CheckFigure
 from .quantile_residuals.cells import score_column
 from .residuals import FEWEST, NOTHING
-from .scales import column_on_scale, covariance, errors, expected_release, law_of, noised_columns
+from .scales import (
+    column_on_scale,
+    covariance,
+    errors,
+    expected_release,
+    is_of_whole_file,
+    law_of,
+    noised_columns,
+)
 
 Integers = npt.NDArray[np.int64]
 
@@ -92,7 +100,7 @@ def group_sums(evidence: Evidence) -> CheckFigure:
     with a corrected mean is skewed, and its sums are never normal: they are added up as normal scores instead.
     """
     columns = noised_columns(evidence)
-    names = [name for name in columns if not getattr(law_of(evidence, name), "whole_file", False)]
+    names = [name for name in columns if not is_of_whole_file(evidence, name)]
     found: dict[str, tuple[float, float]] = {}
     for label, member in _groupings(evidence):
         for name in names:

@@ -16,7 +16,7 @@ from ..laws.transform import on_unit
 from ..table import Floats
 from .evidence import Evidence
 from .protocol import CheckFigure
-from .scales import drawn_again, errors, law_of, noised_columns
+from .scales import drawn_again, errors, is_of_whole_file, law_of, noised_columns
 
 FEWEST = 20  # records below which a figure would say nothing
 NOTHING = float("nan")
@@ -64,7 +64,7 @@ def _comparable(evidence: Evidence, name: str) -> bool:
 
 def _left_true(evidence: Evidence, name: str, sample: Any) -> tuple[float, float] | None:
     """Return the excess of one column over what its law predicts (0 within the sampling error), and its share."""
-    whole = getattr(law_of(evidence, name), "whole_file", False)
+    whole = is_of_whole_file(evidence, name)
     part = slice(None) if whole else sample
     x, z = _as_true(evidence, name, evidence.true(name)[part]), evidence.noised(name)[part]
     known = ~(np.isnan(x) | np.isnan(z))

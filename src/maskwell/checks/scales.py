@@ -58,6 +58,12 @@ def law_of(evidence: Evidence, name: str) -> Any:
     return law
 
 
+def is_of_whole_file(evidence: Evidence, name: str) -> bool:
+    """Whether what a record gets of a column depends on the others: a rank swap."""
+    law = law_of(evidence, name)
+    return law is not None and bool(law.whole_file)
+
+
 def _has_noise(evidence: Evidence, name: str) -> bool:
     law = law_of(evidence, name)
     return not isinstance(law, Additive) or bool(law.noise.covariance.any())

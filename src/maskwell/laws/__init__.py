@@ -40,7 +40,12 @@ __all__ = [
 
 
 class Law(Protocol):
-    """What every entry of `LAWS` offers."""
+    """What every entry of `LAWS` offers, and all that is asked of one before it is known which it is.
+
+    `form` is its name. `has_density`: it has `logpdf(z, x)` and `logpdf_with_error(z, x)` beside `draw`, without
+    which nobody inverts it or conditions on it. `whole_file`: what a record gets depends on the other records.
+    `opens_codes`: values that were coded leave as others do.
+    """
 
     form: ClassVar[str]
     has_density: ClassVar[bool]
@@ -50,6 +55,10 @@ class Law(Protocol):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns the law speaks of."""
+
+    @property
+    def outlets(self) -> tuple[Outlet, ...]:
+        """How the noised numbers of each column leave; none where no number is noised."""
 
     def draw(self, x: Floats, stream: Stream) -> Floats:
         """Draw released values for true ones."""

@@ -65,7 +65,6 @@ class ChainedLaw:
     @property
     def outlets(self) -> tuple[Outlet, ...]:
         """How the columns leave, at the end of the chain."""
-        assert isinstance(self.combined, Additive)
         return self.combined.outlets
 
     def to_dict(self) -> dict[str, Any]:

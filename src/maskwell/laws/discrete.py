@@ -16,6 +16,7 @@ import numpy as np
 from ..keys import Stream, uniforms
 from ..schema import Column
 from .noise import Floats, Matrix
+from .transform import Outlet
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Transition:
     has_density: ClassVar[bool] = True
     whole_file: ClassVar[bool] = False
     opens_codes: ClassVar[bool] = False
+    outlets: ClassVar[tuple[Outlet, ...]] = ()
     columns: tuple[str, ...]
     true: tuple[str, ...]
     released_as: tuple[str, ...]
@@ -104,6 +106,7 @@ class Classes:
     has_density: ClassVar[bool] = True
     whole_file: ClassVar[bool] = False
     opens_codes: ClassVar[bool] = True
+    outlets: ClassVar[tuple[Outlet, ...]] = ()
     columns: tuple[str, ...]
     breaks: tuple[float, ...]
     labels: tuple[str, ...]
@@ -146,6 +149,7 @@ class RankSwapped:
     has_density: ClassVar[bool] = False
     whole_file: ClassVar[bool] = True
     opens_codes: ClassVar[bool] = False
+    outlets: ClassVar[tuple[Outlet, ...]] = ()
     columns: tuple[str, ...]
     window_ratio: float
 

@@ -36,6 +36,7 @@ class Mixture:
     """Independent columns, each a mixture of normals: `means` and `sds` are columns x components."""
 
     form: ClassVar[str] = "mixture"
+    correlations: ClassVar[Matrix] = ()
     weights: Row
     means: Matrix
     sds: Matrix

@@ -41,6 +41,10 @@ class Noise(Protocol):
         """Columns x columns."""
 
     @property
+    def correlations(self) -> Matrix:
+        """The correlations by which it is drawn; none where the columns are drawn one by one."""
+
+    @property
     def resolution(self) -> Floats:
         """For each column the smallest sd left given the others: units far below it need no interval."""
 
@@ -221,6 +225,7 @@ class Laplace:
     """Independent Laplace noise with given sds (its scale is sd / sqrt 2)."""
 
     form: ClassVar[str] = "laplace"
+    correlations: ClassVar[Matrix] = ()
     sds: Row
 
     @property

@@ -155,7 +155,7 @@ def _additive(law: Additive, j: int) -> str:
         said = f"{law.noise.form} noise of sd {sd:,.6g}" + (
             "" if spread is None else " times a function of the value"
         )
-    if law.noise.width > 1 and hasattr(law.noise, "correlations") and law.noise.correlations:
+    if law.noise.width > 1 and law.noise.correlations:
         said += f", correlated over {', '.join(law.columns)}"
     if outlet.log_shift is not None:
         said += " on the log scale"

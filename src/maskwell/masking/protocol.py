@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, runtime_checkable
 
 if TYPE_CHECKING:
     from ..card import NoiseCard
@@ -25,14 +26,26 @@ class Setting:
     exact: bool = False
 
 
+@runtime_checkable
 class Mask(Protocol):
     """A frozen plan that holds no data and resolves to a card."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose values it changes, as the plan names them; none where it names none (a chain, a sample)."""
 
     def card(self, table: Table, setting: Setting | None = None) -> NoiseCard:
         """Resolve the plan to absolute noise, in the units of the data."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""
+
+
+def is_mask(plan: object) -> TypeGuard[Mask]:
+    """Return whether something is a plan of a mask (and neither its class nor what has a card already)."""
+    return not isinstance(plan, type) and isinstance(plan, Mask) and callable(plan.card)
 
 
 class WrittenPlan:
@@ -54,10 +67,18 @@ class WrittenPlan:
         return out
 
 
+@runtime_checkable
+class Written(Protocol):
+    """What of a plan knows itself how it is written."""
+
+    def to_dict(self) -> Mapping[str, Any]:
+        """Return it as plain data."""
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
-    return value.to_dict() if hasattr(value, "to_dict") else value
+    return value.to_dict() if isinstance(value, Written) else value
 
 
 def plan_data(mask: Any) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from .lineage import Past, Revisions
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .protocol import Mask
     from .swap_record import Exchange, Swapping
 
 Integers = npt.NDArray[np.int64]
@@ -68,7 +69,7 @@ class Masking:
     truth: Table = field(repr=False)
     masked: Table = field(repr=False)
     card: NoiseCard = field(repr=False)
-    mask: Any = None
+    mask: Mask | dict[str, Any] | None = None
     key: Key | None = field(default=None, repr=False)
     number: int = 1
     revisions: Revisions = field(default_factory=dict, repr=False)

@@ -60,9 +60,11 @@ def _source(table: Table) -> Source:
 
 def _dialect(dialect: Any, table: Table) -> Any:
     """Leave out what a reader noted of columns that do not leave."""
+    from ..io.stat_files import Ranges
+
     if isinstance(dialect, Mapping):
         return {name: noted for name, noted in dialect.items() if name in table.schema}
-    if isinstance(getattr(dialect, "of", None), Mapping):
+    if isinstance(dialect, Ranges):
         return replace(
             dialect, of={name: noted for name, noted in dialect.of.items() if name in table.schema}
         )

@@ -19,6 +19,8 @@ from ..tolerances import SwapShare, tolerance_from_dict
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..tolerances import SwapAim
+
 Integers = npt.NDArray[np.int64]
 
 BOTH_TELL = (
@@ -129,7 +131,7 @@ class Swapping:
     """
 
     attack: Mapping[str, Any]
-    tolerance: Any
+    tolerance: SwapAim
     columns: tuple[str, ...]
     fields: tuple[str, ...]
     blocks: tuple[str, ...]

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import BadPlan, nearest
 from ..laws.spread import spread_from_dict
+from ..masking.protocol import Mask
 from .additive import CorrelatedNoise, IndependentNoise
 from .bias import BiasNoise
 from .category import CodeNoise, Grouping, Pram
@@ -48,13 +49,14 @@ MASKS: dict[str, Any] = {
 }
 
 
-def mask_from_dict(data: Mapping[str, Any]) -> Any:
+def mask_from_dict(data: Mapping[str, Any]) -> Mask:
     """Build a mask from plain data."""
     given = dict(data)
     name = given.pop("mask", None)
     if name not in MASKS:
         raise BadPlan(f"there is no mask {name!r}{nearest(str(name), MASKS)}; there are {', '.join(MASKS)}")
-    return MASKS[name](**{key: _rebuilt(key, value) for key, value in given.items()})
+    mask: Mask = MASKS[name](**{key: _rebuilt(key, value) for key, value in given.items()})
+    return mask
 
 
 def _rebuilt(key: str, value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
@@ -13,6 +13,7 @@ from ..laws.chain import combined_of, follow
 from ..masking import Setting, WrittenPlan
 from ..schema import Column
 from ..table import Table
+from .category import Pram
 from .resolve import require_columns
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ class Recompute(WrittenPlan):
     a total left in clear beside noised parts would take much of their noise away. Where a part is not open,
     the total is released as missing.
     """
+
+    columns: ClassVar[tuple[str, ...]] = ()
 
     column: str
     parts: tuple[tuple[str, float], ...]
@@ -61,6 +64,8 @@ class Recompute(WrittenPlan):
 class Chain(WrittenPlan):
     """Apply masks in order: over disjoint columns, or on one column where the sum of noises has a law."""
 
+    columns: ClassVar[tuple[str, ...]] = ()
+
     masks: tuple[Mask, ...]
 
     def __post_init__(self) -> None:
@@ -81,12 +86,12 @@ class Chain(WrittenPlan):
         return joined
 
 
-def _check_again(card: NoiseCard, mask: Any) -> None:
+def _check_again(card: NoiseCard, mask: Mask) -> None:
     """Refuse a further mask of columns that no law can follow, before it looks at values that are no longer there."""
-    laws = [card.law_of(name) for name in getattr(mask, "columns", ())]
+    laws = [card.law_of(name) for name in mask.columns]
     ended = [law for law in laws if isinstance(law, Classes | RankSwapped)]
     raise_all([_refusal(mask.columns, law) for law in ended[:1]], BadPlan)
-    if getattr(mask, "invariant", False):
+    if isinstance(mask, Pram) and mask.invariant:
         changed = [law for law in map(combined_of, laws) if isinstance(law, Transition) and not law.is_sure]
         raise_all([_not_invariant(law.columns[0]) for law in changed], BadPlan)
 

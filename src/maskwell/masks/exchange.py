@@ -7,6 +7,7 @@ subsampling keeps each record with one chance. Named in plans as RankSwap, Subsa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..card import NoiseCard
 from ..errors import BadPlan, raise_all
@@ -43,6 +44,8 @@ class RankSwap(WrittenPlan):
 @dataclass(frozen=True)
 class Subsample(WrittenPlan):
     """Release each record with probability `fraction`; the key decides, the same in every release."""
+
+    columns: ClassVar[tuple[str, ...]] = ()
 
     fraction: float
 

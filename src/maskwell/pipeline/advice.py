@@ -417,11 +417,11 @@ def fingerprints(case: MaskingSetting, found: ToleranceResult, floor: Risk) -> l
     """Say which clear columns single most targets out, where the tolerance does not hold: facts, and nothing tried."""
     if case.judge.met(found.after):
         return []
-    alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+    alone = [one for one in floor.sure_floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     return [
         Advice(
             f"{remedy(one['column'], one['part'])}{_or_group(case, one['column'])}: {one['remaining']:,.0f} of "
-            f"{floor.floor.unique:,.0f} fingerprints remain",
+            f"{floor.sure_floor.unique:,.0f} fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],
@@ -429,7 +429,7 @@ def fingerprints(case: MaskingSetting, found: ToleranceResult, floor: Risk) -> l
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.floor.unique
+        if one["remaining"] < floor.sure_floor.unique
     ]
 
 

@@ -19,6 +19,7 @@ from ..calibration.scale import has_scale, scale_mask, scale_words, writable
 from ..checks.findings import FAIL
 from ..io.identities import pairwise_correlations
 from ..masks import Chain, Coding, CorrelatedNoise, IndependentNoise, Recompute
+from ..masks.resolve import NoiseOptions
 from ..masks.size_grid import step_from
 from ..plan import ReleasePlan
 from ..plan.mask_plan import KEYS
@@ -274,7 +275,7 @@ def _columns_to_leave_out(case: MaskingSetting, audit: Audit, floor: Risk) -> tu
     """
     limit = next((one.limits.fail for one in audit.findings if one.check == FLOOR), None)
     columns: list[str] = []
-    for step in floor.floor.steps.to_pylist():
+    for step in floor.sure_floor.steps.to_pylist():
         columns.append(step["column"])
         share = step["remaining"] / floor.targets
         if not case.judge.hopeless(case.intruders, share) and (limit is None or share <= limit):
@@ -331,7 +332,7 @@ def _amounts_to_spare(table: Table, amounts: Sequence[str]) -> tuple[str, ...]:
 
 def _classes_to_spare(table: Table, first: Candidate) -> tuple[str, ...]:
     """Return the categories that leave in clear, each time the one without which fewest combinations are left."""
-    masked = {name for mask in first.masks for name in getattr(mask, "columns", ())}
+    masked = {name for mask in first.masks for name in mask.columns}
     able = [
         c.name for c in table.schema.columns if c.kind == "category" and not c.drop and c.name not in masked
     ]
@@ -353,18 +354,18 @@ def _combinations(codes: Mapping[str, Ints], names: Sequence[str], without_name:
 
 def _mask_without_columns(mask: Any, columns: tuple[str, ...]) -> Any:
     """Return a mask without some of its columns; nothing where none is left."""
-    if getattr(mask, "column", None) in columns:
+    if isinstance(mask, Recompute) and mask.column in columns:
         return None
-    own = getattr(mask, "columns", ())
-    kept = tuple(name for name in own if name not in columns)
-    if kept == own:
+    kept = tuple(name for name in mask.columns if name not in columns)
+    if kept == mask.columns:
         return mask
     return replace(mask, columns=kept, **_limits_of(mask, kept)) if kept else None
 
 
 def _limits_of(mask: Any, columns: tuple[str, ...]) -> dict[str, Any]:
-    given = getattr(mask, "limits", ())
-    return {"limits": tuple(limit for limit in given if limit[0] in columns)} if given else {}
+    if not isinstance(mask, NoiseOptions) or not mask.limits:
+        return {}
+    return {"limits": tuple(limit for limit in mask.limits if limit[0] in columns)}
 
 
 def log_masks(table: Table, masks: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
@@ -380,7 +381,7 @@ def log_masks(table: Table, masks: tuple[Any, ...]) -> tuple[tuple[Any, ...], tu
             isinstance(mask, CorrelatedNoise) and mask.keep == "means"
         )
         plain = able and mask.transform is None and mask.spread is None and not _is_absolute(mask)
-        columns = _keys(table) if plain and mask.columns == (KEYS,) else getattr(mask, "columns", ())
+        columns = _keys(table) if plain and mask.columns == (KEYS,) else mask.columns
         long = [name for name in columns if plain and has_long_tail(table, name)]
         if not long:
             out.append(mask)
@@ -394,7 +395,7 @@ def log_masks(table: Table, masks: tuple[Any, ...]) -> tuple[tuple[Any, ...], tu
 
 def _is_absolute(mask: Any) -> bool:
     """Whether the noise has a variance in the units of the data, which means another thing on the log scale."""
-    return getattr(mask, "variance", None) is not None
+    return isinstance(mask, IndependentNoise) and mask.variance is not None
 
 
 def _keys(table: Table) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ class CodedTable:
     def of(cls, table: Table, mask: Mask) -> CodedTable:
         """Code the columns that are grouped and not masked otherwise."""
         stages = _stages(mask)
-        named = [name for one in stages for name in getattr(one, "columns", ())]
+        named = [name for one in stages for name in one.columns]
         groupings = tuple(
             one
             for one in stages

@@ -24,6 +24,7 @@ from ..calibration.measures import ALL
 from ..errors import MaskwellError
 from ..plan.hidden_columns import ROOM as CLEAR_ROOM
 from ..plan.hidden_columns import Clear, columns_to_drop
+from ..tolerances import MaxRate
 from .attack_counts import counts_of
 from .coded_columns import CodedTable
 from .outcome import Advice
@@ -93,7 +94,7 @@ def _together(case: MaskingSetting, floor: Risk) -> Advice | None:
 def _clear_of(case: MaskingSetting, floor: Risk) -> Clear | None:
     table, card = case.coded.table, case.coded.mask.card(case.coded.table)
     attacks = case.coded.attacks(case.intruders).values()
-    if case.plan.swap is not None or card.subsampled is not None or floor.floor.spared:
+    if case.plan.swap is not None or card.subsampled is not None or floor.sure_floor.spared:
         return None
     if any(len(one.eligible_records(table)) < len(table) for one in attacks):
         return None
@@ -146,14 +147,14 @@ def _sure_floor(case: MaskingSetting, floor: Risk) -> Risk | None:
     A swap moves the columns that are compared, and what is missing or coded in them, within the blocks; what stays in
     the row for sure are blocks and classes that nobody compares.
     """
-    if floor.floor.spared:
+    if floor.sure_floor.spared:
         return None
     if case.plan.swap is None:
         return floor
     schema = case.coded.table.schema
     stays = [
         name
-        for name in floor.floor.values
+        for name in floor.sure_floor.values
         if "block" in schema[name].roles or ("key" not in schema[name].roles and not schema[name].is_number)
     ]
     if not stays:
@@ -163,7 +164,7 @@ def _sure_floor(case: MaskingSetting, floor: Risk) -> Risk | None:
 
 
 def _max_tolerated_rate(case: MaskingSetting) -> float:
-    limit = getattr(case.judge.tolerance, "max_rate", None)
+    limit = case.judge.tolerance.max_rate if isinstance(case.judge.tolerance, MaxRate) else None
     return 1.0 if limit is None else float(limit)
 
 
@@ -182,36 +183,36 @@ def _advice(case: MaskingSetting, floor: Risk, allowed: float) -> list[Advice]:
 
     Gaps and codes count too: a column whose pattern tells records apart goes with them.
     """
-    columns, remaining = list[str](), floor.floor.unique
-    for one in floor.floor.steps.to_pylist():
-        if remaining / floor.floor.targets <= allowed:
+    columns, remaining = list[str](), floor.sure_floor.unique
+    for one in floor.sure_floor.steps.to_pylist():
+        if remaining / floor.sure_floor.targets <= allowed:
             break
         columns.append(one["column"])
         remaining = one["remaining"]
     columns = list(dict.fromkeys(columns))
     advice = []
-    if columns and remaining / floor.floor.targets <= allowed:
+    if columns and remaining / floor.sure_floor.targets <= allowed:
         left = _floor_without(case, columns)
-        share = remaining / floor.floor.targets if left is None else left
+        share = remaining / floor.sure_floor.targets if left is None else left
         figures: dict[str, float | int | str | None] = {"columns": ", ".join(columns), "floor": share}
         change = (
             f"drop {', '.join(columns)} in the schema, or make their classes coarser until the floor is below"
         )
         said = f"{change} {100 * allowed:.4g}%: without them it is {share:.2%}"
         advice.append(Advice(said, figures, drops=tuple(columns)))
-    alone = [one for one in floor.floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
+    alone = [one for one in floor.sure_floor.without.to_pylist() if one["part"] not in (PATTERN, HIDDEN)]
     advice += [
         Advice(
-            f"{remedy(one['column'], one['part'])}: {one['remaining']:,.0f} of {floor.floor.unique:,.0f} "
+            f"{remedy(one['column'], one['part'])}: {one['remaining']:,.0f} of {floor.sure_floor.unique:,.0f} "
             "fingerprints remain",
             {
                 "column": one["column"],
                 "remaining": one["remaining"],
-                "floor": one["remaining"] / floor.floor.targets,
+                "floor": one["remaining"] / floor.sure_floor.targets,
             },
         )
         for one in alone[:MOST_COLUMNS]
-        if one["remaining"] < floor.floor.unique
+        if one["remaining"] < floor.sure_floor.unique
     ]
     return advice
 

@@ -10,6 +10,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from ..calibration.measures import ALL
+from ..tolerances import MaxRate
 from .information_loss import drowned_words, noise_ratios
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class Outcome:
     def beyond_tolerance(self) -> str:
         """That the audit's own intruder finds more than is tolerated, in words; nothing where he does not."""
         tolerance = self.plan.tolerance
-        most = getattr(tolerance.tolerance, "max_rate", None)
+        most = tolerance.tolerance.max_rate if isinstance(tolerance.tolerance, MaxRate) else None
         if self.audit is None or most is None or tolerance.over != ALL or INFORMED_LINKS not in self.audit:
             return ""
         found = self.audit[INFORMED_LINKS]

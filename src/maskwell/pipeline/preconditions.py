@@ -76,7 +76,7 @@ def is_refused_anyway(
         return False
     floor = floor_of(coded.mask, coded.table, next(iter(coded.attacks(intruders).values())))
     too_high = floor.rate > audit_limit(plan) or judge.hopeless(dict(intruders), floor.rate)
-    return too_high and not floor.floor.spared
+    return too_high and not floor.sure_floor.spared
 
 
 def check_swap(plan: ReleasePlan, intruders: Mapping[str, Any], table: Table, card: NoiseCard) -> None:

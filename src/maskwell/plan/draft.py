@@ -99,7 +99,7 @@ def floor_question(decided: DecidedSchema) -> Question | None:
         it = "it" if len(columns) == 1 else "them"
         also = f", or switch on the mask Pram for {it} in the plan" if change is not None else ""
         ways.append(f"drop {names_of(columns)} in the schema{also}{_same_gaps(decided, columns)}")
-    if any(step["column"] in weights for step in floor.floor.steps.to_pylist()):
+    if any(step["column"] in weights for step in floor.sure_floor.steps.to_pylist()):
         ways.append(f"give {names_of(weights)} fewer different values in the file")
     ways = ways or ["put categories in classes in the file, and fill gaps or leave such records out"]
     return Question(None, f"{', and '.join(said)}: no noise changes that", f"Decide: {', or '.join(ways)}")

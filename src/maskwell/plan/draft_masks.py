@@ -205,7 +205,7 @@ def _unmasked_columns(decided: DecidedSchema) -> list[str]:
 
 def clear_words(decided: DecidedSchema) -> str:
     """Name everything that noise does not change and that tells records apart: categories, weights, gaps and codes."""
-    floor = getattr(decided.floor, "floor", None)
+    floor = None if decided.floor is None else decided.floor.floor
     if floor is None:
         return names_of(decided.categories)
     values = [name for name in decided.schema.names if name in floor.values]
@@ -242,7 +242,7 @@ def categories_to_hide(decided: DecidedSchema) -> list[str]:
 
 
 def _fewest_hidden_categories(decided: DecidedSchema) -> list[str]:
-    floor = getattr(decided.floor, "floor", None)
+    floor = None if decided.floor is None else decided.floor.floor
     if floor is None or _is_hidden(decided, []):
         return []
     order = coarsest_first(decided.clear)

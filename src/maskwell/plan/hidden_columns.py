@@ -122,7 +122,7 @@ def columns_to_drop(clear: Clear, alone: float, guessed: float) -> list[str]:
     The fewest of two ways: categories that tell most first, or columns as the floor takes them away one after the
     other, among these amounts whose gaps and codes tell records apart; then weights, and what has gaps.
     """
-    floor, first = clear.floor.floor, coarsest_first(clear)
+    floor, first = clear.floor.sure_floor, coarsest_first(clear)
     steps = [step["column"] for step in floor.steps.to_pylist()]
     weights = [name for name in clear.blocks if name not in clear.categories]
     ways = [(*first, *weights, *floor.patterns), (*steps, *first, *weights, *floor.patterns)]
@@ -132,7 +132,7 @@ def columns_to_drop(clear: Clear, alone: float, guessed: float) -> list[str]:
 
 def coarsest_first(clear: Clear) -> list[str]:
     """Return the categories: as the floor takes them away, then each time that without which guessing finds least."""
-    steps = [step["column"] for step in clear.floor.floor.steps.to_pylist()]
+    steps = [step["column"] for step in clear.floor.sure_floor.steps.to_pylist()]
     order = list(dict.fromkeys(name for name in steps if name in clear.categories))
     while rest := [name for name in clear.categories if name not in order]:
         found = {name: clear.guessing([*order, name]) for name in rest}

@@ -11,7 +11,7 @@ from ..errors import BadPlan, nearest, raise_all
 from ..io import FORMATS
 from ..io.dialect import Dialect
 from ..laws.spread import Power, Step
-from ..masks import MASKS, Chain
+from ..masks import MASKS, Chain, Recompute
 from ..toml_files import check_depth, toml_of
 from .parser import build_dataclass, section_of, unknown
 
@@ -94,13 +94,13 @@ class NoisePlan:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the masks name."""
-        named = [name for mask in self.masks for name in getattr(mask, "columns", ())]
+        named = [name for mask in self.masks for name in mask.columns]
         return tuple(name for name in dict.fromkeys(named) if name != KEYS)
 
     def masked(self, schema: Schema) -> frozenset[str]:
         """Return the columns that the masks change in a file of this schema."""
-        masks = [mask for mask in self.masks if getattr(mask, "columns", ()) == (KEYS,)]
-        computed = [mask.column for mask in self.masks if hasattr(mask, "column")]
+        masks = [mask for mask in self.masks if mask.columns == (KEYS,)]
+        computed = [mask.column for mask in self.masks if isinstance(mask, Recompute)]
         return frozenset([*self.columns, *computed, *(_keys(schema) if masks else ())])
 
     @classmethod
@@ -145,7 +145,7 @@ def _strange(name: str, known: Iterable[str]) -> str:
 
 def _mask_on_key_columns(mask: Any, schema: Schema) -> Any:
     """Give a mask of all key columns their names."""
-    if getattr(mask, "columns", ()) != (KEYS,):
+    if mask.columns != (KEYS,):
         return mask
     chosen = _keys(schema)
     if not chosen:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from ..errors import BadPlan, nearest, raise_all
-from ..tolerances import TOLERANCES, MaxRate
+from ..tolerances import TOLERANCES, ExpectedH, MaxRate, ProbH
 
 CEILING = "the ceiling"
 DEFAULT_INTRUDERS = (
@@ -54,7 +54,7 @@ class TolerancePlan:
     @property
     def on_h(self) -> bool:
         """Whether the tolerance is on the h-index, which only the nearest-record intruder has."""
-        return not hasattr(self.tolerance, "met")
+        return isinstance(self.tolerance, ExpectedH | ProbH)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the section as plain data."""

@@ -14,13 +14,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..attacks.attack_run import attack_by
 from ..attacks.donors import EXCHANGED, REST, found_by_part
-from ..attacks.protocol import check_attack
+from ..attacks.protocol import Attack, check_attack
 from ..attacks.risk import Risk
 from ..card import SwapParameters
 from ..errors import BadPlan, HopelessSwap, MaskwellWarning, raise_all
@@ -34,11 +34,14 @@ from .reach import Reach, reach_of
 from .swap_effects import Domain, asked_domains, covariances, domain_means
 from .swap_walk import SwapWalk, walk_along
 
+if TYPE_CHECKING:
+    from ..tolerances import SwapAim
+
 
 def swap(
     masking: Masking,
-    attack: Any,
-    tolerance: Any,
+    attack: Attack,
+    tolerance: SwapAim,
     *,
     columns: Sequence[str] | str | None = None,
     exempt_values: str | None = None,

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..attacks.protocol import Attack
 from ..card import NoiseCard, block_numbers
 from ..errors import BadPlan, nearest, raise_all
 from ..laws import Additive
@@ -51,12 +52,12 @@ class _About:
 
 
 def reach_of(
-    masking: Masking, attack: Any, fields: tuple[str, ...], columns: Sequence[str] | str | None = None
+    masking: Masking, attack: Attack, fields: tuple[str, ...], columns: Sequence[str] | str | None = None
 ) -> Reach:
     """Widen the columns to exchange (the fields of an attack) to those that must move together; name blocks and rest.
 
-    An attack names its blocks by `match_columns(schema)`; one that does not searches the whole file. A swap that would
-    part the columns from nothing only renames rows, and is refused.
+    An attack without blocks searches the whole file. A swap that would part the columns from nothing only renames rows,
+    and is refused.
     """
     table = masking.release.table
     schema = table.schema
@@ -78,7 +79,9 @@ def reach_of(
     return Reach(tuple(fields), moved, blocks, rest, undecided, found.unrepeated if undecided else ())
 
 
-def check_rest(table: Table, card: NoiseCard, attacks: Iterable[Any], columns: Sequence[str] | None) -> None:
+def check_rest(
+    table: Table, card: NoiseCard, attacks: Iterable[Attack], columns: Sequence[str] | None
+) -> None:
     """Refuse, before any noise is drawn, a swap that against none of some intruders would part anything.
 
     A column that is the same inside all blocks is seen in the release.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..attacks import Linkage
 from ..calibration import critical_noise
@@ -22,13 +22,16 @@ from ..tolerances import is_real
 from .directed_swaps import swap
 from .swap_effects import Domain
 
+if TYPE_CHECKING:
+    from ..tolerances import SwapAim
+
 DIGITS = 3  # of the critical noise: more would say nothing
 
 
 def kim_winkler(
     table: Table,
     attack: Linkage,
-    tolerance: Any,
+    tolerance: SwapAim,
     *,
     r0: float | None = None,
     epsilon: float | None = 0.01,

@@ -23,6 +23,7 @@ from .words import by_passphrase_of, count_of, figure, sentence
 if TYPE_CHECKING:
     from ..card import NoiseCard
     from ..masking import Release
+    from ..pipeline import Outcome
     from ..plan import ReleasePlan
 
 OPEN, SEALED, KEPT = "open", "sealed", "kept"
@@ -56,7 +57,7 @@ class _Page:
         return tuple(name for name in self.release.table.names if name in touched)
 
 
-def external_report(outcome: Any, folder: Path | None = None) -> str:
+def external_report(outcome: Outcome, folder: Path | None = None) -> str:
     """Return the report for recipients: a whole HTML page that may leave with the release.
 
     Its figures are computed from the data file, the schema and the card in `folder`, where these were written; without
@@ -311,9 +312,7 @@ def _warnings(page: _Page) -> Html:
 def _at_limits(card: NoiseCard) -> list[str]:
     """Say what values at a limit, coded ones, and values that cannot occur stand for, of the columns that have them."""
     outlets = {
-        name: outlet
-        for law in card.laws
-        for name, outlet in zip(law.columns, getattr(law, "outlets", ()), strict=False)
+        name: outlet for law in card.laws for name, outlet in zip(law.columns, law.outlets, strict=False)
     }
     cut = [name for name, one in outlets.items() if _is_cut(one)]
     coded = [name for name, one in outlets.items() if one.low_coded or one.high_coded]

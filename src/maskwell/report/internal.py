@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .audit_section import audit_section
 from .calibration_section import calibration_section
@@ -12,6 +12,9 @@ from .plan_section import advice_section, limits_section, plan_section
 from .risk_section import card_section, people_section, risk_section
 from .utility_section import utility_section
 from .words import title_of
+
+if TYPE_CHECKING:
+    from ..pipeline import Outcome
 
 LINKS = {
     "risk": "Risk by intruder",
@@ -25,7 +28,7 @@ LINKS = {
 }
 
 
-def internal_report(outcome: Any) -> str:
+def internal_report(outcome: Outcome) -> str:
     """Return the report for the board: a whole HTML page that needs nothing beside it.
 
     It holds figures about the truth and about risk, so it stays inside; it shows no record and no id. The same outcome

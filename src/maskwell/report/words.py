@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from ..tolerances import MaxRate
 from .screen import short
 
 if TYPE_CHECKING:
@@ -142,14 +143,14 @@ def worst_name(outcome: Any) -> str:
 def limit_rate(outcome: Any) -> float | None:
     """Return the rate among all targets that is tolerated; nothing where the tolerance is about another figure."""
     tolerance = outcome.plan.tolerance
-    limit = getattr(tolerance.tolerance, "max_rate", None)
+    limit = tolerance.tolerance.max_rate if isinstance(tolerance.tolerance, MaxRate) else None
     return None if limit is None or tolerance.over != "all" else float(limit)
 
 
 def tolerance_words(outcome: Any) -> str:
     """Say the tolerance, shares in percent."""
     tolerance = outcome.plan.tolerance
-    limit = getattr(tolerance.tolerance, "max_rate", None)
+    limit = tolerance.tolerance.max_rate if isinstance(tolerance.tolerance, MaxRate) else None
     whose = "the targets" if tolerance.over == "all" else "the most outlying tenth of the targets"
     if limit is not None:
         return f"at most {100 * limit:.4g}% of {whose}"

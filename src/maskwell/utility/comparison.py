@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,11 @@ from .verdicts import judge_comparison
 
 
 def compare(
-    masking: Masking, *, models: Sequence[Any] = (), groups: Sequence[str] | None = None, seed: int = 0
+    masking: Masking,
+    *,
+    models: Sequence[str | Model | Mapping[str, Any]] | str | Model = (),
+    groups: Sequence[str] | None = None,
+    seed: int = 0,
 ) -> Utility:
     """Compare a release with the truth it was made of: distributions, correlations, means by category and more.
 

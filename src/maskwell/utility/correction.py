@@ -124,7 +124,8 @@ def _reason(refusal: BadPlan | NoLaw) -> str:
 
 def _estimated_correction(name: str, law: Any, sides: TruthAndRelease, why: str) -> ColumnCorrection:
     """Correct by the estimated distribution of the true values, where the law has a density and opens no code."""
-    if not law.has_density or not hasattr(law, "outlets") or getattr(law, "categories", None):
+    coded = isinstance(law, Additive) and bool(law.categories)
+    if not law.has_density or not law.outlets or coded:
         return ColumnCorrection("", why_not=why)
     j = law.columns.index(name)
     outlet = law.outlets[j]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..laws import SkewedBias
 from ..laws.unknowns import of_columns
 from ..table import Floats
 
@@ -66,7 +67,7 @@ def _edges(law: Any, values: Floats, outlet: Any) -> Floats | None:
 
 def _noise_sd(law: Any, values: Floats) -> float:
     """Return the size of the noise of most values: a lower quartile where it depends on the value."""
-    if not hasattr(law, "noise"):
+    if isinstance(law, SkewedBias):
         return float(np.quantile(np.hypot(law.sds[0], law.bias_sd * values), 0.25))
     sd = float(np.sqrt(law.noise.covariance[0, 0])) / law.slope
     spread = law.spreads[0] if law.spreads else None

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from textwrap import wrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...card import NoiseCard
 from ...errors import BadPlan, NoLaw
+from ...masking.protocol import is_mask
+from ...masking.results import Masking, Release
 from ...table import Table
 from ..system import Floats
 from .covariate_model import covariate_model
@@ -27,6 +29,9 @@ from .law_passage import channel_of, limits_bind, passing_columns
 from .noise_moments import NoiseOfColumns, noised_columns
 from .problem import CorrectionProblem
 from .result import aligned_lines, figure
+
+if TYPE_CHECKING:
+    from ...masking import Mask
 
 SMALL = 0.005  # widening below this is none
 
@@ -94,7 +99,12 @@ def _sentence(name: str, wider: float) -> str:
 
 
 def forecast(
-    formula: str, table: Table, planned: Any, *, family: str = "gaussian", seed: int = 0
+    formula: str,
+    table: Table,
+    planned: Mask | NoiseCard | Masking | Release,
+    *,
+    family: str = "gaussian",
+    seed: int = 0,
 ) -> Forecast:
     """Forecast, from the true table and a mask (or the card of one), how much noise will widen a model's intervals.
 
@@ -123,13 +133,11 @@ def _card(planned: Any, table: Table) -> NoiseCard:
     """Resolve a mask to its card; take a card, or a masking's, as it is."""
     if isinstance(planned, NoiseCard):
         return planned
-    card = getattr(planned, "card", None)
-    if isinstance(card, NoiseCard):
-        return card
-    if not callable(card):
+    if isinstance(planned, Masking | Release):
+        return planned.card
+    if not is_mask(planned):
         raise BadPlan(f"a forecast needs a mask or a noise card, not a {type(planned).__name__}")
-    resolved: NoiseCard = card(table)
-    return resolved
+    return planned.card(table)
 
 
 def _linear(named: FormulaColumns, asked: CorrectionRequest, noised: NoiseOfColumns) -> Forecast:

@@ -168,7 +168,7 @@ class _Builder:
 
     def _units(self, part: LawPart) -> None:
         """List what components are drawn for."""
-        noise, q = getattr(part.law, "noise", None), len(self.names)
+        noise, q = part.law.noise if isinstance(part.law, Additive) else None, len(self.names)
         if isinstance(noise, Mixture):
             for j, place in zip(part.chosen, part.positions, strict=True):
                 shift = np.zeros((len(noise.weights), q))

@@ -205,7 +205,7 @@ def _level_logs(law: Any, z: Floats, levels: tuple[str, ...], widths: Ints) -> F
 def _below_codes(law: Any, table: Table, name: str, counts: Floats, logs: Floats) -> None:
     """Leave out counts that would have been coded before any noise: the value was not."""
     column = table.schema[name]
-    bottom, top = law.outlets[0].codes if hasattr(law, "outlets") else (None, None)
+    bottom, top = law.outlets[0].codes if law is not None and law.outlets else (None, None)
     if isinstance(law, Classes):
         return
     if column.top is not None and top is None:

@@ -52,7 +52,7 @@ class LawPart:
     @property
     def is_turned(self) -> bool:
         """Whether components have sds of their own along turned axes, so that none of the columns can be left out."""
-        noise = getattr(self.law, "noise", None)
+        noise = self.law.noise if isinstance(self.law, Additive) else None
         return isinstance(noise, RotatedMixture) and len(set(noise.unit_sds)) > 1
 
     def root(self, places: Sequence[int]) -> Floats:
@@ -124,7 +124,7 @@ def _part(law: Any, chosen: list[int], names: Sequence[str], errors: Mapping[str
     for j in chosen:
         check_spread(law, law.columns[j])
     positions = tuple(list(names).index(law.columns[j]) for j in chosen)
-    joint = isinstance(getattr(law, "noise", None), JointMixture | RotatedMixture)
+    joint = isinstance(law, Additive) and isinstance(law.noise, JointMixture | RotatedMixture)
     added = tuple(errors.get(law.columns[j], 0.0) if joint else 0.0 for j in chosen)
     part = LawPart(law, tuple(chosen), positions, added)
     if part.is_turned and len(chosen) < len(law.columns):

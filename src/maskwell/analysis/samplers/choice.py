@@ -8,7 +8,7 @@ In the order of FASTEST: `conjugate` (linear, plain normal noise), `marginal` (u
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
@@ -20,6 +20,23 @@ from .chains import ChainSettings, Progress, run_gibbs
 
 FASTEST = ("closed", "marginal", "enumerated")
 Run = Callable[[System, Priors, ChainSettings, np.random.SeedSequence, Progress | None], Draws]
+
+
+class Sampler(Protocol):
+    """A way to draw from the posterior of a system: a module with these two functions, or an object."""
+
+    def applies(self, system: System) -> str | None:
+        """Say why it does not hold for a system; nothing if it does."""
+
+    def draw(
+        self,
+        system: System,
+        priors: Priors,
+        running: ChainSettings,
+        seed: np.random.SeedSequence,
+        progress: Progress | None = None,
+    ) -> Draws | None:
+        """Draw from the posterior of a system it holds for, as long as asked; nothing where it has to give way."""
 
 
 def chosen_sampler(system: System, name: str) -> Run:
@@ -34,11 +51,17 @@ def chosen_sampler(system: System, name: str) -> Run:
     return _direct(name)
 
 
-def _module(name: str) -> Any:
+def _module(name: str) -> Sampler:
     from . import conjugate, enumeration, marginal
     from .goldstein import sampler
 
-    return {"closed": conjugate, "marginal": marginal, "enumerated": enumeration, "paper": sampler}[name]
+    samplers: dict[str, Sampler] = {
+        "closed": conjugate,
+        "marginal": marginal,
+        "enumerated": enumeration,
+        "paper": sampler,
+    }
+    return samplers[name]
 
 
 def _direct(name: str) -> Run:
@@ -49,7 +72,7 @@ def _direct(name: str) -> Run:
         seed: np.random.SeedSequence,
         progress: Progress | None = None,
     ) -> Draws:
-        found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
+        found = _module(name).draw(system, priors, running, seed, progress)
         if found is None:
             raise BadPlan(
                 f"sampler {name!r} does not hold here: the noise leaves too little signal, or the priors are too "
@@ -71,7 +94,7 @@ def _falling_back(names: Sequence[str]) -> Run:
         progress: Progress | None = None,
     ) -> Draws:
         for name in names:
-            found: Draws | None = _module(name).draw(system, priors, running, seed, progress)
+            found = _module(name).draw(system, priors, running, seed, progress)
             if found is not None:
                 return found
         return run_gibbs(system, priors, running, seed, progress)

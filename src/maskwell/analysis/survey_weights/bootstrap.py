@@ -200,7 +200,7 @@ def _all(jobs: Sequence[Callable[[], Floats]], options: FitOptions) -> list[Floa
         found = job()
         with lock:
             done[0] += 1
-            if options.progress is not None and (
+            if callable(options.progress) and (
                 done[0] % max(len(jobs) // 200, 1) == 0 or done[0] == len(jobs)
             ):
                 options.progress(done[0], len(jobs))

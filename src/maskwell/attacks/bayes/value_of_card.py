@@ -148,7 +148,7 @@ class Telling:
         risk = next(iter(self.untold.values()))
         if risk.assumed is None:
             return wrap(f"basis: {self._basis()}", WIDTH)
-        findable = "" if risk.belief.findable == risk.belief.targets else self._findable(risk)
+        findable = "" if risk.sure_belief.findable == risk.sure_belief.targets else self._findable(risk)
         texts = [findable]
         if self.pointless is None and isinstance(risk.attack, BayesIntruder):
             texts = [
@@ -160,7 +160,7 @@ class Telling:
         return compared + [line for text in texts for line in wrap(text, WIDTH, subsequent_indent="  ")]
 
     def _findable(self, risk: Risk) -> str:
-        count = f"{risk.belief.findable:,} of {risk.belief.targets:,} targets"
+        count = f"{risk.sure_belief.findable:,} of {risk.sure_belief.targets:,} targets"
         return (
             f"given to the truth: the mean over the {count} that have their own record among the candidates"
         )
@@ -385,7 +385,7 @@ def _claim_chances(risk: Risk) -> Any:
 
 def _chances(risk: Risk) -> Any:
     """Return the probability that each target gives to its own record, 0 where it has none."""
-    return np.nan_to_num(risk.belief.standing.probability)
+    return np.nan_to_num(risk.sure_belief.standing.probability)
 
 
 def _drawn_link_share(risk: Risk) -> float:
@@ -395,7 +395,7 @@ def _drawn_link_share(risk: Risk) -> float:
 
 def _mean_truth_probability(risk: Risk) -> float:
     """Return what the truth gets of those who have it among their candidates, as an attack says it."""
-    return float(risk.belief.truth_probability.mean)
+    return float(risk.sure_belief.truth_probability.mean)
 
 
 def _rate(risk: Risk) -> float:

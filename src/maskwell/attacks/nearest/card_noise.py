@@ -108,7 +108,7 @@ class _NoiseCollector:
         self.covariance[np.ix_(at, at)] = np.outer(scales, scales) * _unscaled_covariance(law)
         for j, (place, outlet) in enumerate(zip(at, law.outlets, strict=True)):
             self.log_shifts[place], self.units[place] = outlet.log_shift, outlet.unit
-            self.slope[place] = getattr(law, "slope", 1.0)
+            self.slope[place] = law.slope if isinstance(law, Additive) else 1.0
             self.offset[place] = _offset(law, j, scales[j])
         varying = [name for j, name in enumerate(law.columns) if _varies(law, j)]
         if varying:

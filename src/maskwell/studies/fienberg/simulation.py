@@ -75,7 +75,7 @@ class FienbergAnswer:
 def attack_records(job: FienbergJob, masking: Masking) -> FienbergAnswer:
     """Attack every record in turn."""
     risk = attack(job.plan, masking)
-    belief = risk.belief
+    belief = risk.sure_belief
     chances = (belief.first_probability, belief.truth_probability, belief.correct_probability)
     return FienbergAnswer(belief.places, *(one.mean for one in chances), **_absence(risk.table, masking))
 

@@ -173,7 +173,8 @@ def _noise_scale_values(law: Additive, sides: RecordPair) -> Floats:
 def _law_problems(law: Any, kind_name: str) -> list[str]:
     """Say which columns have another law than normal bias and noise, or leave otherwise than as points."""
     if not isinstance(law, Additive) or not isinstance(law.noise, Normal):
-        listed, form = ", ".join(map(repr, law.columns)), getattr(law, "noise", law).form
+        listed = ", ".join(map(repr, law.columns))
+        form = law.noise.form if isinstance(law, Additive) else law.form
         return [_refusal_message(kind_name, f"columns {listed} have a law of another form ({form})")]
     problems = [
         _refusal_message(kind_name, why) for j in range(len(law.columns)) for why in _column_problems(law, j)

@@ -71,7 +71,8 @@ def _parts(laws: Sequence[Any], error: OwnError) -> tuple[list[Additive], list[A
     for law in laws:
         named = [j for j, name in enumerate(law.columns) if name in error.columns]
         others = [j for j in range(len(law.columns)) if j not in named]
-        if named and others and isinstance(law, Additive) and not getattr(law.noise, "correlations", True):
+        normal = isinstance(law, Additive) and isinstance(law.noise, Normal)
+        if named and others and normal and not law.noise.correlations:
             joined.append(of_columns(law, named))
             rest.append(of_columns(law, others))
         else:

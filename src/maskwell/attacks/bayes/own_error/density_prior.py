@@ -84,7 +84,9 @@ def _fitted_true_law(release: Release, fields: Sequence[str], loose: Sequence[st
 def _is_coded(release: Release, name: str) -> bool:
     """Whether a column holds categories before the noise."""
     (law,) = laws_on(release.card, [name])
-    return not isinstance(law, Additive | SkewedBias | Classes) or bool(getattr(law, "categories", ()))
+    if isinstance(law, Additive):
+        return bool(law.categories)
+    return not isinstance(law, SkewedBias | Classes)
 
 
 def _checked_density(population: Density) -> Density:

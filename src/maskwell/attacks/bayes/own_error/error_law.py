@@ -316,7 +316,7 @@ def is_independent(law: Any) -> bool:
         return True
     noise = law.noise
     free = isinstance(noise, Normal) and not noise.correlations
-    return free or isinstance(noise, Laplace | Mixture) or getattr(noise, "form", "") == "laplace and normal"
+    return free or isinstance(noise, Laplace | Mixture) or noise.form == "laplace and normal"
 
 
 def _refuse_unseen(law: Any, name: str) -> None:

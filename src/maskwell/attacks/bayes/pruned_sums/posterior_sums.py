@@ -31,7 +31,7 @@ WHOLE = 1e-15  # what a sum may lack that is taken for whole
 
 @dataclass(frozen=True, slots=True)
 class PrunedBest:
-    """What `candidate_scores.BestCandidates` has, the log weight of the best as it is part of the total, and `neglected`.
+    """What `BestCandidates` has, the log weight of the best as it is part of the total, and `neglected`.
 
     Every posterior is right within a factor of 1 + neglected.
     """

@@ -47,7 +47,7 @@ class Probes:
             *_likely(sides, some_z, _spread(law, x, CANDIDATES), of_true=False),
         }
         first, second = np.array(sorted(pairs), np.int64).reshape(-1, 2).T
-        units = np.array([float(outlet.unit or 0) for outlet in getattr(law, "outlets", ())])
+        units = np.array([float(outlet.unit or 0) for outlet in law.outlets])
         values = z.values(law.columns)[some_z]
         values = values[~np.isnan(values).any(axis=1)]
         same = values + WITHIN_UNIT * units, values
@@ -99,7 +99,7 @@ def _plain_logs(law: Any, z: Floats, x: Floats) -> Floats:
 
 def without_units(law: Any) -> Any:
     """Return a law that leaves values as they are; correlated noise at limits without its correlations."""
-    if not hasattr(law, "outlets"):
+    if not law.outlets:
         return law
     law = replace(law, outlets=tuple(replace(outlet, unit=None) for outlet in law.outlets))
     limited = any(outlet.low is not None or outlet.high is not None for outlet in law.outlets)
